@@ -1,0 +1,217 @@
+//! Names of agents and teams, and the ids that the mesh gives out.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest a name may be.
+pub const LONGEST_NAME: usize = 63;
+
+/// An agent's stable name: `alice`, or `alice@backend` in a team.
+///
+/// Both parts are `[a-z0-9][a-z0-9-]*` and at most [`LONGEST_NAME`] characters.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentName(String);
+
+impl AgentName {
+    /// The sender of what comes from a command line that speaks for no agent. Nobody registers it.
+    pub fn shell() -> AgentName {
+        AgentName("shell".to_owned())
+    }
+
+    /// Whether this is the anonymous command line.
+    pub fn is_shell(&self) -> bool {
+        self.0 == "shell"
+    }
+
+    /// The whole name, with its team.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The part before the `@`.
+    pub fn local(&self) -> &str {
+        self.0.split_once('@').map_or(self.0.as_str(), |(local, _)| local)
+    }
+
+    /// The part after the `@`.
+    pub fn team(&self) -> Option<&str> {
+        self.0.split_once('@').map(|(_, team)| team)
+    }
+
+    /// The same name in a team, or in none.
+    pub fn in_team(&self, team: Option<&str>) -> Result<AgentName, InvalidName> {
+        match team {
+            Some(team) => format!("{}@{team}", self.local()).parse(),
+            None => self.local().parse(),
+        }
+    }
+
+    /// The same name with a numeric suffix, shortened where it would grow too long.
+    #[must_use]
+    pub fn numbered(&self, number: u32) -> AgentName {
+        let suffix = format!("-{number}");
+        let room = LONGEST_NAME - suffix.len();
+        let local: String = self.local().chars().take(room).collect();
+        match self.team() {
+            Some(team) => AgentName(format!("{}{suffix}@{team}", local.trim_end_matches('-'))),
+            None => AgentName(format!("{}{suffix}", local.trim_end_matches('-'))),
+        }
+    }
+}
+
+/// Why text is not an agent's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// It breaks the alphabet.
+    #[error("`{0}` is not a name: use a-z, 0-9 and -, starting with a letter or digit, and optionally @team")]
+    Alphabet(String),
+    /// It is too long.
+    #[error("`{0}` is too long for a name: at most {LONGEST_NAME} characters")]
+    TooLong(String),
+    /// It means something else already.
+    #[error("`{0}` is reserved: it stands for a command line that speaks for no agent")]
+    Reserved(String),
+}
+
+fn check_part(whole: &str, part: &str) -> Result<(), InvalidName> {
+    let alphabet = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if part.len() > LONGEST_NAME {
+        Err(InvalidName::TooLong(shorten(whole)))
+    } else if part.is_empty() || part.starts_with('-') || !part.bytes().all(alphabet) {
+        Err(InvalidName::Alphabet(shorten(whole)))
+    } else {
+        Ok(())
+    }
+}
+
+/// What a stranger typed, short enough to be put into an error.
+fn shorten(text: &str) -> String {
+    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}
+
+impl FromStr for AgentName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<AgentName, InvalidName> {
+        let (local, team) = match text.split_once('@') {
+            Some((local, team)) => (local, Some(team)),
+            None => (text, None),
+        };
+        check_part(text, local)?;
+        if let Some(team) = team {
+            check_part(text, team)?;
+        }
+        if text == "shell" { Err(InvalidName::Reserved(text.to_owned())) } else { Ok(AgentName(text.to_owned())) }
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = InvalidName;
+
+    fn try_from(text: String) -> Result<AgentName, InvalidName> {
+        // The shell's own name is read back from the store, where only the host wrote it.
+        if text == "shell" { Ok(AgentName::shell()) } else { text.parse() }
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> String {
+        name.0
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// A message's id: a ULID, so ids sort by the time at which they were made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MessageId(pub(crate) ulid::Ulid);
+
+/// Why text is not a message's id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a message id: it is 26 characters long, as in 01JD8Z3K5V0000000000000000")]
+pub struct InvalidMessageId(pub String);
+
+impl FromStr for MessageId {
+    type Err = InvalidMessageId;
+
+    fn from_str(text: &str) -> Result<MessageId, InvalidMessageId> {
+        ulid::Ulid::from_string(text).map(MessageId).map_err(|_| InvalidMessageId(shorten(text)))
+    }
+}
+
+impl TryFrom<String> for MessageId {
+    type Error = InvalidMessageId;
+
+    fn try_from(text: String) -> Result<MessageId, InvalidMessageId> {
+        text.parse()
+    }
+}
+
+impl From<MessageId> for String {
+    fn from(id: MessageId) -> String {
+        id.0.to_string()
+    }
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let outcome = match text.parse::<AgentName>() {
+            Ok(name) => format!("{} of {}", name.local(), name.team().unwrap_or("no team")),
+            Err(error) => error.to_string(),
+        };
+        assert!(outcome.contains(expected), "{text}: {outcome}");
+    }
+
+    #[test]
+    fn names_are_parsed_at_the_edge() {
+        check("alice", "alice of no team");
+        check("alice-2@backend", "alice-2 of backend");
+        check("7", "7 of no team");
+        check("Alice", "is not a name");
+        check("-a", "is not a name");
+        check("a@", "is not a name");
+        check("a@b@c", "is not a name");
+        check("a/../b", "is not a name");
+        check("", "is not a name");
+        check(&"a".repeat(64), "too long");
+        check("shell", "reserved");
+    }
+
+    #[test]
+    fn a_numbered_name_is_still_a_name() {
+        let long: AgentName = format!("{}@t", "a".repeat(63)).parse().expect("a name");
+        let numbered = long.numbered(12);
+        assert_eq!(numbered.local().len(), 63);
+        assert_eq!(numbered.as_str().parse::<AgentName>().expect("a name"), numbered);
+    }
+}

@@ -1,0 +1,2 @@
+//! Placeholder while the crate is being laid.
+fn main() {}

@@ -1,0 +1,138 @@
+//! Keys: `/`-separated segments of a small alphabet, so that they are file names, NATS subjects
+//! and words on a terminal all at once.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The name of a log or of a value: `agents/alice/inbox`.
+///
+/// Segments are 1 to 200 of `A-Z a-z 0-9 . _ - @ %` and never start with a dot. Text of unknown
+/// content becomes a segment by [`Key::encode`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(String);
+
+/// Why text is not a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a key of the store")]
+pub struct InvalidKey(pub String);
+
+impl Key {
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// This key and one more segment, which is encoded if it needs to be.
+    #[must_use]
+    pub fn child(&self, segment: &str) -> Key {
+        Key(format!("{}/{}", self.0, Key::encode(segment)))
+    }
+
+    /// Its segments, in order.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('/')
+    }
+
+    /// The last segment, with encoding undone.
+    pub fn leaf(&self) -> String {
+        Key::decode(self.segments().next_back().unwrap_or_default())
+    }
+
+    /// Whether this key is `other` or lies under it.
+    pub fn is_under(&self, other: &Key) -> bool {
+        self.0 == other.0 || self.0.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Makes any text a segment: bytes outside the alphabet become `%XX`; text that would be too
+    /// long keeps its first bytes and ends in a digest of the whole.
+    pub fn encode(text: &str) -> String {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut segment = String::with_capacity(text.len());
+        for (index, byte) in text.bytes().enumerate() {
+            let plain =
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'@') || (byte == b'.' && index > 0);
+            if plain {
+                segment.push(char::from(byte));
+            } else {
+                segment.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        if segment.is_empty() {
+            segment.push_str("%00");
+        }
+        if segment.len() > 200 {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            segment.truncate(180);
+            segment.push_str(&format!("_{:016x}", hasher.finish()));
+        }
+        segment
+    }
+
+    /// Undoes [`Key::encode`], but for text that was too long.
+    pub fn decode(segment: &str) -> String {
+        let bytes = segment.as_bytes();
+        let mut text = Vec::with_capacity(bytes.len());
+        let mut index = 0;
+        while index < bytes.len() {
+            let escaped = (bytes[index] == b'%')
+                .then(|| segment.get(index + 1..index + 3))
+                .flatten()
+                .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            match escaped {
+                Some(0) => index += 3,
+                Some(byte) => {
+                    text.push(byte);
+                    index += 3;
+                }
+                None => {
+                    text.push(bytes[index]);
+                    index += 1;
+                }
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+impl FromStr for Key {
+    type Err = InvalidKey;
+
+    fn from_str(text: &str) -> Result<Key, InvalidKey> {
+        let fits = |segment: &str| {
+            (1..=200).contains(&segment.len())
+                && !segment.starts_with('.')
+                && segment
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'@' | b'%'))
+        };
+        if text.split('/').all(fits) { Ok(Key(text.to_owned())) } else { Err(InvalidKey(text.to_owned())) }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Key;
+
+    #[test]
+    fn any_text_becomes_a_segment_and_comes_back() {
+        for text in ["alice", "a/b", "..", "", "thread:1 2", "ünïcode", "50%"] {
+            let key = "sessions".parse::<Key>().expect("a key").child(text);
+            assert!(key.as_str().parse::<Key>().is_ok(), "{key}");
+            assert_eq!(key.leaf(), text);
+        }
+    }
+
+    #[test]
+    fn text_that_would_leave_the_folder_is_not_a_key() {
+        for text in ["", "/", "a//b", "../a", "a/../b", "a/.", "a b", "a\\b"] {
+            assert!(text.parse::<Key>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The narrow waist of relay-mesh: a log, a map and a hold, over bytes and keys.
+//!
+//! Everything that the mesh means is written once, above this crate, in terms of the [`Store`]
+//! trait. A backend knows nothing of agents or messages; it keeps bytes in order, keeps values
+//! by revision, and says when something may have changed.
+
+mod key;
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+pub use key::{InvalidKey, Key};
+
+/// A place in a log, between two entries. Positions of one log are ordered; their numbers mean
+/// nothing else, and differ between backends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// Before the first entry that any log ever held.
+    pub const START: Position = Position(0);
+}
+
+/// The version of a map's value. Grows with each swap of a key, and is never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Revision(pub u64);
+
+/// When an append or a swap is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After the bytes are on disk: what was answered survives a loss of power.
+    Synced,
+    /// After the operating system has the bytes: what was answered survives the process alone.
+    Process,
+}
+
+/// What must hold of a log for an append to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Append in any case.
+    Any,
+    /// Append only if nothing was appended after this position. This is how a decision that was
+    /// made from a log's entries (a claim, an idempotency check) is written back without a lock.
+    End(Position),
+}
+
+/// One entry of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the entry starts.
+    pub at: Position,
+    /// Where the entry ends; reading from here gives the next one.
+    pub next: Position,
+    /// What was appended, without the backend's framing.
+    pub bytes: Vec<u8>,
+}
+
+/// What one read of a log gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Entries in the order in which they were appended.
+    pub entries: Vec<Entry>,
+    /// Where the next read should start. Equals the position asked for when nothing was there.
+    pub next: Position,
+    /// Whether `next` was the log's end when it was read.
+    pub at_end: bool,
+    /// Damaged stretches that were passed over. Each costs itself alone.
+    pub damage: Vec<Damage>,
+}
+
+/// A stretch of a log that is not an entry: a torn line, foreign bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where the stretch starts.
+    pub at: Position,
+    /// How many bytes it spans.
+    pub bytes: u64,
+}
+
+/// A map's value and its revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned {
+    /// Grows with each swap.
+    pub revision: Revision,
+    /// The value: JSON text.
+    pub bytes: Vec<u8>,
+}
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder, the disk or the server refused.
+    #[error("{doing} {what}")]
+    Io {
+        /// What was being done, as a clause: `could not append to`.
+        doing: &'static str,
+        /// The file or key concerned.
+        what: String,
+        /// The operating system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A value is there, and is not what this store writes.
+    #[error("`{what}` is damaged: {why}")]
+    Damaged {
+        /// The file or key concerned.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An entry holds a byte that the log's format cannot carry, or is longer than it takes.
+    #[error("an entry of {bytes} bytes cannot be appended: {why}")]
+    Unfit {
+        /// Its length.
+        bytes: usize,
+        /// The rule that it breaks.
+        why: &'static str,
+    },
+    /// A fault that a test asked for.
+    #[error("injected fault: {0}")]
+    Injected(&'static str),
+}
+
+/// Why an append did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The log had grown past the expected end. Read on from there and decide again.
+    #[error("the log has grown since it was read")]
+    Moved,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a swap did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum SwapError {
+    /// The value is no longer, or not yet, at the expected revision.
+    #[error("the value has changed since it was read")]
+    Changed {
+        /// What it is at now; `None` where the key is absent.
+        current: Option<Revision>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Exclusive possession of a key, until it is dropped or the process ends, however it ends.
+pub trait Hold: Send + Sync {
+    /// The key that is held.
+    fn key(&self) -> &Key;
+}
+
+/// Says when something under the watched keys may have changed.
+#[async_trait]
+pub trait Watch: Send {
+    /// Returns after a change that happened since the watch was made or since the last return.
+    /// May return without a change; never misses one. Cancelling it loses nothing.
+    async fn changed(&mut self) -> Result<(), StoreError>;
+}
+
+/// A log, a map and a hold. Any number of processes may use one store at once.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Appends entries, one after the other with nothing in between, creating the log if need be.
+    /// Gives the position after the last. Entries are JSON text without line breaks.
+    async fn append(
+        &self,
+        log: &Key,
+        entries: &[Vec<u8>],
+        expect: Expect,
+        durability: Durability,
+    ) -> Result<Position, AppendError>;
+
+    /// Reads entries from a position on, at least one where there is one, up to about `limit`
+    /// bytes. A position before retired segments reads from the first entry that is kept; an
+    /// absent log reads as empty.
+    async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError>;
+
+    /// The position after the last entry; [`Position::START`] of an absent log.
+    async fn end(&self, log: &Key) -> Result<Position, StoreError>;
+
+    /// Drops whole segments that end at or before a position. Gives how many went.
+    async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError>;
+
+    /// Removes a log and everything in it.
+    async fn remove(&self, log: &Key) -> Result<(), StoreError>;
+
+    /// The value of a key.
+    async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
+
+    /// Sets a key to `next` (or removes it, where `next` is none) if it still is at `expected`
+    /// (absent, where that is none). Gives the new revision; none where the key was removed.
+    async fn swap(
+        &self,
+        key: &Key,
+        expected: Option<Revision>,
+        next: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<Option<Revision>, SwapError>;
+
+    /// The keys of the map that lie under a prefix, at any depth, in order.
+    async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError>;
+
+    /// Watches logs and values at or under these keys, from now on.
+    async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError>;
+
+    /// Takes a key for oneself; none while somebody else has it. Does not wait.
+    async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError>;
+
+    /// The file that gains bytes when a log is appended to, where this store has such files.
+    fn file_of(&self, log: &Key) -> Option<PathBuf>;
+}
