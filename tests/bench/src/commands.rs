@@ -1,0 +1,72 @@
+//! Short-lived commands: `send`, and the hook that stands in the way of every edit.
+
+use serde_json::json;
+
+use crate::client::StdioClient;
+use crate::report::Report;
+use crate::sampling::compare;
+use crate::{Failure, Subject, programs};
+
+/// The session that the measured hook belongs to.
+const SESSION: &str = "5b0c7f0e-4c2f-4a8e-9d0e-0d6d2b1f7a11";
+
+/// `relay-mesh send`, synced to disk as it is by default.
+pub(crate) fn send(subject: &Subject, report: &Report) -> Result<(), Failure> {
+    let data = subject.data_folder("send");
+    for agent in ["alice", "bob"] {
+        programs::output(programs::relay_mesh(&subject.relay_mesh, &data).args(["register", agent]), "")?;
+    }
+    let compared = compare(
+        || {
+            let mut send = programs::relay_mesh(&subject.relay_mesh, &data);
+            programs::time(send.args(["send", "bob", "the build is green again", "--from", "alice"]), None)
+        },
+        || programs::time(&mut programs::command(&subject.hello), None),
+    )?;
+    report.ratio("relay-mesh send", &compared, 3.0);
+    Ok(())
+}
+
+/// `relay-mesh hook claude-code PreToolUse` before an edit, in a session whose agent is registered,
+/// with its adapter compiled already.
+pub(crate) fn hook(subject: &Subject, report: &Report) -> Result<(), Failure> {
+    let data = subject.data_folder("hook");
+    let project = subject.scratch.path().join("project");
+    std::fs::create_dir_all(&project)?;
+    let hook = |event: &str| {
+        let mut hook = programs::relay_mesh(&subject.relay_mesh, &data);
+        hook.current_dir(&project).args(["hook", "claude-code", event]);
+        hook.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDE_PROJECT_DIR", &project);
+        hook
+    };
+    let start = json!({
+        "session_id": SESSION, "cwd": project, "hook_event_name": "SessionStart", "source": "startup",
+    });
+    programs::output(&mut hook("SessionStart"), &start.to_string())?;
+    register(subject, &data, &project)?;
+    let edit = json!({
+        "session_id": SESSION, "cwd": project, "prompt_id": "7dc28242-656f-49a7-a464-e7a052b58a5c",
+        "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Edit",
+        "tool_input": {
+            "file_path": project.join("src/main.rs"), "old_string": "fn main() {}", "new_string": "fn main() { run() }",
+        },
+        "tool_use_id": "toolu_0001",
+    })
+    .to_string();
+    let compared = compare(
+        || programs::time(&mut hook("PreToolUse"), Some(&edit)),
+        || programs::time(&mut programs::command(&subject.hello), None),
+    )?;
+    report.ratio("relay-mesh hook claude-code PreToolUse", &compared, 5.0);
+    Ok(())
+}
+
+/// Registers an agent for the measured session, by the server that the harness itself would start.
+fn register(subject: &Subject, data: &std::path::Path, project: &std::path::Path) -> Result<(), Failure> {
+    let mut server = programs::relay_mesh(&subject.relay_mesh, data);
+    server.current_dir(project).arg("mcp");
+    server.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDE_PROJECT_DIR", project);
+    let mut client = StdioClient::start(&mut server, "claude-code")?;
+    client.call_tool("register_agent", &json!({ "name": "alice" }))?;
+    client.finish()
+}

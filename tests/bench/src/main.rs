@@ -1,0 +1,71 @@
+//! Measures the built binary against its budgets and prints one line for each.
+//!
+//! Run by `make bench`, which builds the binary first. Every figure is a ratio to something that
+//! is measured in the same run, in turns with it, so that a slow or a busy machine changes both.
+//! Nothing here is asserted: docs/benchmarks.md holds what was measured where.
+
+mod baseline;
+mod client;
+mod cold_start;
+mod commands;
+mod memory;
+mod programs;
+mod report;
+mod sampling;
+mod tool_list;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::report::Report;
+
+/// Anything that keeps a measurement from being made, told in one sentence.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What every measurement is given.
+pub(crate) struct Subject {
+    /// The relay-mesh binary that is measured.
+    pub(crate) relay_mesh: PathBuf,
+    /// A static program that prints one line, as the smallest process there is.
+    pub(crate) hello: PathBuf,
+    /// A folder on the disk that the repository lies on; gone afterwards.
+    pub(crate) scratch: tempfile::TempDir,
+}
+
+impl Subject {
+    /// A data folder that no other measurement uses.
+    pub(crate) fn data_folder(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+}
+
+fn main() -> ExitCode {
+    let target = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    match measure(&target) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report::complain(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(target: &Path) -> Result<(), Failure> {
+    let relay_mesh = target.join("release/relay-mesh").canonicalize().map_err(|error| {
+        format!("{}/release/relay-mesh is not there ({error}); run `cargo build --release` first", target.display())
+    })?;
+    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(target)?;
+    let hello = baseline::build(scratch.path())?;
+    let subject = Subject { relay_mesh, hello, scratch };
+    let report = Report::to_standard_output();
+    // One after the other: two measurements at once would measure each other.
+    report.section("whole processes, against a static hello-world");
+    commands::send(&subject, &report)?;
+    commands::hook(&subject, &report)?;
+    cold_start::first_answer(&subject, &report)?;
+    report.section("sizes");
+    tool_list::tokens(&subject, &report)?;
+    memory::stdio_server(&subject, &report)?;
+    memory::host(&subject, &report)?;
+    Ok(())
+}

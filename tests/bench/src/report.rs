@@ -1,0 +1,74 @@
+//! The lines that people read.
+
+use std::io::Write;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::sampling::Compared;
+
+/// Where the lines go.
+pub(crate) struct Report;
+
+impl Report {
+    /// A report on standard output.
+    pub(crate) fn to_standard_output() -> Report {
+        Report
+    }
+
+    /// A heading over the lines that follow.
+    pub(crate) fn section(&self, title: &str) {
+        self.line(&format!("\n{title}"));
+    }
+
+    /// A time, the time it is measured against, and their ratio against its budget.
+    pub(crate) fn ratio(&self, name: &str, compared: &Compared, budget: f64) {
+        let ratio = compared.ratio();
+        let measured = format!("{} against {}", shown(compared.subject), shown(compared.baseline));
+        self.line(&format!(
+            "{name:<46} {measured:<26} {ratio:>5.1} ×   budget {budget} ×   {}",
+            verdict(ratio, budget)
+        ));
+    }
+
+    /// A size against its budget, both in one unit.
+    pub(crate) fn size(&self, name: &str, measured: f64, budget: f64, unit: &str, remark: &str) {
+        let verdict = verdict(measured, budget);
+        let measured = format!("{measured:.1} {unit}");
+        self.line(&format!("{name:<46} {measured:<26} {:>7}   budget {budget} {unit}   {verdict}{remark}", ""));
+    }
+
+    fn line(&self, text: &str) {
+        // A reader who closed the pipe wants no more lines, and nothing is lost by that.
+        let _closed = writeln!(std::io::stdout().lock(), "{text}");
+    }
+}
+
+/// Says why nothing more is measured.
+pub(crate) fn complain(failure: &Failure) {
+    let _closed = writeln!(std::io::stderr().lock(), "error: {failure}");
+}
+
+fn verdict(measured: f64, budget: f64) -> &'static str {
+    if measured <= budget { "within" } else { "OVER" }
+}
+
+fn shown(time: Duration) -> String {
+    let microseconds = time.as_secs_f64() * 1e6;
+    if microseconds < 1000.0 { format!("{microseconds:.0} µs") } else { format!("{:.2} ms", microseconds / 1000.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_in_the_unit_that_fits() {
+        assert_eq!(shown(Duration::from_micros(640)), "640 µs");
+        assert_eq!(shown(Duration::from_micros(1640)), "1.64 ms");
+    }
+
+    #[test]
+    fn a_budget_that_is_just_met_is_met() {
+        assert_eq!((verdict(3.0, 3.0), verdict(3.01, 3.0)), ("within", "OVER"));
+    }
+}
