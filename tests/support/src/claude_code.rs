@@ -1,0 +1,137 @@
+//! The real Claude Code, pinned in tests/package.json, against the scripted model.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::model::Model;
+use crate::programs::{Outcome, Program, Running};
+use crate::stage::Stage;
+use crate::terminal::Terminal;
+
+/// Any key will do. The client shows its last twenty characters and asks whether to use it.
+const KEY: &str = "sk-ant-api03-a-key-that-opens-nothing-at-all-0000";
+
+/// The client on a stage, in the stage's project.
+pub struct ClaudeCode<'a> {
+    stage: &'a Stage,
+    environment: Vec<(String, String)>,
+}
+
+/// How a headless run ended.
+#[derive(Clone, Debug)]
+pub struct Headless {
+    /// The process.
+    pub outcome: Outcome,
+    /// What it says the session is called.
+    pub session: String,
+    /// Its last words.
+    pub result: String,
+}
+
+impl<'a> ClaudeCode<'a> {
+    /// Prepares the client: first-run questions answered, the project trusted, everything that would
+    /// call home switched off.
+    pub fn new(stage: &'a Stage, model: &Model) -> ClaudeCode<'a> {
+        let settings = stage.home.join(".claude");
+        std::fs::create_dir_all(&settings).expect("the home is writable");
+        let seed = json!({
+            "hasCompletedOnboarding": true,
+            "theme": "dark",
+            "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
+            "projects": {stage.project.display().to_string(): {"hasTrustDialogAccepted": true}},
+        });
+        std::fs::write(settings.join(".claude.json"), seed.to_string()).expect("the home is writable");
+        let mut environment = stage.environment();
+        environment.extend(
+            [
+                ("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", model.port)),
+                ("ANTHROPIC_API_KEY", KEY.to_owned()),
+                ("CLAUDE_CONFIG_DIR", settings.display().to_string()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+                ("DISABLE_AUTOUPDATER", "1".to_owned()),
+                ("TERM", "xterm-256color".to_owned()),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
+        ClaudeCode { stage, environment }
+    }
+
+    /// Runs it headless with one prompt.
+    pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
+        let outcome = self.program(&["-p", prompt, "--output-format", "json"]).args(further).run();
+        let report: Value = serde_json::from_str(outcome.stdout.trim()).unwrap_or(Value::Null);
+        let field = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+        Headless { session: field("session_id"), result: field("result"), outcome }
+    }
+
+    /// Starts it headless with prompts to come, as a program that embeds it does.
+    pub fn converse(&self) -> Conversation {
+        let mut process = self
+            .program(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"])
+            .start(&self.stage.folder.join("claude-stream.log"));
+        let lines = BufReader::new(process.child.stdout.take().expect("its output is a pipe"));
+        Conversation { process, lines }
+    }
+
+    /// Starts it in a terminal and waits until it takes a prompt.
+    pub fn open(&self) -> Terminal {
+        let program = [vec![client().display().to_string()], ALLOWED.map(str::to_owned).to_vec()].concat();
+        let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
+        terminal.wait_for("shift+tab to cycle");
+        terminal
+    }
+
+    /// The client as a program with further arguments.
+    fn program(&self, arguments: &[&str]) -> Program {
+        let environment = self.environment.iter().map(|(name, value)| (name, value));
+        Program::new(client()).args(arguments).args(ALLOWED).envs(environment).within(&self.stage.project)
+    }
+}
+
+/// What the client may do without asking, the mesh's own tools left out: that those are allowed is
+/// the installation's business. It refuses to skip all questions as root.
+const ALLOWED: [&str; 2] = ["--allowedTools", "Bash,Read"];
+
+/// A headless session that takes one prompt after another.
+pub struct Conversation {
+    /// The client's process.
+    pub process: Running,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Conversation {
+    /// Says something as the person.
+    pub fn say(&mut self, words: &str) {
+        let line = json!({"type": "user", "message": {"role": "user", "content": words}});
+        let pipe = self.process.child.stdin.as_mut().expect("its input is a pipe");
+        writeln!(pipe, "{line}").and_then(|()| pipe.flush()).expect("the client reads its input");
+    }
+
+    /// Reads on until a turn is over, and gives its result.
+    ///
+    /// # Panics
+    /// Where the client ends before that.
+    pub fn wait_for_result(&mut self) -> Value {
+        for line in (&mut self.lines).lines() {
+            let line = line.expect("the client writes text");
+            let event: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+            if event["type"] == "result" {
+                return event;
+            }
+        }
+        panic!("the client ended before its turn was over")
+    }
+}
+
+/// The client's executable, which npm has put beside its wrapper for this machine's kind.
+fn client() -> PathBuf {
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules/@anthropic-ai");
+    let found = std::fs::read_dir(&clients).into_iter().flatten().flatten().map(|entry| entry.path().join("claude"));
+    let mut found: Vec<PathBuf> = found.filter(|path| path.is_file()).collect();
+    found.sort();
+    found.into_iter().next().unwrap_or_else(|| {
+        panic!("there is no Claude Code under {}; run `tests/setup` first", clients.display())
+    })
+}

@@ -1,0 +1,54 @@
+//! `relay-mesh serve`, running beside a test.
+
+use std::path::Path;
+
+use crate::mcp_http::HttpClient;
+use crate::programs::Running;
+use crate::stage::Stage;
+use crate::waiting::wait_for;
+
+/// A host that serves MCP over HTTP. It ends with the test.
+pub struct Host {
+    /// Where it listens.
+    pub port: u16,
+    /// The token that it made for its clients.
+    pub token: String,
+    /// Its process.
+    pub process: Running,
+}
+
+impl Host {
+    /// Starts a host on a free port and waits until it answers.
+    pub fn start(stage: &Stage) -> Host {
+        let port = free_port();
+        let log = stage.folder.join("serve.log");
+        let mut process = stage.relay(&["serve", "--http", &format!("127.0.0.1:{port}")]).start(&log);
+        let probe = HttpClient::new(port, None);
+        wait_for("the host answers", || {
+            let ended = process.child.try_wait().expect("a child can be asked");
+            assert!(ended.is_none(), "the host ended with {ended:?}: {}", read(&log));
+            probe.get("/healthz").filter(|answer| answer.status == 200)
+        });
+        let token = wait_for("the host has made its token", || token_in(&stage.data));
+        Host { port, token, process }
+    }
+
+    /// A plain MCP client of this host.
+    pub fn client(&self, name: &str) -> HttpClient {
+        HttpClient::connected(self.port, &self.token, name)
+    }
+}
+
+fn token_in(data: &Path) -> Option<String> {
+    let token = std::fs::read_to_string(data.join("http.token")).ok()?;
+    Some(token.trim().to_owned()).filter(|token| !token.is_empty())
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a port");
+    listener.local_addr().expect("a bound listener has an address").port()
+}
+
+fn read(log: &Path) -> String {
+    std::fs::read_to_string(log).unwrap_or_default()
+}

@@ -1,0 +1,29 @@
+//! What the tests of the product stand on: a stage without a network, the real binary and the real
+//! clients on it, and a model that answers by script. Nothing here knows how relay-mesh works
+//! inside; it is driven as a person and a harness drive it.
+
+mod claude_code;
+mod host;
+mod isolation;
+mod mcp_http;
+mod mcp_stdio;
+pub mod model;
+mod programs;
+mod rpc;
+mod stage;
+mod terminal;
+mod transcript;
+mod waiting;
+
+pub use claude_code::{ClaudeCode, Conversation, Headless};
+pub use host::Host;
+pub use isolation::isolated;
+pub use mcp_http::HttpClient;
+pub use mcp_stdio::StdioClient;
+pub use model::{Model, Script};
+pub use programs::{Outcome, Program, Running};
+pub use rpc::{ToolAnswer, handshake, tool_answer};
+pub use stage::Stage;
+pub use terminal::Terminal;
+pub use transcript::Transcript;
+pub use waiting::{PATIENCE, wait_for};

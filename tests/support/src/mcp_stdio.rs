@@ -1,0 +1,94 @@
+//! A plain MCP client over standard input and output, as a harness starts one.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+
+use serde_json::{Value, json};
+
+use crate::programs::Running;
+use crate::rpc::{self, ToolAnswer};
+
+/// A client and the server that it started.
+pub struct StdioClient {
+    /// The server's process.
+    pub server: Running,
+    to_server: Option<ChildStdin>,
+    from_server: BufReader<ChildStdout>,
+    last_id: u64,
+}
+
+impl StdioClient {
+    /// Takes the pipes of a server that was just started. Says nothing to it yet.
+    pub fn new(mut server: Running) -> StdioClient {
+        let to_server = server.child.stdin.take();
+        let from_server = BufReader::new(server.child.stdout.take().expect("the server's output is a pipe"));
+        StdioClient { server, to_server, from_server, last_id: 0 }
+    }
+
+    /// The same, and shakes hands in the newest era that has a handshake.
+    pub fn connected(server: Running, name: &str) -> StdioClient {
+        let mut client = StdioClient::new(server);
+        client.request("initialize", &rpc::handshake("2025-11-25", name));
+        client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+        client
+    }
+
+    /// Calls a tool and waits for its answer.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> ToolAnswer {
+        rpc::tool_answer(&self.request("tools/call", &json!({"name": tool, "arguments": arguments})))
+    }
+
+    /// Sends a request and waits for its answer, whatever notifications come before it.
+    ///
+    /// # Panics
+    /// Where the server ends instead of answering.
+    pub fn request(&mut self, method: &str, parameters: &Value) -> Value {
+        self.try_request(method, parameters).unwrap_or_else(|| panic!("the server ended instead of answering {method}"))
+    }
+
+    /// The same; none where the server ended instead of answering.
+    pub fn try_request(&mut self, method: &str, parameters: &Value) -> Option<Value> {
+        self.last_id += 1;
+        let id = self.last_id;
+        if !self.try_write(&rpc::request(id, method, parameters).to_string()) {
+            return None;
+        }
+        loop {
+            let answer = self.read()?;
+            if answer["id"] == json!(id) {
+                return Some(answer);
+            }
+        }
+    }
+
+    /// Writes a line as it stands.
+    ///
+    /// # Panics
+    /// Where the server has ended.
+    pub fn write(&mut self, line: &str) {
+        assert!(self.try_write(line), "the server ended while it was written to");
+    }
+
+    /// Reads the next line; none at the end.
+    ///
+    /// # Panics
+    /// Where the line is not JSON: nothing but protocol may come this way.
+    pub fn read(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        match self.from_server.read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}"))),
+        }
+    }
+
+    /// Ends the input, as a harness does, and waits until the server has ended. Gives its exit code.
+    pub fn close(mut self) -> Option<i32> {
+        self.to_server = None;
+        self.server.ended()
+    }
+
+    fn try_write(&mut self, line: &str) -> bool {
+        let pipe = self.to_server.as_mut().expect("the input is open until the client is closed");
+        writeln!(pipe, "{line}").and_then(|()| pipe.flush()).is_ok()
+    }
+}

@@ -1,0 +1,125 @@
+//! The model's server.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Method, Request, Response, Uri, header};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::heard::{self, Heard};
+use super::script::{Answer, Script};
+use super::wire;
+use crate::waiting::wait_for;
+
+/// A model that answers by script. Its server ends with it.
+pub struct Model {
+    /// Where it listens.
+    pub port: u16,
+    play: Arc<Mutex<Play>>,
+    _runtime: Runtime,
+}
+
+/// What the server's requests share. A std mutex: nothing is awaited while it is held.
+struct Play {
+    /// What is still to be said. Lines are marked by each request that takes one.
+    script: Script,
+    /// Every request so far, side calls included.
+    heard: Vec<Heard>,
+}
+
+impl Model {
+    /// Starts one on a free port of loopback.
+    pub fn start(script: Script) -> Model {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        let play = Arc::new(Mutex::new(Play { script, heard: Vec::new() }));
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("loopback has a port");
+        let port = listener.local_addr().expect("a bound listener has an address").port();
+        let router = axum::Router::new().fallback(reply).with_state(Arc::clone(&play));
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Model { port, play, _runtime: runtime }
+    }
+
+    /// What the agent asked so far, side calls left out, in order.
+    pub fn heard(&self) -> Vec<Heard> {
+        lock(&self.play).heard.iter().filter(|heard| heard::is_main(&heard.body)).cloned().collect()
+    }
+
+    /// Waits until the agent asks with this text among the news, and gives that request.
+    pub fn wait_for_news(&self, text: &str) -> Heard {
+        let mut so_far = Vec::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for(&format!("the model is told {text:?}"), || {
+                so_far = self.heard();
+                so_far.iter().find(|heard| heard.news().contains(text)).cloned()
+            })
+        }));
+        found.unwrap_or_else(|_| {
+            let told: Vec<String> = so_far.iter().map(Heard::news).collect();
+            panic!("the model was never told {text:?}; it was told:\n{}", told.join("\n────\n"))
+        })
+    }
+
+    /// Waits until every line of the script was spoken.
+    pub fn wait_until_spoken(&self) {
+        let mut unspoken = Vec::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for("the whole script was spoken", || {
+                unspoken = lock(&self.play).script.unspoken();
+                unspoken.is_empty().then_some(())
+            });
+        }));
+        let told: Vec<String> = self.heard().iter().map(Heard::news).collect();
+        assert!(found.is_ok(), "these cues never came: {unspoken:?}; the model was told:\n{}", told.join("\n────\n"));
+    }
+}
+
+async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        return json_answer(&json!({"data": []}));
+    }
+    let Ok(bytes) = body.collect().await else { return json_answer(&json!({})) };
+    let body: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or(Value::Null);
+    if is_token_count(&parts.uri) {
+        return json_answer(&json!({"input_tokens": 1}));
+    }
+    let (answer, number) = note(&play, body.clone());
+    if body["stream"] == json!(true) {
+        respond("text/event-stream", wire::events(&answer, number))
+    } else {
+        json_answer(&wire::whole(&answer, number))
+    }
+}
+
+fn note(play: &Mutex<Play>, body: Value) -> (Answer, usize) {
+    let mut play = lock(play);
+    let (answer, scripted) = play.script.answer(&body);
+    play.heard.push(Heard { body, answer: answer.clone(), scripted });
+    (answer, play.heard.len())
+}
+
+fn is_token_count(uri: &Uri) -> bool {
+    uri.path().ends_with("/count_tokens")
+}
+
+fn json_answer(value: &Value) -> Response<Body> {
+    respond("application/json", value.to_string())
+}
+
+fn respond(kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}
+
+/// A test that panicked elsewhere must still be able to show what was heard.
+fn lock(play: &Mutex<Play>) -> MutexGuard<'_, Play> {
+    play.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,65 @@
+//! The Messages dialect, as much of it as a client needs: an answer as a stream of events, or whole.
+
+use serde_json::{Value, json};
+
+use super::script::Answer;
+
+/// An answer as server-sent events.
+pub(super) fn events(answer: &Answer, number: usize) -> String {
+    let (block, delta) = match answer {
+        Answer::Say(words) => (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": words})),
+        Answer::Call { tool, input } => (
+            json!({"type": "tool_use", "id": call_id(number), "name": tool, "input": {}}),
+            json!({"type": "input_json_delta", "partial_json": input.to_string()}),
+        ),
+    };
+    let mut opening = whole(answer, number);
+    opening["content"] = json!([]);
+    opening["stop_reason"] = Value::Null;
+    [
+        json!({"type": "message_start", "message": opening}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({
+            "type": "message_delta",
+            "delta": {"stop_reason": stop_reason(answer), "stop_sequence": null},
+            "usage": {"output_tokens": 1},
+        }),
+        json!({"type": "message_stop"}),
+    ]
+    .iter()
+    .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()))
+    .collect()
+}
+
+/// An answer in one piece.
+pub(super) fn whole(answer: &Answer, number: usize) -> Value {
+    let block = match answer {
+        Answer::Say(words) => json!({"type": "text", "text": words}),
+        Answer::Call { tool, input } => {
+            json!({"type": "tool_use", "id": call_id(number), "name": tool, "input": input})
+        }
+    };
+    json!({
+        "id": format!("msg_scripted{number:04}"),
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-scripted",
+        "content": [block],
+        "stop_reason": stop_reason(answer),
+        "stop_sequence": null,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    })
+}
+
+fn stop_reason(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Say(_) => "end_turn",
+        Answer::Call { .. } => "tool_use",
+    }
+}
+
+fn call_id(number: usize) -> String {
+    format!("toolu_scripted{number:04}")
+}

@@ -1,0 +1,99 @@
+//! A stage: a home, a project under version control, and a data folder, all of one test's own.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::isolation;
+use crate::programs::{Outcome, Program};
+
+/// The folders of one test and the binary that it is about.
+pub struct Stage {
+    /// Holds all the others.
+    pub folder: PathBuf,
+    /// The person's home.
+    pub home: PathBuf,
+    /// The project they work in: a git repository with one commit.
+    pub project: PathBuf,
+    /// The data folder of relay-mesh.
+    pub data: PathBuf,
+    binary: PathBuf,
+    _temporary: TempDir,
+}
+
+impl Stage {
+    /// Sets a stage for this binary. Give it `env!("CARGO_BIN_EXE_relay-mesh")`.
+    pub fn new(binary: &str) -> Stage {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("stage-");
+        let temporary = match isolation::room() {
+            Some(room) => builder.tempdir_in(room),
+            None => builder.tempdir(),
+        }
+        .expect("a temporary folder can be made");
+        let folder = temporary.path().to_owned();
+        let stage = Stage {
+            home: folder.join("home"),
+            project: folder.join("home/project"),
+            data: folder.join("home/.relay-mesh"),
+            binary: binary.into(),
+            folder,
+            _temporary: temporary,
+        };
+        std::fs::create_dir_all(&stage.project).expect("the stage is writable");
+        std::fs::write(stage.project.join("README.md"), "# A project\n").expect("the stage is writable");
+        stage.git(&["init", "-q", "-b", "main"]);
+        stage.git(&["add", "."]);
+        stage.git(&["commit", "-q", "-m", "The project begins"]);
+        stage
+    }
+
+    /// Runs relay-mesh to its end with these arguments.
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        self.relay(arguments).run()
+    }
+
+    /// Runs relay-mesh with these arguments and expects it to succeed; gives its standard output.
+    pub fn relay_ok(&self, arguments: &[&str]) -> String {
+        self.relay(arguments).succeed()
+    }
+
+    /// relay-mesh with these arguments, about to be run in the project.
+    pub fn relay(&self, arguments: &[&str]) -> Program {
+        let environment = self.environment();
+        let environment = environment.iter().map(|(name, value)| (name, value));
+        Program::new(&self.binary).args(arguments).envs(environment).within(&self.project)
+    }
+
+    /// What `git status --porcelain` says of the project, ignored files included.
+    pub fn git_status(&self) -> String {
+        self.git(&["status", "--porcelain", "--ignored", "--untracked-files=all"])
+    }
+
+    /// Runs git in the project.
+    pub fn git(&self, arguments: &[&str]) -> String {
+        Program::new("git")
+            .args(["-c", "user.name=A Person", "-c", "user.email=person@example.org"])
+            .args(arguments)
+            .env("HOME", &self.home)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .within(&self.project)
+            .succeed()
+    }
+
+    /// The environment that a program of this person has. The binary is on the path, as after an
+    /// installation.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let programs = self.binary.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let searched = format!("{programs}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        [
+            ("HOME", self.home.display().to_string()),
+            ("TMPDIR", self.folder.display().to_string()),
+            ("RELAY_DIR", self.data.display().to_string()),
+            ("PATH", searched),
+            ("LANG", "C.UTF-8".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+}

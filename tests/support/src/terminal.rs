@@ -1,0 +1,68 @@
+//! A terminal that a test types into and reads from: tmux on a socket of its own.
+
+use std::path::{Path, PathBuf};
+
+use crate::programs::Program;
+use crate::waiting::wait_for;
+
+/// A program on a screen. Ends with the terminal.
+pub struct Terminal {
+    socket: PathBuf,
+}
+
+impl Terminal {
+    /// Starts a program on a screen of 160 columns and 48 lines, with exactly this environment.
+    pub fn start(folder: &Path, within: &Path, environment: &[(String, String)], program: &[String]) -> Terminal {
+        let terminal = Terminal { socket: folder.join("tmux.sock") };
+        let mut line = vec!["env".to_owned(), "-i".to_owned()];
+        line.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
+        line.extend(program.iter().cloned());
+        terminal
+            .tmux()
+            .args(["-f", "/dev/null", "new-session", "-d", "-x", "160", "-y", "48", "-c"])
+            .arg(within)
+            .args(line)
+            .succeed();
+        terminal
+    }
+
+    /// What stands on the screen now.
+    pub fn screen(&self) -> String {
+        self.tmux().args(["capture-pane", "-p"]).run().stdout
+    }
+
+    /// Waits until the screen shows a text.
+    pub fn wait_for(&self, text: &str) {
+        let mut last = String::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for(&format!("the screen shows {text:?}"), || {
+                last = self.screen();
+                last.contains(text).then_some(())
+            });
+        }));
+        assert!(found.is_ok(), "the screen never showed {text:?}; it shows:\n{last}");
+    }
+
+    /// Types a text, waits until it stands on the screen, and presses Enter.
+    pub fn type_line(&self, text: &str) {
+        self.tmux().args(["send-keys", "-l", text]).succeed();
+        self.wait_for(text);
+        self.press("Enter");
+    }
+
+    /// Presses a key, by tmux's name for it.
+    pub fn press(&self, key: &str) {
+        self.tmux().args(["send-keys", key]).succeed();
+    }
+
+    fn tmux(&self) -> Program {
+        Program::new("tmux").env("TERM", "xterm-256color").arg("-S").arg(&self.socket)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // The server holds nothing but this one screen.
+        self.tmux().arg("kill-server").run();
+    }
+}

@@ -1,0 +1,32 @@
+//! A readable account of a run: who did what, in order.
+
+use std::fmt::Write;
+
+/// An account that grows while a test runs.
+#[derive(Default)]
+pub struct Transcript {
+    text: String,
+    step: usize,
+}
+
+impl Transcript {
+    /// An empty one.
+    pub fn new() -> Transcript {
+        Transcript::default()
+    }
+
+    /// Notes a step, with what it showed.
+    pub fn step(&mut self, who: &str, what: &str, shown: &str) {
+        self.step += 1;
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "\n{:>2}. {who}: {what}", self.step);
+        for line in shown.lines() {
+            let _ = writeln!(self.text, "      │ {line}");
+        }
+    }
+
+    /// The whole account.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
