@@ -1,0 +1,150 @@
+//! Runs the hook's program as a harness would, and judges what came of it.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use mesh::harness::{Finding, Severity};
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use super::{broken, fine, shown};
+
+/// Longer than this is felt: the harness waits for the hook before its tool runs.
+const SLOW: Duration = Duration::from_millis(500);
+/// Longer than this and the harness is thought to be stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A hook's call as a harness makes it.
+pub(crate) struct Rehearsal<'a> {
+    /// The program that the harness's settings name.
+    pub(crate) program: &'a Path,
+    /// The harness.
+    pub(crate) harness: &'a str,
+    /// The event.
+    pub(crate) event: &'a str,
+    /// What the harness would write to its standard input.
+    pub(crate) payload: &'a str,
+    /// Variables, over those of this process. They must lead it to a data folder of its own, so
+    /// that a rehearsal leaves no session behind.
+    pub(crate) environment: &'a [(String, String)],
+}
+
+/// What came of it.
+pub(crate) enum Came {
+    /// It ended.
+    Ended {
+        /// What it printed and how it ended.
+        output: Output,
+        /// After how long.
+        took: Duration,
+    },
+    /// It could not be started.
+    NotStarted(std::io::Error),
+    /// It had to be killed.
+    Stuck,
+}
+
+/// Runs the hook once.
+pub(crate) async fn rehearse(rehearsal: &Rehearsal<'_>) -> Came {
+    let mut command = tokio::process::Command::new(rehearsal.program);
+    command.args(["hook", rehearsal.harness, rehearsal.event]);
+    command.envs(rehearsal.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let began = Instant::now();
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Came::NotStarted(error),
+    };
+    if let Some(mut input) = child.stdin.take() {
+        // A hook that ends without reading its input is judged by how it ends.
+        let _unread = input.write_all(rehearsal.payload.as_bytes()).await;
+    }
+    match timeout(PATIENCE, child.wait_with_output()).await {
+        Ok(Ok(output)) => Came::Ended { output, took: began.elapsed() },
+        Ok(Err(error)) => Came::NotStarted(error),
+        Err(_) => Came::Stuck,
+    }
+}
+
+/// What a person is told of it.
+pub(crate) fn judge(event: &str, came: &Came) -> Finding {
+    match came {
+        Came::NotStarted(error) => {
+            broken(format!("the hook's program cannot be started: {error}"), "install relay-mesh again and run `relay-mesh install` once more")
+        }
+        Came::Stuck => broken(
+            format!("the {event} hook did not answer within {}", shown(PATIENCE)),
+            "run it by hand with RELAY_LOG=debug to see where it stays",
+        ),
+        Came::Ended { output, took } => judge_end(event, output, *took),
+    }
+}
+
+fn judge_end(event: &str, output: &Output, took: Duration) -> Finding {
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let why = complaint.lines().next().unwrap_or("it said nothing").to_owned();
+        broken(format!("the {event} hook ended with {}: {why}", output.status), "report this: a hook must always end with 0")
+    } else if let Some(line) = complaint.lines().find(|line| !line.trim().is_empty()) {
+        // A failing hook ends with 0, so that the harness goes on, and complains here.
+        broken(format!("the {event} hook answered nothing and complained: {line}"), "see `relay-mesh plugin list` for the adapter's state")
+    } else if took > SLOW {
+        let what = format!("the {event} hook answered in {}, which is slow", shown(took));
+        Finding { severity: Severity::Warning, what, fix: Some("look for what else keeps the machine busy".to_owned()) }
+    } else {
+        fine(format!("the {event} hook was run and answered in {}", shown(took)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn check(code: i32, stderr: &str, milliseconds: u64, severity: Severity, expected: &str) {
+        let output = Output { status: ExitStatus::from_raw(code << 8), stdout: b"{}".to_vec(), stderr: stderr.into() };
+        let finding = judge("Stop", &Came::Ended { output, took: Duration::from_millis(milliseconds) });
+        assert_eq!(finding.severity, severity, "{}", finding.what);
+        assert!(finding.what.contains(expected), "{}", finding.what);
+    }
+
+    #[test]
+    fn a_hook_is_judged_by_how_it_ended_and_by_what_it_complained_of() {
+        check(0, "", 3, Severity::Ok, "answered in 3.0 ms");
+        check(0, "relay-mesh: no adapter\n", 3, Severity::Broken, "complained: relay-mesh: no adapter");
+        check(0, "", 700, Severity::Warning, "slow");
+        check(101, "thread panicked\n", 3, Severity::Broken, "exit status: 101: thread panicked");
+    }
+
+    #[tokio::test]
+    async fn a_hook_really_runs_and_is_given_its_payload() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("hook");
+        std::fs::write(&program, "#!/bin/sh\ncat >\"$OUT\"; echo \"$1 $2 $3\" >>\"$OUT\"\n").expect("written");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let out = folder.path().join("out");
+        let came = rehearse(&Rehearsal {
+            program: &program,
+            harness: "claude-code",
+            event: "Stop",
+            payload: "{\"a\":1}\n",
+            environment: &[("OUT".to_owned(), out.display().to_string())],
+        })
+        .await;
+        assert_eq!(judge("Stop", &came).severity, Severity::Ok, "{}", judge("Stop", &came).what);
+        assert_eq!(std::fs::read_to_string(out).expect("written"), "{\"a\":1}\nhook claude-code Stop\n");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_told() {
+        let program = Path::new("/nowhere/relay-mesh");
+        let rehearsal = Rehearsal { program, harness: "x", event: "Stop", payload: "", environment: &[] };
+        let finding = judge("Stop", &rehearse(&rehearsal).await);
+        assert_eq!(finding.severity, Severity::Broken);
+        assert!(finding.what.contains("cannot be started"), "{}", finding.what);
+    }
+}

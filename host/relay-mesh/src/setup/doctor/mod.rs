@@ -1,0 +1,44 @@
+//! Proofs that the mesh works here: each tries the thing itself and says what came of it.
+
+pub(crate) mod data_folder;
+pub(crate) mod hook;
+pub(crate) mod host;
+pub(crate) mod wake;
+
+use std::time::Duration;
+
+use mesh::harness::{Finding, Severity};
+
+/// A finding that all is well.
+pub(crate) fn fine(what: String) -> Finding {
+    Finding { severity: Severity::Ok, what, fix: None }
+}
+
+/// A finding of something that does not work, and what to do about it.
+pub(crate) fn broken(what: String, fix: impl Into<String>) -> Finding {
+    Finding { severity: Severity::Broken, what, fix: Some(fix.into()) }
+}
+
+/// A time in the unit in which people think of it.
+pub(crate) fn shown(time: Duration) -> String {
+    let milliseconds = time.as_secs_f64() * 1000.0;
+    if milliseconds < 100.0 {
+        format!("{milliseconds:.1} ms")
+    } else if milliseconds < 1000.0 {
+        format!("{milliseconds:.0} ms")
+    } else {
+        format!("{:.1} s", milliseconds / 1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_as_people_say_them() {
+        for (milliseconds, expected) in [(2, "2.0 ms"), (640, "640 ms"), (2000, "2.0 s")] {
+            assert_eq!(shown(Duration::from_millis(milliseconds)), expected);
+        }
+    }
+}

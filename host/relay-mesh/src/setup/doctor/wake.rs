@@ -1,0 +1,131 @@
+//! Follows one message up the ladder and tells each rung as it comes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mesh::harness::{Finding, Severity};
+use mesh::receipt::{RecipientStatus, Rung};
+
+use super::{broken, fine, shown};
+
+/// How often the receipts are looked at. A rung is told with its own time, not with this one's.
+pub(crate) const EVERY: Duration = Duration::from_millis(50);
+
+/// What has been told of a message so far.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    told: BTreeSet<Rung>,
+    refused: usize,
+    held: bool,
+}
+
+/// Whether there is more to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// A higher rung may come.
+    Longer,
+    /// Nothing further can be learned.
+    Over,
+}
+
+impl Follower {
+    /// The lines that have not been told yet.
+    pub(crate) fn news(&mut self, status: &RecipientStatus) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.told.insert(Rung::Stored) {
+            lines.push(format!("stored in the inbox of {}", status.to));
+        }
+        for (rung, climbed) in &status.ladder.climbed {
+            if self.told.insert(*rung) {
+                let after = shown(Duration::from_millis(climbed.at.since(status.stored)));
+                lines.push(format!("{} after {after} by {}", rung.as_str(), climbed.route));
+            }
+        }
+        for (route, reason, at) in status.ladder.refused.iter().skip(self.refused) {
+            let after = shown(Duration::from_millis(at.since(status.stored)));
+            lines.push(format!("refused by {route} after {after}: {reason}"));
+        }
+        self.refused = status.ladder.refused.len();
+        if let Some(reason) = status.ladder.held.as_ref().filter(|_| !self.held) {
+            self.held = true;
+            lines.push(format!("held: {reason}"));
+        }
+        lines
+    }
+}
+
+/// Whether to look again.
+pub(crate) fn wait(status: &RecipientStatus) -> Wait {
+    let ended = status.ladder.expired || status.ladder.undeliverable.is_some();
+    if ended || status.ladder.rung() == Rung::Acknowledged { Wait::Over } else { Wait::Longer }
+}
+
+/// What it came to, once nobody waits any more.
+pub(crate) fn verdict(status: &RecipientStatus, patience: Duration) -> Finding {
+    let ladder = &status.ladder;
+    let rung = ladder.rung();
+    let within = shown(patience);
+    if rung.settles() {
+        fine(format!("the message was {} within {within}", rung.as_str()))
+    } else if let Some(reason) = &ladder.undeliverable {
+        broken(format!("the message cannot be delivered: {reason}"), "start the session again and let its agent register")
+    } else if let Some(reason) = &ladder.held {
+        let what = format!("waking is stopped: {reason}");
+        Finding { severity: Severity::Warning, what, fix: Some("type something in that session, then try again".to_owned()) }
+    } else {
+        broken(
+            format!("the message was {} and not shown within {within}", rung.as_str()),
+            "see whether the session is open and idle, and run `relay-mesh doctor HARNESS` for its hooks",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh::machine::Instant;
+    use mesh::receipt::{Event, Ladder};
+
+    use super::*;
+
+    fn status(events: &[(u64, Event)]) -> RecipientStatus {
+        let mut ladder = Ladder::default();
+        for (at, event) in events {
+            ladder.take(Instant(1000 + at), event.clone());
+        }
+        RecipientStatus { to: "alice".parse().expect("a name"), stored: Instant(1000), ladder }
+    }
+
+    fn rung(rung: Rung, route: &str) -> Event {
+        Event::Rung { rung, route: route.to_owned(), evidence: None }
+    }
+
+    #[test]
+    fn each_rung_is_told_once_with_its_own_time() {
+        let mut follower = Follower::default();
+        let offered = (3, rung(Rung::Offered, "bell"));
+        assert_eq!(follower.news(&status(&[])), ["stored in the inbox of alice"]);
+        assert_eq!(follower.news(&status(std::slice::from_ref(&offered))), ["offered after 3.0 ms by bell"]);
+        let refused = (9, Event::Refused { route: "notification".to_owned(), reason: "no desktop".to_owned() });
+        let news = follower.news(&status(&[offered.clone(), refused.clone()]));
+        assert_eq!(news, ["refused by notification after 9.0 ms: no desktop"]);
+        let shown = (640, rung(Rung::Shown, "hook:FileChanged"));
+        assert_eq!(follower.news(&status(&[offered, refused, shown])), ["shown after 640 ms by hook:FileChanged"]);
+    }
+
+    fn check(events: &[(u64, Event)], expected_wait: Wait, severity: Severity, expected: &str) {
+        let status = status(events);
+        let finding = verdict(&status, Duration::from_secs(30));
+        assert_eq!((wait(&status), finding.severity), (expected_wait, severity), "{}", finding.what);
+        assert!(finding.what.contains(expected), "{}", finding.what);
+    }
+
+    #[test]
+    fn only_a_message_that_was_shown_proves_a_wake() {
+        check(&[], Wait::Longer, Severity::Broken, "stored and not shown within 30.0 s");
+        check(&[(1, rung(Rung::Offered, "bell"))], Wait::Longer, Severity::Broken, "offered and not shown");
+        check(&[(1, rung(Rung::Shown, "hook"))], Wait::Longer, Severity::Ok, "was shown");
+        check(&[(1, rung(Rung::Acknowledged, "reply"))], Wait::Over, Severity::Ok, "was acknowledged");
+        check(&[(1, Event::Held { reason: "12 hops".to_owned() })], Wait::Longer, Severity::Warning, "12 hops");
+        check(&[(1, Event::Undeliverable { reason: "no route".to_owned() })], Wait::Over, Severity::Broken, "no route");
+    }
+}

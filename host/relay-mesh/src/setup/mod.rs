@@ -1,0 +1,6 @@
+//! Setting harnesses up and proving that they work: what `install` and `doctor` decide and show.
+
+pub(crate) mod agreement;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod installed;
