@@ -4,3 +4,4 @@ pub(crate) mod agreement;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod installed;
+pub(crate) mod request;
