@@ -1,2 +1,99 @@
-//! Placeholder while the crate is being laid.
-fn main() {}
+//! relay-mesh, the binary: it parses, composes and prints. What it does stands in the crates below.
+
+mod cli;
+mod commands;
+mod compose;
+mod config;
+mod context;
+mod environment;
+mod error;
+mod exit;
+mod hints;
+mod host;
+mod logging;
+mod machine;
+mod render;
+mod setup;
+mod shapes;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::runtime::Builder;
+
+use crate::cli::{Cli, Command, Outcome, Threads};
+use crate::commands::hook;
+use crate::config::Settings;
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::Printer;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, &arguments),
+    };
+    let is_hook = matches!(cli.command, Command::Hook(_));
+    if is_hook {
+        hook::never_break_the_harness();
+    }
+    let environment = Environment::of_this_process();
+    logging::start(&environment);
+    let printer = Printer::new(cli.common.format(), cli.common.talk(), &environment);
+    let exit = match perform(cli, environment, printer) {
+        Ok(outcome) => outcome.exit,
+        Err(error) if error.is_reader_gone() => Exit::Success,
+        Err(error) => {
+            printer.error(&error);
+            error.exit()
+        }
+    };
+    // Claude Code takes exit code 2 of a hook as an order to block what it was about to do.
+    match exit {
+        Exit::Hook(code) => ExitCode::from(code),
+        _ if is_hook => ExitCode::SUCCESS,
+        exit => exit.into(),
+    }
+}
+
+fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Outcome, CommandError> {
+    let workdir = std::env::current_dir().map_err(|source| CommandError::Told {
+        what: "the folder in which this was run cannot be told".to_owned(),
+        hint: Some("change into a folder that exists".to_owned()),
+        exit: Exit::Failure,
+        source: Some(Box::new(source)),
+    })?;
+    let settings = Settings::load(cli.command.flags(&cli.common), &environment, &workdir)?;
+    let context = Context { settings, environment, printer, workdir };
+    let mut builder = match cli.command.threads() {
+        Threads::One => Builder::new_current_thread(),
+        Threads::Many => Builder::new_multi_thread(),
+    };
+    let runtime = builder.enable_all().build().map_err(|source| CommandError::Told {
+        what: "this process could not start its work".to_owned(),
+        hint: Some("the system is out of threads or of file handles: see `ulimit -a`".to_owned()),
+        exit: Exit::Failure,
+        source: Some(Box::new(source)),
+    })?;
+    let outcome = runtime.block_on(cli.command.run(&context));
+    // A thread may still wait for a line of standard input that never comes.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Help and version are data; everything else is talk. A hook's command line that is not
+/// understood, perhaps one of another version, must not stop the harness.
+fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let printed = error.print();
+    let asked_for = !error.use_stderr();
+    let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");
+    match printed {
+        Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),
+        Ok(()) | Err(_) if asked_for || is_hook => Exit::Success.into(),
+        Ok(()) | Err(_) => Exit::Usage.into(),
+    }
+}

@@ -1,0 +1,299 @@
+//! The command line: its words, its help, and where each command is found.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::commands::{
+    ack, agents, completions, config, detect_harness, doctor, down, exit_codes, harnesses, hook, install, listen, man,
+    mcp, message, plugin, read, register, send, serve, status, uninstall, up, version,
+};
+use crate::config::{Durable, Values};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::Talk;
+
+/// Lets coding agents in different harnesses find each other, talk, and be woken when mail comes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "relay-mesh",
+    version,
+    propagate_version = false,
+    disable_help_subcommand = false,
+    after_help = "Two shells talk:\n  \
+        relay-mesh register alice\n  \
+        relay-mesh register bob\n  \
+        relay-mesh send bob 'the build is green' --from alice\n  \
+        relay-mesh read --agent bob\n\n\
+        An agent joins:\n  \
+        relay-mesh up\n  \
+        relay-mesh install claude-code --project .\n\n\
+        `relay-mesh help COMMAND` shows examples; `relay-mesh help exit-codes` the exit codes."
+)]
+pub(crate) struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// Data folder [$RELAY_DIR, else ~/.relay-mesh]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "For every command")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print results, and errors too, as JSON: one value on each line
+    #[arg(long, global = true, help_heading = "For every command")]
+    pub(crate) json: bool,
+    /// Print results and errors alone, no notes and no next steps
+    #[arg(long, short, global = true, help_heading = "For every command")]
+    pub(crate) quiet: bool,
+    /// When a message counts as stored [$RELAY_DURABILITY, else disk]
+    #[arg(long, global = true, value_enum, hide_short_help = true, help_heading = "For every command")]
+    pub(crate) durability: Option<Durable>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs: the shapes of [`crate::shapes`].
+    Json,
+}
+
+impl Common {
+    /// How results are printed.
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { Format::Text }
+    }
+
+    /// Whether people want to be talked to.
+    pub(crate) fn talk(&self) -> Talk {
+        if self.quiet { Talk::Quiet } else { Talk::Normal }
+    }
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// How the process ends.
+    pub(crate) exit: Exit,
+}
+
+impl Outcome {
+    /// It did what it was asked.
+    pub(crate) const DONE: Outcome = Outcome { exit: Exit::Success };
+
+    /// It ran, and ends the process in a way of its own.
+    pub(crate) fn ending(exit: Exit) -> Outcome {
+        Outcome { exit }
+    }
+}
+
+/// How many threads a command's work is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// It comes and goes: one thread, and nothing to start.
+    One,
+    /// It stays and serves.
+    Many,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum Command {
+    /// Send a message to an agent
+    Send(send::Args),
+    /// Show an agent's mail
+    Read(read::Args),
+    /// Acknowledge messages
+    Ack(ack::Args),
+    /// Show what became of a message
+    Message(message::Args),
+    /// Register an agent of the command line
+    Register(register::Args),
+    /// Show who is here
+    Agents(agents::Args),
+    /// Show how the mesh is doing
+    Status(status::Args),
+
+    /// Start the host in the background
+    #[command(alias = "mesh-up")]
+    Up(up::Args),
+    /// Stop the host that runs in the background
+    #[command(alias = "mesh-down")]
+    Down(down::Args),
+    /// Run the host here: MCP over HTTP, and delivery for every session
+    Serve(serve::Args),
+
+    /// Set a harness up for the mesh
+    Install(install::Args),
+    /// Take the mesh out of a harness
+    Uninstall(uninstall::Args),
+    /// Show which harnesses are here, and how they do
+    Harnesses(harnesses::Args),
+    /// Show what harness and session this shell belongs to
+    DetectHarness(detect_harness::Args),
+    /// Prove that everything works
+    Doctor(doctor::Args),
+    /// Show the adapters
+    Plugin(plugin::Args),
+
+    /// Serve MCP over standard input and output: what a harness starts
+    Mcp(mcp::Args),
+    /// Answer a harness's hook: what a harness calls
+    Hook(hook::Args),
+    /// Print messages as they come, one JSON line each: what a connector runs
+    Listen(listen::Args),
+
+    /// Show every setting and where it came from
+    Config(config::Args),
+    /// Print a script that completes commands in a shell
+    Completions(completions::Args),
+    /// Print the manual page
+    Man(man::Args),
+    /// Print the version
+    Version(version::Args),
+    /// Explain the exit codes
+    #[command(hide = true)]
+    ExitCodes(exit_codes::Args),
+
+    /// As `install claude-code`
+    #[command(hide = true, name = "install-claude-code")]
+    InstallClaudeCode(install::NamedArgs),
+    /// As `install codex`
+    #[command(hide = true, name = "install-codex")]
+    InstallCodex(install::NamedArgs),
+    /// As `install opencode`
+    #[command(hide = true, name = "install-opencode-plugin")]
+    InstallOpencodePlugin(install::NamedArgs),
+}
+
+impl Command {
+    /// What the command's own flags say about the settings.
+    pub(crate) fn flags(&self, common: &Common) -> Values {
+        let values = Values { dir: common.dir.clone(), durability: common.durability, ..Values::default() };
+        match self {
+            Command::Serve(args) => args.host.over(values),
+            Command::Up(args) => args.host.over(values),
+            Command::Send(_)
+            | Command::Read(_)
+            | Command::Ack(_)
+            | Command::Message(_)
+            | Command::Register(_)
+            | Command::Agents(_)
+            | Command::Status(_)
+            | Command::Down(_)
+            | Command::Install(_)
+            | Command::Uninstall(_)
+            | Command::Harnesses(_)
+            | Command::DetectHarness(_)
+            | Command::Doctor(_)
+            | Command::Plugin(_)
+            | Command::Mcp(_)
+            | Command::Hook(_)
+            | Command::Listen(_)
+            | Command::Config(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Version(_)
+            | Command::ExitCodes(_)
+            | Command::InstallClaudeCode(_)
+            | Command::InstallCodex(_)
+            | Command::InstallOpencodePlugin(_) => values,
+        }
+    }
+
+    /// How many threads it is worth.
+    pub(crate) fn threads(&self) -> Threads {
+        match self {
+            Command::Serve(_) | Command::Mcp(_) => Threads::Many,
+            Command::Send(_)
+            | Command::Read(_)
+            | Command::Ack(_)
+            | Command::Message(_)
+            | Command::Register(_)
+            | Command::Agents(_)
+            | Command::Status(_)
+            | Command::Up(_)
+            | Command::Down(_)
+            | Command::Install(_)
+            | Command::Uninstall(_)
+            | Command::Harnesses(_)
+            | Command::DetectHarness(_)
+            | Command::Doctor(_)
+            | Command::Plugin(_)
+            | Command::Hook(_)
+            | Command::Listen(_)
+            | Command::Config(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Version(_)
+            | Command::ExitCodes(_)
+            | Command::InstallClaudeCode(_)
+            | Command::InstallCodex(_)
+            | Command::InstallOpencodePlugin(_) => Threads::One,
+        }
+    }
+
+    /// Does it.
+    pub(crate) async fn run(self, context: &Context) -> Result<Outcome, CommandError> {
+        match self {
+            Command::Send(args) => send::run(args, context).await,
+            Command::Read(args) => read::run(args, context).await,
+            Command::Ack(args) => ack::run(args, context).await,
+            Command::Message(args) => message::run(args, context).await,
+            Command::Register(args) => register::run(args, context).await,
+            Command::Agents(args) => agents::run(args, context).await,
+            Command::Status(args) => status::run(args, context).await,
+            Command::Up(args) => up::run(args, context).await,
+            Command::Down(args) => down::run(args, context).await,
+            Command::Serve(args) => serve::run(args, context).await,
+            Command::Install(args) => install::run(args, context).await,
+            Command::Uninstall(args) => uninstall::run(args, context).await,
+            Command::Harnesses(args) => harnesses::run(args, context).await,
+            Command::DetectHarness(args) => detect_harness::run(args, context).await,
+            Command::Doctor(args) => doctor::run(args, context).await,
+            Command::Plugin(args) => plugin::run(args, context).await,
+            Command::Mcp(args) => mcp::run(args, context).await,
+            Command::Hook(args) => hook::run(args, context).await,
+            Command::Listen(args) => listen::run(args, context).await,
+            Command::Config(args) => config::run(args, context).await,
+            Command::Completions(args) => completions::run(args, context).await,
+            Command::Man(args) => man::run(args, context).await,
+            Command::Version(args) => version::run(args, context).await,
+            Command::ExitCodes(args) => exit_codes::run(args, context).await,
+            Command::InstallClaudeCode(args) => install::run(args.of("claude-code"), context).await,
+            Command::InstallCodex(args) => install::run(args.of("codex"), context).await,
+            Command::InstallOpencodePlugin(args) => install::run(args.of("opencode"), context).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        let mut cli = Cli::command();
+        cli.build();
+        for command in cli.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help") {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("relay-mesh "), "`{}` shows no example", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Settings files: TOML, strict, with the line of what is wrong.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use mesh::names::AgentName;
+use serde::{Deserialize, Deserializer};
+
+use super::values::{Durable, TokenUse, Values, team};
+use super::ConfigError;
+
+/// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
+/// for each folder that has none.
+pub(super) fn nearest(folder: &Path, name: &str, home: Option<&Path>) -> Result<Option<(PathBuf, Values)>, ConfigError> {
+    for folder in folder.ancestors() {
+        let path = folder.join(name);
+        if let Some(values) = read(&path, home)? {
+            return Ok(Some((path, values)));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a file; none where it is not there.
+pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, ConfigError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text, path, home).map(Some),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(None),
+        Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+/// Parses a file. Relative paths in it start from the folder that it lies in, `~/` from the home.
+fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigError> {
+    let file: File = toml::from_str(text).map_err(|error| ConfigError::Invalid {
+        path: path.to_owned(),
+        line: line_of(text, error.span().map_or(0, |span| span.start)),
+        what: error.message().lines().next().unwrap_or_default().to_owned(),
+    })?;
+    let at_home = |path: PathBuf| match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        (Ok(_), None) | (Err(_), _) => path,
+    };
+    let http = file.http.unwrap_or_default();
+    let loops = file.loops.unwrap_or_default();
+    let values = Values {
+        dir: file.dir.map(at_home),
+        agent: file.agent,
+        team: file.team.map(|team| team.0),
+        durability: file.durability,
+        listen: http.listen,
+        token: http.token.map(|on| if on { TokenUse::Required } else { TokenUse::Off }),
+        plugins: file.plugins.map(|plugins| plugins.into_iter().map(at_home).collect()),
+        away_after: file.away_after.map(|duration| duration.0),
+        hops: loops.hops,
+        per_pair: loops.per_pair,
+        per_agent: loops.per_agent,
+        window: loops.window.map(|duration| duration.0),
+    };
+    Ok(values.beneath(path.parent().unwrap_or(path)))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// The file's shape.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    dir: Option<PathBuf>,
+    agent: Option<AgentName>,
+    team: Option<Team>,
+    durability: Option<Durable>,
+    away_after: Option<Duration>,
+    plugins: Option<Vec<PathBuf>>,
+    http: Option<Http>,
+    loops: Option<Loops>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Http {
+    listen: Option<SocketAddr>,
+    token: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Loops {
+    hops: Option<u32>,
+    per_pair: Option<u32>,
+    per_agent: Option<u32>,
+    window: Option<Duration>,
+}
+
+/// A team that was checked.
+struct Team(String);
+
+impl<'de> Deserialize<'de> for Team {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Team, D::Error> {
+        team(&String::deserialize(deserializer)?).map(Team).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Milliseconds, written as `10m` or `1h 30m`.
+struct Duration(u64);
+
+impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parsed = humantime::parse_duration(&text);
+        let milliseconds = parsed.ok().and_then(|duration| u64::try_from(duration.as_millis()).ok());
+        milliseconds.map(Duration).ok_or_else(|| {
+            serde::de::Error::custom(format!("`{text}` is not a length of time: write it as in `10m` or `1h 30m`"))
+        })
+    }
+}

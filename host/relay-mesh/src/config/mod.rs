@@ -1,0 +1,226 @@
+//! Settings, each with where it came from: flags, then the environment, then the project's
+//! `.relay-mesh.toml`, then the person's own file, then defaults.
+
+mod file;
+mod values;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use mesh::names::AgentName;
+use mesh::{Limits, LoopLimits};
+
+use crate::environment::Environment;
+pub(crate) use values::{Durable, TokenUse, Values};
+
+/// The project's file, in the working folder or the nearest one above it.
+pub(crate) const PROJECT_FILE: &str = ".relay-mesh.toml";
+/// The person's own file, below the folder for configuration.
+const USER_FILE: &str = "relay-mesh/config.toml";
+/// The data folder below the home.
+const DEFAULT_DIR: &str = ".relay-mesh";
+/// Where the host listens unless it is told otherwise.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7423);
+
+/// A setting and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting<T> {
+    /// What it is set to.
+    pub(crate) value: T,
+    /// By what.
+    pub(crate) origin: Origin,
+}
+
+/// Where a setting came from, strongest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The command line.
+    Flags,
+    /// A variable of this process.
+    Environment,
+    /// The project's file.
+    Project(PathBuf),
+    /// The person's own file.
+    User(PathBuf),
+    /// Nobody said anything.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flags => f.write_str("command line"),
+            Origin::Environment => f.write_str("environment"),
+            Origin::Project(path) | Origin::User(path) => path.display().fmt(f),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The data folder.
+    pub(crate) dir: Setting<PathBuf>,
+    /// For whom this command line speaks.
+    pub(crate) agent: Setting<Option<AgentName>>,
+    /// The team that a registration joins.
+    pub(crate) team: Setting<Option<String>>,
+    /// When a message counts as stored.
+    pub(crate) durability: Setting<Durable>,
+    /// Where the host listens.
+    pub(crate) listen: Setting<SocketAddr>,
+    /// Whether the host asks for its token.
+    pub(crate) token: Setting<TokenUse>,
+    /// Folders with adapters beside the built-in ones.
+    pub(crate) plugins: Setting<Vec<PathBuf>>,
+    /// How long nothing may be heard of an agent before it counts as away, in milliseconds.
+    pub(crate) away_after: Setting<u64>,
+    /// Messages in one chain without a person, before waking stops.
+    pub(crate) hops: Setting<u32>,
+    /// Wakes of one agent by one other within the window.
+    pub(crate) per_pair: Setting<u32>,
+    /// Wakes of one agent within the window.
+    pub(crate) per_agent: Setting<u32>,
+    /// The window, in milliseconds.
+    pub(crate) window: Setting<u64>,
+}
+
+/// Why the settings cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// A file is there and cannot be read.
+    #[error("could not read `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// A file does not say what a settings file may say.
+    #[error("`{}`, line {line}: {what}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from one.
+        line: usize,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A project's file sets what only the person may set.
+    #[error("`{}` sets `{key}`, which a project may not set for the people who work in it", path.display())]
+    NotTheProjects {
+        /// The file.
+        path: PathBuf,
+        /// The setting.
+        key: &'static str,
+    },
+    /// A variable does not hold what it should.
+    #[error("${name} is `{value}`: {why}")]
+    Variable {
+        /// The variable.
+        name: &'static str,
+        /// What it holds.
+        value: String,
+        /// What it should hold.
+        why: String,
+    },
+    /// There is no home folder to keep the data in.
+    #[error("there is no home folder to keep the data in")]
+    NoHome,
+}
+
+impl Settings {
+    /// Works every setting out for a command line that was given in a folder.
+    pub(crate) fn load(flags: Values, environment: &Environment, workdir: &Path) -> Result<Settings, ConfigError> {
+        let home = environment.home();
+        let mut layers = vec![
+            (Origin::Flags, flags.beneath(workdir)),
+            (Origin::Environment, values::of_environment(environment)?.beneath(workdir)),
+        ];
+        if let Some((path, found)) = file::nearest(workdir, PROJECT_FILE, home.as_deref())? {
+            found.refuse_what_is_the_persons(&path)?;
+            layers.push((Origin::Project(path), found));
+        }
+        if let Some(path) = environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(USER_FILE))
+            && let Some(found) = file::read(&path, home.as_deref())?
+        {
+            layers.push((Origin::User(path), found));
+        }
+        let default_dir = home.map(|home| home.join(DEFAULT_DIR));
+        Settings::from_layers(&layers, default_dir)
+    }
+
+    fn from_layers(layers: &[(Origin, Values)], default_dir: Option<PathBuf>) -> Result<Settings, ConfigError> {
+        let limits = Limits::default();
+        Ok(Settings {
+            dir: match strongest(layers, |values| values.dir.clone()) {
+                Some(found) => found,
+                None => Setting { value: default_dir.ok_or(ConfigError::NoHome)?, origin: Origin::Default },
+            },
+            agent: pick(layers, |values| values.agent.clone().map(Some), None),
+            team: pick(layers, |values| values.team.clone().map(Some), None),
+            durability: pick(layers, |values| values.durability, Durable::Disk),
+            listen: pick(layers, |values| values.listen, DEFAULT_LISTEN),
+            token: pick(layers, |values| values.token, TokenUse::Required),
+            plugins: pick(layers, |values| values.plugins.clone(), Vec::new()),
+            away_after: pick(layers, |values| values.away_after, limits.away_after),
+            hops: pick(layers, |values| values.hops, limits.loops.hops),
+            per_pair: pick(layers, |values| values.per_pair, limits.loops.pair),
+            per_agent: pick(layers, |values| values.per_agent, limits.loops.agent),
+            window: pick(layers, |values| values.window, limits.loops.window),
+        })
+    }
+
+    /// The settings that the mesh goes by.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            loops: LoopLimits {
+                hops: self.hops.value,
+                pair: self.per_pair.value,
+                agent: self.per_agent.value,
+                window: self.window.value,
+            },
+            away_after: self.away_after.value,
+            ..Limits::default()
+        }
+    }
+
+    /// Every setting as `key`, value and origin, in the spelling of the settings files.
+    pub(crate) fn listed(&self) -> Vec<(&'static str, String, &Origin)> {
+        fn line<'a, T>(key: &'static str, setting: &'a Setting<T>, say: impl Fn(&T) -> String) -> (&'static str, String, &'a Origin) {
+            (key, say(&setting.value), &setting.origin)
+        }
+        let duration = |milliseconds: &u64| {
+            humantime::format_duration(std::time::Duration::from_millis(*milliseconds)).to_string()
+        };
+        vec![
+            line("dir", &self.dir, |dir| dir.display().to_string()),
+            line("agent", &self.agent, |agent| agent.as_ref().map_or_else(String::new, AgentName::to_string)),
+            line("team", &self.team, |team| team.clone().unwrap_or_default()),
+            line("durability", &self.durability, |durability| durability.as_str().to_owned()),
+            line("away-after", &self.away_after, duration),
+            line("plugins", &self.plugins, |folders| {
+                folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(":")
+            }),
+            line("http.listen", &self.listen, SocketAddr::to_string),
+            line("http.token", &self.token, |token| token.as_str().to_owned()),
+            line("loops.hops", &self.hops, u32::to_string),
+            line("loops.per-pair", &self.per_pair, u32::to_string),
+            line("loops.per-agent", &self.per_agent, u32::to_string),
+            line("loops.window", &self.window, duration),
+        ]
+    }
+}
+
+fn strongest<T>(layers: &[(Origin, Values)], get: impl Fn(&Values) -> Option<T>) -> Option<Setting<T>> {
+    layers.iter().find_map(|(origin, values)| get(values).map(|value| Setting { value, origin: origin.clone() }))
+}
+
+fn pick<T>(layers: &[(Origin, Values)], get: impl Fn(&Values) -> Option<T>, default: T) -> Setting<T> {
+    strongest(layers, get).unwrap_or(Setting { value: default, origin: Origin::Default })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! The order of precedence, and what is refused, as tables.
+
+use super::*;
+
+/// Loads the settings of a project below a home: gives the value and origin of one key, or the error.
+fn check(project_file: &str, user_file: &str, variables: &[(&str, &str)], flags: Values, key: &str, expected: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path().join("home");
+    let project = home.join("project");
+    let work = project.join("src/deep");
+    std::fs::create_dir_all(&work).expect("a folder");
+    std::fs::create_dir_all(home.join(".config/relay-mesh")).expect("a folder");
+    if !project_file.is_empty() {
+        std::fs::write(project.join(PROJECT_FILE), project_file).expect("a file");
+    }
+    if !user_file.is_empty() {
+        std::fs::write(home.join(".config").join(USER_FILE), user_file).expect("a file");
+    }
+    let environment = with_home(variables, &home);
+    let outcome = match Settings::load(flags, &environment, &work) {
+        Ok(settings) => settings
+            .listed()
+            .into_iter()
+            .find(|(name, _, _)| *name == key)
+            .map(|(_, value, origin)| format!("{value} by {origin}"))
+            .expect("a setting of that name"),
+        Err(error) => error.to_string(),
+    };
+    let outcome = outcome.replace(&home.display().to_string(), "~");
+    assert_eq!(outcome, expected);
+}
+
+fn with_home(variables: &[(&str, &str)], home: &Path) -> Environment {
+    let home = home.display().to_string();
+    match variables {
+        [] => Environment::from([("HOME", home.as_str())]),
+        [one] => Environment::from([("HOME", home.as_str()), *one]),
+        more => panic!("{} variables are more than this table needs", more.len()),
+    }
+}
+
+fn nothing() -> Values {
+    Values::default()
+}
+
+#[test]
+fn the_nearer_place_decides() {
+    let flag = || Values { dir: Some("here".into()), ..Values::default() };
+    let user = "dir = '~/user'";
+    check("", "", &[], nothing(), "dir", "~/.relay-mesh by default");
+    check("", user, &[], nothing(), "dir", "~/user by ~/.config/relay-mesh/config.toml");
+    check("dir = 'data'", user, &[], nothing(), "dir", "~/project/data by ~/project/.relay-mesh.toml");
+    check("dir = 'data'", user, &[("RELAY_DIR", "/d")], nothing(), "dir", "/d by environment");
+    check("dir = 'data'", user, &[("RELAY_DIR", "/d")], flag(), "dir", "~/project/src/deep/here by command line");
+    check("", user, &[("RELAY_DIR", "")], nothing(), "dir", "~/user by ~/.config/relay-mesh/config.toml");
+}
+
+#[test]
+fn every_kind_of_value_is_read() {
+    let user = "away-after = '1h 30m'\n[http]\nlisten = '127.0.0.1:1'\ntoken = false\n[loops]\nhops = 3\nwindow = '90s'";
+    for (key, value) in [
+        ("away-after", "1h 30m"),
+        ("http.listen", "127.0.0.1:1"),
+        ("http.token", "off"),
+        ("loops.hops", "3"),
+        ("loops.window", "1m 30s"),
+    ] {
+        check("", user, &[], nothing(), key, &format!("{value} by ~/.config/relay-mesh/config.toml"));
+    }
+    check("agent = 'bob'", "", &[], nothing(), "agent", "bob by ~/project/.relay-mesh.toml");
+    check("", "durability = 'process'", &[], nothing(), "durability", "process by ~/.config/relay-mesh/config.toml");
+    check("", "", &[("RELAY_PLUGINS", "/a:/b")], nothing(), "plugins", "/a:/b by environment");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    check(
+        "agent = 'bob'\nagnet = 'eve'",
+        "",
+        &[],
+        nothing(),
+        "agent",
+        "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `agent`, `team`, \
+         `durability`, `away-after`, `plugins`, `http`, `loops`",
+    );
+    check(
+        "\n\nagent = 'Bob!'",
+        "",
+        &[],
+        nothing(),
+        "agent",
+        "`~/project/.relay-mesh.toml`, line 3: `Bob!` is not a name: use a-z, 0-9 and -, starting with a letter or \
+         digit, and optionally @team",
+    );
+    check(
+        "away-after = 'soon'",
+        "",
+        &[],
+        nothing(),
+        "agent",
+        "`~/project/.relay-mesh.toml`, line 1: `soon` is not a length of time: write it as in `10m` or `1h 30m`",
+    );
+    check("", "", &[("RELAY_HTTP", "7423")], nothing(), "agent", "$RELAY_HTTP is `7423`: it must be an address and a port, as in 127.0.0.1:7423");
+}
+
+#[test]
+fn a_project_opens_no_door_for_the_people_who_clone_it() {
+    for (file, key) in
+        [("[http]\ntoken = false", "http.token"), ("[http]\nlisten = '0.0.0.0:1'", "http.listen"), ("plugins = ['p']", "plugins")]
+    {
+        let refused = format!(
+            "`~/project/.relay-mesh.toml` sets `{key}`, which a project may not set for the people who work in it"
+        );
+        check(file, "", &[], nothing(), "dir", &refused);
+    }
+}

@@ -1,0 +1,129 @@
+//! What one place may say about the settings: every one of them, or none.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use mesh::names::AgentName;
+use serde::Deserialize;
+
+use super::ConfigError;
+use crate::environment::Environment;
+
+/// When a message counts as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Durable {
+    /// When it is on disk: it survives a loss of power.
+    Disk,
+    /// When the operating system has it: it survives the process alone, and costs less.
+    Process,
+}
+
+impl Durable {
+    /// As people write it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Durable::Disk => "disk",
+            Durable::Process => "process",
+        }
+    }
+}
+
+/// Whether the host asks clients over HTTP for its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenUse {
+    /// It does.
+    Required,
+    /// Whoever reaches the port may speak.
+    Off,
+}
+
+impl TokenUse {
+    /// As people write it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            TokenUse::Required => "on",
+            TokenUse::Off => "off",
+        }
+    }
+}
+
+/// What one place says. The fields are those of [`super::Settings`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Values {
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) agent: Option<AgentName>,
+    pub(crate) team: Option<String>,
+    pub(crate) durability: Option<Durable>,
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) token: Option<TokenUse>,
+    pub(crate) plugins: Option<Vec<PathBuf>>,
+    pub(crate) away_after: Option<u64>,
+    pub(crate) hops: Option<u32>,
+    pub(crate) per_pair: Option<u32>,
+    pub(crate) per_agent: Option<u32>,
+    pub(crate) window: Option<u64>,
+}
+
+impl Values {
+    /// The same, with relative paths taken from a folder.
+    #[must_use]
+    pub(crate) fn beneath(self, folder: &Path) -> Values {
+        Values {
+            dir: self.dir.map(|dir| folder.join(dir)),
+            plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| folder.join(plugin)).collect()),
+            ..self
+        }
+    }
+
+    /// Whoever clones a repository takes its file along unseen. So that file may say how agents of
+    /// the project work together, but not open a port, drop the token or bring adapters.
+    pub(super) fn refuse_what_is_the_persons(&self, path: &Path) -> Result<(), ConfigError> {
+        let personal = [
+            ("http.listen", self.listen.is_some()),
+            ("http.token", self.token.is_some()),
+            ("plugins", self.plugins.is_some()),
+        ];
+        match personal.into_iter().find(|(_, set)| *set) {
+            Some((key, _)) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the environment says.
+pub(super) fn of_environment(environment: &Environment) -> Result<Values, ConfigError> {
+    Ok(Values {
+        dir: environment.get("RELAY_DIR").map(PathBuf::from),
+        agent: parsed(environment, "RELAY_AGENT", |text| text.parse::<AgentName>().map_err(|error| error.to_string()))?,
+        team: parsed(environment, "RELAY_TEAM", team)?,
+        durability: parsed(environment, "RELAY_DURABILITY", |text| match text {
+            "disk" => Ok(Durable::Disk),
+            "process" => Ok(Durable::Process),
+            _ => Err("it must be `disk` or `process`".to_owned()),
+        })?,
+        listen: parsed(environment, "RELAY_HTTP", |text| {
+            text.parse().map_err(|_| "it must be an address and a port, as in 127.0.0.1:7423".to_owned())
+        })?,
+        plugins: environment.get("RELAY_PLUGINS").map(|text| std::env::split_paths(text).collect()),
+        ..Values::default()
+    })
+}
+
+fn parsed<T>(
+    environment: &Environment,
+    name: &'static str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, ConfigError> {
+    let Some(value) = environment.get(name) else { return Ok(None) };
+    parse(value).map(Some).map_err(|why| ConfigError::Variable { name, value: value.to_owned(), why })
+}
+
+/// A team follows the rules of one part of a name.
+pub(crate) fn team(text: &str) -> Result<String, String> {
+    let name = format!("a@{text}").parse::<AgentName>();
+    match name.as_ref().map(AgentName::team) {
+        Ok(Some(team)) => Ok(team.to_owned()),
+        Ok(None) | Err(_) => Err("a team is 1 to 63 of a-z, 0-9 and -, starting with a letter or digit".to_owned()),
+    }
+}

@@ -1,0 +1,59 @@
+//! What every command is given: settings, environment, printer; and the mesh, opened on demand.
+
+use std::path::PathBuf;
+
+use mesh::names::AgentName;
+use mesh::session::{Call, Caller, Sighting, Transport};
+
+use crate::compose::{self, Client, Open, OpenError};
+use crate::config::Settings;
+use crate::environment::Environment;
+use crate::error::CommandError;
+use crate::render::Printer;
+
+/// What every command is given.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// The settings, each with where it came from.
+    pub(crate) settings: Settings,
+    /// The variables of this process.
+    pub(crate) environment: Environment,
+    /// Where to print.
+    pub(crate) printer: Printer,
+    /// The folder in which the command was given.
+    pub(crate) workdir: PathBuf,
+}
+
+impl Context {
+    /// Opens the store and the mesh for a command of this process's own. Loads no adapter.
+    pub(crate) fn open(&self) -> Result<Open, OpenError> {
+        compose::open(self, Client::ThisProcess)
+    }
+
+    /// What a command line shows of itself.
+    pub(crate) fn sighting(&self) -> Sighting {
+        Sighting {
+            transport: Transport::CommandLine,
+            client_name: None,
+            client_version: None,
+            meta: None,
+            headers: Vec::new(),
+            tool: None,
+            arguments: None,
+            environment: self.environment.pairs(),
+            workdir: Some(self.workdir.display().to_string()),
+        }
+    }
+
+    /// This command line as a call, speaking for an agent where it names one.
+    pub(crate) fn call(&self, claims_to_be: Option<AgentName>) -> Call {
+        Call { sighting: self.sighting(), connection: None, ticket: None, key: None, claims_to_be }
+    }
+
+    /// Whoever speaks on this command line: the agent that a flag names, else the one of the
+    /// settings, else the one of this shell's harness session, else nobody.
+    pub(crate) async fn caller(&self, open: &Open, named: Option<AgentName>) -> Result<Caller, CommandError> {
+        let claimed = named.or_else(|| self.settings.agent.value.clone());
+        Ok(open.mesh.identify(&self.call(claimed)).await?)
+    }
+}

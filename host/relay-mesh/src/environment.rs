@@ -1,0 +1,47 @@
+//! The variables of this process, read once. The one place that reads them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The variables of this process whose names and values are text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// Reads them.
+    pub(crate) fn of_this_process() -> Environment {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Environment(std::env::vars_os().filter_map(text).collect())
+    }
+
+    /// A variable; an empty one counts as unset.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All of them, for adapters, which are shown those that their manifests name.
+    pub(crate) fn pairs(&self) -> Vec<(String, String)> {
+        self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The person's home folder.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.get("HOME").map(PathBuf::from).or_else(std::env::home_dir)
+    }
+
+    /// A folder by the XDG convention: the variable where it holds an absolute path, else a
+    /// folder of the home.
+    pub(crate) fn xdg(&self, variable: &str, beneath_home: &str) -> Option<PathBuf> {
+        let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        named.or_else(|| self.home().map(|home| home.join(beneath_home)))
+    }
+}
+
+#[cfg(test)]
+impl<const N: usize> From<[(&str, &str); N]> for Environment {
+    fn from(pairs: [(&str, &str); N]) -> Environment {
+        Environment(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+}

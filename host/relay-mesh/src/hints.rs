@@ -1,0 +1,225 @@
+//! What to do about an error, and how the process ends with it. The one place that matches on
+//! errors for people.
+
+use mesh::{AckError, AddressError, FetchError, FindError, HookError, IdentifyError, RegisterError, SendError, StatusError};
+use store::StoreError;
+
+use crate::commands::listen::ListenError;
+use crate::compose::OpenError;
+use crate::config::ConfigError;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::host::HostError;
+
+const WHO_IS_HERE: &str = "run `relay-mesh agents` to see who is here";
+
+impl CommandError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            CommandError::Config(error) => Some(of_config(error)),
+            CommandError::Open(error) => of_open(error),
+            CommandError::Name(_) => Some("a name looks like `alice` or `alice@backend`".to_owned()),
+            CommandError::Id(_) => Some("`relay-mesh send` and `relay-mesh read` print the ids of messages".to_owned()),
+            CommandError::Identify(error) => of_identify(error),
+            CommandError::NoAgent => Some(
+                "say `--agent NAME`, or set RELAY_AGENT; `relay-mesh register NAME` makes an agent for this command line"
+                    .to_owned(),
+            ),
+            CommandError::Register(error) => of_register(error),
+            CommandError::Address(error) => of_address(error),
+            CommandError::Send(error) => of_send(error),
+            CommandError::Fetch(FetchError::Store(error)) => of_store(error),
+            CommandError::Ack(AckError::Unknown { agent, .. }) => {
+                Some(format!("run `relay-mesh read --agent {agent}` to see its mail with the ids"))
+            }
+            CommandError::Ack(AckError::Store(error)) => of_store(error),
+            CommandError::Find(FindError::Store(error)) => of_store(error),
+            CommandError::Status(StatusError::Unknown(_)) => {
+                Some("an agent sees what it sent or was sent; leave `--agent` out to ask as the person".to_owned())
+            }
+            CommandError::Status(StatusError::Store(error)) => of_store(error),
+            CommandError::Hook(HookError::UnknownHarness(_)) => Some(HARNESSES.to_owned()),
+            CommandError::Hook(HookError::Harness(_)) => Some("run `relay-mesh doctor` to see what is wrong with it".to_owned()),
+            CommandError::Listen(ListenError::Store(error)) | CommandError::Store(error) => of_store(error),
+            CommandError::Listen(ListenError::UnknownHarness(_)) => Some(HARNESSES.to_owned()),
+            CommandError::Host(error) => of_host(error),
+            CommandError::Input(_) | CommandError::Output(_) => None,
+            CommandError::Told { hint, .. } => hint.clone(),
+        }
+    }
+
+    /// How the process ends.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            CommandError::Config(ConfigError::Unreadable { .. }) => Exit::Failure,
+            CommandError::Config(
+                ConfigError::Invalid { .. }
+                | ConfigError::NotTheProjects { .. }
+                | ConfigError::Variable { .. }
+                | ConfigError::NoHome,
+            )
+            | CommandError::Name(_)
+            | CommandError::Id(_)
+            | CommandError::NoAgent => Exit::Usage,
+            CommandError::Open(_) | CommandError::Store(_) => Exit::Store,
+            CommandError::Identify(error) => match error {
+                IdentifyError::Ticket(_) | IdentifyError::Key | IdentifyError::NotYours(_) => Exit::Refused,
+                IdentifyError::Unknown(_) => Exit::NotFound,
+                IdentifyError::Store(_) => Exit::Store,
+            },
+            CommandError::Register(error) => match error {
+                RegisterError::Name(_) | RegisterError::TooLong { .. } => Exit::Usage,
+                RegisterError::Crowded(_) | RegisterError::Contended(_) => Exit::Failure,
+                RegisterError::Store(_) => Exit::Store,
+            },
+            CommandError::Address(error) => exit_of_address(error),
+            CommandError::Send(error) => match error {
+                SendError::Draft(_) | SendError::Nobody => Exit::Usage,
+                SendError::Address(error) => exit_of_address(error),
+                SendError::NotRegistered | SendError::Full { .. } => Exit::Refused,
+                SendError::UnknownReply(_) => Exit::NotFound,
+                SendError::Store { .. } | SendError::Unreadable(_) => Exit::Store,
+            },
+            CommandError::Fetch(FetchError::Store(_))
+            | CommandError::Ack(AckError::Store(_))
+            | CommandError::Find(FindError::Store(_))
+            | CommandError::Status(StatusError::Store(_))
+            | CommandError::Listen(ListenError::Store(_)) => Exit::Store,
+            CommandError::Ack(AckError::Unknown { .. })
+            | CommandError::Status(StatusError::Unknown(_))
+            | CommandError::Hook(HookError::UnknownHarness(_))
+            | CommandError::Listen(ListenError::UnknownHarness(_))
+            | CommandError::Host(HostError::NotRunning { .. }) => Exit::NotFound,
+            CommandError::Hook(HookError::Harness(_))
+            | CommandError::Host(_)
+            | CommandError::Input(_)
+            | CommandError::Output(_) => Exit::Failure,
+            CommandError::Told { exit, .. } => *exit,
+        }
+    }
+}
+
+const HARNESSES: &str = "run `relay-mesh harnesses` to see which are known";
+
+fn of_config(error: &ConfigError) -> String {
+    match error {
+        ConfigError::Unreadable { .. } => "make the file readable, or take it away".to_owned(),
+        ConfigError::Invalid { .. } => "`relay-mesh help config` lists every setting with an example".to_owned(),
+        ConfigError::NotTheProjects { key, .. } => {
+            format!("put `{key}` into your own settings: ~/.config/relay-mesh/config.toml")
+        }
+        ConfigError::Variable { name, .. } => format!("unset {name}, or set it as `relay-mesh help config` shows"),
+        ConfigError::NoHome => "say where by `--dir DIR`, or set RELAY_DIR or HOME".to_owned(),
+    }
+}
+
+fn of_open(error: &OpenError) -> Option<String> {
+    match error {
+        OpenError::Store { source, .. } => of_store(source),
+        OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
+    }
+}
+
+const OTHER_FOLDER: &str = "check who owns the folder and whether its disk is full, or choose another by `--dir DIR`";
+
+fn of_store(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Io { source, .. } => Some(match source.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                "the folder must be yours; choose another by `--dir DIR` or RELAY_DIR".to_owned()
+            }
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                "make room on the disk and try again; what had been stored before is safe".to_owned()
+            }
+            std::io::ErrorKind::ReadOnlyFilesystem => "choose a folder that can be written, by `--dir DIR` or RELAY_DIR".to_owned(),
+            _ => OTHER_FOLDER.to_owned(),
+        }),
+        StoreError::Damaged { .. } => {
+            Some("look at the file: it was left as it is; move it away to go on without it".to_owned())
+        }
+        StoreError::Unfit { .. } | StoreError::Injected(_) => None,
+    }
+}
+
+fn of_identify(error: &IdentifyError) -> Option<String> {
+    match error {
+        IdentifyError::NotYours(_) => {
+            Some("leave it out to speak as `shell`, or register an agent of your own: `relay-mesh register NAME`".to_owned())
+        }
+        IdentifyError::Unknown(name) => Some(format!("register it first: `relay-mesh register {name}`")),
+        IdentifyError::Ticket(_) | IdentifyError::Key => None,
+        IdentifyError::Store(error) => of_store(error),
+    }
+}
+
+fn of_register(error: &RegisterError) -> Option<String> {
+    match error {
+        RegisterError::Name(_) => Some("a name looks like `alice` or `alice@backend`".to_owned()),
+        RegisterError::TooLong { .. } => Some("say it shorter; details belong into a message".to_owned()),
+        RegisterError::Crowded(_) => Some("choose another name".to_owned()),
+        RegisterError::Contended(_) => Some("try again".to_owned()),
+        RegisterError::Store(error) => of_store(error),
+    }
+}
+
+fn of_address(error: &AddressError) -> Option<String> {
+    match error {
+        AddressError::Invalid(_) => Some(WHO_IS_HERE.to_owned()),
+        AddressError::Unknown { near, .. } => Some(match near.as_slice() {
+            [] => WHO_IS_HERE.to_owned(),
+            [one] => format!("did you mean `{one}`?"),
+            several => format!("did you mean one of {}?", listed(several)),
+        }),
+        AddressError::Ambiguous { candidates, .. } => Some(format!("say which: {}", listed(candidates))),
+        AddressError::Store(error) => of_store(error),
+    }
+}
+
+fn exit_of_address(error: &AddressError) -> Exit {
+    match error {
+        AddressError::Invalid(_) => Exit::Usage,
+        AddressError::Unknown { .. } | AddressError::Ambiguous { .. } => Exit::NotFound,
+        AddressError::Store(_) => Exit::Store,
+    }
+}
+
+fn of_send(error: &SendError) -> Option<String> {
+    match error {
+        SendError::Draft(mesh::message::InvalidDraft::Empty) => {
+            Some("give the text as the second argument, or on standard input with `--stdin`".to_owned())
+        }
+        SendError::Draft(mesh::message::InvalidDraft::BodyTooLong { .. }) => {
+            Some("put the text into a file that both can read, and send its path".to_owned())
+        }
+        SendError::Draft(_) => None,
+        SendError::Address(error) => of_address(error),
+        SendError::NotRegistered => Some("register first: `relay-mesh register NAME`".to_owned()),
+        SendError::Nobody => Some("name the recipient, or send to everyone with `--broadcast`".to_owned()),
+        SendError::UnknownReply(_) => Some("`relay-mesh read` prints the ids of the messages that you may answer".to_owned()),
+        SendError::Full { to, .. } => Some(format!("wait until `{to}` has read some of it")),
+        SendError::Store { stored, source, .. } => match stored.as_slice() {
+            [] => of_store(source),
+            some => Some(format!(
+                "it was stored for {}; send to the others again, with `--idempotency-key` nobody gets it twice",
+                listed(some)
+            )),
+        },
+        SendError::Unreadable(error) => of_store(error),
+    }
+}
+
+fn of_host(error: &HostError) -> Option<String> {
+    match error {
+        HostError::Running { .. } => Some("stop it by `relay-mesh down`, or use another folder by `--dir DIR`".to_owned()),
+        HostError::NotRunning { .. } => Some("start it by `relay-mesh up`".to_owned()),
+        HostError::Listen { .. } => Some("choose another port by `--http 127.0.0.1:PORT`".to_owned()),
+        HostError::Start { log, .. } => Some(format!("its log says more: {}", log.display())),
+        HostError::Stubborn { pid } => Some(format!("look at what it does, and end it yourself: kill -KILL {pid}")),
+        HostError::Token { .. } | HostError::Record { .. } | HostError::Signal { .. } | HostError::Served(_) => None,
+    }
+}
+
+fn listed(names: &[mesh::names::AgentName]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,174 @@
+//! The machine that this process runs on: its clock, its processes, its randomness, its name.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use mesh::machine::{Instant, Machine, Process};
+
+/// The file in the data folder that names this machine.
+const HOST_FILE: &str = "host";
+
+/// This machine.
+#[derive(Debug)]
+pub(crate) struct ThisMachine {
+    /// The name that was kept in the data folder when it was first used here.
+    host: String,
+}
+
+/// Why the machine has no name.
+#[derive(Debug, thiserror::Error)]
+#[error("could not keep this machine's name in `{}`", path.display())]
+pub(crate) struct MachineError {
+    /// The file.
+    path: PathBuf,
+    /// The operating system's reason.
+    source: io::Error,
+}
+
+impl ThisMachine {
+    /// Reads the machine's name from a data folder that exists, or makes one and keeps it there.
+    pub(crate) fn named_in(data: &Path) -> Result<ThisMachine, MachineError> {
+        let path = data.join(HOST_FILE);
+        host_name(&path).map(|host| ThisMachine { host }).map_err(|source| MachineError { path, source })
+    }
+}
+
+impl Machine for ThisMachine {
+    fn now(&self) -> Instant {
+        #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
+        let now = std::time::SystemTime::now();
+        let since_epoch = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Instant(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn process(&self, pid: u32) -> Option<Process> {
+        process(pid)
+    }
+
+    fn this_process(&self) -> Process {
+        let pid = std::process::id();
+        process(pid).unwrap_or(Process { pid, start: 0 })
+    }
+
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn random(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        // Ids, claims and keys rest on these bytes: without them nothing may go on.
+        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+        bytes
+    }
+}
+
+/// The process that now has a number. On Linux told apart by the tick at which it started, counted
+/// from boot; a zombie counts as gone.
+#[cfg(target_os = "linux")]
+pub(crate) fn process(pid: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    started(&stat).map(|start| Process { pid, start })
+}
+
+/// The process that now has a number. Where its start cannot be learned, that it answers a signal
+/// must do.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn process(pid: u32) -> Option<Process> {
+    let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    match rustix::process::test_kill_process(number) {
+        Ok(()) | Err(rustix::io::Errno::PERM) => Some(Process { pid, start: 0 }),
+        Err(_) => None,
+    }
+}
+
+/// The start in a line of `/proc/PID/stat`. The program's name stands in parentheses and may hold
+/// anything, so that fields are counted from the last one.
+#[cfg(target_os = "linux")]
+fn started(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    match fields.next()? {
+        "Z" | "X" | "x" => None,
+        _ => fields.nth(18)?.parse().ok(),
+    }
+}
+
+fn host_name(path: &Path) -> io::Result<String> {
+    match read_host_name(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_host_name(path),
+        outcome => outcome,
+    }
+}
+
+fn read_host_name(path: &Path) -> io::Result<String> {
+    let name = fs::read_to_string(path)?;
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
+    }
+    Ok(name.to_owned())
+}
+
+/// Several processes may do this at once: each writes a name of its own in full, and the first to
+/// link it wins.
+fn make_host_name(path: &Path) -> io::Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let system = rustix::system::uname();
+    let system = system.nodename().to_string_lossy();
+    let first_label = system.split('.').next().unwrap_or_default();
+    let own = path.with_extension(&digits);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own)?;
+    writeln!(file, "{first_label}-{digits}")?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&own, path);
+    fs::remove_file(&own)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => read_host_name(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_start_is_found_behind_any_program_name() {
+        let line = |name: &str, state: &str| format!("17 ({name}) {state} 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20");
+        for (stat, expected) in [
+            (line("sh", "S"), Some(4711)),
+            (line("a) R (b", "R"), Some(4711)),
+            (line("sh", "Z"), None),
+            (String::from("17 (sh"), None),
+            (String::from("17 (sh) S 1 2"), None),
+        ] {
+            assert_eq!(started(&stat), expected, "{stat}");
+        }
+    }
+
+    #[test]
+    fn this_process_lives_and_an_impossible_one_does_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let machine = ThisMachine::named_in(folder.path()).expect("a machine");
+        let this = machine.this_process();
+        assert!(machine.lives(this));
+        assert!(!machine.lives(Process { start: this.start + 1, ..this }), "the same number, started at another time");
+        assert!(machine.process(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn a_machine_keeps_its_name_and_leaves_no_other_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let named = || ThisMachine::named_in(folder.path()).expect("a machine").host().to_owned();
+        let together: Vec<String> =
+            std::thread::scope(|scope| (0..8).map(|_| scope.spawn(named)).map(|thread| thread.join().expect("a name")).collect());
+        assert!(together.iter().all(|name| *name == together[0]), "{together:?}");
+        assert_eq!(named(), together[0]);
+        assert_eq!(fs::read_dir(folder.path()).expect("a listing").count(), 1);
+    }
+}

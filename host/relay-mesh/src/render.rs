@@ -1,0 +1,233 @@
+//! The only file that prints. Standard output is data, standard error is talk; colour never
+//! carries a meaning alone; a reader that went away is told to nobody.
+
+#![expect(clippy::print_stderr, reason = "this is the one file that talks to people")]
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::cli::Format;
+use crate::environment::Environment;
+use crate::error::CommandError;
+
+/// Something that a command has found out, to be shown as text or as JSON.
+pub(crate) trait Show: Serialize {
+    /// For people: whole lines, the last one without its end.
+    fn text(&self) -> String;
+}
+
+/// Where a command prints.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Printer {
+    /// Text or JSON.
+    format: Format,
+    /// Whether people want to be talked to.
+    talk: Talk,
+    /// Whether the words of an error may be coloured.
+    colour: Colour,
+}
+
+/// Whether people want to be talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Talk {
+    /// Notes and next steps too.
+    Normal,
+    /// Data and errors alone.
+    Quiet,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Colour {
+    Plain,
+    Ansi,
+}
+
+impl Printer {
+    /// A printer for this process's streams.
+    pub(crate) fn new(format: Format, talk: Talk, environment: &Environment) -> Printer {
+        let ansi = environment.get("NO_COLOR").is_none() && io::stderr().is_terminal();
+        Printer { format, talk, colour: if ansi { Colour::Ansi } else { Colour::Plain } }
+    }
+
+    /// Text or JSON.
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Prints a result to standard output and flushes it.
+    pub(crate) fn show(&self, shown: &impl Show) -> Result<(), CommandError> {
+        match self.format {
+            Format::Text => {
+                let text = shown.text();
+                if text.is_empty() { Ok(()) } else { self.data(&text) }
+            }
+            Format::Json => self.line(shown),
+        }
+    }
+
+    /// Prints one line of JSON to standard output and flushes it.
+    pub(crate) fn line(&self, value: &impl Serialize) -> Result<(), CommandError> {
+        let mut line = serde_json::to_vec(value).map_err(io::Error::from)?;
+        line.push(b'\n');
+        self.bytes(&line)
+    }
+
+    /// Prints text to standard output, ends its last line, and flushes it.
+    pub(crate) fn data(&self, text: &str) -> Result<(), CommandError> {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        self.bytes(format!("{text}{end}").as_bytes())
+    }
+
+    /// Writes bytes to standard output as they are, and flushes them.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(CommandError::Output)
+    }
+
+    /// Says something to the person, unless they asked for quiet.
+    pub(crate) fn say(&self, text: &str) {
+        match self.talk {
+            Talk::Normal => eprintln!("{text}"),
+            Talk::Quiet => {}
+        }
+    }
+
+    /// Says something that should not be missed, quiet or not.
+    pub(crate) fn warn(&self, text: &str) {
+        eprintln!("{}: {text}", self.paint("warning", "33"));
+    }
+
+    /// Writes to standard error as it is, for a harness that reads it.
+    pub(crate) fn to_standard_error(&self, text: &str) {
+        eprint!("{text}");
+    }
+
+    /// Prints an error with its causes and what to do about it, each once and on lines of its own.
+    pub(crate) fn error(&self, error: &CommandError) {
+        let causes = causes(error);
+        let hint = error.hint();
+        match self.format {
+            Format::Text => {
+                let mut text = format!("{}: {}", self.paint("error", "31"), printable(&error.to_string()));
+                for cause in causes {
+                    let _infallible = write!(text, "\n  caused by: {}", printable(&cause));
+                }
+                if let Some(hint) = hint {
+                    let _infallible = write!(text, "\n{}: {}", self.paint("hint", "36"), printable(&hint));
+                }
+                eprintln!("{text}");
+            }
+            Format::Json => {
+                let told = serde_json::json!({
+                    "error": error.to_string(), "causes": causes, "hint": hint, "exit": error.exit().code(),
+                });
+                eprintln!("{told}");
+            }
+        }
+    }
+
+    fn paint(&self, word: &str, code: &str) -> String {
+        match self.colour {
+            Colour::Plain => word.to_owned(),
+            Colour::Ansi => format!("\u{1b}[1;{code}m{word}\u{1b}[0m"),
+        }
+    }
+}
+
+/// One line to standard error, where no printer has been made yet or none may fail.
+pub(crate) fn last_words(text: &str) {
+    // With nobody left to listen there is nothing to be done about it.
+    let _unheard = writeln!(io::stderr(), "{text}");
+}
+
+/// The causes of an error, outermost first, without those that only repeat the words before.
+pub(crate) fn causes(error: &dyn Error) -> Vec<String> {
+    let mut said = error.to_string();
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if words != said {
+            causes.push(words.clone());
+            said = words;
+        }
+        next = cause.source();
+    }
+    causes
+}
+
+/// Text of strangers, safe for a terminal: control characters are spelled out, so that no message
+/// can move the cursor, set a title or hide what it says. Line breaks and tabs stay.
+pub(crate) fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if (character.is_control() && character != '\n' && character != '\t') || reorders {
+            safe.extend(character.escape_unicode());
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
+/// The same, on one line.
+pub(crate) fn printable_line(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], " ")
+}
+
+/// Columns, each as wide as its widest cell, two spaces apart; the last one is as long as it is.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut line = String::new();
+        for (cell, width) in cells.zip(&widths) {
+            let _infallible = write!(line, "{cell:<width$}  ");
+        }
+        line.trim_end().to_owned()
+    };
+    let mut lines = vec![line(&mut head.iter().copied())];
+    lines.extend(rows.iter().map(|row| line(&mut row.iter().map(String::as_str))));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strangers_text_cannot_steer_a_terminal() {
+        for (text, expected) in [
+            ("plain\ttext\n", "plain\ttext\n"),
+            ("\u{1b}[2Jgone", "\\u{1b}[2Jgone"),
+            ("over\rwritten", "over\\u{d}written"),
+            ("\u{202e}backwards", "\\u{202e}backwards"),
+            ("größer → ok", "größer → ok"),
+        ] {
+            assert_eq!(printable(text), expected);
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = vec![vec!["a".to_owned(), "bb".to_owned()], vec!["ccc".to_owned(), String::new()]];
+        assert_eq!(table(&["x", "y"], &rows), "x    y\na    bb\nccc");
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let inner = io::Error::other("the disk is full");
+        let store = store::StoreError::Io { doing: "could not append to", what: "inbox".to_owned(), source: inner };
+        let error = CommandError::Fetch(mesh::FetchError::Store(store));
+        assert_eq!(error.to_string(), "the inbox could not be read");
+        assert_eq!(causes(&error), ["could not append to inbox", "the disk is full"]);
+    }
+}
