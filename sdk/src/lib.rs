@@ -1,1 +1,66 @@
-//! Placeholder while the crate is being laid.
+//! Write a relay-mesh adapter: the piece that teaches the mesh about one harness.
+//!
+//! An adapter is a WebAssembly component. It says which session is speaking ([`Sessions`]), what an
+//! agent is told ([`Context`]), how a message reaches a session ([`Push`]), which files set the
+//! harness up ([`Install`]) and what the harness's own hooks mean ([`Hooks`]). Every one of these
+//! traits has defaults, so that an adapter writes only what is special about its harness; the host
+//! does the rest.
+//!
+//! - [`export!`] makes the component and embeds its manifest: `cargo build --target wasm32-wasip2`.
+//! - [`files`], [`state`], [`http`], [`programs`], [`channels`], [`notices`], [`clock`] and the log
+//!   macros are what the host lends, under the names of the manifest.
+//! - [`edit`] changes settings files without disturbing what others wrote in them, and [`plan`]
+//!   makes an install plan of such changes.
+//! - [`testing`] runs an adapter natively with everything that the host lends faked, so that its
+//!   logic is tested by plain `cargo test`.
+//!
+//! Where an author of a component in another language looks is `wit/v0.1`; this crate adds nothing
+//! that cannot be done with that alone.
+#![deny(missing_docs)]
+
+#[doc(hidden)]
+pub mod bindings;
+pub mod context;
+pub mod edit;
+mod export;
+pub mod hooks;
+pub mod identity;
+pub mod install;
+mod lent;
+pub mod plan;
+pub mod push;
+pub mod sessions;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+
+pub use bindings::relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
+pub use context::Context;
+pub use hooks::Hooks;
+pub use identity::{About, Identity};
+pub use install::Install;
+pub use lent::{channels, clock, files, http, log, notices, programs, state};
+pub use push::Push;
+pub use sessions::Sessions;
+
+/// An adapter: all six traits. Implemented for whatever implements them.
+pub trait Adapter: Identity + Sessions + Context + Push + Install + Hooks {}
+
+impl<A: Identity + Sessions + Context + Push + Install + Hooks> Adapter for A {}
+
+/// A variable in an environment, where it is there and not empty.
+///
+/// ```
+/// let environment = vec![("SESSION".to_owned(), "s1".to_owned()), ("EMPTY".to_owned(), String::new())];
+/// assert_eq!(relay_mesh_sdk::variable(&environment, "SESSION"), Some("s1"));
+/// assert_eq!(relay_mesh_sdk::variable(&environment, "EMPTY"), None);
+/// ```
+pub fn variable<'a>(environment: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
+}
+
+impl Session {
+    /// A root session of which no more is known than its id and folder.
+    pub fn new(id: impl Into<String>, workdir: impl Into<String>) -> Session {
+        Session { id: id.into(), parent: None, workdir: workdir.into(), process: None, route_hint: None }
+    }
+}

@@ -1,0 +1,16 @@
+//! The Rust face of `wit/v0.1`, made by wit-bindgen. Adapter authors meet these types under the
+//! names that the crate's other modules give them; the module is public only because
+//! [`crate::export!`] expands to paths in it.
+#![allow(missing_docs, reason = "wit-bindgen documents what the WIT documents and nothing else")]
+#![allow(unsafe_code, reason = "generated code crosses the component boundary by raw pointers")]
+#![allow(clippy::all, reason = "generated code")]
+
+wit_bindgen::generate!({
+    path: "../wit/v0.1",
+    world: "relay:adapter/adapter",
+    pub_export_macro: true,
+    export_macro_name: "export_component",
+    default_bindings_module: "relay_mesh_sdk::bindings",
+    additional_derives: [PartialEq],
+    generate_all,
+});

@@ -1,0 +1,162 @@
+//! The splices themselves. [`remove`] is the exact inverse of [`insert`]: each says of every byte
+//! that it adds how the other finds it again.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::shape::{Node, gap};
+use super::style::{Layout, Style, line_indent};
+
+/// Adds a member at the end of the last container of `chain`, which begins at the root.
+pub(super) fn insert(text: &str, style: &Style, chain: &[&Node], key: Option<&str>, value: &Value) -> String {
+    let here = chain[chain.len() - 1];
+    let written = |layout: Layout<'_>| match key {
+        Some(key) => style.property(key, value, layout),
+        None => style.write(value, layout),
+    };
+    let lines = spans_lines(text, chain);
+    let indent = member_indent(text, style, here);
+    let layout = if lines { Layout::Lines(&indent) } else { Layout::Inline };
+    let newline = style.newline;
+
+    let Some(last) = here.members().len().checked_sub(1) else {
+        let comments = gap(text, here.interior());
+        let (at, added) = match comments.comment_end {
+            // Behind the comment: removal finds the comment and takes only what follows it.
+            Some(end) if lines || comments.line_comment => (end, format!("{newline}{indent}{}", written(layout))),
+            Some(end) => (end, format!(" {}", written(layout))),
+            // The doubled newline or the space is the mark of a container that was there before.
+            None if lines => {
+                let closing = line_indent(text, here.range.start);
+                let added = format!("{newline}{newline}{indent}{}{newline}{closing}", written(layout));
+                (here.interior().start, added)
+            }
+            None => (here.interior().start, format!(" {}", written(layout))),
+        };
+        return spliced(text, vec![(at..at, added)]);
+    };
+
+    let member_end = here.members()[last].range.end;
+    let after = gap(text, here.gap_after(last));
+    let comma_end = after.comma.map(|comma| comma + 1);
+    let anchor = [Some(member_end), comma_end, after.comment_end].into_iter().flatten().max().unwrap_or(member_end);
+    let separator = match lines || (after.line_comment && after.comment_end == Some(anchor)) {
+        true => format!("{newline}{indent}"),
+        false if style.spaced => " ".to_owned(),
+        false => String::new(),
+    };
+    let member = format!("{separator}{}", written(layout));
+    let splices = match after.comma {
+        Some(_) => vec![(anchor..anchor, format!("{member},"))],
+        None if anchor == member_end => vec![(anchor..anchor, format!(",{member}"))],
+        None => vec![(member_end..member_end, ",".to_owned()), (anchor..anchor, member)],
+    };
+    spliced(text, splices)
+}
+
+/// Writes another value in the place of one.
+pub(super) fn replace(text: &str, style: &Style, here: &Node, value: &Value) -> String {
+    let indent = line_indent(text, here.range.start);
+    let layout = if text.contains('\n') { Layout::Lines(indent) } else { Layout::Inline };
+    spliced(text, vec![(here.range.clone(), style.write(value, layout))])
+}
+
+/// Takes out the last member of `chain`: nodes from the root, each with its index in the one before.
+/// None where the file goes too.
+pub(super) fn remove(text: &str, chain: &[(&Node, Option<usize>)]) -> Option<String> {
+    let (target, index) = chain[chain.len() - 1];
+    let (Some(index), Some((here, _))) = (index, chain.len().checked_sub(2).map(|parent| chain[parent])) else {
+        return remove_root(text, target);
+    };
+    let member = here.members()[index].range.clone();
+    let before = gap(text, here.gap_before(index));
+    let after = gap(text, here.gap_after(index));
+
+    if here.members().len() == 1 && before.comment_end.is_none() && after.comment_end.is_none() {
+        let lead = &text[here.lead()];
+        let marked = match lead.contains('\n') {
+            true => lead.matches('\n').count() > 1,
+            false => !lead.is_empty(),
+        };
+        if !marked {
+            return remove(text, &chain[..chain.len() - 1]);
+        }
+        let tail_start = after.comma.map_or(member.end, |comma| comma + 1);
+        let closing = line_indent(text, here.range.start);
+        let newline = if lead.starts_with('\r') { "\r\n" } else { "\n" };
+        let tail = &text[tail_start..here.interior().end];
+        let kept = match lead.contains('\n') {
+            true => tail.strip_prefix(&format!("{newline}{closing}")).unwrap_or(tail),
+            false => tail,
+        };
+        return Some(spliced(text, vec![(here.interior(), kept.to_owned())]));
+    }
+
+    // The white space before the member came with it; unless it ends a line comment and something
+    // else would then be drawn into that comment.
+    let after_comma = after.comma.map_or(member.end, |comma| comma + 1);
+    let mut start = text[..member.start].trim_end().len();
+    let follows_comment = before.line_comment && before.comment_end == Some(start);
+    let line_goes_on = !text[after_comma..].starts_with(['\n', '\r']);
+    if follows_comment && line_goes_on {
+        start = member.start;
+    }
+    let splices = match after.comma {
+        Some(comma) if text[member.end..comma].trim().is_empty() => vec![(start..comma + 1, String::new())],
+        Some(comma) => vec![(start..member.end, String::new()), (comma..comma + 1, String::new())],
+        None => match before.comma.filter(|_| index > 0) {
+            Some(comma) if comma + 1 == start => vec![(comma..member.end, String::new())],
+            Some(comma) => vec![(comma..comma + 1, String::new()), (start..member.end, String::new())],
+            None => vec![(start..member.end, String::new())],
+        },
+    };
+    Some(spliced(text, splices))
+}
+
+/// A root that nothing is left of goes with its file where we made the file, which its final newline
+/// says; else what was around it stays.
+fn remove_root(text: &str, root: &Node) -> Option<String> {
+    let (before, after) = (&text[..root.range.start], &text[root.range.end..]);
+    match before.is_empty() && matches!(after, "\n" | "\r\n") {
+        true => None,
+        false => Some(format!("{before}{after}")),
+    }
+}
+
+/// Whether members of the last container stand on lines of their own. An empty one follows those
+/// around it.
+fn spans_lines(text: &str, chain: &[&Node]) -> bool {
+    chain
+        .iter()
+        .rev()
+        .find_map(|node| match node.members().is_empty() {
+            true => gap(text, node.interior()).line_comment.then_some(true),
+            false => Some(text[node.lead()].contains('\n')),
+        })
+        .unwrap_or(true)
+}
+
+fn member_indent(text: &str, style: &Style, here: &Node) -> String {
+    let on_its_own_line = |at: usize| {
+        let indent = line_indent(text, at);
+        text[..at].ends_with(indent) && text[..at - indent.len()].ends_with('\n')
+    };
+    match here.members().last().map(|member| member.range.start) {
+        Some(start) if on_its_own_line(start) => line_indent(text, start).to_owned(),
+        Some(_) | None => format!("{}{}", line_indent(text, here.range.start), style.unit),
+    }
+}
+
+/// Applies splices, which are in order and do not overlap.
+fn spliced(text: &str, splices: Vec<(Range<usize>, String)>) -> String {
+    let mut out = String::with_capacity(text.len() + splices.iter().map(|(_, added)| added.len()).sum::<usize>());
+    let mut at = 0;
+    for (range, added) in splices {
+        out.push_str(&text[at..range.start]);
+        out.push_str(&added);
+        at = range.end;
+    }
+    out.push_str(&text[at..]);
+    out
+}

@@ -1,0 +1,49 @@
+//! What a harness's own hooks call, in two steps on one instance.
+
+use crate::Error;
+pub use crate::bindings::exports::relay::adapter::hooks::{Call, Event, Findings, Reading, Reply};
+
+/// Reads a hook's payload and words its answer. By default the harness has no hooks.
+pub trait Hooks {
+    /// What the payload means: who, what happened, and what of ours fits into the answer.
+    fn read(call: &Call) -> Result<Reading, Error> {
+        Err(Error::Unsupported(format!("there is no hook named `{}`", call.name)))
+    }
+
+    /// The answer in the harness's own shape, from what the host found.
+    fn answer(call: &Call, found: Findings) -> Result<Reply, Error> {
+        let _ = found;
+        Err(Error::Unsupported(format!("there is no hook named `{}`", call.name)))
+    }
+}
+
+impl Call {
+    /// A variable of the hook's process, where it reached us and is not empty.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        crate::variable(&self.environment, name)
+    }
+}
+
+impl Reading {
+    /// Nothing of interest: no speaker, no events, no room for mail.
+    pub fn nothing() -> Reading {
+        Reading { speaker: None, events: Vec::new(), moment: None, room: 0, attended: false, edits: Vec::new() }
+    }
+}
+
+impl Reply {
+    /// Prints nothing and lets the harness go on.
+    pub fn silent() -> Reply {
+        Reply { stdout: None, stderr: None, exit_code: 0, shows_mail: false }
+    }
+
+    /// Prints text on standard output and ends well.
+    pub fn stdout(text: impl Into<String>) -> Reply {
+        Reply { stdout: Some(text.into()), ..Reply::silent() }
+    }
+
+    /// The same reply, which says whether the mail is in it.
+    pub fn showing(self, shows_mail: bool) -> Reply {
+        Reply { shows_mail, ..self }
+    }
+}

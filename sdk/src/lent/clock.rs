@@ -1,0 +1,10 @@
+//! The host's clock.
+
+/// Milliseconds since the Unix epoch, as the host counts them. Natively it is the test's clock,
+/// which stands still until the test moves it.
+pub fn now() -> u64 {
+    #[cfg(target_arch = "wasm32")]
+    return crate::bindings::relay::adapter::clock::now();
+    #[cfg(not(target_arch = "wasm32"))]
+    return crate::testing::fakes::with(|fakes| fakes.now);
+}

@@ -1,0 +1,85 @@
+//! Files under the roots that the manifest names. Reads only: changes go out as an install plan.
+
+use crate::Error;
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::relay::adapter::files as host;
+pub use crate::bindings::relay::adapter::files::Entry;
+
+/// A folder of the manifest's `grants.roots`.
+///
+/// ```
+/// use relay_mesh_sdk::files::Root;
+/// # relay_mesh_sdk::testing::Fakes::default().file("config", "settings.json", "{}").lend();
+/// let settings = Root::open("config")?.read_text("settings.json")?;
+/// assert_eq!(settings.as_deref(), Some("{}"));
+/// assert_eq!(Root::open("config")?.read_text("absent.json")?, None);
+/// # Ok::<(), relay_mesh_sdk::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Root {
+    name: String,
+    #[cfg(target_arch = "wasm32")]
+    folder: Option<host::Root>,
+}
+
+impl Root {
+    /// Opens one by its manifest name. A root whose folder is not there opens too and holds nothing,
+    /// because an install may be what makes it.
+    pub fn open(name: &str) -> Result<Root, Error> {
+        #[cfg(target_arch = "wasm32")]
+        let root = match host::Root::open(name) {
+            Ok(folder) => Root { name: name.to_owned(), folder: Some(folder) },
+            Err(Error::NotFound(_)) => Root { name: name.to_owned(), folder: None },
+            Err(error) => return Err(error),
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        let root =
+            crate::testing::fakes::with(|fakes| fakes.open_root(name)).map(|()| Root { name: name.to_owned() })?;
+        Ok(root)
+    }
+
+    /// The name that it was opened by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A file's bytes; none where it is not there. `path` is relative and `/`-separated.
+    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        #[cfg(target_arch = "wasm32")]
+        let read = match &self.folder {
+            Some(folder) => folder.read(path),
+            None => return Ok(None),
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        let read = crate::testing::fakes::with(|fakes| fakes.read_file(&self.name, path));
+        absent_as_none(read)
+    }
+
+    /// A file's text; none where it is not there, an error that names it where it is not UTF-8.
+    pub fn read_text(&self, path: &str) -> Result<Option<String>, Error> {
+        let Some(bytes) = self.read(path)? else { return Ok(None) };
+        String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| Error::Failed(format!("{path} (under `{}`) is not UTF-8 text", self.name)))
+    }
+
+    /// What a folder holds; nothing where it is not there. The root itself is the empty path.
+    pub fn entries(&self, path: &str) -> Result<Vec<Entry>, Error> {
+        #[cfg(target_arch = "wasm32")]
+        let listed = match &self.folder {
+            Some(folder) => folder.entries(path),
+            None => return Ok(Vec::new()),
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        let listed = crate::testing::fakes::with(|fakes| fakes.list_files(&self.name, path));
+        Ok(absent_as_none(listed)?.unwrap_or_default())
+    }
+}
+
+fn absent_as_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

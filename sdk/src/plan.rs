@@ -1,0 +1,1 @@
+//! Builds an install plan from what the files hold now.

@@ -1,0 +1,54 @@
+//! Runs an adapter natively, with everything that the host lends faked.
+//!
+//! [`Fakes`] is what is lent: folders in memory, state, scripted programs, origins and endpoints, a
+//! clock that stands still. [`Fakes::lend`] hands it to the current thread and gives back a [`Lent`],
+//! by which a test moves the clock, applies an install plan as the host would, and looks at what
+//! the adapter left behind.
+//!
+//! ```
+//! use relay_mesh_sdk::testing::Fakes;
+//! use relay_mesh_sdk::{clock, files::Root, notices};
+//!
+//! let lent = Fakes::default().at(1_000).desktop().file("config", "settings.json", "{}").lend();
+//! assert_eq!(clock::now(), 1_000);
+//! lent.advance(500);
+//! assert_eq!(clock::now(), 1_500);
+//! assert_eq!(Root::open("config")?.read_text("settings.json")?.as_deref(), Some("{}"));
+//! notices::show("relay-mesh", "mail waits")?;
+//! assert_eq!(lent.notices(), [("relay-mesh".to_owned(), "mail waits".to_owned())]);
+//! # Ok::<(), relay_mesh_sdk::Error>(())
+//! ```
+
+pub(crate) mod fakes;
+mod lent;
+
+pub use fakes::Fakes;
+pub use lent::Lent;
+
+use crate::hooks::{Call, Findings, Hooks, Reading, Reply};
+use crate::{Error, Mail, Priority};
+
+/// Runs a hook as the host does: read, let `look_up` play the host's part, answer.
+pub fn hook<A: Hooks>(call: &Call, look_up: impl FnOnce(&Reading) -> Findings) -> Result<(Reading, Reply), Error> {
+    let reading = A::read(call)?;
+    let found = look_up(&reading);
+    let reply = A::answer(call, found)?;
+    Ok((reading, reply))
+}
+
+/// A host that found nothing, for tests that change a field of it.
+pub fn nothing_found() -> Findings {
+    Findings {
+        agent: None,
+        mail: None,
+        protocol: None,
+        refusal: None,
+        bell: "/relay/bells/session".to_owned(),
+        ticket: "{}".to_owned(),
+    }
+}
+
+/// Mail of one message at normal priority.
+pub fn mail(text: &str) -> Mail {
+    Mail { ids: vec!["01JD0000000000000000000000".to_owned()], text: text.to_owned(), priority: Priority::Normal }
+}
