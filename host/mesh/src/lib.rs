@@ -11,3 +11,151 @@ pub mod message;
 pub mod names;
 pub mod receipt;
 pub mod session;
+
+mod address;
+mod agents;
+mod bell;
+mod caller;
+mod delivery;
+mod envelope;
+mod fetch;
+mod hook;
+mod inbox;
+mod keep;
+mod keys;
+mod loops;
+mod presence;
+pub mod protocol;
+mod records;
+mod register;
+mod send;
+mod sessions;
+mod status;
+mod ticket;
+mod work;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use store::Store;
+
+pub use address::AddressError;
+pub use agents::{FindError, Found};
+pub use caller::IdentifyError;
+pub use delivery::Served;
+pub use envelope::{TAG, envelope, timestamp};
+pub use fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched, FetchedMessage};
+pub use hook::{HookError, HookOutcome};
+pub use loops::LoopLimits;
+pub use register::{BindError, Bound, Outcome, RegisterError, Registered, Registration};
+pub use send::{Audience, SendError, Sent, SentTo};
+pub use sessions::SessionView;
+pub use status::{HeldPair, MeshStatus, MessageStatus, StatusError};
+pub use ticket::TicketError;
+
+use crate::harness::Harnesses;
+use crate::machine::Machine;
+use crate::names::AgentName;
+use crate::session::ConnectionId;
+
+/// What a mesh is made of.
+pub struct Parts {
+    /// Agents, messages and receipts: shared by every machine that uses this mesh.
+    pub shared: Arc<dyn Store>,
+    /// Sessions, bells and the ticket key: never leaves this machine. The same store as `shared`
+    /// where that one is a folder.
+    pub local: Arc<dyn Store>,
+    /// The clock and the processes.
+    pub machine: Arc<dyn Machine>,
+    /// The harnesses.
+    pub harnesses: Arc<dyn Harnesses>,
+    /// The settings.
+    pub limits: Limits,
+}
+
+/// What a person may set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// When the loop guard stops waking.
+    pub loops: LoopLimits,
+    /// How long a claim keeps others from presenting a message, in milliseconds.
+    pub claim: u64,
+    /// How long nothing may be heard of an agent before it counts as away, in milliseconds.
+    pub away_after: u64,
+    /// How long settled mail is kept, in milliseconds.
+    pub keep: u64,
+    /// After how long mail that nobody came for expires, in milliseconds.
+    pub expire_after: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            loops: LoopLimits::default(),
+            claim: 60_000,
+            away_after: 10 * 60_000,
+            keep: 7 * 24 * 3_600_000,
+            expire_after: 30 * 24 * 3_600_000,
+        }
+    }
+}
+
+/// The mesh. Its verbs are methods, one file each.
+pub struct Mesh {
+    shared: Arc<dyn Store>,
+    local: Arc<dyn Store>,
+    machine: Arc<dyn Machine>,
+    harnesses: Arc<dyn Harnesses>,
+    limits: Limits,
+    /// Who registered on which connection of this process. Written by registration, dropped when
+    /// the connection closes.
+    connections: Mutex<BTreeMap<ConnectionId, AgentName>>,
+    /// What this process has read of each inbox so far, so that a second look reads only what is new.
+    inboxes: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<inbox::Inbox>>>>,
+    /// Rung when somebody registered in this process, so that delivery looks for new agents.
+    joined: tokio::sync::Notify,
+}
+
+impl Mesh {
+    /// Puts a mesh together. Opens nothing and reads nothing.
+    pub fn new(parts: Parts) -> Mesh {
+        let Parts { shared, local, machine, harnesses, limits } = parts;
+        Mesh {
+            shared,
+            local,
+            machine,
+            harnesses,
+            limits,
+            connections: Mutex::default(),
+            inboxes: Mutex::default(),
+            joined: tokio::sync::Notify::new(),
+        }
+    }
+
+    /// The harnesses that this mesh knows.
+    pub fn harnesses(&self) -> &Arc<dyn Harnesses> {
+        &self.harnesses
+    }
+
+    /// Adds an event to the mesh's own diary. Never worth failing for what it describes.
+    pub(crate) async fn note(&self, event: &'static str, mut details: serde_json::Value) {
+        if let Some(fields) = details.as_object_mut() {
+            fields.insert("event".to_owned(), event.into());
+            fields.insert("at".to_owned(), self.machine.now().0.into());
+        }
+        let log = keys::global();
+        if let Err(error) = records::append(self.shared.as_ref(), &log, &details, store::Durability::Process).await {
+            tracing::warn!(event, %error, "an event is missing from the diary");
+        }
+    }
+
+    /// The machine that it runs on.
+    pub fn machine(&self) -> &Arc<dyn Machine> {
+        &self.machine
+    }
+}

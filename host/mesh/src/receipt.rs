@@ -134,6 +134,8 @@ pub struct Ladder {
     pub undeliverable: Option<String>,
     /// Routes that did not take it, with reason and time.
     pub refused: Vec<(String, String, Instant)>,
+    /// Every route that was tried, and when last.
+    pub tried: BTreeMap<String, Instant>,
 }
 
 impl Ladder {
@@ -145,6 +147,7 @@ impl Ladder {
                     self.claim = None;
                     self.held = None;
                 }
+                self.tried.insert(route.clone(), at);
                 self.climbed.entry(rung).or_insert(Climbed { at, route, evidence });
             }
             Event::Claimed { claim, until } => self.claim = Some((claim, until)),
@@ -157,7 +160,10 @@ impl Ladder {
             Event::Freed => self.held = None,
             Event::Expired => self.expired = true,
             Event::Undeliverable { reason } => self.undeliverable = Some(reason),
-            Event::Refused { route, reason } => self.refused.push((route, reason, at)),
+            Event::Refused { route, reason } => {
+                self.tried.insert(route.clone(), at);
+                self.refused.push((route, reason, at));
+            }
         }
     }
 

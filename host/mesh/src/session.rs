@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Profile;
 use crate::machine::{Instant, Process};
-use crate::message::Trace;
 use crate::names::AgentName;
 
 /// Names one session of one harness, in the harness's own spelling.
@@ -70,12 +69,12 @@ pub struct SessionRecord {
     pub heard: Instant,
     /// When it was first seen.
     pub first_seen: Instant,
+    /// Whether a hook of the harness was told where the bell is, so that ringing it is an offer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hears_bell: bool,
     /// The session that took its place after a clear or a resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_by: Option<String>,
-    /// The chain of messages that it works on, until a person speaks in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Trace>,
 }
 
 /// Where a call came from.
@@ -186,6 +185,8 @@ pub struct Caller {
     pub(crate) agent: Option<AgentName>,
     /// By what.
     pub(crate) evidence: Evidence,
+    /// How the call came.
+    pub(crate) transport: Transport,
     /// What the sighting says of the client, for the profile.
     pub(crate) profile: Profile,
 }
@@ -204,5 +205,11 @@ impl Caller {
     /// By what evidence it is known.
     pub fn evidence(&self) -> Evidence {
         self.evidence
+    }
+
+    /// Whether this is the command line of the person who owns the store, outside of any harness:
+    /// they may look at everything, for the files are theirs.
+    pub fn is_person(&self) -> bool {
+        self.transport == Transport::CommandLine && self.session.is_none()
     }
 }

@@ -1,0 +1,220 @@
+//! Who is calling, worked out once per call from evidence and never from what a model typed.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::agent::{Origin, Profile};
+use crate::harness::Harness;
+use crate::names::AgentName;
+use crate::session::{
+    Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Session, SessionRef, Sighting, Transport,
+};
+use crate::{Mesh, ticket};
+
+/// The harness under which connections of clients without sessions are kept as sessions.
+pub(crate) const CONNECTION: &str = "generic";
+
+/// Why a call cannot be attributed to anybody.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentifyError {
+    /// The ticket is not one of ours.
+    #[error("the ticket that came with this call is not valid")]
+    Ticket(#[from] crate::TicketError),
+    /// The key fits no agent.
+    #[error("the agent key that came with this call is not valid")]
+    Key,
+    /// A command line spoke for an agent that is not its own.
+    #[error("`{0}` was not registered from the command line, so the command line does not speak for it")]
+    NotYours(AgentName),
+    /// A command line spoke for an agent that does not exist.
+    #[error("no agent named `{0}` has joined")]
+    Unknown(AgentName),
+    /// The store failed.
+    #[error("the store could not be read")]
+    Store(#[from] store::StoreError),
+}
+
+impl Mesh {
+    /// Who makes a call. A caller that is not registered has no agent yet; that is no error.
+    pub async fn identify(&self, call: &Call) -> Result<Caller, IdentifyError> {
+        let detected = self.detect(call).await;
+        let mut profile = Profile {
+            harness: detected.as_ref().map(|(harness, _)| harness.about().harness.clone()),
+            program: program(&call.sighting),
+            project: call.sighting.workdir.clone(),
+            ..Profile::default()
+        };
+        if let Some(ticket) = &call.ticket {
+            self.check_ticket(ticket).await?;
+            profile.harness = Some(ticket.session.harness.clone());
+        }
+        let known = match (detected, &call.ticket) {
+            (Some((harness, detection)), _) if detection.certainty == Certainty::Certain => {
+                let per_connection = harness.about().connection_per_session;
+                Some((named(harness.as_ref(), detection.session), Evidence::Call, per_connection))
+            }
+            (_, Some(ticket)) => {
+                let session = bare(&ticket.session, call.sighting.workdir.as_deref());
+                Some(((ticket.session.clone(), session), Evidence::Ticket, false))
+            }
+            (Some((harness, detection)), None) => {
+                let per_connection = harness.about().connection_per_session;
+                Some((named(harness.as_ref(), detection.session), Evidence::Connection, per_connection))
+            }
+            (None, None) => None,
+        };
+        let caller = |session, agent, evidence| Caller {
+            session,
+            connection: call.connection.clone(),
+            agent,
+            evidence,
+            transport: call.sighting.transport,
+            profile: profile.clone(),
+        };
+        if call.sighting.transport == Transport::CommandLine {
+            return self.identify_command_line(call, known.map(|(session, ..)| session), caller).await;
+        }
+        if let Some((session, evidence, per_connection)) = known {
+            // What a process inherited may be older than what its connection registered as.
+            let registered = if per_connection { self.agent_on(call.connection.as_ref()) } else { None };
+            let own = self.agent_of(&session.0).await?;
+            let agent = match (evidence, own, registered) {
+                (Evidence::Connection, own, registered) => registered.or(own),
+                (_, Some(own), _) => Some(own),
+                (_, None, Some(registered)) if session.1.parent.is_none() => {
+                    // The session on this connection changed and no hook told us: its agent follows.
+                    self.observe(&session.0.harness, &session.1, None).await?;
+                    self.bind_agent(&registered, &session.0).await?;
+                    Some(registered)
+                }
+                (_, None, _) => None,
+            };
+            return Ok(caller(Some(session), agent, evidence));
+        }
+        if let Some(agent) = self.agent_on(call.connection.as_ref()) {
+            if let Some(connection) = &call.connection {
+                self.observe(CONNECTION, &self.connection_session(connection, &call.sighting), None).await?;
+            }
+            return Ok(caller(None, Some(agent), Evidence::Connection));
+        }
+        match &call.key {
+            Some(key) => {
+                let agent = self.agent_with_key(key).await?;
+                self.beat(&agent).await;
+                Ok(caller(None, Some(agent), Evidence::Key))
+            }
+            None => Ok(caller(None, None, Evidence::None)),
+        }
+    }
+
+    /// Forgets a connection that closed. The agent that was bound to it alone counts as gone.
+    pub async fn disconnect(&self, connection: &ConnectionId) -> Result<(), IdentifyError> {
+        let agent = self.connections.lock().expect("no holder of this lock panics").remove(connection);
+        if agent.is_some() {
+            let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
+            self.change_session(&session, |record| record.activity = Activity::Gone).await?;
+        }
+        Ok(())
+    }
+
+    /// The first session that an adapter is certain of, else the first that one inherited.
+    async fn detect(&self, call: &Call) -> Option<(Arc<dyn Harness>, Detection)> {
+        let mut inherited = None;
+        for harness in self.harnesses.candidates(&call.sighting).await {
+            match harness.detect(&call.sighting).await {
+                Ok(Some(detection)) if detection.certainty == Certainty::Certain => return Some((harness, detection)),
+                Ok(Some(detection)) => {
+                    inherited.get_or_insert((harness, detection));
+                }
+                Ok(None) => {}
+                // A faulty adapter costs its own harness the binding, and nobody else anything.
+                Err(error) => tracing::warn!(harness = harness.about().harness, %error, "no session was detected"),
+            }
+        }
+        inherited
+    }
+
+    async fn identify_command_line(
+        &self,
+        call: &Call,
+        session: Option<(SessionRef, Session)>,
+        caller: impl Fn(Option<(SessionRef, Session)>, Option<AgentName>, Evidence) -> Caller,
+    ) -> Result<Caller, IdentifyError> {
+        let of_session = match &session {
+            Some((reference, _)) => self.agent_of(reference).await?,
+            None => None,
+        };
+        let Some(claimed) = &call.claims_to_be else {
+            let evidence = if session.is_some() { Evidence::Connection } else { Evidence::None };
+            return Ok(caller(session, of_session, evidence));
+        };
+        if of_session.as_ref() == Some(claimed) {
+            return Ok(caller(session, of_session, Evidence::Connection));
+        }
+        let agent = self.load_agent(claimed).await?.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?;
+        match agent.origin {
+            Origin::CommandLine => {
+                self.beat(claimed).await;
+                Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine))
+            }
+            Origin::Session | Origin::Connection => Err(IdentifyError::NotYours(claimed.clone())),
+        }
+    }
+
+    /// The agent that registered on a connection of this process.
+    pub(crate) fn agent_on(&self, connection: Option<&ConnectionId>) -> Option<AgentName> {
+        self.connections.lock().expect("no holder of this lock panics").get(connection?).cloned()
+    }
+
+    /// A connection of a client without sessions, as a session: it lives as long as this process.
+    pub(crate) fn connection_session(&self, connection: &ConnectionId, sighting: &Sighting) -> Session {
+        Session {
+            id: connection.0.clone(),
+            parent: None,
+            workdir: sighting.workdir.clone().unwrap_or_default(),
+            process: Some(self.machine.this_process().pid),
+            route_hint: None,
+        }
+    }
+
+    async fn agent_with_key(&self, key: &str) -> Result<AgentName, IdentifyError> {
+        let name: AgentName = key.split_once('.').and_then(|(name, _)| name.parse().ok()).ok_or(IdentifyError::Key)?;
+        let agent = self.load_agent(&name).await?.ok_or(IdentifyError::Key)?;
+        // Digests are compared, so the time that this takes says nothing of the key.
+        if agent.key_digest.is_some_and(|digest| digest == key_digest(key)) {
+            Ok(name)
+        } else {
+            Err(IdentifyError::Key)
+        }
+    }
+}
+
+/// The digest under which an agent's key is kept.
+pub(crate) fn key_digest(key: &str) -> String {
+    ticket::hex(&Sha256::digest(key.as_bytes()))
+}
+
+fn named(harness: &dyn Harness, session: Session) -> (SessionRef, Session) {
+    (SessionRef { harness: harness.about().harness.clone(), id: session.id.clone() }, session)
+}
+
+/// All that a ticket says of its session.
+pub(crate) fn bare(session: &SessionRef, workdir: Option<&str>) -> Session {
+    Session {
+        id: session.id.clone(),
+        parent: None,
+        workdir: workdir.unwrap_or_default().to_owned(),
+        process: None,
+        route_hint: None,
+    }
+}
+
+fn program(sighting: &Sighting) -> Option<String> {
+    let name = sighting.client_name.as_ref()?;
+    let program = match &sighting.client_version {
+        Some(version) => format!("{name} {version}"),
+        None => name.clone(),
+    };
+    Some(program.chars().take(100).collect())
+}

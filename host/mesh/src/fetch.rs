@@ -1,0 +1,326 @@
+//! Fetching and acknowledging: how an agent takes its mail itself.
+
+use std::collections::BTreeSet;
+
+use store::{Durability, StoreError};
+
+use crate::inbox::{Inbox, Slot};
+use crate::machine::Instant;
+use crate::message::{Message, Trace};
+use crate::names::{AgentName, MessageId};
+use crate::receipt::{Event, Ladder, Receipt, Rung};
+use crate::{Mesh, keys};
+
+/// What is wanted of an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// At most so many messages.
+    pub limit: usize,
+    /// Longest body in bytes; longer ones are cut at a character and marked.
+    pub max_length: usize,
+    /// Look without claiming: nothing counts as fetched.
+    pub peek: bool,
+    /// Also what was shown, fetched or acknowledged before.
+    pub include_settled: bool,
+    /// Only from this sender.
+    pub from: Option<AgentName>,
+    /// Only of this thread.
+    pub thread: Option<String>,
+    /// Only stored at or after this time.
+    pub since: Option<Instant>,
+    /// The newest `limit` messages instead of the oldest.
+    pub newest: bool,
+}
+
+impl Default for Fetch {
+    fn default() -> Fetch {
+        Fetch {
+            limit: 10,
+            max_length: 4096,
+            peek: false,
+            include_settled: false,
+            from: None,
+            thread: None,
+            since: None,
+            newest: false,
+        }
+    }
+}
+
+/// A message that was fetched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchedMessage {
+    /// The message, its body cut where it was too long.
+    pub message: Message,
+    /// Bytes of the whole body, where it was cut.
+    pub cut_from: Option<usize>,
+    /// Where it stood before this fetch.
+    pub ladder: Ladder,
+}
+
+/// A right to present some messages, for a while. Confirm it once they are presented; dropped
+/// without that, it lapses by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "what was presented and is not confirmed is presented again"]
+pub struct Claim {
+    /// Whose inbox.
+    pub agent: AgentName,
+    /// Names the claim in the receipts.
+    pub(crate) id: String,
+    /// What was claimed.
+    pub messages: Vec<MessageId>,
+    /// The longest chain among them, which the agent works on once they are presented.
+    pub(crate) trace: Option<Trace>,
+}
+
+/// What a fetch gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fetched {
+    /// The messages: urgent first, then by time.
+    pub messages: Vec<FetchedMessage>,
+    /// How many more wait that were left out.
+    pub waiting: usize,
+    /// The right to present them; none after a peek, or where there was nothing unsettled.
+    pub claim: Option<Claim>,
+}
+
+/// Why an inbox could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The store failed.
+    #[error("the inbox could not be read")]
+    Store(#[from] store::StoreError),
+}
+
+/// What an acknowledgement came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// The message.
+    pub id: MessageId,
+    /// Whether it had been acknowledged before.
+    pub again: bool,
+}
+
+/// Why nothing was acknowledged.
+#[derive(Debug, thiserror::Error)]
+pub enum AckError {
+    /// Not in this inbox.
+    #[error("no message `{id}` was sent to `{agent}`")]
+    Unknown {
+        /// The message.
+        id: MessageId,
+        /// Whose inbox.
+        agent: AgentName,
+    },
+    /// The store failed.
+    #[error("the receipt could not be stored")]
+    Store(#[from] store::StoreError),
+}
+
+impl Mesh {
+    /// Takes an agent's mail and claims it for presentation by whoever asked.
+    pub async fn fetch(&self, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
+        if ask.include_settled {
+            return self.fetch_history(agent, ask).await;
+        }
+        let wanted = |slot: &Slot| {
+            ask.from.as_ref().is_none_or(|from| slot.header.from == *from)
+                && ask.thread.as_ref().is_none_or(|thread| slot.header.thread == *thread)
+                && ask.since.is_none_or(|since| slot.header.at >= since)
+        };
+        let pick =
+            |inbox: &Inbox, now: Instant| choose(inbox.presentable(now).into_iter().filter(|slot| wanted(slot)), ask);
+        let (slots, claim, waiting) = if ask.peek {
+            let inbox = self.inbox_of(agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(self.shared.as_ref(), agent).await?;
+            let now = self.machine.now();
+            (pick(&inbox, now), None, inbox.presentable(now).len())
+        } else {
+            self.claim(agent, pick).await?
+        };
+        let mut messages = Vec::new();
+        for slot in &slots {
+            let message = self.message_at(agent, slot.at).await?;
+            messages.push(cut(message, slot.ladder.clone(), ask.max_length));
+        }
+        Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, claim })
+    }
+
+    /// Says that what was claimed has been presented: `route` and `evidence` show in the receipts.
+    /// Also notes the chain of messages that the agent now works on.
+    pub async fn confirm(
+        &self,
+        claim: &Claim,
+        rung: Rung,
+        route: &str,
+        evidence: Option<serde_json::Value>,
+    ) -> Result<(), FetchError> {
+        let event = Event::Rung { rung, route: route.to_owned(), evidence };
+        self.receipt(&claim.agent, &claim.messages, &event, Durability::Process).await?;
+        if rung.settles() {
+            if let Some(trace) = claim.trace {
+                self.works_on(&claim.agent, trace).await?;
+            }
+            self.tidy(&claim.agent).await?;
+        }
+        Ok(())
+    }
+
+    /// Says that what was claimed will not be presented after all.
+    pub async fn release(&self, claim: Claim) -> Result<(), FetchError> {
+        let event = Event::Released { claim: claim.id };
+        Ok(self.receipt(&claim.agent, &claim.messages, &event, Durability::Process).await?)
+    }
+
+    /// Acknowledges messages. All are known, or nothing is acknowledged.
+    pub async fn acknowledge(&self, agent: &AgentName, ids: &[MessageId]) -> Result<Vec<Acknowledged>, AckError> {
+        let mut outcomes = Vec::new();
+        for id in ids {
+            match self.one_of(agent, *id).await? {
+                Some((_, ladder)) => {
+                    outcomes.push(Acknowledged { id: *id, again: ladder.rung() == Rung::Acknowledged });
+                }
+                None => return Err(AckError::Unknown { id: *id, agent: agent.clone() }),
+            }
+        }
+        let fresh: Vec<MessageId> =
+            outcomes.iter().filter(|outcome| !outcome.again).map(|outcome| outcome.id).collect();
+        let event = Event::Rung { rung: Rung::Acknowledged, route: "acknowledge".to_owned(), evidence: None };
+        self.receipt(agent, &fresh, &event, Durability::Synced).await?;
+        self.tidy(agent).await?;
+        Ok(outcomes)
+    }
+
+    /// Returns when mail waits that nobody presents: at once, or as soon as some is stored.
+    /// Cancel it to stop waiting.
+    pub async fn mail_waits(&self, agent: &AgentName) -> Result<(), FetchError> {
+        // Watching begins before looking, so that nothing can come in between.
+        let mut watch = self.shared.watch(&[keys::inbox(agent), keys::receipts(agent)]).await?;
+        loop {
+            let lapse = {
+                let inbox = self.inbox_of(agent);
+                let mut inbox = inbox.lock().await;
+                inbox.refresh(self.shared.as_ref(), agent).await?;
+                let now = self.machine.now();
+                if !inbox.presentable(now).is_empty() {
+                    return Ok(());
+                }
+                // A claim that lapses changes nothing in the store, so it is waited for by time.
+                let claims = inbox.unsettled.values().filter_map(|slot| slot.ladder.claim.as_ref());
+                claims.map(|(_, until)| until.since(now)).min()
+            };
+            match lapse {
+                Some(lapse) => {
+                    let lapse = std::time::Duration::from_millis(lapse.max(1));
+                    tokio::select! {
+                        changed = watch.changed() => changed?,
+                        () = tokio::time::sleep(lapse) => {}
+                    }
+                }
+                None => watch.changed().await?,
+            }
+        }
+    }
+
+    /// Claims what `pick` chooses, however many others do the same: the choice is made from the
+    /// receipts and written back only if they have not grown. Also gives how many were presentable.
+    pub(crate) async fn claim(
+        &self,
+        agent: &AgentName,
+        pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
+    ) -> Result<(Vec<Slot>, Option<Claim>, usize), StoreError> {
+        let inbox = self.inbox_of(agent);
+        let mut inbox = inbox.lock().await;
+        loop {
+            inbox.refresh(self.shared.as_ref(), agent).await?;
+            let now = self.machine.now();
+            let waiting = inbox.presentable(now).len();
+            let slots = pick(&inbox, now);
+            if slots.is_empty() {
+                return Ok((slots, None, waiting));
+            }
+            let id = crate::ticket::hex(&self.machine.random());
+            let event = Event::Claimed { claim: id.clone(), until: now.plus(self.limits.claim) };
+            let receipts: Vec<Receipt> =
+                slots.iter().map(|slot| Receipt { message: slot.header.id, at: now, event: event.clone() }).collect();
+            if inbox.append_if_unmoved(self.shared.as_ref(), agent, &receipts).await? {
+                let claim = Claim {
+                    agent: agent.clone(),
+                    id,
+                    messages: slots.iter().map(|slot| slot.header.id).collect(),
+                    trace: slots.iter().map(|slot| slot.header.trace).max_by_key(|trace| trace.hops),
+                };
+                return Ok((slots, Some(claim), waiting));
+            }
+        }
+    }
+
+    /// Everything that is kept, of which the unsettled part is claimed like any other mail.
+    async fn fetch_history(&self, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
+        let mut kept: Vec<(Message, Ladder)> = self
+            .history(agent)
+            .await?
+            .into_iter()
+            .filter(|(message, _)| {
+                ask.from.as_ref().is_none_or(|from| message.from == *from)
+                    && ask.thread.as_ref().is_none_or(|thread| message.thread == *thread)
+                    && ask.since.is_none_or(|since| message.at >= since)
+            })
+            .collect();
+        let left_out = kept.len().saturating_sub(ask.limit);
+        if ask.newest {
+            kept.drain(..left_out);
+        } else {
+            kept.truncate(ask.limit);
+        }
+        let chosen: BTreeSet<MessageId> = kept.iter().map(|(message, _)| message.id).collect();
+        let claim = if ask.peek {
+            None
+        } else {
+            let pick = |inbox: &Inbox, now: Instant| {
+                let slots = inbox.presentable(now).into_iter();
+                slots.filter(|slot| chosen.contains(&slot.header.id)).cloned().collect()
+            };
+            self.claim(agent, pick).await?.1
+        };
+        let claimed = claim.as_ref().map_or(&[][..], |claim| &claim.messages);
+        let waiting = self.waiting(agent).await?.saturating_sub(claimed.len());
+        let messages = kept.into_iter().map(|(message, ladder)| cut(message, ladder, ask.max_length)).collect();
+        Ok(Fetched { messages, waiting, claim })
+    }
+
+    /// Takes in what was settled and leaves the cursor behind it.
+    async fn tidy(&self, agent: &AgentName) -> Result<(), StoreError> {
+        let inbox = self.inbox_of(agent);
+        let mut inbox = inbox.lock().await;
+        inbox.refresh(self.shared.as_ref(), agent).await?;
+        inbox.leave_cursor(self.shared.as_ref(), agent).await;
+        Ok(())
+    }
+}
+
+/// The messages that a fetch takes, of those that it may.
+fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
+    let mut slots: Vec<&Slot> = slots.collect();
+    if ask.newest {
+        slots.sort_by_key(|slot| slot.at);
+        let first = slots.len().saturating_sub(ask.limit);
+        slots.drain(..first);
+    }
+    slots.into_iter().take(ask.limit).cloned().collect()
+}
+
+/// Cuts a body that is too long, at a character.
+fn cut(mut message: Message, ladder: Ladder, max_length: usize) -> FetchedMessage {
+    let whole = message.body.len();
+    if whole <= max_length {
+        return FetchedMessage { message, cut_from: None, ladder };
+    }
+    let mut keep = max_length;
+    while !message.body.is_char_boundary(keep) {
+        keep -= 1;
+    }
+    message.body.truncate(keep);
+    FetchedMessage { message, cut_from: Some(whole), ladder }
+}

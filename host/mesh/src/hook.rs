@@ -1,0 +1,220 @@
+//! A harness's hook: the adapter reads the payload, the mesh looks things up, the adapter answers.
+
+use async_trait::async_trait;
+use store::StoreError;
+
+use crate::caller::bare;
+use crate::fetch::Claim;
+use crate::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Reading, Reply};
+use crate::inbox::{Inbox, Slot};
+use crate::machine::Instant;
+use crate::names::AgentName;
+use crate::protocol::protocol_for;
+use crate::receipt::Rung;
+use crate::session::{Activity, SessionRef};
+use crate::{Mesh, envelope};
+
+/// How a hook is answered.
+#[derive(Clone, Debug)]
+pub struct HookOutcome {
+    /// What to print and how to exit.
+    pub reply: Reply,
+    /// What the reply presents. Confirm it with [`Mesh::confirm_hook`] once the reply is flushed.
+    pub claim: Option<Claim>,
+}
+
+/// Why a hook has no answer. The harness must not be broken by it.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// No adapter has that name.
+    #[error("no adapter is named `{0}`")]
+    UnknownHarness(String),
+    /// The adapter failed.
+    #[error("the adapter did not answer")]
+    Harness(#[from] HarnessError),
+}
+
+impl Mesh {
+    /// Answers a hook of a harness.
+    pub async fn hook(&self, harness: &str, call: &HookCall) -> Result<HookOutcome, HookError> {
+        let Some(adapter) = self.harnesses.get(harness).await? else {
+            return Err(HookError::UnknownHarness(harness.to_owned()));
+        };
+        let mut desk = MeshDesk { mesh: self, harness: adapter.about().harness.clone(), speaker: None, claim: None };
+        let answer = adapter.hook(call, &mut desk).await;
+        let MeshDesk { speaker, claim, .. } = desk;
+        let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
+        let claim = match claim {
+            Some(claim) if !shows => {
+                // The adapter had no place for it, or failed: somebody else may present it at once.
+                if let Err(error) = self.release(claim).await {
+                    tracing::warn!(%error, "a claim was not released; it lapses by itself");
+                }
+                None
+            }
+            other => other,
+        };
+        if let (Some(_), Some(session)) = (&claim, &speaker) {
+            // Mail in the answer makes the session work on, whatever the payload said of it.
+            self.change_session(session, |record| record.activity = Activity::Busy).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "the session is not marked busy");
+            });
+        }
+        Ok(HookOutcome { reply: answer?, claim })
+    }
+
+    /// Says that the reply was flushed to the harness: its mail counts as shown.
+    pub async fn confirm_hook(&self, outcome: HookOutcome, event: &str) -> Result<(), crate::FetchError> {
+        match outcome.claim {
+            Some(claim) => self.confirm(&claim, Rung::Shown, &format!("hook:{event}"), None).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Looks things up for one hook. A fault here costs the hook what was looked up, never the harness.
+struct MeshDesk<'a> {
+    mesh: &'a Mesh,
+    harness: String,
+    /// The session that the hook speaks of. Written by `look_up`.
+    speaker: Option<SessionRef>,
+    /// The mail that was handed to the adapter. Written by `look_up`.
+    claim: Option<Claim>,
+}
+
+#[async_trait]
+impl Desk for MeshDesk<'_> {
+    async fn look_up(&mut self, reading: Reading) -> Findings {
+        match self.find(&reading).await {
+            Ok(findings) => findings,
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, harness = self.harness, "a hook goes without mail");
+                Findings {
+                    agent: None,
+                    mail: None,
+                    protocol: None,
+                    refusal: None,
+                    bell: String::new(),
+                    ticket: String::new(),
+                }
+            }
+        }
+    }
+}
+
+impl MeshDesk<'_> {
+    async fn find(&mut self, reading: &Reading) -> Result<Findings, crate::FetchError> {
+        let mesh = self.mesh;
+        if let Some(session) = &reading.speaker {
+            self.speaker = Some(self.reference(&session.id));
+            mesh.observe(&self.harness, session, None).await?;
+        }
+        for event in &reading.events {
+            self.apply(event, reading).await?;
+        }
+        let Some(session) = self.speaker.clone() else {
+            return Ok(Findings {
+                agent: None,
+                mail: None,
+                protocol: reading.moment.map(|_| protocol_for(None)),
+                refusal: None,
+                bell: String::new(),
+                ticket: String::new(),
+            });
+        };
+        let agent = mesh.agent_of(&session).await?;
+        let bell = match reading.moment {
+            Some(_) => mesh.bell_of(&session).await?,
+            None => mesh.bell_path(&session),
+        };
+        let mail = match &agent {
+            Some(agent) if reading.room > 0 && !self.waits_for_person(&session).await? => {
+                self.take_mail(agent, reading).await?
+            }
+            Some(_) | None => None,
+        };
+        let ticket = match mesh.ticket(&session).await {
+            Ok(ticket) => serde_json::to_string(&ticket).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(%error, "a hook goes without a ticket");
+                String::new()
+            }
+        };
+        Ok(Findings {
+            protocol: reading.moment.map(|_| protocol_for(agent.as_ref())),
+            agent: agent.map(String::from),
+            mail,
+            refusal: None,
+            bell,
+            ticket,
+        })
+    }
+
+    fn reference(&self, id: &str) -> SessionRef {
+        SessionRef { harness: self.harness.clone(), id: id.to_owned() }
+    }
+
+    async fn apply(&mut self, event: &HookEvent, reading: &Reading) -> Result<(), StoreError> {
+        let mesh = self.mesh;
+        match event {
+            HookEvent::Seen(session) => mesh.observe(&self.harness, session, None).await.map(|_| ()),
+            HookEvent::Activity { session, activity } => {
+                mesh.change_session(&self.reference(session), |record| record.activity = *activity).await
+            }
+            HookEvent::Rebound { from, to } => {
+                let details = reading.speaker.clone().filter(|speaker| speaker.id == *to);
+                let to = details.unwrap_or_else(|| bare(&self.reference(to), None));
+                mesh.rebind(&self.harness, from, &to).await
+            }
+            HookEvent::HumanSpoke(session) => match mesh.agent_of(&self.reference(session)).await? {
+                Some(agent) => mesh.person_spoke(&agent).await,
+                None => Ok(()),
+            },
+            HookEvent::Ended(session) => {
+                mesh.change_session(&self.reference(session), |record| {
+                    record.activity = Activity::Gone;
+                    record.hears_bell = false;
+                })
+                .await
+            }
+        }
+    }
+
+    async fn waits_for_person(&self, session: &SessionRef) -> Result<bool, StoreError> {
+        let record = self.mesh.session_record(session).await?;
+        Ok(record.is_some_and(|record| record.activity == Activity::AwaitingHuman))
+    }
+
+    /// Claims as much mail as fits. Held mail is left out unless a person brought this hook about:
+    /// showing it at a turn's end would keep the very loop going that it was held for.
+    async fn take_mail(&mut self, agent: &AgentName, reading: &Reading) -> Result<Option<Mail>, crate::FetchError> {
+        let mesh = self.mesh;
+        let room = reading.room as usize;
+        let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
+            let slots = inbox.presentable(now).into_iter();
+            slots.filter(|slot| reading.attended || slot.ladder.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
+        };
+        let (slots, claim, _) = mesh.claim(agent, pick).await?;
+        let Some(mut claim) = claim else { return Ok(None) };
+        let mut messages = Vec::new();
+        for slot in &slots {
+            messages.push(mesh.message_at(agent, slot.at).await?);
+        }
+        let (text, taken) = envelope(&messages, room);
+        if taken < messages.len() {
+            let rest = Claim { messages: claim.messages.split_off(taken), ..claim.clone() };
+            mesh.release(rest).await?;
+        }
+        if taken == 0 {
+            return Ok(None);
+        }
+        let priority = messages.iter().take(taken).map(|message| message.priority).max().unwrap_or_default();
+        let mail = Mail { ids: claim.messages.clone(), text, priority };
+        self.claim = Some(claim);
+        Ok(Some(mail))
+    }
+}
+
+/// How many messages a hook claims before it is seen how many fit.
+const MOST_AT_ONCE: usize = 20;

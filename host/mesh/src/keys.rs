@@ -1,0 +1,84 @@
+//! Where everything lies in the stores. The one place that spells keys.
+
+use store::Key;
+
+use crate::names::AgentName;
+use crate::session::SessionRef;
+
+fn constant(text: &'static str) -> Key {
+    text.parse().expect("a constant of this file is a key")
+}
+
+/// All agents.
+pub(crate) fn agents() -> Key {
+    constant("agents")
+}
+
+fn of_agent(name: &AgentName, leaf: &str) -> Key {
+    agents().child(name.as_str()).child(leaf)
+}
+
+/// An agent's record.
+pub(crate) fn meta(name: &AgentName) -> Key {
+    of_agent(name, "meta")
+}
+
+/// The messages sent to an agent.
+pub(crate) fn inbox(name: &AgentName) -> Key {
+    of_agent(name, "inbox")
+}
+
+/// What became of them.
+pub(crate) fn receipts(name: &AgentName) -> Key {
+    of_agent(name, "receipts")
+}
+
+/// What an agent sent, for its own eyes.
+pub(crate) fn sent(name: &AgentName) -> Key {
+    of_agent(name, "sent")
+}
+
+/// Before which places of inbox and receipts nothing unsettled lies. A hint.
+pub(crate) fn cursor(name: &AgentName) -> Key {
+    of_agent(name, "cursor")
+}
+
+/// The chain of messages that an agent works on.
+pub(crate) fn work(name: &AgentName) -> Key {
+    of_agent(name, "work")
+}
+
+/// When an agent without a session was last heard of.
+pub(crate) fn heartbeat(name: &AgentName) -> Key {
+    of_agent(name, "heartbeat")
+}
+
+/// Every event of the mesh, in order.
+pub(crate) fn global() -> Key {
+    constant("global")
+}
+
+/// All sessions of this machine.
+pub(crate) fn sessions() -> Key {
+    constant("sessions")
+}
+
+/// One session of this machine.
+pub(crate) fn session(session: &SessionRef) -> Key {
+    sessions().child(&session.harness).child(&session.id)
+}
+
+/// The log that gains a line whenever mail for a session should wake it.
+pub(crate) fn bell(session: &SessionRef) -> Key {
+    constant("bells").child(&session.harness).child(&session.id)
+}
+
+/// Who is bringing mail to a session just now.
+pub(crate) fn delivery(session: &SessionRef) -> Key {
+    constant("deliveries").child(&session.harness).child(&session.id)
+}
+
+/// The secret under which tickets are made.
+pub(crate) fn ticket_key() -> Key {
+    constant("keys/ticket")
+}

@@ -1,0 +1,179 @@
+//! Presence, judged by evidence: a process, a session, a hook that spoke; never by a timer alone.
+
+use crate::Mesh;
+use crate::agent::{Agent, Presence, Seen};
+use crate::machine::Instant;
+use crate::names::AgentName;
+use crate::session::{Activity, SessionRecord};
+use crate::{keys, records};
+
+/// What is known of an agent's session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traces {
+    /// The session's record, where it is a session of this machine.
+    pub(crate) record: Option<SessionRecord>,
+    /// Whether the session's process runs; none where no process is known.
+    pub(crate) process_runs: Option<bool>,
+    /// The last heartbeat of an agent that has no session.
+    pub(crate) heartbeat: Option<Instant>,
+}
+
+/// Judges. Gives the presence and the sentence that says why.
+pub(crate) fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Presence, String) {
+    let heard = last_heard(agent, traces);
+    let silence = now.since(heard);
+    match &traces.record {
+        Some(record) => match (record.activity, traces.process_runs) {
+            (Activity::Gone, _) => (Presence::Gone, format!("its session ended {} ago", span(now.since(record.heard)))),
+            (_, Some(false)) => (Presence::Gone, "its process no longer runs".to_owned()),
+            (Activity::Busy, Some(true)) => (Presence::Live, format!("works, heard {} ago", span(silence))),
+            (Activity::AwaitingHuman, Some(true)) => (Presence::Idle, "waits for its person".to_owned()),
+            (Activity::Idle, Some(true)) => (Presence::Idle, format!("waits, heard {} ago", span(silence))),
+            (Activity::Busy, None) if silence < away_after => {
+                (Presence::Live, format!("works, heard {} ago", span(silence)))
+            }
+            (Activity::AwaitingHuman | Activity::Idle, None) if silence < away_after => {
+                (Presence::Idle, format!("waits, heard {} ago", span(silence)))
+            }
+            (Activity::Busy | Activity::AwaitingHuman | Activity::Idle, None) => {
+                (Presence::Away, format!("nothing heard for {}, and its process is not known", span(silence)))
+            }
+        },
+        None if silence < away_after => (Presence::Idle, format!("heard {} ago", span(silence))),
+        None => (Presence::Away, format!("nothing heard for {}", span(silence))),
+    }
+}
+
+/// The youngest sign of an agent.
+pub(crate) fn last_heard(agent: &Agent, traces: &Traces) -> Instant {
+    let record = traces.record.as_ref().map(|record| record.heard);
+    [Some(agent.bound), record, traces.heartbeat].into_iter().flatten().max().unwrap_or(agent.bound)
+}
+
+/// A span of time in one unit, for people.
+fn span(milliseconds: u64) -> String {
+    match milliseconds / 1_000 {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7_200 => format!("{} min", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+impl Mesh {
+    /// Collects what is known of an agent's session.
+    pub(crate) async fn traces(&self, agent: &Agent) -> Result<Traces, store::StoreError> {
+        let here = agent.host == self.machine.host();
+        let record = match &agent.session {
+            Some(session) if here => self.session_record(session).await?,
+            Some(_) | None => None,
+        };
+        let process_runs = record.as_ref().and_then(|record| record.process).map(|process| self.machine.lives(process));
+        // A session speaks by its hooks; only without one is a heartbeat written.
+        let heartbeat = match record {
+            Some(_) => None,
+            None => records::load::<Heartbeat>(self.shared.as_ref(), &keys::heartbeat(&agent.name)).await?,
+        };
+        Ok(Traces { record, process_runs, heartbeat: heartbeat.map(|(_, heartbeat)| heartbeat.at) })
+    }
+
+    /// How present an agent is.
+    pub(crate) async fn presence(&self, agent: &Agent) -> Result<Presence, store::StoreError> {
+        let traces = self.traces(agent).await?;
+        Ok(judge(agent, &traces, self.machine.now(), self.limits.away_after).0)
+    }
+
+    /// An agent as others see it.
+    pub(crate) async fn seen(&self, agent: Agent) -> Result<Seen, store::StoreError> {
+        let traces = self.traces(&agent).await?;
+        let (presence, evidence) = judge(&agent, &traces, self.machine.now(), self.limits.away_after);
+        let waiting = self.waiting(&agent.name).await?;
+        Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
+    }
+
+    /// How many unsettled messages an agent has.
+    pub(crate) async fn waiting(&self, name: &AgentName) -> Result<usize, store::StoreError> {
+        let inbox = self.inbox_of(name);
+        let mut inbox = inbox.lock().await;
+        inbox.refresh(self.shared.as_ref(), name).await?;
+        Ok(inbox.unsettled.len())
+    }
+
+    /// Notes that an agent without a session was heard of. Written at most every quarter minute,
+    /// and never worth failing a command for.
+    pub(crate) async fn beat(&self, name: &AgentName) {
+        let at = self.machine.now();
+        let outcome = records::update(
+            self.shared.as_ref(),
+            &keys::heartbeat(name),
+            store::Durability::Process,
+            |old: Option<Heartbeat>| match old {
+                Some(old) if at.since(old.at) < 15_000 => (records::Next::Keep, ()),
+                Some(_) | None => (records::Next::Put(Heartbeat { at }), ()),
+            },
+        )
+        .await;
+        if let Err(error) = outcome {
+            tracing::debug!(agent = %name, %error, "the heartbeat was not written");
+        }
+    }
+}
+
+/// When an agent without a session was last heard of.
+#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
+struct Heartbeat {
+    at: Instant,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Origin, Profile};
+    use crate::session::SessionRef;
+
+    fn check(activity: Option<Activity>, process_runs: Option<bool>, silence: u64, expected: &str) {
+        let now = Instant(100_000_000);
+        let session = SessionRef { harness: "h".to_owned(), id: "s".to_owned() };
+        let heard = Instant(now.0 - silence);
+        let agent = Agent {
+            name: "alice".parse().expect("a name"),
+            profile: Profile::default(),
+            origin: Origin::Session,
+            session: Some(session.clone()),
+            host: "here".to_owned(),
+            registered: Instant(0),
+            bound: Instant(0),
+            key_digest: None,
+        };
+        let record = activity.map(|activity| SessionRecord {
+            session,
+            parent: None,
+            workdir: "/w".to_owned(),
+            process: None,
+            route_hint: None,
+            agent: None,
+            activity,
+            heard,
+            first_seen: heard,
+            hears_bell: false,
+            succeeded_by: None,
+        });
+        let traces = Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard) };
+        let (presence, why) = judge(&agent, &traces, now, 600_000);
+        assert_eq!(format!("{}: {why}", presence.as_str()), expected);
+    }
+
+    #[test]
+    fn presence_follows_evidence_and_not_recency_alone() {
+        check(Some(Activity::Busy), Some(true), 5_000, "live: works, heard 5 s ago");
+        check(Some(Activity::Busy), Some(true), 50_000_000, "live: works, heard 13 h ago");
+        check(Some(Activity::Idle), Some(true), 3_600_000, "idle: waits, heard 60 min ago");
+        check(Some(Activity::AwaitingHuman), Some(true), 3_600_000, "idle: waits for its person");
+        check(Some(Activity::Idle), Some(false), 1_000, "gone: its process no longer runs");
+        check(Some(Activity::Gone), Some(true), 1_000, "gone: its session ended 1 s ago");
+        check(Some(Activity::Idle), None, 1_000, "idle: waits, heard 1 s ago");
+        check(Some(Activity::Idle), None, 660_000, "away: nothing heard for 11 min, and its process is not known");
+        check(None, None, 1_000, "idle: heard 1 s ago");
+        check(None, None, 660_000, "away: nothing heard for 11 min");
+    }
+}

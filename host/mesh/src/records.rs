@@ -1,0 +1,123 @@
+//! Values and entries as JSON: the one place where records meet the store's bytes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store::{AppendError, Durability, Expect, Key, Position, Revision, Store, StoreError, SwapError};
+
+/// How often a change is tried again when somebody else changed the value meanwhile.
+const TRIES: usize = 100;
+
+/// Reads a record and its revision.
+pub(crate) async fn load<T: DeserializeOwned>(
+    store: &dyn Store,
+    key: &Key,
+) -> Result<Option<(Revision, T)>, StoreError> {
+    match store.get(key).await? {
+        Some(value) => Ok(Some((value.revision, parse(key, &value.bytes)?))),
+        None => Ok(None),
+    }
+}
+
+/// What shall become of a record.
+pub(crate) enum Next<T> {
+    /// It stays as it is.
+    Keep,
+    /// It becomes this.
+    Put(T),
+    /// It goes.
+    Remove,
+}
+
+/// Changes a record by a pure decision, which is made again whenever somebody else was faster.
+pub(crate) async fn update<T, R>(
+    store: &dyn Store,
+    key: &Key,
+    durability: Durability,
+    mut decide: impl FnMut(Option<T>) -> (Next<T>, R) + Send,
+) -> Result<R, StoreError>
+where
+    T: Serialize + DeserializeOwned + Send,
+    R: Send,
+{
+    for _ in 0..TRIES {
+        let found = load::<T>(store, key).await?;
+        let (revision, record) = match found {
+            Some((revision, record)) => (Some(revision), Some(record)),
+            None => (None, None),
+        };
+        let (next, answer) = decide(record);
+        let outcome = match next {
+            Next::Keep => return Ok(answer),
+            Next::Put(record) => store.swap(key, revision, Some(&json(&record)), durability).await,
+            Next::Remove => store.swap(key, revision, None, durability).await,
+        };
+        match outcome {
+            Ok(_) => return Ok(answer),
+            Err(SwapError::Changed { .. }) => {}
+            Err(SwapError::Store(error)) => return Err(error),
+        }
+    }
+    Err(StoreError::Damaged {
+        what: key.to_string(),
+        why: format!("it changed {TRIES} times while it was being changed"),
+    })
+}
+
+/// Appends one record to a log, come what may.
+pub(crate) async fn append<T: Serialize + Sync>(
+    store: &dyn Store,
+    log: &Key,
+    record: &T,
+    durability: Durability,
+) -> Result<Position, StoreError> {
+    append_all(store, log, std::slice::from_ref(record), durability).await
+}
+
+/// Appends records to a log, come what may, with nothing in between.
+pub(crate) async fn append_all<T: Serialize + Sync>(
+    store: &dyn Store,
+    log: &Key,
+    records: &[T],
+    durability: Durability,
+) -> Result<Position, StoreError> {
+    let entries: Vec<Vec<u8>> = records.iter().map(json).collect();
+    match store.append(log, &entries, Expect::Any, durability).await {
+        Ok(position) => Ok(position),
+        Err(AppendError::Store(error)) => Err(error),
+        Err(AppendError::Moved) => unreachable!("nothing was expected of the log's end"),
+    }
+}
+
+/// A record as JSON text. Our records hold nothing that JSON cannot say.
+pub(crate) fn json<T: Serialize>(record: &T) -> Vec<u8> {
+    serde_json::to_vec(record).expect("records of the mesh are JSON")
+}
+
+/// A record from JSON text, or an error that names the key.
+pub(crate) fn parse<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes).map_err(|error| StoreError::Damaged { what: key.to_string(), why: error.to_string() })
+}
+
+/// Reads a log from a position to its end, handing each entry on. Gives the end and how many
+/// damaged stretches were passed over.
+pub(crate) async fn scan(
+    store: &dyn Store,
+    log: &Key,
+    from: Position,
+    mut each: impl FnMut(store::Entry) + Send,
+) -> Result<(Position, usize), StoreError> {
+    const STEP: usize = 1 << 20;
+    let mut at = from;
+    let mut damage = 0;
+    loop {
+        let batch = store.read(log, at, STEP).await?;
+        damage += batch.damage.len();
+        for entry in batch.entries {
+            each(entry);
+        }
+        if batch.at_end || batch.next == at {
+            return Ok((batch.next, damage));
+        }
+        at = batch.next;
+    }
+}

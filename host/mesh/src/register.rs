@@ -1,0 +1,436 @@
+//! Registration: stable names, given back to whom they belong.
+
+use store::{Durability, SwapError};
+
+use crate::agent::{Agent, Origin, Presence, Profile};
+use crate::caller::{CONNECTION, bare, key_digest};
+use crate::message::{LONGEST_LABEL, MOST_TAGS};
+use crate::names::{AgentName, InvalidName};
+use crate::records::{self, Next};
+use crate::session::{Caller, SessionRef, Ticket, Transport};
+use crate::{Mesh, keys, ticket};
+
+/// How many numbered forms of a name are tried.
+const MOST_NUMBERED: u32 = 99;
+/// How often a name is tried for while others register it too.
+const TRIES: usize = 20;
+/// The longest path of a project, in bytes.
+const LONGEST_PATH: usize = 4096;
+
+/// What an agent asks for when it registers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registration {
+    /// The name that it would like. Left out, one is made from the harness and the project.
+    pub name: Option<AgentName>,
+    /// The team that it joins, where the name does not say.
+    pub team: Option<String>,
+    /// What it says of itself.
+    pub profile: Profile,
+}
+
+/// What a registration came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A name that nobody had.
+    New,
+    /// The agent that this caller was already.
+    Same,
+    /// The name was taken, so that it got a number.
+    Numbered {
+        /// What it had asked for.
+        wanted: AgentName,
+    },
+    /// The name of an agent that is gone.
+    Reclaimed,
+}
+
+/// An agent that has registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The agent.
+    pub agent: Agent,
+    /// How it came to its name.
+    pub outcome: Outcome,
+    /// The key by which it speaks, where it has nothing else to be known by.
+    pub key: Option<String>,
+    /// Messages that already wait for it.
+    pub waiting: usize,
+}
+
+/// Why nobody was registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// The team is not a name.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// A field of the profile is too long.
+    #[error("`{field}` has {bytes} bytes and may have {limit}")]
+    TooLong {
+        /// Which.
+        field: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// What it may have.
+        limit: usize,
+    },
+    /// Too many skills.
+    #[error("an agent may name {MOST_TAGS} skills and this one names {0}")]
+    TooManySkills(usize),
+    /// Every number of that name is taken.
+    #[error("every numbered form of `{0}` is taken")]
+    Crowded(AgentName),
+    /// Somebody else was faster, again and again.
+    #[error("the name `{0}` is being registered by several at once")]
+    Contended(AgentName),
+    /// The store failed.
+    #[error("the agent could not be stored")]
+    Store(#[from] store::StoreError),
+}
+
+/// A caller that is now bound to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The session.
+    pub session: SessionRef,
+    /// The agent, where one is registered.
+    pub agent: Option<AgentName>,
+    /// The session that the agent had before, where it changed.
+    pub moved_from: Option<SessionRef>,
+}
+
+/// Why a caller could not be bound to a session.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// No adapter found a session in the call, and none was named.
+    #[error("no session was detected in this call")]
+    Nothing,
+    /// The session was named without proof.
+    #[error("session `{0}` was named without proof that it is yours")]
+    Unproven(String),
+    /// Another agent's live session holds it.
+    #[error("session `{session}` belongs to `{agent}`, which is alive")]
+    Taken {
+        /// The session.
+        session: String,
+        /// Its agent.
+        agent: AgentName,
+    },
+    /// No such harness.
+    #[error("no adapter is named `{0}`")]
+    UnknownHarness(String),
+    /// The ticket is not one of ours.
+    #[error("the ticket is not valid")]
+    Ticket(#[from] crate::TicketError),
+    /// The store failed.
+    #[error("the binding could not be stored")]
+    Store(#[from] store::StoreError),
+}
+
+impl Mesh {
+    /// Registers the caller. The same session gets the same agent back; a new name is given where
+    /// the one asked for belongs to somebody else.
+    pub async fn register(&self, caller: &Caller, wanted: Registration) -> Result<Registered, RegisterError> {
+        check_profile(&wanted.profile)?;
+        let mut profile = wanted.profile;
+        fill(&mut profile, &caller.profile);
+        if let Some(name) = self.own_agent(caller).await? {
+            return self.register_again(caller, &name, profile).await;
+        }
+        let name = match &wanted.name {
+            Some(name) => name.clone(),
+            None => made_up(&profile),
+        };
+        let name = match (&wanted.team, name.team()) {
+            (Some(team), None) => name.in_team(Some(team))?,
+            (Some(_), Some(_)) | (None, _) => name,
+        };
+        for number in 1..=MOST_NUMBERED {
+            let candidate = if number == 1 { name.clone() } else { name.numbered(number) };
+            if let Some((agent, how, key)) = self.take_name(caller, &candidate, &profile).await? {
+                let outcome = match how {
+                    Taken::New if number > 1 => Outcome::Numbered { wanted: name },
+                    Taken::New => Outcome::New,
+                    Taken::Reclaimed => Outcome::Reclaimed,
+                };
+                self.settle_in(caller, &agent).await?;
+                let waiting = self.waiting(&agent.name).await?;
+                self.note("registered", serde_json::json!({ "agent": agent.name, "harness": agent.profile.harness }))
+                    .await;
+                return Ok(Registered { agent, outcome, key, waiting });
+            }
+        }
+        Err(RegisterError::Crowded(name))
+    }
+
+    /// Binds the caller's agent to a session: the one that was detected, or a named one with its ticket.
+    pub async fn bind(
+        &self,
+        caller: &Caller,
+        named: Option<SessionRef>,
+        ticket: Option<Ticket>,
+    ) -> Result<Bound, BindError> {
+        let (session, details) = match (named, &caller.session) {
+            (None, Some((reference, session))) => (reference.clone(), session.clone()),
+            (None, None) => return Err(BindError::Nothing),
+            (Some(named), Some((reference, session))) if named == *reference => (named, session.clone()),
+            (Some(named), _) => {
+                if self.harnesses.get(&named.harness).await.ok().flatten().is_none() {
+                    return Err(BindError::UnknownHarness(named.harness));
+                }
+                match ticket {
+                    Some(ticket) if ticket.session == named => self.check_ticket(&ticket).await?,
+                    Some(_) | None => return Err(BindError::Unproven(named.id)),
+                }
+                let details = bare(&named, caller.profile.project.as_deref());
+                (named, details)
+            }
+        };
+        let holder = self.agent_of(&session).await?;
+        let Some(name) = caller.agent.clone() else {
+            return Ok(Bound { session, agent: holder, moved_from: None });
+        };
+        if let Some(holder) = holder.filter(|holder| *holder != name) {
+            let lives = match self.load_agent(&holder).await? {
+                Some(agent) => self.presence(&agent).await? != Presence::Gone,
+                None => false,
+            };
+            if lives {
+                return Err(BindError::Taken { session: session.id, agent: holder });
+            }
+        }
+        let before = self.load_agent(&name).await?.and_then(|agent| agent.session);
+        self.observe(&session.harness, &details, None).await?;
+        self.bind_agent(&name, &session).await?;
+        Ok(Bound { moved_from: before.filter(|before| *before != session), session, agent: Some(name) })
+    }
+
+    /// The same agent registers again: its profile may have changed, its name has not.
+    async fn register_again(
+        &self,
+        caller: &Caller,
+        name: &AgentName,
+        profile: Profile,
+    ) -> Result<Registered, RegisterError> {
+        let now = self.machine.now();
+        let agent = records::update(
+            self.shared.as_ref(),
+            &keys::meta(name),
+            Durability::Synced,
+            |old: Option<Agent>| match old {
+                None => (Next::Keep, None),
+                Some(mut agent) => {
+                    let old = std::mem::take(&mut agent.profile);
+                    agent.profile = profile.clone();
+                    fill(&mut agent.profile, &old);
+                    agent.bound = now;
+                    (Next::Put(agent.clone()), Some(agent))
+                }
+            },
+        )
+        .await?;
+        match agent {
+            Some(agent) => {
+                self.settle_in(caller, &agent).await?;
+                let waiting = self.waiting(name).await?;
+                Ok(Registered { agent, outcome: Outcome::Same, key: None, waiting })
+            }
+            // Its record was removed while its session went on; that is a contention like any other.
+            None => Err(RegisterError::Contended(name.clone())),
+        }
+    }
+
+    /// The agent that the caller already is by itself. A subagent's calls speak for its root
+    /// session's agent until it registers, and then it is one of its own.
+    async fn own_agent(&self, caller: &Caller) -> Result<Option<AgentName>, RegisterError> {
+        match &caller.session {
+            Some((reference, session)) if session.parent.is_some() => {
+                Ok(self.current_record(reference).await?.and_then(|record| record.agent))
+            }
+            Some(_) | None => Ok(caller.agent.clone()),
+        }
+    }
+
+    /// Takes a name, if this caller may have it. None where it belongs to somebody else.
+    async fn take_name(
+        &self,
+        caller: &Caller,
+        name: &AgentName,
+        profile: &Profile,
+    ) -> Result<Option<(Agent, Taken, Option<String>)>, RegisterError> {
+        for _ in 0..TRIES {
+            let found = records::load::<Agent>(self.shared.as_ref(), &keys::meta(name)).await?;
+            let (revision, how) = match &found {
+                None => (None, Taken::New),
+                Some((revision, holder)) if self.may_take(caller, holder, profile).await? => {
+                    (Some(*revision), Taken::Reclaimed)
+                }
+                Some(_) => return Ok(None),
+            };
+            let now = self.machine.now();
+            // Only a caller with no session and no connection has nothing else to be known by.
+            let key =
+                (caller.session.is_none() && caller.connection.is_none() && caller.transport != Transport::CommandLine)
+                    .then(|| format!("{name}.{}", ticket::hex(&self.machine.random())));
+            let agent = Agent {
+                name: name.clone(),
+                profile: profile.clone(),
+                origin: match (&caller.session, caller.transport) {
+                    (Some(_), _) => Origin::Session,
+                    (None, Transport::CommandLine) => Origin::CommandLine,
+                    (None, Transport::Stdio | Transport::Http) => Origin::Connection,
+                },
+                session: session_of(caller),
+                host: self.machine.host().to_owned(),
+                registered: found.map_or(now, |(_, holder)| holder.registered),
+                bound: now,
+                key_digest: key.as_deref().map(key_digest),
+            };
+            let value = records::json(&agent);
+            match self.shared.swap(&keys::meta(name), revision, Some(&value), Durability::Synced).await {
+                Ok(_) => return Ok(Some((agent, how, key))),
+                Err(SwapError::Changed { .. }) => {}
+                Err(SwapError::Store(error)) => return Err(error.into()),
+            }
+        }
+        Err(RegisterError::Contended(name.clone()))
+    }
+
+    /// Whether a caller may have the name that somebody holds: its own, or one that nobody misses.
+    async fn may_take(&self, caller: &Caller, holder: &Agent, profile: &Profile) -> Result<bool, RegisterError> {
+        let typed = caller.session.is_none() && caller.transport == Transport::CommandLine;
+        if typed && holder.origin == Origin::CommandLine {
+            return Ok(true);
+        }
+        if let (Some((mine, _)), Some(theirs)) = (&caller.session, &holder.session)
+            && (mine == theirs || self.current_record(theirs).await?.is_some_and(|record| record.session == *mine))
+        {
+            return Ok(true);
+        }
+        if self.presence(holder).await? != Presence::Gone {
+            return Ok(false);
+        }
+        // A client without sessions that comes back is the same program in the same project.
+        let resumed = caller.session.is_none()
+            && !typed
+            && holder.origin == Origin::Connection
+            && holder.profile.program == profile.program
+            && holder.profile.project == profile.project;
+        Ok(resumed || self.waiting(&holder.name).await? == 0)
+    }
+
+    /// Binds a fresh registration to the caller's session or connection.
+    async fn settle_in(&self, caller: &Caller, agent: &Agent) -> Result<(), RegisterError> {
+        if let Some(connection) = &caller.connection {
+            let mut connections = self.connections.lock().expect("no holder of this lock panics");
+            connections.insert(connection.clone(), agent.name.clone());
+        }
+        let (harness, session) = match (&caller.session, &caller.connection) {
+            (Some((reference, session)), _) => (reference.harness.clone(), session.clone()),
+            (None, Some(connection)) => {
+                let reference = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
+                let mut session = bare(&reference, caller.profile.project.as_deref());
+                session.process = Some(self.machine.this_process().pid);
+                (reference.harness, session)
+            }
+            (None, None) => return Ok(()),
+        };
+        self.observe(&harness, &session, None).await?;
+        self.bind_agent(&agent.name, &SessionRef { harness, id: session.id }).await?;
+        self.joined.notify_waiters();
+        Ok(())
+    }
+}
+
+/// How a name was come by.
+enum Taken {
+    New,
+    Reclaimed,
+}
+
+fn session_of(caller: &Caller) -> Option<SessionRef> {
+    match (&caller.session, &caller.connection) {
+        (Some((reference, _)), _) => Some(reference.clone()),
+        (None, Some(connection)) => Some(SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() }),
+        (None, None) => None,
+    }
+}
+
+/// Takes over what one profile leaves open and another one says.
+fn fill(profile: &mut Profile, from: &Profile) {
+    for (field, other) in [
+        (&mut profile.harness, &from.harness),
+        (&mut profile.program, &from.program),
+        (&mut profile.model, &from.model),
+        (&mut profile.project, &from.project),
+        (&mut profile.role, &from.role),
+        (&mut profile.task, &from.task),
+        (&mut profile.bead, &from.bead),
+    ] {
+        if field.is_none() {
+            field.clone_from(other);
+        }
+    }
+    if profile.skills.is_empty() {
+        profile.skills.clone_from(&from.skills);
+    }
+}
+
+fn check_profile(profile: &Profile) -> Result<(), RegisterError> {
+    let fields = [
+        ("harness", &profile.harness),
+        ("program", &profile.program),
+        ("model", &profile.model),
+        ("role", &profile.role),
+        ("task", &profile.task),
+        ("bead", &profile.bead),
+    ];
+    let fields = fields.into_iter().filter_map(|(field, text)| text.as_ref().map(|text| (field, text, LONGEST_LABEL)));
+    let skills = profile.skills.iter().map(|skill| ("skills", skill, LONGEST_LABEL));
+    let project = profile.project.iter().map(|project| ("project", project, LONGEST_PATH));
+    for (field, text, limit) in fields.chain(skills).chain(project) {
+        if text.len() > limit {
+            return Err(RegisterError::TooLong { field, bytes: text.len(), limit });
+        }
+    }
+    if profile.skills.len() > MOST_TAGS {
+        return Err(RegisterError::TooManySkills(profile.skills.len()));
+    }
+    Ok(())
+}
+
+/// A name for an agent that asked for none: its harness and the last folder of its project.
+fn made_up(profile: &Profile) -> AgentName {
+    let harness = profile.harness.as_deref().or(profile.program.as_deref()).unwrap_or("agent");
+    let folder =
+        profile.project.as_deref().and_then(|project| project.rsplit(['/', '\\']).find(|part| !part.is_empty()));
+    let mut name = String::new();
+    for character in format!("{harness}-{}", folder.unwrap_or_default()).to_lowercase().chars() {
+        if character.is_ascii_lowercase() || character.is_ascii_digit() {
+            name.push(character);
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    let short: String = name.chars().take(40).collect();
+    short.trim_end_matches('-').parse().unwrap_or_else(|_| "agent".parse().expect("`agent` is a name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(harness: Option<&str>, project: Option<&str>, expected: &str) {
+        let profile =
+            Profile { harness: harness.map(str::to_owned), project: project.map(str::to_owned), ..Profile::default() };
+        assert_eq!(made_up(&profile).as_str(), expected);
+    }
+
+    #[test]
+    fn a_name_is_made_from_harness_and_project() {
+        check(Some("claude-code"), Some("/home/u/My App/"), "claude-code-my-app");
+        check(None, None, "agent");
+        check(Some("shell"), None, "agent");
+        check(Some("ÜÜ"), Some("/"), "agent");
+        check(Some("x"), Some(&"long".repeat(50)), "x-longlonglonglonglonglonglonglonglonglo");
+    }
+}

@@ -1,0 +1,289 @@
+//! A machine and a harness for tests: time stands still until it is told to go on, and a session is
+//! whatever the test says it is.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use crate::harness::{
+    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, Harnesses, HookCall, Load, Mail, Moment, Plan,
+    Reading, Reply, Route, Setup,
+};
+use crate::machine::{Instant, Machine, Process};
+use crate::receipt::Rung;
+use crate::session::{Activity, Call, Certainty, ConnectionId, Detection, Session, Sighting, Transport};
+
+/// A machine whose clock and processes a test sets.
+#[derive(Debug)]
+pub struct FakeMachine {
+    now: AtomicU64,
+    dice: AtomicU64,
+    processes: Mutex<BTreeMap<u32, u64>>,
+}
+
+impl Default for FakeMachine {
+    fn default() -> FakeMachine {
+        FakeMachine {
+            now: AtomicU64::new(1_700_000_000_000),
+            dice: AtomicU64::new(1),
+            processes: Mutex::new(BTreeMap::from([(1, 1)])),
+        }
+    }
+}
+
+impl FakeMachine {
+    /// Lets time pass.
+    pub fn pass(&self, milliseconds: u64) {
+        self.now.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+
+    /// Starts a process.
+    pub fn start(&self, pid: u32) {
+        self.processes.lock().expect("no test panics while it holds this").insert(pid, u64::from(pid) + 1);
+    }
+
+    /// Ends a process.
+    pub fn kill(&self, pid: u32) {
+        self.processes.lock().expect("no test panics while it holds this").remove(&pid);
+    }
+}
+
+impl Machine for FakeMachine {
+    fn now(&self) -> Instant {
+        Instant(self.now.load(Ordering::Relaxed))
+    }
+
+    fn process(&self, pid: u32) -> Option<Process> {
+        let processes = self.processes.lock().expect("no test panics while it holds this");
+        processes.get(&pid).map(|start| Process { pid, start: *start })
+    }
+
+    fn this_process(&self) -> Process {
+        Process { pid: 1, start: 1 }
+    }
+
+    fn host(&self) -> &str {
+        "here"
+    }
+
+    fn random(&self) -> [u8; 16] {
+        // Numbers that differ are all that a test needs of randomness.
+        u128::from(self.dice.fetch_add(1, Ordering::Relaxed))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)
+            .to_be_bytes()
+    }
+}
+
+/// A harness named `fake`: its client is called `fake`, and its `_meta` is the session's id.
+///
+/// Its hooks are JSON of the shape `{"session":"s1","did":"start|prompt|tool|stop|ask|end|clear:OLD"}`,
+/// answered with mail on standard output.
+#[derive(Debug)]
+pub struct FakeHarness {
+    about: About,
+    /// The routes that it names.
+    pub routes: Mutex<Vec<Route>>,
+    /// What `deliver` was asked to carry: route, session, text.
+    pub delivered: Mutex<Vec<(String, String, String)>>,
+    /// What `deliver` answers; by default the best that the route proves.
+    pub answer: Mutex<Option<Result<Delivered, HarnessError>>>,
+}
+
+impl Default for FakeHarness {
+    fn default() -> FakeHarness {
+        FakeHarness {
+            about: About {
+                harness: "fake".to_owned(),
+                title: "Fake".to_owned(),
+                version: "1".to_owned(),
+                aliases: Vec::new(),
+                connection_per_session: true,
+            },
+            routes: Mutex::default(),
+            delivered: Mutex::default(),
+            answer: Mutex::default(),
+        }
+    }
+}
+
+/// A route that fits every activity.
+pub fn route(name: &str, load: Load, proves: Rung, patience: u32) -> Route {
+    Route { name: name.to_owned(), load, proves, when: vec![Activity::Idle, Activity::Busy], room: 10_000, patience }
+}
+
+#[async_trait]
+impl Harness for FakeHarness {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn detect(&self, seen: &Sighting) -> Result<Option<Detection>, HarnessError> {
+        let of = |id: &str, certainty| {
+            let (id, parent) = match id.split_once('<') {
+                Some((id, parent)) => (id, Some(parent.to_owned())),
+                None => (id, None),
+            };
+            let session =
+                Session { id: id.to_owned(), parent, workdir: "/work".to_owned(), process: None, route_hint: None };
+            Detection { session, certainty }
+        };
+        let inherited = seen.environment.iter().find(|(name, _)| name == "FAKE_SESSION");
+        Ok(match (&seen.meta, inherited) {
+            (Some(meta), _) => Some(of(meta, Certainty::Certain)),
+            (None, Some((_, id))) => Some(of(id, Certainty::Inherited)),
+            (None, None) => None,
+        })
+    }
+
+    async fn discover(&self) -> Result<Vec<Session>, HarnessError> {
+        Ok(Vec::new())
+    }
+
+    async fn activity_of(&self, session: &str) -> Result<Activity, HarnessError> {
+        Err(HarnessError::NotFound(session.to_owned()))
+    }
+
+    async fn protocol(&self, base: &str, _: Moment, _: Option<&str>) -> Result<Option<String>, HarnessError> {
+        Ok(Some(base.to_owned()))
+    }
+
+    async fn routes(&self, _: &Session) -> Result<Vec<Route>, HarnessError> {
+        Ok(self.routes.lock().expect("no test panics while it holds this").clone())
+    }
+
+    async fn deliver(&self, to: &Session, route: &str, mail: &Mail) -> Result<Delivered, HarnessError> {
+        let delivery = (route.to_owned(), to.id.clone(), mail.text.clone());
+        self.delivered.lock().expect("no test panics while it holds this").push(delivery);
+        if let Some(answer) = &*self.answer.lock().expect("no test panics while it holds this") {
+            return answer.clone();
+        }
+        let routes = self.routes.lock().expect("no test panics while it holds this");
+        let proves = routes.iter().find(|known| known.name == route).map(|known| known.proves);
+        Ok(Delivered { rung: proves.unwrap_or(Rung::Offered), evidence: Some("{\"turn\":1}".to_owned()) })
+    }
+
+    async fn confirm(&self, _: &Session, _: &str, sent: &Delivered) -> Result<Delivered, HarnessError> {
+        Ok(sent.clone())
+    }
+
+    async fn present(&self) -> Result<Option<String>, HarnessError> {
+        Ok(Some("1".to_owned()))
+    }
+
+    async fn propose(&self, _: &Setup) -> Result<Plan, HarnessError> {
+        Ok(Plan::default())
+    }
+
+    async fn check(&self, _: &Setup) -> Result<Vec<Finding>, HarnessError> {
+        Ok(Vec::new())
+    }
+
+    async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError> {
+        let payload: serde_json::Value =
+            serde_json::from_str(&call.payload).map_err(|error| HarnessError::Failed(error.to_string()))?;
+        let field = |name: &str| payload[name].as_str().map(str::to_owned);
+        let (Some(id), Some(did)) = (field("session"), field("did")) else {
+            return Err(HarnessError::Failed("the payload has another shape".to_owned()));
+        };
+        let findings: Findings = desk.look_up(read(&id, &did, payload["pid"].as_u64())).await;
+        Ok(Reply {
+            shows_mail: findings.mail.is_some(),
+            stdout: findings.mail.map(|mail| mail.text),
+            stderr: findings.protocol,
+            exit_code: 0,
+        })
+    }
+}
+
+fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
+    use crate::harness::HookEvent;
+    let activity = |activity| vec![HookEvent::Activity { session: id.to_owned(), activity }];
+    let session = Session {
+        id: id.to_owned(),
+        parent: None,
+        workdir: "/work".to_owned(),
+        process: pid.and_then(|pid| u32::try_from(pid).ok()),
+        route_hint: None,
+    };
+    let (events, moment, room, attended) = match did {
+        "start" => (activity(Activity::Idle), Some(Moment::SessionStart), 0, true),
+        "prompt" => {
+            let mut events = activity(Activity::Busy);
+            events.push(HookEvent::HumanSpoke(id.to_owned()));
+            (events, None, 9_000, true)
+        }
+        "tool" => (activity(Activity::Busy), None, 9_000, false),
+        "ask" => (activity(Activity::AwaitingHuman), None, 9_000, false),
+        "stop" => (activity(Activity::Idle), None, 9_000, false),
+        "end" => (vec![HookEvent::Ended(id.to_owned())], None, 0, false),
+        other => match other.split_once(':') {
+            Some(("clear", old)) => {
+                let moved = HookEvent::Rebound { from: old.to_owned(), to: id.to_owned() };
+                (vec![moved], Some(Moment::Compacted), 0, true)
+            }
+            Some(_) | None => (Vec::new(), None, 0, false),
+        },
+    };
+    Reading { speaker: Some(session), events, moment, room, attended, edits: Vec::new() }
+}
+
+/// The fake harness alone.
+#[async_trait]
+impl Harnesses for FakeHarnesses {
+    fn names(&self) -> Vec<String> {
+        vec!["fake".to_owned()]
+    }
+
+    async fn get(&self, name: &str) -> Result<Option<Arc<dyn Harness>>, HarnessError> {
+        Ok((name == "fake").then(|| Arc::clone(&self.0) as Arc<dyn Harness>))
+    }
+
+    async fn candidates(&self, seen: &Sighting) -> Vec<Arc<dyn Harness>> {
+        let meant = seen.client_name.as_deref() == Some("fake") || !seen.environment.is_empty();
+        if meant { vec![Arc::clone(&self.0) as Arc<dyn Harness>] } else { Vec::new() }
+    }
+}
+
+/// The harnesses of a test: the fake one.
+#[derive(Clone, Debug, Default)]
+pub struct FakeHarnesses(pub Arc<FakeHarness>);
+
+/// A call over stdio by a client that no adapter knows.
+pub fn call(connection: &str) -> Call {
+    Call {
+        sighting: Sighting {
+            transport: Transport::Stdio,
+            client_name: None,
+            client_version: None,
+            meta: None,
+            headers: Vec::new(),
+            tool: None,
+            arguments: None,
+            environment: Vec::new(),
+            workdir: Some("/work".to_owned()),
+        },
+        connection: Some(ConnectionId(connection.to_owned())),
+        ticket: None,
+        key: None,
+        claims_to_be: None,
+    }
+}
+
+/// A call by the fake harness, from a session that it is certain of.
+pub fn session_call(connection: &str, session: &str) -> Call {
+    let mut call = call(connection);
+    call.sighting.client_name = Some("fake".to_owned());
+    call.sighting.meta = Some(session.to_owned());
+    call
+}
+
+/// A command line, with or without `--from`.
+pub fn shell_call(from: Option<&str>) -> Call {
+    let mut call = call("");
+    call.sighting.transport = Transport::CommandLine;
+    call.connection = None;
+    call.claims_to_be = from.map(|name| name.parse().expect("a name"));
+    call
+}

@@ -1,0 +1,1 @@
+//! The mesh over the memory store.
