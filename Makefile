@@ -1,0 +1,44 @@
+# The handful of things that one does here. What needs an `if` lives in tests/setup.
+
+# Tools that tests/setup installs come before the machine's own.
+export PATH := $(CURDIR)/tests/.venv/bin:$(PATH)
+
+.PHONY: run test lint bench plugins demo setup
+
+# Starts the host on the embedded store. It says itself where it listens and what to do next.
+run:
+	cargo run --locked -p relay-mesh -- serve
+
+# All tests, the real clients included.
+test: setup
+	cargo nextest run --locked --workspace
+	cargo test --locked --workspace --doc
+
+# Everything that can be said of the code without running it. The advisory database is not asked:
+# it lies outside of the package registries.
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+	cargo deny --locked check bans licenses sources
+	typos
+
+# Measures against the budgets. See docs/benchmarks.md.
+bench:
+	cargo build --release --locked -p relay-mesh
+	cargo run --release --locked -p bench
+	cargo run --release --locked -p store --example contention
+	cargo run --release --locked -p adapters --example instance
+	cargo run --release --locked -p mcp --example throughput
+
+# Builds every adapter into plugins/NAME/NAME.wasm, for `relay-mesh serve --plugins ./plugins`.
+plugins:
+	cargo build --locked -p adapters
+
+# The main run, with the real client and a scripted model, told as a readable transcript.
+demo: setup
+	cargo nextest run --locked -p relay-mesh --test claude_code --no-capture two_agents_talk
+
+# What the tests need and this machine does not have.
+setup:
+	tests/setup
