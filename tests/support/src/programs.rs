@@ -62,9 +62,10 @@ impl Program {
         self
     }
 
-    /// Hands on the whole environment of the test. Only for running the test itself once more.
+    /// Hands on the whole environment of the test. Only for tools of the build, and for running the
+    /// test itself once more; never for what is tested.
     #[must_use]
-    pub(crate) fn environment_of_this_process(mut self) -> Program {
+    pub fn environment_of_this_process(mut self) -> Program {
         self.command.envs(std::env::vars_os());
         self
     }

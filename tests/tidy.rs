@@ -1,0 +1,239 @@
+//! What a reviewer would look for by hand: the arrows between crates, who may name which dependency,
+//! the length of files, a first paragraph in each, no printing outside of the printer, frozen
+//! interfaces, and documents that stay short enough to be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use test_support::Program;
+
+/// Which of our crates a crate may build on. One way only: the binary, then what speaks to the
+/// outside, then the mesh, then the store.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("store", &[]),
+    ("mesh", &["store"]),
+    ("adapters", &["mesh", "store"]),
+    ("mcp", &["mesh", "store"]),
+    ("relay-mesh", &["adapters", "mcp", "mesh", "store"]),
+    ("relay-mesh-sdk", &[]),
+    ("adapter-claude-code", &["relay-mesh-sdk"]),
+    ("adapter-generic", &["relay-mesh-sdk"]),
+    ("bench", &[]),
+    ("test-support", &[]),
+];
+
+/// Dependencies that only these crates may name, so that the reasons for a crate stay its own.
+const ONLY_IN: &[(&str, &[&str])] = &[
+    ("wasmtime", &["adapters"]),
+    ("wasmtime-wasi", &["adapters"]),
+    ("cap-std", &["adapters"]),
+    ("rmcp", &["mcp"]),
+    ("schemars", &["mcp"]),
+    ("axum", &["mcp", "test-support"]),
+    ("clap", &["relay-mesh"]),
+    ("clap_complete", &["relay-mesh"]),
+    ("clap_mangen", &["relay-mesh"]),
+    ("tracing-subscriber", &["relay-mesh"]),
+    ("toml", &["adapters", "relay-mesh"]),
+    ("notify", &["store"]),
+    ("async-nats", &["store"]),
+    ("wit-bindgen", &["relay-mesh-sdk"]),
+];
+
+/// Lines of code, tests left out, that no file may exceed.
+const LONGEST: usize = 600;
+/// Half of all files are at most this long.
+const MEDIAN: usize = 150;
+/// Nine tenths of all files are at most this long.
+const NINTH_TENTH: usize = 400;
+/// Lines of a document that is meant to be read in one go.
+const DOCUMENT: usize = 250;
+
+#[test]
+fn the_arrows_between_our_crates_point_one_way() {
+    let packages = packages();
+    let ours: BTreeSet<&str> = packages.keys().map(String::as_str).collect();
+    let listed: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(ours, listed, "ARROWS in tests/tidy.rs names every crate of the workspace and no other");
+    for (name, allowed) in ARROWS {
+        for (other, kind) in &packages[*name].dependencies {
+            let may = allowed.contains(&other.as_str()) || (kind == "dev" && other == "test-support");
+            assert!(!ours.contains(other.as_str()) || may, "{name} may not build on {other}");
+        }
+    }
+}
+
+#[test]
+fn a_dependency_is_named_only_where_it_belongs() {
+    for (name, package) in packages() {
+        for (dependency, kind) in &package.dependencies {
+            let homes = ONLY_IN.iter().find(|(only, _)| only == dependency).map(|(_, homes)| *homes);
+            let may = homes.is_none_or(|homes| homes.contains(&name.as_str())) || kind == "dev";
+            assert!(may, "{name} may not name {dependency}; it belongs to {homes:?}");
+        }
+    }
+}
+
+#[test]
+fn every_test_of_the_product_is_listed() {
+    let targets: BTreeSet<PathBuf> = packages().into_values().flat_map(|package| package.tests).collect();
+    for file in std::fs::read_dir(root().join("tests")).expect("tests/ can be read") {
+        let path = file.expect("tests/ can be read").path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            assert!(targets.contains(&path), "{} is in no Cargo.toml as [[test]], so it never runs", path.display());
+        }
+    }
+}
+
+#[test]
+fn files_are_short() {
+    let mut lengths: Vec<(usize, PathBuf)> = product_files().map(|path| (code_lines(&read(&path)), path)).collect();
+    lengths.sort();
+    let too_long: Vec<_> = lengths.iter().filter(|(lines, _)| *lines > LONGEST).collect();
+    assert!(too_long.is_empty(), "one idea per file; these have more than {LONGEST} lines: {too_long:?}");
+    let at = |tenths: usize| lengths[(lengths.len() - 1) * tenths / 10].0;
+    assert!(at(5) <= MEDIAN, "the median file has {} lines, and {MEDIAN} are the aim", at(5));
+    assert!(at(9) <= NINTH_TENTH, "a tenth of the files have more than {} lines, and {NINTH_TENTH} are the aim", at(9));
+}
+
+#[test]
+fn every_file_begins_by_saying_what_it_is() {
+    for path in rust_files() {
+        assert!(read(&path).starts_with("//! "), "{} does not begin with a `//!` paragraph", path.display());
+    }
+}
+
+#[test]
+fn only_the_printer_prints() {
+    const PRINTERS: [&str; 4] = ["println!(", "eprintln!(", "print!(", "eprint!("];
+    for path in product_files().filter(|path| !path.ends_with("render.rs") && !path.starts_with(root().join("tests"))) {
+        for (number, line) in code(&read(&path)).lines().enumerate() {
+            let prints = PRINTERS.iter().any(|printer| line.contains(printer)) && !line.trim_start().starts_with("//");
+            assert!(!prints, "{}:{} prints; only render.rs may", path.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn a_published_interface_does_not_change() {
+    let frozen = read(&root().join("wit/FROZEN"));
+    let frozen: BTreeMap<&str, &str> = frozen.lines().filter_map(|line| line.split_once(' ')).collect();
+    for folder in std::fs::read_dir(root().join("wit")).expect("wit/ can be read") {
+        let folder = folder.expect("wit/ can be read").path();
+        let version = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if !folder.is_dir() {
+            continue;
+        }
+        let digest = digest_of(&folder);
+        assert_eq!(
+            frozen.get(version.as_str()),
+            Some(&digest.as_str()),
+            "wit/{version} is not what wit/FROZEN says. If {version} has shipped, lay a new folder beside it and leave \
+             this one as it was; components out there were built against it. If it has not, put this line in \
+             wit/FROZEN: {version} {digest}"
+        );
+    }
+}
+
+#[test]
+fn documents_can_be_read_in_one_go() {
+    for name in ["ARCHITECTURE.md", "CHANGELOG.md"] {
+        let lines = read(&root().join(name)).lines().count();
+        assert!(lines <= DOCUMENT, "{name} has {lines} lines, and {DOCUMENT} are the aim");
+    }
+}
+
+/// What `cargo metadata` says of one of our crates.
+struct Package {
+    /// Names of its dependencies, each with its kind: normal, build or dev.
+    dependencies: Vec<(String, String)>,
+    /// The files of its integration tests.
+    tests: BTreeSet<PathBuf>,
+}
+
+fn packages() -> BTreeMap<String, Package> {
+    let listing = Program::new(env!("CARGO"))
+        .environment_of_this_process()
+        .args(["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"])
+        .within(&root())
+        .succeed();
+    let listing: Value = serde_json::from_str(&listing).expect("cargo writes JSON");
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut packages = BTreeMap::new();
+    for package in list(&listing["packages"]) {
+        let dependencies = list(&package["dependencies"])
+            .iter()
+            .map(|one| (text(&one["name"]), one["kind"].as_str().unwrap_or("normal").to_owned()))
+            .collect();
+        let tests = list(&package["targets"])
+            .iter()
+            .filter(|target| list(&target["kind"]).contains(&Value::from("test")))
+            .map(|target| normal(Path::new(&text(&target["src_path"]))))
+            .collect();
+        packages.insert(text(&package["name"]), Package { dependencies, tests });
+    }
+    packages
+}
+
+/// Every Rust file that git knows or would add.
+fn rust_files() -> impl Iterator<Item = PathBuf> {
+    let listing = Program::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
+        .env("HOME", "/nonexistent")
+        .within(&root())
+        .succeed();
+    let files: BTreeSet<PathBuf> = listing.lines().map(|line| root().join(line)).collect();
+    files.into_iter().filter(|path| path.is_file())
+}
+
+/// Those of them that are no tests.
+fn product_files() -> impl Iterator<Item = PathBuf> {
+    rust_files().filter(|path| {
+        let inside = path.strip_prefix(root()).unwrap_or(path);
+        let folders: Vec<_> = inside.iter().filter_map(|part| part.to_str()).collect();
+        let is_test = folders[1..].iter().any(|part| matches!(*part, "tests" | "tests.rs" | "hostile"));
+        !is_test && !(folders[0] == "tests" && folders.len() == 2)
+    })
+}
+
+/// A file without the tests at its end.
+fn code(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text)
+}
+
+fn code_lines(text: &str) -> usize {
+    code(text).lines().count()
+}
+
+/// The digest of a folder: of each file's name and bytes, in the order of names.
+fn digest_of(folder: &Path) -> String {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    files.sort();
+    let mut digest = Sha256::new();
+    for file in files {
+        digest.update(file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+        digest.update([0]);
+        digest.update(read(&file));
+        digest.update([0]);
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    normal(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+}
+
+fn normal(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
