@@ -114,9 +114,9 @@ macro_rules! export {
                 ) -> Result<$crate::hooks::Reply, $crate::Error> {
                     <$adapter as $crate::Hooks>::answer(&call, found)
                 }
-    }
+            }
 
-            $crate::bindings::export_component!(Component with_types_in $crate::bindings);
+    $crate::bindings::export_component!(Component with_types_in $crate::bindings);
 
             /// The manifest, as a custom section of the component, so that one file is enough.
             #[cfg(target_arch = "wasm32")]

@@ -93,6 +93,13 @@ pub(super) fn remove(text: &str, chain: &[(&Node, Option<usize>)]) -> Option<Str
         return Some(spliced(text, vec![(here.interior(), kept.to_owned())]));
     }
 
+    // The first of several on one line takes the space behind its comma, so that the next moves up.
+    if let (0, Some(next), Some(_)) = (index, here.members().get(1), after.comma)
+        && text[member.end..next.range.start].chars().all(|character| matches!(character, ' ' | '\t' | ','))
+    {
+        return Some(spliced(text, vec![(member.start..next.range.start, String::new())]));
+    }
+
     // The white space before the member came with it; unless it ends a line comment and something
     // else would then be drawn into that comment.
     let after_comma = after.comma.map_or(member.end, |comma| comma + 1);
