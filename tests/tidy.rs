@@ -195,7 +195,8 @@ fn product_files() -> impl Iterator<Item = PathBuf> {
         let inside = path.strip_prefix(root()).unwrap_or(path);
         let folders: Vec<_> = inside.iter().filter_map(|part| part.to_str()).collect();
         let is_test = folders[1..].iter().any(|part| matches!(*part, "tests" | "tests.rs" | "hostile"));
-        !is_test && !(folders[0] == "tests" && folders.len() == 2)
+        let is_product_test = folders[0] == "tests" && folders.len() == 2;
+        !is_test && !is_product_test
     })
 }
 

@@ -131,7 +131,8 @@ fn client() -> PathBuf {
     let found = std::fs::read_dir(&clients).into_iter().flatten().flatten().map(|entry| entry.path().join("claude"));
     let mut found: Vec<PathBuf> = found.filter(|path| path.is_file()).collect();
     found.sort();
-    found.into_iter().next().unwrap_or_else(|| {
-        panic!("there is no Claude Code under {}; run `tests/setup` first", clients.display())
-    })
+    found
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| panic!("there is no Claude Code under {}; run `tests/setup` first", clients.display()))
 }

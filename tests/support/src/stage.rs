@@ -1,6 +1,6 @@
 //! A stage: a home, a project under version control, and a data folder, all of one test's own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -63,6 +63,11 @@ impl Stage {
         let environment = self.environment();
         let environment = environment.iter().map(|(name, value)| (name, value));
         Program::new(&self.binary).args(arguments).envs(environment).within(&self.project)
+    }
+
+    /// The binary that this stage is for.
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// What `git status --porcelain` says of the project, ignored files included.

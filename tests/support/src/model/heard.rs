@@ -54,9 +54,12 @@ fn plain_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => blocks.iter().map(plain_text).collect::<Vec<_>>().join("\n"),
-        Value::Object(block) => {
-            [block.get("text"), block.get("content")].into_iter().flatten().map(plain_text).collect::<Vec<_>>().join("\n")
-        }
+        Value::Object(block) => [block.get("text"), block.get("content")]
+            .into_iter()
+            .flatten()
+            .map(plain_text)
+            .collect::<Vec<_>>()
+            .join("\n"),
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
 }

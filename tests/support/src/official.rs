@@ -1,0 +1,89 @@
+//! The clients of the official MCP SDKs, steered by a test: see tests/clients/.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ChildStdout;
+
+use serde_json::{Value, json};
+
+use crate::host::Host;
+use crate::programs::{Program, Running};
+use crate::rpc::{self, ToolAnswer};
+use crate::stage::Stage;
+
+/// Which SDK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sdk {
+    /// The one from npm.
+    TypeScript,
+    /// The one from PyPI.
+    Python,
+}
+
+/// How it reaches our server.
+#[derive(Clone, Copy)]
+pub enum Reach<'a> {
+    /// It starts `relay-mesh mcp` by itself.
+    Stdio,
+    /// It connects to a host.
+    Http(&'a Host),
+}
+
+/// A connected client.
+pub struct Official {
+    /// The protocol era that client and server agreed on.
+    pub era: String,
+    process: Running,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Official {
+    /// Starts a client and waits until it is connected.
+    ///
+    /// # Panics
+    /// Where it cannot connect.
+    pub fn connect(stage: &Stage, sdk: Sdk, era: &str, reach: Reach<'_>) -> Official {
+        let program = match sdk {
+            Sdk::TypeScript => Program::new("node").arg(tests().join("clients/official.mjs")),
+            Sdk::Python => Program::new(tests().join(".venv/bin/python")).arg(tests().join("clients/official.py")),
+        };
+        let program = match reach {
+            Reach::Stdio => program.args([era, "stdio"]).arg(stage.binary()).arg("mcp"),
+            Reach::Http(host) => {
+                let url = format!("http://127.0.0.1:{}/mcp", host.port);
+                program.args([era, "http", &url, &host.token])
+            }
+        };
+        let log = stage.folder.join("official-client.log");
+        let mut process = program.envs(stage.environment()).within(&stage.project).start(&log);
+        let answers = BufReader::new(process.child.stdout.take().expect("its output is a pipe"));
+        let mut client = Official { era: String::new(), process, answers };
+        let opened = client.read();
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        client.era = opened["connected"].as_str().unwrap_or_else(|| panic!("{opened}\n{said}")).to_owned();
+        client
+    }
+
+    /// Calls a tool.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> ToolAnswer {
+        rpc::tool_answer(&self.order(&json!({"do": "call", "tool": tool, "arguments": arguments})))
+    }
+
+    /// Gives an order and reads the answer.
+    pub fn order(&mut self, order: &Value) -> Value {
+        let pipe = self.process.child.stdin.as_mut().expect("its input is a pipe");
+        writeln!(pipe, "{order}").and_then(|()| pipe.flush()).expect("the client takes orders");
+        self.read()
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("the client writes text");
+        serde_json::from_str(&line).unwrap_or_else(|error| json!({"error": format!("{error}: {line:?}")}))
+    }
+}
+
+/// The folder `tests/` of the repository.
+pub(crate) fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
