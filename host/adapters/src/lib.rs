@@ -1,1 +1,38 @@
-//! Placeholder while the crate is being laid.
+//! Adapters: sandboxed components that know one harness each. This crate finds them, compiles
+//! them, lends them what their manifests were granted, and presents each as a
+//! [`mesh::harness::Harness`]. It also applies the plans that they make.
+//!
+//! Start with [`Adapters`], which the binary makes from [`Settings`]; then [`manifest`] for what an
+//! adapter may ask for, and [`grants`] for what it gets.
+//!
+//! What holds here: making [`Adapters`] runs nothing. Every call has an instance of its own.
+//! Nothing that a component does reaches the host's memory, another adapter, or a file, a socket
+//! or a program that its grants do not name. Only this crate names wasmtime and cap-std.
+
+mod adapter;
+mod adapters;
+mod bindings;
+mod cache;
+mod convert;
+mod digest;
+mod engine;
+mod faults;
+pub mod grants;
+mod guest;
+pub mod lent;
+pub mod manifest;
+mod roots;
+mod section;
+mod sources;
+pub mod template;
+mod ticker;
+
+pub use adapter::Adapter;
+pub use adapters::{Adapters, Condition, Settings, State, Unused};
+pub use cache::Compilation;
+pub use digest::{Digest, InvalidDigest};
+pub use faults::{Counters, Fault};
+pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
+pub use roots::RootError;
+pub use sources::Source;
+pub use template::Surroundings;

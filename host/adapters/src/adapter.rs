@@ -1,0 +1,323 @@
+//! One adapter: a component and what it is lent, as a [`Harness`] of the mesh. Every call gets an
+//! instance of its own, so that nothing which one call does can reach another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use mesh::harness::{
+    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Moment, Plan, Reading, Reply,
+    Route, Setup,
+};
+use mesh::session::{Activity, Detection, Session, Sighting};
+use tokio::sync::Semaphore;
+use wasmtime::{Store, Trap, WasmBacktrace};
+
+use crate::bindings::relay::adapter::types;
+use crate::bindings::{Adapter as Component, AdapterPre};
+use crate::cache::Compilation;
+use crate::convert::{from_guest, to_guest};
+use crate::engine::Machinery;
+use crate::faults::{Fault, Faults, note};
+use crate::guest::{Guest, Lender, Stopped};
+use crate::lent;
+use crate::ticker::Meter;
+
+/// Calls of one adapter that run at once. Further ones wait their turn.
+const CONCURRENT: usize = 16;
+
+/// An adapter that was loaded.
+pub struct Adapter {
+    about: About,
+    pre: AdapterPre<Guest>,
+    machinery: Arc<Machinery>,
+    lender: Arc<Lender>,
+    faults: Arc<Faults>,
+    turns: Semaphore,
+    compilation: Compilation,
+}
+
+/// One instance, while a call or the two steps of a hook last.
+struct Instance {
+    store: Store<Guest>,
+    component: Component,
+    meter: Arc<Meter>,
+}
+
+impl Adapter {
+    /// Asks a component who it is for, and keeps it for further calls. The answer must fit its
+    /// manifest's name, by which people granted it what it is lent.
+    pub(crate) async fn load(
+        pre: AdapterPre<Guest>,
+        machinery: Arc<Machinery>,
+        lender: Arc<Lender>,
+        faults: Arc<Faults>,
+        compilation: Compilation,
+    ) -> Result<Adapter, HarnessError> {
+        let unknown = About {
+            harness: lender.name.clone(),
+            title: String::new(),
+            version: String::new(),
+            aliases: Vec::new(),
+            connection_per_session: false,
+        };
+        let turns = Semaphore::new(CONCURRENT);
+        let mut adapter = Adapter { about: unknown, pre, machinery, lender, faults, turns, compilation };
+        let about = adapter
+            .ask("describe", |store, component| {
+                Box::pin(async move { Ok(Ok(component.relay_adapter_identity().call_describe(store).await?)) })
+            })
+            .await?;
+        if about.harness != adapter.lender.name {
+            return Err(HarnessError::Failed(format!(
+                "the adapter `{}` says that it is for `{}`: its manifest must have the same name",
+                adapter.lender.name,
+                lent::log::plain(&about.harness)
+            )));
+        }
+        adapter.about = from_guest::about(about);
+        Ok(adapter)
+    }
+
+    /// Where its machine code came from.
+    pub(crate) fn compilation(&self) -> Compilation {
+        self.compilation
+    }
+
+    /// One call on an instance of its own.
+    async fn ask<T>(
+        &self,
+        verb: &'static str,
+        call: impl for<'i> FnOnce(
+            &'i mut Store<Guest>,
+            &'i Component,
+        ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
+    ) -> Result<T, HarnessError> {
+        let _turn = self.turn().await?;
+        let _running = self.run()?;
+        let mut instance = self.instance(verb).await?;
+        let outcome = instance.call(call).await;
+        self.judge(verb, outcome).await
+    }
+
+    /// Waits for a turn, and for the pause after repeated faults to be over.
+    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, HarnessError> {
+        let turn = self.turns.acquire().await.map_err(|error| HarnessError::Failed(error.to_string()))?;
+        match self.faults.begin(self.lender.machine.now()) {
+            Ok(()) => Ok(turn),
+            Err(milliseconds) => Err(HarnessError::Busy(u32::try_from(milliseconds).unwrap_or(u32::MAX))),
+        }
+    }
+
+    /// Lets the clock of guests tick for as long as the answer is kept.
+    fn run(&self) -> Result<crate::ticker::Running, HarnessError> {
+        self.machinery
+            .ticker
+            .start()
+            .map_err(|error| HarnessError::Failed(format!("no thread could be started to watch a guest: {error}")))
+    }
+
+    /// A fresh instance. Guest code may run here already, and is bounded like any other.
+    async fn instance(&self, verb: &'static str) -> Result<Instance, HarnessError> {
+        let meter = Arc::new(Meter::default());
+        let mut store = Guest::store(&self.machinery, &self.lender, &meter);
+        let made = bounded(&meter, self.lender.settings.longest_call, self.pre.instantiate_async(&mut store)).await;
+        match made {
+            Ok(component) => Ok(Instance { store, component, meter }),
+            Err(error) => Err(self.fault(verb, &error).await),
+        }
+    }
+
+    /// What a call's outcome means, once it is known whether the guest held out.
+    async fn judge<T>(
+        &self,
+        verb: &'static str,
+        outcome: wasmtime::Result<Result<T, types::Error>>,
+    ) -> Result<T, HarnessError> {
+        match outcome {
+            Ok(answer) => {
+                self.faults.clear();
+                answer.map_err(from_guest::error)
+            }
+            Err(error) => Err(self.fault(verb, &error).await),
+        }
+    }
+
+    /// Notes that a guest was stopped, and puts it into one sentence.
+    async fn fault(&self, verb: &'static str, error: &wasmtime::Error) -> HarnessError {
+        let name = &self.lender.name;
+        let what = format!("the adapter `{name}` failed in `{verb}`: {}", sentence(error));
+        let at = self.lender.machine.now();
+        let pause = self.faults.count(at);
+        match error.downcast_ref::<WasmBacktrace>() {
+            Some(frames) => tracing::error!(adapter = name.as_str(), pause, "{what}\n{frames}"),
+            None => tracing::error!(adapter = name.as_str(), pause, "{what}: {error:#}"),
+        }
+        let noted = async {
+            let key = lent::state::home_of(name).ok()?.child("faults");
+            note(self.lender.store.as_ref(), &key, Fault { at, what: what.clone() }).await.err()
+        };
+        if let Some(error) = noted.await {
+            tracing::warn!(adapter = name.as_str(), error = &error as &dyn std::error::Error, "a fault was not noted");
+        }
+        HarnessError::Failed(what)
+    }
+}
+
+impl Instance {
+    async fn call<T>(
+        &mut self,
+        call: impl for<'i> FnOnce(
+            &'i mut Store<Guest>,
+            &'i Component,
+        ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
+    ) -> wasmtime::Result<Result<T, types::Error>> {
+        self.meter.reset();
+        let longest = self.store.data().lender.settings.longest_call;
+        bounded(&self.meter, longest, call(&mut self.store, &self.component)).await
+    }
+}
+
+/// Bounds a call both ways: the meter tells the guest's own time, and the clock ends all waiting.
+async fn bounded<T>(
+    meter: &Meter,
+    longest: Duration,
+    call: impl Future<Output = wasmtime::Result<T>>,
+) -> wasmtime::Result<T> {
+    match tokio::time::timeout(longest, meter.watch(call)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(wasmtime::Error::msg(format!("it waited for more than {} ms", longest.as_millis()))),
+    }
+}
+
+/// What stopped a guest, without the frames that the log has.
+fn sentence(error: &wasmtime::Error) -> String {
+    if let Some(stopped) = error.downcast_ref::<Stopped>() {
+        return stopped.to_string();
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(trap) => format!("it trapped: {trap}"),
+        None => {
+            let root: &dyn std::error::Error = error.as_ref();
+            let mut deepest = root;
+            while let Some(source) = deepest.source() {
+                deepest = source;
+            }
+            lent::log::plain(&deepest.to_string())
+        }
+    }
+}
+
+#[async_trait]
+impl Harness for Adapter {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    async fn detect(&self, seen: &Sighting) -> Result<Option<Detection>, HarnessError> {
+        let seen = to_guest::sighting(seen, self.lender.grants.narrow(&seen.environment));
+        let found = self.ask("detect", |store, component| {
+            Box::pin(async move { component.relay_adapter_sessions().call_detect(store, &seen).await })
+        });
+        Ok(found.await?.map(from_guest::detection))
+    }
+
+    async fn discover(&self) -> Result<Vec<Session>, HarnessError> {
+        let found = self.ask("discover", |store, component| {
+            Box::pin(async move { component.relay_adapter_sessions().call_discover(store).await })
+        });
+        Ok(found.await?.into_iter().map(from_guest::session).collect())
+    }
+
+    async fn activity_of(&self, session: &str) -> Result<Activity, HarnessError> {
+        let session = session.to_owned();
+        let found = self.ask("activity-of", |store, component| {
+            Box::pin(async move { component.relay_adapter_sessions().call_activity_of(store, &session).await })
+        });
+        Ok(from_guest::activity(found.await?))
+    }
+
+    async fn protocol(&self, base: &str, moment: Moment, agent: Option<&str>) -> Result<Option<String>, HarnessError> {
+        let (base, agent) = (base.to_owned(), agent.map(str::to_owned));
+        let moment = to_guest::moment(moment);
+        self.ask("protocol", |store, component| {
+            Box::pin(async move {
+                component.relay_adapter_context().call_protocol(store, &base, moment, agent.as_deref()).await
+            })
+        })
+        .await
+    }
+
+    async fn routes(&self, to: &Session) -> Result<Vec<Route>, HarnessError> {
+        let to = to_guest::session(to);
+        let found = self.ask("routes", |store, component| {
+            Box::pin(async move { component.relay_adapter_push().call_routes(store, &to).await })
+        });
+        Ok(found.await?.into_iter().map(from_guest::route).collect())
+    }
+
+    async fn deliver(&self, to: &Session, route: &str, mail: &Mail) -> Result<Delivered, HarnessError> {
+        let (to, route, mail) = (to_guest::session(to), route.to_owned(), to_guest::mail(mail));
+        let sent = self.ask("deliver", |store, component| {
+            Box::pin(async move { component.relay_adapter_push().call_deliver(store, &to, &route, &mail).await })
+        });
+        Ok(from_guest::delivered(sent.await?))
+    }
+
+    async fn confirm(&self, to: &Session, route: &str, sent: &Delivered) -> Result<Delivered, HarnessError> {
+        let (to, route, sent) = (to_guest::session(to), route.to_owned(), to_guest::receipt(sent));
+        let seen = self.ask("confirm", |store, component| {
+            Box::pin(async move { component.relay_adapter_push().call_confirm(store, &to, &route, &sent).await })
+        });
+        Ok(from_guest::delivered(seen.await?))
+    }
+
+    async fn present(&self) -> Result<Option<String>, HarnessError> {
+        self.ask("present", |store, component| {
+            Box::pin(async move { component.relay_adapter_install().call_present(store).await })
+        })
+        .await
+    }
+
+    async fn propose(&self, setup: &Setup) -> Result<Plan, HarnessError> {
+        let setup = to_guest::setup(setup);
+        let plan = self.ask("propose", |store, component| {
+            Box::pin(async move { component.relay_adapter_install().call_propose(store, &setup).await })
+        });
+        Ok(from_guest::plan(plan.await?))
+    }
+
+    async fn check(&self, setup: &Setup) -> Result<Vec<Finding>, HarnessError> {
+        let setup = to_guest::setup(setup);
+        let found = self.ask("check", |store, component| {
+            Box::pin(async move { component.relay_adapter_install().call_check(store, &setup).await })
+        });
+        Ok(found.await?.into_iter().map(from_guest::finding).collect())
+    }
+
+    async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError> {
+        let call = to_guest::hook_call(call, self.lender.grants.narrow(&call.environment));
+        let _turn = self.turn().await?;
+        let mut instance = {
+            let _running = self.run()?;
+            self.instance("hook").await?
+        };
+        let again = call.clone();
+        let reading: Reading = {
+            let _running = self.run()?;
+            let read = instance.call(|store, component| {
+                Box::pin(async move { component.relay_adapter_hooks().call_read(store, &call).await })
+            });
+            from_guest::reading(self.judge("hook read", read.await).await?)
+        };
+        // Nothing of the guest runs while the host looks things up, so nothing ticks either.
+        let found: Findings = desk.look_up(reading).await;
+        let found = to_guest::findings(&found);
+        let _running = self.run()?;
+        let answer = instance.call(|store, component| {
+            Box::pin(async move { component.relay_adapter_hooks().call_answer(store, &again, &found).await })
+        });
+        Ok(from_guest::reply(self.judge("hook answer", answer.await).await?))
+    }
+}

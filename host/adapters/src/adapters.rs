@@ -1,0 +1,420 @@
+//! All adapters that a process knows, as the mesh's [`Harnesses`]. Nothing is read, compiled or run
+//! before somebody asks for it: a hook loads the one adapter that it is for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use mesh::harness::{Harness, HarnessError, Harnesses};
+use mesh::machine::Machine;
+use mesh::session::Sighting;
+use store::Store;
+use tokio::sync::Mutex as AsyncMutex;
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use crate::adapter::Adapter;
+use crate::bindings::AdapterPre;
+use crate::cache::{self, Compilation};
+use crate::digest::Digest;
+use crate::engine::Machinery;
+use crate::faults::{Counters, Faults, noted};
+use crate::grants::{Consents, Given, Grant, Grants};
+use crate::guest::Lender;
+use crate::lent;
+use crate::manifest::{Manifest, WIT};
+use crate::sources::{Candidate, Problem, Source, Sources};
+use crate::template::Surroundings;
+
+/// What adapters are run with.
+pub struct Settings {
+    /// This machine's own store: adapters' state and faults, which no other machine sees.
+    pub store: Arc<dyn Store>,
+    /// The time.
+    pub machine: Arc<dyn Machine>,
+    /// The folder of compiled components. Made when it is needed, and safe to delete.
+    pub cache: PathBuf,
+    /// Folders with further adapters.
+    pub plugin_folders: Vec<PathBuf>,
+    /// Home, project and variables, from which the paths of manifests are filled.
+    pub surroundings: Surroundings,
+    /// What the person gave to adapters that are not built in.
+    pub consents: Arc<dyn Consents>,
+    /// How far each lent interface goes.
+    pub lent: lent::Settings,
+}
+
+/// All adapters that this process knows.
+pub struct Adapters {
+    settings: Settings,
+    surroundings: Arc<Surroundings>,
+    sources: Sources,
+    machinery: OnceLock<Result<Arc<Machinery>, String>>,
+    // A std mutex: nothing is awaited while it is held.
+    slots: Mutex<BTreeMap<String, Arc<Slot>>>,
+}
+
+/// One name's adapter, whatever version of it.
+#[derive(Default)]
+struct Slot {
+    faults: Arc<Faults>,
+    /// Held while a version is loaded, so that callers who come at once load it once.
+    loaded: AsyncMutex<Loaded>,
+}
+
+#[derive(Default)]
+struct Loaded {
+    /// The version that answers calls.
+    current: Option<(Digest, Arc<Adapter>)>,
+    /// A later version that could not be loaded, and why. It is not tried again.
+    refused: Option<(Digest, String)>,
+}
+
+/// What became of an adapter's component in this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nobody has asked for it yet.
+    Unloaded,
+    /// It answers calls.
+    Loaded(Compilation),
+    /// It answers calls in an older version, because the file's present one cannot be loaded.
+    Outdated(String),
+    /// It cannot be loaded.
+    Broken(String),
+}
+
+/// One adapter, for `plugin list` and `doctor`.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// What people type.
+    pub name: String,
+    /// What people read.
+    pub title: String,
+    /// The adapter's own version.
+    pub version: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// What consent is pinned to.
+    pub digest: Digest,
+    /// What it asks for, and whether that is given.
+    pub grants: Vec<Grant>,
+    /// What became of its component.
+    pub condition: Condition,
+    /// How it has fared.
+    pub counters: Counters,
+}
+
+/// A file in a plugin folder that is not used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    /// The file, or the folder.
+    pub path: PathBuf,
+    /// Why, in one sentence.
+    pub why: String,
+}
+
+impl Adapters {
+    /// Knows them; loads none.
+    pub fn new(settings: Settings) -> Adapters {
+        Adapters {
+            sources: Sources::new(settings.plugin_folders.clone()),
+            surroundings: Arc::new(settings.surroundings.clone()),
+            machinery: OnceLock::new(),
+            slots: Mutex::default(),
+            settings,
+        }
+    }
+
+    /// One adapter by name or alias, loaded; none where nobody knows it.
+    pub async fn adapter(&self, name: &str) -> Result<Option<Arc<Adapter>>, HarnessError> {
+        match self.resolve(name)? {
+            Some(candidate) => self.load(&candidate).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What an adapter says of itself and is lent, without loading it.
+    pub fn describe(&self, name: &str) -> Result<Option<(Manifest, Grants)>, HarnessError> {
+        Ok(self.resolve(name)?.map(|candidate| (candidate.manifest.clone(), self.grants(&candidate))))
+    }
+
+    /// What paths are filled from.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// Every adapter with its condition, and every plugin file that is not used.
+    pub async fn states(&self) -> (Vec<State>, Vec<Unused>) {
+        let (candidates, problems) = self.known();
+        let mut states = Vec::new();
+        for candidate in candidates {
+            states.push(self.state(&candidate).await);
+        }
+        (states, problems.into_iter().map(|Problem { path, why }| Unused { path, why }).collect())
+    }
+
+    async fn state(&self, candidate: &Candidate) -> State {
+        let name = candidate.manifest.name.clone();
+        let slot = self.slot(&name);
+        let condition = {
+            let loaded = slot.loaded.lock().await;
+            match (&loaded.current, &loaded.refused) {
+                (Some(_), Some((_, why))) => Condition::Outdated(why.clone()),
+                (Some((_, adapter)), None) => Condition::Loaded(adapter.compilation()),
+                (None, Some((_, why))) => Condition::Broken(why.clone()),
+                (None, None) => Condition::Unloaded,
+            }
+        };
+        let noted = match lent::state::home_of(&name) {
+            Ok(home) => noted(self.settings.store.as_ref(), &home.child("faults")).await.ok(),
+            Err(_) => None,
+        };
+        let (faults, last_fault) = noted.unwrap_or_default();
+        State {
+            title: candidate.manifest.title.clone(),
+            version: candidate.manifest.version.clone(),
+            source: candidate.source.clone(),
+            digest: candidate.digest,
+            grants: self.grants(candidate).list(),
+            condition,
+            counters: Counters { calls: slot.faults.calls(), faults, last_fault },
+            name,
+        }
+    }
+
+    /// The one adapter per name that is used, and what is passed over.
+    fn known(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
+        let (plugins, mut problems) = self.sources.plugins();
+        let mut chosen: BTreeMap<String, Arc<Candidate>> = BTreeMap::new();
+        for plugin in plugins {
+            let name = plugin.manifest.name.clone();
+            let path = match &plugin.source {
+                Source::Plugin(path) => path.clone(),
+                Source::BuiltIn => PathBuf::new(),
+            };
+            match self.takes(&plugin, chosen.get(&name)) {
+                Ok(true) => {
+                    chosen.insert(name, plugin);
+                }
+                Ok(false) => {}
+                Err(why) => problems.push(Problem { path, why }),
+            }
+        }
+        for name in Sources::built_in_names() {
+            if chosen.contains_key(name) {
+                continue;
+            }
+            match self.sources.built_in(name) {
+                Some(Ok(candidate)) => {
+                    chosen.insert(name.to_owned(), candidate);
+                }
+                Some(Err(why)) => problems.push(Problem { path: PathBuf::from(name), why }),
+                None => {}
+            }
+        }
+        (chosen.into_values().collect(), problems)
+    }
+
+    /// Whether a plugin gets the name that it claims; an error says why it is passed over.
+    fn takes(&self, plugin: &Candidate, holder: Option<&Arc<Candidate>>) -> Result<bool, String> {
+        let name = &plugin.manifest.name;
+        if let Some(holder) = holder {
+            return Err(format!("the name `{name}` is already taken by {:?}", holder.source));
+        }
+        match self.sources.built_in(name) {
+            // The very component that is built in: `--plugins ./plugins` in our own repository.
+            Some(Ok(own)) if own.component == plugin.component => Ok(false),
+            Some(_) if !self.settings.consents.given(name, &plugin.digest).replaces_built_in => Err(format!(
+                "the name `{name}` belongs to a built-in adapter; to put this one in its place run \
+                 `relay-mesh plugin grant {name} replaces-built-in`"
+            )),
+            Some(_) | None => Ok(true),
+        }
+    }
+
+    /// The adapter that a name or an alias means.
+    fn resolve(&self, name: &str) -> Result<Option<Arc<Candidate>>, HarnessError> {
+        // A built-in one by its own name is found without parsing anybody else's manifest.
+        if self.settings.plugin_folders.is_empty()
+            && let Some(found) = self.sources.built_in(name)
+        {
+            return found.map(Some).map_err(HarnessError::Failed);
+        }
+        let (candidates, _) = self.known();
+        let named = |candidate: &&Arc<Candidate>| candidate.manifest.name == name;
+        let aliased = |candidate: &&Arc<Candidate>| candidate.manifest.aliases.iter().any(|alias| alias == name);
+        Ok(candidates.iter().find(named).or_else(|| candidates.iter().find(aliased)).cloned())
+    }
+
+    fn grants(&self, candidate: &Candidate) -> Grants {
+        let name = &candidate.manifest.name;
+        let given = match candidate.source {
+            Source::BuiltIn => Given::BuiltIn,
+            Source::Plugin(_) => Given::ByPerson(self.settings.consents.given(name, &candidate.digest).grants),
+        };
+        Grants::new(name, candidate.manifest.asks.clone(), given)
+    }
+
+    fn slot(&self, name: &str) -> Arc<Slot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(name.to_owned()).or_default())
+    }
+
+    /// The engine, made when it is first needed.
+    fn machinery(&self) -> Result<Arc<Machinery>, HarnessError> {
+        self.machinery
+            .get_or_init(|| Machinery::new().map(Arc::new).map_err(|error| format!("the engine does not start: {error:#}")))
+            .clone()
+            .map_err(HarnessError::Failed)
+    }
+
+    /// The adapter in the candidate's version, or in an older one where that version is broken.
+    async fn load(&self, candidate: &Arc<Candidate>) -> Result<Arc<Adapter>, HarnessError> {
+        let slot = self.slot(&candidate.manifest.name);
+        let mut loaded = slot.loaded.lock().await;
+        if let Some((digest, adapter)) = &loaded.current
+            && (*digest == candidate.digest || loaded.refused.as_ref().is_some_and(|(tried, _)| *tried == candidate.digest))
+        {
+            return Ok(Arc::clone(adapter));
+        }
+        if let Some((_, why)) = loaded.refused.as_ref().filter(|(tried, _)| *tried == candidate.digest) {
+            return Err(HarnessError::Failed(why.clone()));
+        }
+        match self.make(candidate, &slot).await {
+            Ok(adapter) => {
+                let adapter = Arc::new(adapter);
+                *loaded = Loaded { current: Some((candidate.digest, Arc::clone(&adapter))), refused: None };
+                Ok(adapter)
+            }
+            Err(Unmade::Never(why)) => {
+                tracing::error!(adapter = candidate.manifest.name.as_str(), "{why}");
+                loaded.refused = Some((candidate.digest, why.clone()));
+                match &loaded.current {
+                    Some((_, older)) => Ok(Arc::clone(older)),
+                    None => Err(HarnessError::Failed(why)),
+                }
+            }
+            Err(Unmade::Now(error)) => match &loaded.current {
+                Some((_, older)) => {
+                    let older = Arc::clone(older);
+                    loaded.refused = Some((candidate.digest, error.to_string()));
+                    Ok(older)
+                }
+                None => Err(error),
+            },
+        }
+    }
+
+    async fn make(&self, candidate: &Arc<Candidate>, slot: &Slot) -> Result<Adapter, Unmade> {
+        let machinery = self.machinery().map_err(Unmade::Now)?;
+        let name = &candidate.manifest.name;
+        let (component, compilation) = match cache::find(&machinery, &self.settings.cache, &candidate.component) {
+            Some(component) => (component, Compilation::Cached),
+            None => {
+                let (machinery, cache) = (Arc::clone(&machinery), self.settings.cache.clone());
+                let candidate = Arc::clone(candidate);
+                // Compiling takes seconds of processor time, which other calls must not wait for.
+                let work = move || cache::load(&machinery, &cache, &candidate.component, || candidate.bytes());
+                let compiled = tokio::task::spawn_blocking(work).await;
+                let compiled = compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
+                compiled.map_err(|error| Unmade::Never(format!("the adapter `{name}` cannot be loaded: {error}")))?
+            }
+        };
+        let pre = machinery
+            .linker
+            .instantiate_pre(&component)
+            .and_then(AdapterPre::new)
+            .map_err(|error| Unmade::Never(unlinkable(name, &machinery, &component, &error)))?;
+        let lender = Arc::new(Lender {
+            name: name.clone(),
+            grants: self.grants(candidate),
+            limits: candidate.manifest.limits,
+            store: Arc::clone(&self.settings.store),
+            machine: Arc::clone(&self.settings.machine),
+            surroundings: Arc::clone(&self.surroundings),
+            settings: self.settings.lent,
+        });
+        Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
+    }
+}
+
+/// Why a version is not there.
+enum Unmade {
+    /// It can never be loaded by this program.
+    Never(String),
+    /// It could not be loaded this time.
+    Now(HarnessError),
+}
+
+/// Why a component does not fit, in one sentence: mostly that it is written for another interface.
+fn unlinkable(name: &str, machinery: &Machinery, component: &Component, error: &wasmtime::Error) -> String {
+    let parts = component.component_type();
+    let names = |items: Vec<(String, ComponentItem)>| items.into_iter().map(|(name, _)| name);
+    let imports = parts.imports(&machinery.engine).map(|(name, item)| (name.to_owned(), item.ty)).collect();
+    let exports = parts.exports(&machinery.engine).map(|(name, item)| (name.to_owned(), item.ty)).collect();
+    let versions: BTreeSet<String> = names(imports)
+        .chain(names(exports))
+        .filter_map(|name| name.strip_prefix("relay:adapter/")?.split_once('@').map(|(_, version)| version.to_owned()))
+        .collect();
+    match versions.iter().find(|version| !version.starts_with(&format!("{WIT}."))) {
+        Some(version) => format!(
+            "the adapter `{name}` is written for interface {version}, and this relay-mesh speaks {WIT}: update \
+             relay-mesh, or build the adapter against its sdk"
+        ),
+        None => format!("the adapter `{name}` does not fit the interface {WIT}: {error:#}"),
+    }
+}
+
+#[async_trait]
+impl Harnesses for Adapters {
+    fn names(&self) -> Vec<String> {
+        if self.settings.plugin_folders.is_empty() {
+            return Sources::built_in_names().map(str::to_owned).collect();
+        }
+        let (candidates, _) = self.known();
+        candidates.iter().map(|candidate| candidate.manifest.name.clone()).collect()
+    }
+
+    async fn get(&self, name: &str) -> Result<Option<Arc<dyn Harness>>, HarnessError> {
+        Ok(self.adapter(name).await?.map(|adapter| adapter as Arc<dyn Harness>))
+    }
+
+    async fn candidates(&self, seen: &Sighting) -> Vec<Arc<dyn Harness>> {
+        let (known, _) = self.known();
+        let mut meant: Vec<_> =
+            known.iter().filter_map(|candidate| Some((recognised(&candidate.manifest, seen)?, candidate))).collect();
+        meant.sort_by_key(|(how, _)| *how);
+        let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
+        for (_, candidate) in meant {
+            match self.load(candidate).await {
+                Ok(adapter) => harnesses.push(adapter),
+                Err(error) => {
+                    tracing::warn!(adapter = candidate.manifest.name.as_str(), "it is passed over: {error}");
+                }
+            }
+        }
+        harnesses
+    }
+}
+
+/// By what a caller may be an adapter's harness, surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Recognised {
+    ByClient,
+    ByEnvironment,
+    AsAny,
+}
+
+fn recognised(manifest: &Manifest, seen: &Sighting) -> Option<Recognised> {
+    let by = &manifest.recognises;
+    if seen.client_name.as_ref().is_some_and(|client| by.clients.contains(client)) {
+        Some(Recognised::ByClient)
+    } else if seen.environment.iter().any(|(name, _)| by.environment.contains(name)) {
+        Some(Recognised::ByEnvironment)
+    } else if by.clients.iter().any(|client| client == "*") {
+        Some(Recognised::AsAny)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,229 @@
+//! Compiled components, kept between processes: `CACHE/COMPONENT-ENGINE.cwasm` beside its
+//! checksum. Everything in the folder can be deleted at any moment.
+//!
+//! What lies there is run as machine code, so it is loaded only from a folder that belongs to this
+//! user and that nobody else may write to. A checksum finds damage (a full disk, a stray editor);
+//! it is no defence against this user, who could as well replace the program.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use wasmtime::component::Component;
+
+use crate::digest::Digest;
+use crate::engine::{Machinery, compile};
+
+/// Where a loaded component's machine code came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compilation {
+    /// From the cache.
+    Cached,
+    /// Compiled just now, and put into the cache.
+    Fresh,
+    /// Compiled just now, and not kept: the cache cannot be used, for the reason in the log.
+    Unkept,
+}
+
+/// Why a component could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// The bytes are not a component, or use what this host does not run.
+    #[error("it is not a component that can be run: {0}")]
+    Invalid(String),
+    /// What was just compiled cannot be loaded: a defect of this host.
+    #[error("what was compiled cannot be loaded: {0}")]
+    Unloadable(String),
+}
+
+/// Why the cache is passed over.
+#[derive(Debug, thiserror::Error)]
+enum CacheError {
+    #[error("could not use `{path}`")]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("`{path}` {why}, so no machine code is loaded from it")]
+    Unsafe { path: PathBuf, why: &'static str },
+}
+
+/// A component that was compiled before. Quick enough to be called from async code.
+pub(crate) fn find(machinery: &Machinery, cache: &Path, digest: &Digest) -> Option<Component> {
+    Entry::open(cache, digest, machinery.fingerprint).ok()?.load(machinery)
+}
+
+/// Loads a component, by the cache where that is possible. Blocks, for seconds where it compiles.
+pub(crate) fn load(
+    machinery: &Machinery,
+    cache: &Path,
+    digest: &Digest,
+    bytes: impl FnOnce() -> std::io::Result<Vec<u8>>,
+) -> Result<(Component, Compilation), LoadError> {
+    let entry = match Entry::open(cache, digest, machinery.fingerprint) {
+        Ok(entry) => entry,
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "compiled adapters are not kept");
+            let code = compile_bytes(bytes)?;
+            return Ok((from_memory(machinery, &code)?, Compilation::Unkept));
+        }
+    };
+    if let Some(component) = entry.load(machinery) {
+        return Ok((component, Compilation::Cached));
+    }
+    // One process compiles and the others wait for it, so that ten sessions that start at once
+    // do not compile ten times. Without the lock they all compile, which harms nothing.
+    let _lock = entry.lock();
+    if let Some(component) = entry.load(machinery) {
+        return Ok((component, Compilation::Cached));
+    }
+    let code = compile_bytes(bytes)?;
+    if let Err(error) = entry.write(&code) {
+        tracing::warn!(error = &error as &dyn std::error::Error, "a compiled adapter was not kept");
+        return Ok((from_memory(machinery, &code)?, Compilation::Unkept));
+    }
+    match entry.load(machinery) {
+        Some(component) => Ok((component, Compilation::Fresh)),
+        // Deleted again within this moment.
+        None => Ok((from_memory(machinery, &code)?, Compilation::Unkept)),
+    }
+}
+
+fn compile_bytes(bytes: impl FnOnce() -> std::io::Result<Vec<u8>>) -> Result<Vec<u8>, LoadError> {
+    let bytes = bytes().map_err(|error| LoadError::Invalid(error.to_string()))?;
+    if bytes.starts_with(b"\0asm\x01\0\0\0") {
+        return Err(LoadError::Invalid(
+            "it is a core module; build it for wasm32-wasip2, which gives a component".to_owned(),
+        ));
+    }
+    compile(&bytes).map_err(|error| LoadError::Invalid(format!("{error:#}")))
+}
+
+/// One compiled component's place in the cache.
+struct Entry {
+    code: PathBuf,
+    checksum: PathBuf,
+    lock: PathBuf,
+}
+
+impl Entry {
+    fn open(cache: &Path, digest: &Digest, fingerprint: u64) -> Result<Entry, CacheError> {
+        own_folder(cache)?;
+        let name = format!("{digest}-{fingerprint:016x}");
+        Ok(Entry {
+            code: cache.join(format!("{name}.cwasm")),
+            checksum: cache.join(format!("{name}.crc32")),
+            lock: cache.join(format!("{name}.lock")),
+        })
+    }
+
+    /// The component, where the file is there, ours, and whole.
+    fn load(&self, machinery: &Machinery) -> Option<Component> {
+        let expected = fs::read_to_string(&self.checksum).ok()?;
+        let file = File::open(&self.code).ok()?;
+        let metadata = file.metadata().ok()?;
+        let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
+        if !metadata.is_file() || !own || checksum(file).ok()? != expected {
+            return None;
+        }
+        #[expect(unsafe_code, reason = "compiled code is loaded from a folder that only this user can write to")]
+        // SAFETY: the file was written by `Entry::write` from what wasmtime compiled: the folder
+        // and the file belong to this user, nobody else may write to them, and the checksum holds.
+        // Files are replaced by rename and never changed in place, so the mapping stays as it is.
+        let loaded = unsafe { Component::deserialize_file(&machinery.engine, &self.code) };
+        match loaded {
+            Ok(component) => Some(component),
+            Err(error) => {
+                tracing::debug!(%error, "a compiled adapter is of another engine, and is compiled again");
+                None
+            }
+        }
+    }
+
+    fn write(&self, code: &[u8]) -> Result<(), CacheError> {
+        // The code first: a checksum of something else only means another compilation.
+        replace(&self.code, code)?;
+        replace(&self.checksum, checksum_of(code).as_bytes())
+    }
+
+    fn lock(&self) -> Option<File> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&self.lock).ok()?;
+        file.lock().ok()?;
+        Some(file)
+    }
+}
+
+/// Makes sure that the folder is there, is ours, and is writable to us alone.
+fn own_folder(folder: &Path) -> Result<(), CacheError> {
+    let io = |source| CacheError::Io { path: folder.to_owned(), source };
+    let metadata = match fs::symlink_metadata(folder) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+            fs::symlink_metadata(folder).map_err(io)?
+        }
+        Err(error) => return Err(io(error)),
+    };
+    let refuse = |why| Err(CacheError::Unsafe { path: folder.to_owned(), why });
+    if !metadata.is_dir() {
+        return refuse("is not a folder");
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("belongs to somebody else");
+    }
+    if metadata.mode() & 0o077 != 0 {
+        // It may have been made by another tool, under a loose umask. What lies in it could have
+        // been put there by others, so all of it is dropped before the folder is closed to them.
+        fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(io)?;
+        if metadata.mode() & 0o022 != 0 {
+            for entry in fs::read_dir(folder).map_err(io)?.flatten() {
+                fs::remove_file(entry.path()).map_err(io)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), CacheError> {
+    let io = |source| CacheError::Io { path: path.to_owned(), source };
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let written = || -> std::io::Result<()> {
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    };
+    written().map_err(|error| {
+        // Nothing more can be done about a temporary file that cannot be removed either.
+        let _ = fs::remove_file(&temporary);
+        io(error)
+    })
+}
+
+fn checksum(mut file: File) -> std::io::Result<String> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut length = 0_u64;
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(format!("{:08x} {length}", hasher.finalize())),
+            read => {
+                hasher.update(&buffer[..read]);
+                length += read as u64;
+            }
+        }
+    }
+}
+
+fn checksum_of(bytes: &[u8]) -> String {
+    format!("{:08x} {}", crc32fast::hash(bytes), bytes.len())
+}
+
+fn from_memory(machinery: &Machinery, code: &[u8]) -> Result<Component, LoadError> {
+    #[expect(unsafe_code, reason = "compiled code is loaded from this process's own memory")]
+    // SAFETY: the bytes were made by wasmtime a moment ago and never left this process.
+    let loaded = unsafe { Component::deserialize(&machinery.engine, code) };
+    loaded.map_err(|error| LoadError::Unloadable(format!("{error:#}")))
+}

@@ -1,0 +1,145 @@
+//! What a guest answered, in words of the mesh.
+
+use mesh::harness as mesh_side;
+use mesh::receipt::Rung;
+use mesh::session as mesh_session;
+
+use crate::bindings::exports::relay::adapter::{hooks, identity, install, push, sessions};
+use crate::bindings::relay::adapter::types;
+
+pub(crate) fn about(about: identity::About) -> mesh_side::About {
+    mesh_side::About {
+        harness: about.harness,
+        title: about.title,
+        version: about.version,
+        aliases: about.aliases,
+        connection_per_session: about.connection_per_session,
+    }
+}
+
+pub(crate) fn error(error: types::Error) -> mesh_side::HarnessError {
+    use crate::lent::log::plain;
+    match error {
+        types::Error::NotFound(what) => mesh_side::HarnessError::NotFound(plain(&what)),
+        types::Error::Denied(what) => mesh_side::HarnessError::Denied(plain(&what)),
+        types::Error::Unsupported(what) => mesh_side::HarnessError::Unsupported(plain(&what)),
+        types::Error::Busy(milliseconds) => mesh_side::HarnessError::Busy(milliseconds),
+        types::Error::Failed(what) => mesh_side::HarnessError::Failed(plain(&what)),
+    }
+}
+
+pub(crate) fn session(session: types::Session) -> mesh_session::Session {
+    mesh_session::Session {
+        id: session.id,
+        parent: session.parent,
+        workdir: session.workdir,
+        process: session.process,
+        route_hint: session.route_hint,
+    }
+}
+
+pub(crate) fn detection(detection: sessions::Detection) -> mesh_session::Detection {
+    mesh_session::Detection {
+        session: session(detection.session),
+        certainty: match detection.certainty {
+            sessions::Certainty::Certain => mesh_session::Certainty::Certain,
+            sessions::Certainty::Inherited => mesh_session::Certainty::Inherited,
+        },
+    }
+}
+
+pub(crate) fn activity(activity: types::Activity) -> mesh_session::Activity {
+    match activity {
+        types::Activity::Idle => mesh_session::Activity::Idle,
+        types::Activity::Busy => mesh_session::Activity::Busy,
+        types::Activity::AwaitingHuman => mesh_session::Activity::AwaitingHuman,
+        types::Activity::Gone => mesh_session::Activity::Gone,
+    }
+}
+
+pub(crate) fn moment(moment: types::Moment) -> mesh_side::Moment {
+    match moment {
+        types::Moment::SessionStart => mesh_side::Moment::SessionStart,
+        types::Moment::Registered => mesh_side::Moment::Registered,
+        types::Moment::Compacted => mesh_side::Moment::Compacted,
+        types::Moment::Resumed => mesh_side::Moment::Resumed,
+    }
+}
+
+fn rung(rung: push::Rung) -> Rung {
+    match rung {
+        push::Rung::Offered => Rung::Offered,
+        push::Rung::Accepted => Rung::Accepted,
+        push::Rung::Shown => Rung::Shown,
+    }
+}
+
+pub(crate) fn route(route: push::Route) -> mesh_side::Route {
+    mesh_side::Route {
+        name: route.name,
+        load: match route.load {
+            push::Load::Letter => mesh_side::Load::Letter,
+            push::Load::Bell => mesh_side::Load::Bell,
+        },
+        proves: rung(route.proves),
+        when: route.when.into_iter().map(activity).collect(),
+        room: route.room,
+        patience: route.patience_ms,
+    }
+}
+
+pub(crate) fn delivered(receipt: push::Receipt) -> mesh_side::Delivered {
+    mesh_side::Delivered { rung: rung(receipt.rung), evidence: receipt.evidence }
+}
+
+pub(crate) fn plan(plan: install::Plan) -> mesh_side::Plan {
+    let edit = |edit: install::Edit| mesh_side::Edit {
+        root: edit.root,
+        path: edit.path,
+        before: edit.before,
+        after: edit.after,
+        executable: edit.executable,
+    };
+    mesh_side::Plan { edits: plan.edits.into_iter().map(edit).collect(), next_steps: plan.next_steps }
+}
+
+pub(crate) fn finding(finding: install::Finding) -> mesh_side::Finding {
+    mesh_side::Finding {
+        severity: match finding.severity {
+            install::Severity::Ok => mesh_side::Severity::Ok,
+            install::Severity::Warning => mesh_side::Severity::Warning,
+            install::Severity::Broken => mesh_side::Severity::Broken,
+        },
+        what: finding.what,
+        fix: finding.fix,
+    }
+}
+
+pub(crate) fn reading(reading: hooks::Reading) -> mesh_side::Reading {
+    let event = |event: hooks::Event| match event {
+        hooks::Event::Seen(seen) => mesh_side::HookEvent::Seen(session(seen)),
+        hooks::Event::Activity((session, now)) => {
+            mesh_side::HookEvent::Activity { session, activity: activity(now) }
+        }
+        hooks::Event::Rebound((from, to)) => mesh_side::HookEvent::Rebound { from, to },
+        hooks::Event::HumanSpoke(session) => mesh_side::HookEvent::HumanSpoke(session),
+        hooks::Event::Ended(session) => mesh_side::HookEvent::Ended(session),
+    };
+    mesh_side::Reading {
+        speaker: reading.speaker.map(session),
+        events: reading.events.into_iter().map(event).collect(),
+        moment: reading.moment.map(moment),
+        room: reading.room,
+        attended: reading.attended,
+        edits: reading.edits,
+    }
+}
+
+pub(crate) fn reply(reply: hooks::Reply) -> mesh_side::Reply {
+    mesh_side::Reply {
+        stdout: reply.stdout,
+        stderr: reply.stderr,
+        exit_code: reply.exit_code,
+        shows_mail: reply.shows_mail,
+    }
+}

@@ -1,0 +1,107 @@
+//! Words of the mesh, for a guest.
+
+use mesh::harness as mesh_side;
+use mesh::message::Priority;
+use mesh::receipt::Rung;
+use mesh::session as mesh_session;
+
+use crate::bindings::exports::relay::adapter::{hooks, install, push, sessions};
+use crate::bindings::relay::adapter::types;
+
+pub(crate) fn session(session: &mesh_session::Session) -> types::Session {
+    types::Session {
+        id: session.id.clone(),
+        parent: session.parent.clone(),
+        workdir: session.workdir.clone(),
+        process: session.process,
+        route_hint: session.route_hint.clone(),
+    }
+}
+
+pub(crate) fn moment(moment: mesh_side::Moment) -> types::Moment {
+    match moment {
+        mesh_side::Moment::SessionStart => types::Moment::SessionStart,
+        mesh_side::Moment::Registered => types::Moment::Registered,
+        mesh_side::Moment::Compacted => types::Moment::Compacted,
+        mesh_side::Moment::Resumed => types::Moment::Resumed,
+    }
+}
+
+pub(crate) fn mail(mail: &mesh_side::Mail) -> types::Mail {
+    types::Mail {
+        ids: mail.ids.iter().map(ToString::to_string).collect(),
+        text: mail.text.clone(),
+        priority: match mail.priority {
+            Priority::Low => types::Priority::Low,
+            Priority::Normal => types::Priority::Normal,
+            Priority::High => types::Priority::High,
+            Priority::Urgent => types::Priority::Urgent,
+        },
+    }
+}
+
+/// What was seen, with the environment already narrowed to what the adapter may see.
+pub(crate) fn sighting(seen: &mesh_session::Sighting, environment: Vec<(String, String)>) -> sessions::Sighting {
+    sessions::Sighting {
+        transport: match seen.transport {
+            mesh_session::Transport::Stdio => sessions::Transport::Stdio,
+            mesh_session::Transport::Http => sessions::Transport::Http,
+            mesh_session::Transport::CommandLine => sessions::Transport::CommandLine,
+        },
+        client_name: seen.client_name.clone(),
+        client_version: seen.client_version.clone(),
+        meta: seen.meta.clone(),
+        headers: seen.headers.clone(),
+        tool: seen.tool.clone(),
+        arguments: seen.arguments.clone(),
+        environment,
+        workdir: seen.workdir.clone(),
+    }
+}
+
+pub(crate) fn receipt(sent: &mesh_side::Delivered) -> push::Receipt {
+    push::Receipt {
+        rung: match sent.rung {
+            Rung::Stored | Rung::Offered => push::Rung::Offered,
+            Rung::Accepted => push::Rung::Accepted,
+            Rung::Shown | Rung::Fetched | Rung::Acknowledged => push::Rung::Shown,
+        },
+        evidence: sent.evidence.clone(),
+    }
+}
+
+pub(crate) fn setup(setup: &mesh_side::Setup) -> install::Setup {
+    install::Setup {
+        action: match setup.action {
+            mesh_side::Action::Install => install::Action::Install,
+            mesh_side::Action::Remove => install::Action::Remove,
+        },
+        scope: match setup.scope {
+            mesh_side::Scope::Project => install::Scope::Project,
+            mesh_side::Scope::User => install::Scope::User,
+        },
+        server: match &setup.server {
+            mesh_side::Server::Stdio(words) => install::Server::Stdio(words.clone()),
+            mesh_side::Server::Http(url) => install::Server::Http(url.clone()),
+        },
+        server_name: setup.server_name.clone(),
+        program: setup.program.clone(),
+        environment: setup.environment.clone(),
+    }
+}
+
+/// A hook's call, with the environment already narrowed to what the adapter may see.
+pub(crate) fn hook_call(call: &mesh_side::HookCall, environment: Vec<(String, String)>) -> hooks::Call {
+    hooks::Call { name: call.name.clone(), payload: call.payload.clone(), environment }
+}
+
+pub(crate) fn findings(found: &mesh_side::Findings) -> hooks::Findings {
+    hooks::Findings {
+        agent: found.agent.clone(),
+        mail: found.mail.as_ref().map(mail),
+        protocol: found.protocol.clone(),
+        refusal: found.refusal.clone(),
+        bell: found.bell.clone(),
+        ticket: found.ticket.clone(),
+    }
+}

@@ -1,0 +1,75 @@
+//! SHA-256 digests, by which components are told apart.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Of some bytes.
+    pub fn of(bytes: &[u8]) -> Digest {
+        Digest(Sha256::digest(bytes).into())
+    }
+
+    /// Of a component and the manifest that it comes with: what a person's consent is pinned to.
+    pub fn of_adapter(component: &Digest, manifest: &str) -> Digest {
+        let mut hasher = Sha256::new();
+        hasher.update(component.0);
+        hasher.update(manifest.as_bytes());
+        Digest(hasher.finalize().into())
+    }
+
+    /// A digest that was worked out at build time.
+    pub(crate) const fn known(bytes: [u8; 32]) -> Digest {
+        Digest(bytes)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Why text is not a digest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a SHA-256 digest: it has 64 hexadecimal digits")]
+pub struct InvalidDigest(String);
+
+impl std::str::FromStr for Digest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Digest, InvalidDigest> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(InvalidDigest(text.to_owned()));
+        }
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16)
+                .map_err(|_| InvalidDigest(text.to_owned()))?;
+        }
+        Ok(Digest(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digest;
+
+    #[test]
+    fn a_digest_is_written_and_read_back() {
+        let digest = Digest::of(b"abc");
+        assert!(digest.to_string().starts_with("ba7816bf"));
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert!("xyz".parse::<Digest>().is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! What went wrong with an adapter: counted in this process, noted in the store so that
+//! `plugin list` and `doctor` see what hooks met, and answered by a pause where it goes on.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mesh::machine::Instant;
+use serde::{Deserialize, Serialize};
+use store::{Durability, Key, Revision, Store, SwapError};
+
+/// Faults in a row after which calls are refused for a while.
+const TOLERATED: u32 = 5;
+/// The first pause, in milliseconds; it doubles with each further fault.
+const FIRST_PAUSE: u64 = 1_000;
+/// The longest pause, in milliseconds.
+const LONGEST_PAUSE: u64 = 300_000;
+
+/// The last thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// When.
+    pub at: Instant,
+    /// What, in one sentence.
+    pub what: String,
+}
+
+/// How an adapter has fared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls in this process.
+    pub calls: u64,
+    /// Calls that trapped, ran too long or needed too much: by any process of this machine.
+    pub faults: u64,
+    /// The last of these.
+    pub last_fault: Option<Fault>,
+}
+
+/// One adapter's faults in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    // A std mutex: nothing is awaited while it is held.
+    tally: Mutex<Tally>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    calls: u64,
+    /// Faults since the last call that went well.
+    in_a_row: u32,
+    /// Until when calls are refused. Written by a fault, and lapses by itself.
+    paused_until: Option<Instant>,
+}
+
+/// What the store keeps of an adapter's faults.
+#[derive(Default, Serialize, Deserialize)]
+struct Noted {
+    faults: u64,
+    last: Option<Fault>,
+}
+
+impl Faults {
+    /// Whether a call may begin; else for how many milliseconds it may not.
+    pub(crate) fn begin(&self, now: Instant) -> Result<(), u64> {
+        let mut tally = self.lock();
+        if let Some(until) = tally.paused_until.filter(|until| now < *until) {
+            return Err(until.since(now));
+        }
+        tally.calls += 1;
+        Ok(())
+    }
+
+    /// A call went well.
+    pub(crate) fn clear(&self) {
+        let mut tally = self.lock();
+        tally.in_a_row = 0;
+        tally.paused_until = None;
+    }
+
+    /// A call went wrong. Gives the length of the pause that follows, in milliseconds.
+    pub(crate) fn count(&self, now: Instant) -> u64 {
+        let mut tally = self.lock();
+        tally.in_a_row += 1;
+        let pause = pause_after(tally.in_a_row);
+        tally.paused_until = (pause > 0).then(|| now.plus(pause));
+        pause
+    }
+
+    /// Calls in this process.
+    pub(crate) fn calls(&self) -> u64 {
+        self.lock().calls
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long to refuse calls after so many faults in a row.
+fn pause_after(in_a_row: u32) -> u64 {
+    match in_a_row.checked_sub(TOLERATED) {
+        None => 0,
+        Some(further) => FIRST_PAUSE.saturating_mul(1 << further.min(20)).min(LONGEST_PAUSE),
+    }
+}
+
+/// Notes a fault where other processes see it.
+pub(crate) async fn note(store: &dyn Store, key: &Key, fault: Fault) -> Result<(), SwapError> {
+    // Several processes may meet the same defect at once; each tries a few times to be counted.
+    let mut tries = 0;
+    loop {
+        let (revision, mut noted) = read(store, key).await?;
+        noted.faults += 1;
+        noted.last = Some(fault.clone());
+        let bytes = serde_json::to_vec(&noted).unwrap_or_else(|_| b"{\"faults\":1,\"last\":null}".to_vec());
+        match store.swap(key, revision, Some(&bytes), Durability::Process).await {
+            Err(SwapError::Changed { .. }) if tries < 8 => tries += 1,
+            other => return other.map(drop),
+        }
+    }
+}
+
+/// What all processes have noted.
+pub(crate) async fn noted(store: &dyn Store, key: &Key) -> Result<(u64, Option<Fault>), SwapError> {
+    let (_, noted) = read(store, key).await?;
+    Ok((noted.faults, noted.last))
+}
+
+async fn read(store: &dyn Store, key: &Key) -> Result<(Option<Revision>, Noted), SwapError> {
+    Ok(match store.get(key).await? {
+        // A note that cannot be read is not worth failing for: counting begins anew.
+        Some(versioned) => (Some(versioned.revision), serde_json::from_slice(&versioned.bytes).unwrap_or_default()),
+        None => (None, Noted::default()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_in_a_row_lead_to_growing_pauses_and_one_good_call_ends_them() {
+        let faults = Faults::default();
+        for at in 0..4 {
+            assert_eq!(faults.begin(Instant(at)), Ok(()));
+            assert_eq!(faults.count(Instant(at)), 0);
+        }
+        assert_eq!(faults.begin(Instant(5)), Ok(()));
+        assert_eq!(faults.count(Instant(5)), 1_000);
+        assert_eq!(faults.begin(Instant(105)), Err(900));
+        assert_eq!(faults.begin(Instant(1005)), Ok(()));
+        assert_eq!(faults.count(Instant(1005)), 2_000);
+        assert_eq!(faults.begin(Instant(3005)), Ok(()));
+        faults.clear();
+        assert_eq!(faults.count(Instant(3006)), 0);
+        assert_eq!(faults.calls(), 7);
+    }
+
+    #[test]
+    fn a_pause_has_an_end() {
+        assert_eq!(pause_after(100), LONGEST_PAUSE);
+    }
+}

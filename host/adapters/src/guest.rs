@@ -1,0 +1,136 @@
+//! What belongs to one instance of a component: what it is lent, what it has used up, and the
+//! memory that it may have. Made fresh for every call and thrown away after it.
+
+use std::sync::Arc;
+
+use mesh::machine::Machine;
+use wasmtime::component::ResourceTable;
+use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::engine::Machinery;
+use crate::grants::Grants;
+use crate::lent;
+use crate::lent::log::LogBudget;
+use crate::manifest::Limits;
+use crate::template::Surroundings;
+use crate::ticker::Meter;
+
+/// Elements of one table: the functions that a component may call through pointers.
+const MOST_TABLE_ELEMENTS: usize = 100_000;
+/// Core instances, tables and memories of one component. A plain one has five, three and one.
+const MOST_PARTS: usize = 64;
+/// Bytes that a guest may hand over in one call in either direction of the interface. Without it,
+/// a list of a million references to one long string would be copied a million times.
+const MOST_HANDED_OVER: usize = 8 * 1024 * 1024;
+/// Resources that one call may hold open.
+const MOST_RESOURCES: usize = 64;
+
+/// What one adapter is lent, the same for all of its calls.
+pub(crate) struct Lender {
+    /// The adapter's name.
+    pub(crate) name: String,
+    /// What it is lent.
+    pub(crate) grants: Grants,
+    /// What one call may cost.
+    pub(crate) limits: Limits,
+    /// Where its state is kept.
+    pub(crate) store: Arc<dyn store::Store>,
+    /// The time.
+    pub(crate) machine: Arc<dyn Machine>,
+    /// What paths are filled from.
+    pub(crate) surroundings: Arc<Surroundings>,
+    /// How far each lent interface goes.
+    pub(crate) settings: lent::Settings,
+}
+
+/// The data of one instance's store.
+pub(crate) struct Guest {
+    pub(crate) lender: Arc<Lender>,
+    pub(crate) table: ResourceTable,
+    pub(crate) log: LogBudget,
+    wasi: WasiCtx,
+    cap: MemoryCap,
+}
+
+/// Why the host stopped a guest, where no trap of its own did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Stopped {
+    #[error("it ran for more than {0} ms")]
+    TooLong(u64),
+    #[error("it needed more than {0} MB of memory")]
+    TooMuchMemory(u64),
+    #[error("it asked for a table of {0} entries")]
+    TooLargeTable(usize),
+}
+
+impl Guest {
+    /// A store for one call. Its guest may run until the meter shows the adapter's limit.
+    pub(crate) fn store(machinery: &Machinery, lender: &Arc<Lender>, meter: &Arc<Meter>) -> Store<Guest> {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MOST_RESOURCES);
+        let guest = Guest {
+            lender: Arc::clone(lender),
+            table,
+            log: LogBudget::default(),
+            wasi: lent::wasi::context(),
+            cap: MemoryCap { used: 0, limit_mb: lender.limits.memory_mb },
+        };
+        let mut store = Store::new(&machinery.engine, guest);
+        store.limiter(|guest| &mut guest.cap);
+        store.set_hostcall_fuel(MOST_HANDED_OVER);
+        store.set_epoch_deadline(1);
+        let (meter, limit) = (Arc::clone(meter), lender.limits.guest_ms);
+        store.epoch_deadline_callback(move |_| {
+            if meter.spent_ms() >= limit {
+                return Err(Stopped::TooLong(limit).into());
+            }
+            // Others on this thread go on meanwhile, however long the guest runs.
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        });
+        store
+    }
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// Counts the memories of one instance together.
+struct MemoryCap {
+    used: usize,
+    limit_mb: u64,
+}
+
+impl ResourceLimiter for MemoryCap {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let used = self.used.saturating_add(desired.saturating_sub(current));
+        if used as u64 > self.limit_mb.saturating_mul(1024 * 1024) {
+            // An error, not a refusal: a guest's allocator would only trap without saying why.
+            return Err(Stopped::TooMuchMemory(self.limit_mb).into());
+        }
+        self.used = used;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > MOST_TABLE_ELEMENTS {
+            return Err(Stopped::TooLargeTable(desired).into());
+        }
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        MOST_PARTS
+    }
+
+    fn tables(&self) -> usize {
+        MOST_PARTS
+    }
+
+    fn memories(&self) -> usize {
+        MOST_PARTS
+    }
+}

@@ -1,0 +1,10 @@
+//! The time, in the mesh's own measure.
+
+use crate::bindings::relay::adapter::clock::Host;
+use crate::guest::Guest;
+
+impl Host for Guest {
+    async fn now(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.lender.machine.now().0)
+    }
+}

@@ -1,0 +1,100 @@
+//! What the host lends to components: one file per interface, each with its settings.
+
+pub mod channels;
+pub mod clock;
+pub mod files;
+pub mod http;
+pub mod log;
+pub mod notices;
+pub mod programs;
+pub mod state;
+pub(crate) mod wasi;
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::bindings::relay::adapter::types;
+use crate::grants::Denied;
+use crate::template::FillError;
+
+/// How an interface answers a guest.
+pub(crate) type Lent<T> = Result<T, types::Error>;
+
+/// How far each lent interface goes. The defaults are what `relay-mesh` uses; tests shorten them.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long one call may take in all, waiting included: longer than each wait that is lent, so
+    /// that those end first, and short enough that a hook does not hold its harness up for ever.
+    pub longest_call: Duration,
+    /// Files.
+    pub files: files::Settings,
+    /// HTTP.
+    pub http: http::Settings,
+    /// Programs.
+    pub programs: programs::Settings,
+    /// Channels.
+    pub channels: channels::Settings,
+    /// Notices.
+    pub notices: notices::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            longest_call: Duration::from_secs(30),
+            files: files::Settings::default(),
+            http: http::Settings::default(),
+            programs: programs::Settings::default(),
+            channels: channels::Settings::default(),
+            notices: notices::Settings::default(),
+        }
+    }
+}
+
+impl From<Denied> for types::Error {
+    fn from(denied: Denied) -> types::Error {
+        types::Error::Denied(denied.to_string())
+    }
+}
+
+impl From<FillError> for types::Error {
+    fn from(error: FillError) -> types::Error {
+        match error {
+            FillError::Unset(_) => types::Error::NotFound(error.to_string()),
+            FillError::Count { .. } | FillError::Unfit { .. } | FillError::Relative(_) => {
+                types::Error::Denied(error.to_string())
+            }
+        }
+    }
+}
+
+/// A defect, told in one sentence.
+pub(crate) fn failed(what: impl std::fmt::Display) -> types::Error {
+    types::Error::Failed(what.to_string())
+}
+
+/// Bounds a wait on the host's side. It does not count as the guest's own time.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    what: &str,
+    wait: impl Future<Output = Lent<T>>,
+) -> Lent<T> {
+    match tokio::time::timeout(limit, wait).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(failed(format!("{what} took longer than {} ms", limit.as_millis()))),
+    }
+}
+
+/// Runs blocking work on a thread of its own, bounded: a dead network share holds up one call.
+pub(crate) async fn blocking<T: Send + 'static>(
+    limit: Duration,
+    what: &str,
+    work: impl FnOnce() -> Lent<T> + Send + 'static,
+) -> Lent<T> {
+    within(limit, what, async {
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(format!("{what} broke off: {error}"))))
+    })
+    .await
+}
+
+impl types::Host for crate::guest::Guest {}

@@ -1,0 +1,429 @@
+//! What an adapter says of itself, and what it asks for: `adapter.toml`.
+//!
+//! ```toml
+//! name = "claude-code"                 # a-z, 0-9 and -; what people type
+//! title = "Claude Code"                # what people read
+//! version = "0.1.0"                    # the adapter's own
+//! wit = "0.1"                          # the interface that it is written for
+//! aliases = ["claude"]                 # other names that people type
+//!
+//! [recognises]                         # by what a caller may be this harness's
+//! clients = ["claude-code"]            # clientInfo.name of MCP; "*" means any client
+//! environment = ["CLAUDECODE"]         # variables of the caller's process
+//!
+//! [grants]                             # what it asks to be lent; nothing else exists for it
+//! environment = ["CLAUDE_CODE_SESSION_ID"]
+//! notices = true                       # notifications on the person's desktop
+//!
+//! [grants.roots.config]                # folders that it may read
+//! path = "${CLAUDE_CONFIG_DIR:-~/.claude}"
+//! access = "edit"                      # read | edit: its install plans may change files here
+//! links = "home"                       # inside (default) | home: how far symbolic links may lead
+//!
+//! [grants.origins]                     # HTTP on loopback; {blanks} take a port or a path segment
+//! opencode = "http://127.0.0.1:{port}"
+//!
+//! [grants.endpoints]                   # sockets that carry text frames
+//! app-server = { unix = "${CODEX_HOME:-~/.codex}/app.sock", framing = "websocket" }
+//! rpc = { tcp = "127.0.0.1:{port}", framing = "lines" }
+//!
+//! [grants.programs]                    # command lines; one {blank} per argument at most
+//! claude-version = ["claude", "--version"]
+//!
+//! [limits]                             # may be lowered, and raised up to the host's own ceiling
+//! guest-ms = 200                       # processor time of one call
+//! memory-mb = 64
+//!
+//! [rehearsal]                          # a call of a hook that `doctor` plays, in a data folder of its own
+//! hook = "SessionStart"
+//! payload = '{"session_id":"rehearsal","hook_event_name":"SessionStart","source":"startup"}'
+//! ```
+//!
+//! Unknown keys are errors, so that a misspelt grant is noticed by its author and not by a person
+//! whose adapter is denied something. The manifest lies beside the component, or inside it as the
+//! custom section [`SECTION`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::template::{Address, Argument, InvalidTemplate, Origin};
+
+/// The custom section in which a component carries its manifest.
+pub const SECTION: &str = "relay:adapter/manifest";
+/// The interface version that this host speaks.
+pub const WIT: &str = "0.1";
+
+/// What an adapter says of itself.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// What people type.
+    pub name: String,
+    /// What people read.
+    pub title: String,
+    /// The adapter's own version.
+    pub version: String,
+    /// Other names that people type.
+    pub aliases: Vec<String>,
+    /// By what a caller may be this harness's.
+    pub recognises: Recognises,
+    /// What it asks to be lent.
+    pub asks: Asks,
+    /// What one call may cost.
+    pub limits: Limits,
+    /// A call of a hook by which `doctor` proves that hooks are answered.
+    pub rehearsal: Option<Rehearsal>,
+}
+
+/// A call of one of the harness's hooks, as the harness would make it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rehearsal {
+    /// The event, in the harness's own spelling.
+    pub hook: String,
+    /// What the harness would write to the hook's standard input.
+    pub payload: String,
+}
+
+/// By what a caller may be this harness's, before anything is loaded.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recognises {
+    /// Names that clients give themselves; `*` means any.
+    #[serde(default)]
+    pub clients: Vec<String>,
+    /// Variables of the caller's process.
+    #[serde(default)]
+    pub environment: Vec<String>,
+}
+
+/// What an adapter asks to be lent, parsed.
+#[derive(Clone, Debug, Default)]
+pub struct Asks {
+    /// Variables of the harness's process.
+    pub environment: Vec<String>,
+    /// Notifications on the desktop.
+    pub notices: bool,
+    /// Folders, by name.
+    pub roots: BTreeMap<String, Root>,
+    /// HTTP origins, by name.
+    pub origins: BTreeMap<String, Origin>,
+    /// Sockets, by name.
+    pub endpoints: BTreeMap<String, Endpoint>,
+    /// Command lines, by name: the program and its arguments.
+    pub programs: BTreeMap<String, CommandLine>,
+}
+
+/// A folder that an adapter may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Where it is, with variables to be filled in.
+    pub path: String,
+    /// Whether install plans may change files in it.
+    pub access: Access,
+    /// How far symbolic links in it may lead.
+    pub links: Links,
+}
+
+/// What may be done under a root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Reading alone.
+    #[default]
+    Read,
+    /// Reading, and changes by plans that the person has seen. The guest itself never writes.
+    Edit,
+}
+
+/// How far symbolic links under a root may lead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Links {
+    /// They must end under the root. Right for a project, whose links a stranger may have made.
+    #[default]
+    Inside,
+    /// They may end anywhere in the person's home: people who keep their settings in a repository
+    /// of dotfiles link them into place.
+    Home,
+}
+
+/// A socket that carries text frames.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Where it is.
+    pub address: Address,
+    /// How frames are told apart.
+    pub framing: Framing,
+}
+
+/// How frames are told apart on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Framing {
+    /// One frame a line.
+    Lines,
+    /// WebSocket text messages.
+    Websocket,
+}
+
+/// A command line that an adapter may run.
+#[derive(Clone, Debug)]
+pub struct CommandLine {
+    /// The program: a name to be found in `PATH`, or an absolute path.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
+}
+
+/// What one call of an adapter may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Processor time inside the guest, in milliseconds.
+    pub guest_ms: u64,
+    /// Memory of all its linear memories together, in megabytes.
+    pub memory_mb: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { guest_ms: 200, memory_mb: 64 }
+    }
+}
+
+/// The most that a manifest may raise the limits to: somebody else's code, on every tool call.
+pub const CEILING: Limits = Limits { guest_ms: 5_000, memory_mb: 512 };
+
+/// Why text is not a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct ManifestError {
+    /// The line that is wrong, from one.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+    /// What to do, where that is known.
+    pub hint: Option<String>,
+}
+
+impl Manifest {
+    /// Parses and checks a manifest.
+    pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
+        let written: Written = toml::from_str(text).map_err(|error| ManifestError {
+            line: line_of(text, error.span().map_or(0, |span| span.start)),
+            what: error.message().lines().next().unwrap_or_default().to_owned(),
+            hint: Some("see `adapters::manifest` for every key".to_owned()),
+        })?;
+        let wrong = |span: std::ops::Range<usize>, what: String, hint: Option<&str>| ManifestError {
+            line: line_of(text, span.start),
+            what,
+            hint: hint.map(str::to_owned),
+        };
+        for name in std::iter::once(&written.name).chain(&written.aliases) {
+            if !is_name(name.get_ref()) {
+                return Err(wrong(
+                    name.span(),
+                    format!("`{}` is not a name for an adapter", name.get_ref()),
+                    Some("names are made of a-z, 0-9 and -, and begin with a letter"),
+                ));
+            }
+        }
+        if written.wit.get_ref() != WIT {
+            return Err(wrong(
+                written.wit.span(),
+                format!("it is written for interface {}, and this relay-mesh speaks {WIT}", written.wit.get_ref()),
+                Some("build it against the sdk of this version, or update relay-mesh"),
+            ));
+        }
+        let limits = Limits {
+            guest_ms: within(written.limits.guest_ms, Limits::default().guest_ms, CEILING.guest_ms)
+                .map_err(|(span, what)| wrong(span, format!("guest-ms {what}"), None))?,
+            memory_mb: within(written.limits.memory_mb, Limits::default().memory_mb, CEILING.memory_mb)
+                .map_err(|(span, what)| wrong(span, format!("memory-mb {what}"), None))?,
+        };
+        let asks = written.grants.parse().map_err(|(span, error)| wrong(span, error.to_string(), error.hint()))?;
+        Ok(Manifest {
+            name: written.name.into_inner(),
+            title: written.title,
+            version: written.version,
+            aliases: written.aliases.into_iter().map(Spanned::into_inner).collect(),
+            recognises: written.recognises,
+            asks,
+            limits,
+            rehearsal: written.rehearsal,
+        })
+    }
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    name: Spanned<String>,
+    title: String,
+    version: String,
+    wit: Spanned<String>,
+    #[serde(default)]
+    aliases: Vec<Spanned<String>>,
+    #[serde(default)]
+    recognises: Recognises,
+    #[serde(default)]
+    grants: WrittenGrants,
+    #[serde(default)]
+    limits: WrittenLimits,
+    rehearsal: Option<Rehearsal>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenGrants {
+    #[serde(default)]
+    environment: Vec<String>,
+    #[serde(default)]
+    notices: bool,
+    #[serde(default)]
+    roots: BTreeMap<String, WrittenRoot>,
+    #[serde(default)]
+    origins: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
+    endpoints: BTreeMap<String, WrittenEndpoint>,
+    #[serde(default)]
+    programs: BTreeMap<String, Spanned<Vec<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRoot {
+    path: Spanned<String>,
+    #[serde(default)]
+    access: Access,
+    #[serde(default)]
+    links: Links,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenEndpoint {
+    unix: Option<Spanned<String>>,
+    tcp: Option<Spanned<String>>,
+    framing: Spanned<Framing>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenLimits {
+    guest_ms: Option<Spanned<u64>>,
+    memory_mb: Option<Spanned<u64>>,
+}
+
+/// A place in the text, and what is wrong there.
+type Wrong = (std::ops::Range<usize>, InvalidTemplate);
+
+impl WrittenGrants {
+    fn parse(self) -> Result<Asks, Wrong> {
+        let mut asks = Asks { environment: self.environment, notices: self.notices, ..Asks::default() };
+        for (name, root) in self.roots {
+            crate::template::check_path(root.path.get_ref()).map_err(|error| (root.path.span(), error))?;
+            let root = Root { path: root.path.into_inner(), access: root.access, links: root.links };
+            asks.roots.insert(name, root);
+        }
+        for (name, text) in self.origins {
+            let origin = text.get_ref().parse().map_err(|error| (text.span(), error))?;
+            asks.origins.insert(name, origin);
+        }
+        for (name, written) in self.endpoints {
+            let address = match (&written.unix, &written.tcp) {
+                (Some(path), None) => Address::unix(path.get_ref()).map_err(|error| (path.span(), error))?,
+                (None, Some(text)) => Address::tcp(text.get_ref()).map_err(|error| (text.span(), error))?,
+                (None, None) | (Some(_), Some(_)) => {
+                    return Err((written.framing.span(), InvalidTemplate::NotOneAddress(name)));
+                }
+            };
+            asks.endpoints.insert(name, Endpoint { address, framing: written.framing.into_inner() });
+        }
+        for (name, words) in self.programs {
+            let line = CommandLine::parse(&name, words.get_ref()).map_err(|error| (words.span(), error))?;
+            asks.programs.insert(name, line);
+        }
+        Ok(asks)
+    }
+}
+
+impl CommandLine {
+    fn parse(name: &str, words: &[String]) -> Result<CommandLine, InvalidTemplate> {
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(InvalidTemplate::NoProgram(name.to_owned()));
+        };
+        if program.is_empty() || program.contains(['{', '\0']) {
+            return Err(InvalidTemplate::NoProgram(name.to_owned()));
+        }
+        let mut after_separator = false;
+        let mut parsed = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            parsed.push(Argument::parse(argument, after_separator)?);
+            after_separator |= argument == "--";
+        }
+        Ok(CommandLine { program: program.clone(), arguments: parsed })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.len() <= 63
+        && text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+fn within(
+    written: Option<Spanned<u64>>,
+    default: u64,
+    ceiling: u64,
+) -> Result<u64, (std::ops::Range<usize>, String)> {
+    match written {
+        None => Ok(default),
+        Some(value) if (1..=ceiling).contains(value.get_ref()) => Ok(value.into_inner()),
+        Some(value) => Err((value.span(), format!("is {}, and may be 1 to {ceiling}", value.get_ref()))),
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "name = \"x\"\ntitle = \"X\"\nversion = \"1\"\nwit = \"0.1\"\n";
+
+    fn check(rest: &str, expected: &str) {
+        let outcome = match Manifest::parse(&format!("{HEAD}{rest}")) {
+            Ok(manifest) => format!("{manifest:?}"),
+            Err(error) => format!("{error}; {}", error.hint.unwrap_or_default()),
+        };
+        assert!(outcome.contains(expected), "{rest}: {outcome}");
+    }
+
+    #[test]
+    fn a_manifest_is_strict_and_says_where_it_is_wrong() {
+        check("", "guest_ms: 200");
+        check("[limits]\nguest-ms = 50\n", "guest_ms: 50");
+        check("[limits]\nguest-ms = 50000\n", "line 6: guest-ms is 50000, and may be 1 to 5000");
+        check("[grant]\n", "line 5: unknown field `grant`");
+        check("[grants.roots.config]\npath = \"relative\"\n", "line 6: `relative` is not an absolute path");
+        check("[grants.roots.config]\npath = \"~/.x\"\naccess = \"write\"\n", "line 7: unknown variant `write`");
+        check("[grants.origins]\na = \"https://127.0.0.1\"\n", "line 6: `https://127.0.0.1` is not a loopback origin");
+        check("[grants.origins]\na = \"http://example.com:80\"\n", "is not a loopback origin");
+        check("[grants.endpoints]\na = { framing = \"lines\" }\n", "line 6: the endpoint `a` needs either");
+        check("[grants.programs]\na = []\n", "line 6: the program `a` has no fixed program");
+        check("[grants.programs]\na = [\"x\", \"{a}{b}\"]\n", "more than one blank");
+        check("[rehearsal]\nhook = \"Stop\"\n", "line 5: missing field `payload`");
+        check("aliases = [\"Bad Name\"]\n", "line 5: `Bad Name` is not a name for an adapter");
+    }
+
+    #[test]
+    fn a_newer_interface_is_told_in_one_sentence() {
+        let error = Manifest::parse("name = \"x\"\ntitle = \"X\"\nversion = \"1\"\nwit = \"0.9\"\n").expect_err("too new");
+        assert_eq!(error.to_string(), "line 4: it is written for interface 0.9, and this relay-mesh speaks 0.1");
+    }
+}

@@ -1,0 +1,249 @@
+//! Folders that are lent: opened once, and every path under them resolved without leaving them.
+//! Both the guests' reads and the host's own edits come by here, so that they agree on where a
+//! file lies.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::manifest::{Links, Root};
+use crate::template::{FillError, Surroundings, fill_path, is_inside};
+
+/// A folder that is lent.
+#[derive(Clone, Debug)]
+pub struct OpenRoot {
+    /// Its name in the manifest.
+    pub(crate) name: String,
+    /// Where it is, for people.
+    pub(crate) path: PathBuf,
+    dir: Arc<Dir>,
+    links: Links,
+    home: Option<PathBuf>,
+}
+
+/// Where a path really lies, once links are followed.
+#[derive(Clone, Debug)]
+pub(crate) struct Located {
+    /// A folder that it lies under.
+    pub(crate) dir: Arc<Dir>,
+    /// Its path from there, free of links as far as it exists.
+    pub(crate) path: PathBuf,
+}
+
+/// Why a path under a root cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// The root's own path cannot be worked out.
+    #[error("the root `{root}` cannot be found: {source}")]
+    Unknown {
+        /// The root's name.
+        root: String,
+        /// Why.
+        source: FillError,
+    },
+    /// The folder is not there.
+    #[error("`{0}` is not there")]
+    Missing(PathBuf),
+    /// A path that would leave the root by its own words.
+    #[error("`{path}` is not a path inside the root `{root}`")]
+    Outside {
+        /// The root's name.
+        root: String,
+        /// The path.
+        path: String,
+    },
+    /// A path that leaves the root by a symbolic link.
+    #[error("`{path}` leads out of the root `{root}` by a symbolic link")]
+    Escapes {
+        /// The root's name.
+        root: String,
+        /// The path.
+        path: String,
+    },
+    /// A symbolic link to nothing.
+    #[error("`{0}` is a symbolic link to nothing")]
+    Dangling(PathBuf),
+    /// The operating system refused.
+    #[error("could not use `{path}`: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Whether a root may be made where it is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It is an error.
+    Refuse,
+    /// The folder is made.
+    Make,
+}
+
+impl OpenRoot {
+    /// Opens a root. Blocks.
+    pub(crate) fn open(
+        name: &str,
+        root: &Root,
+        surroundings: &Surroundings,
+        absent: Absent,
+    ) -> Result<OpenRoot, RootError> {
+        let path = fill_path(&root.path, surroundings)
+            .map_err(|source| RootError::Unknown { root: name.to_owned(), source })?;
+        if absent == Absent::Make {
+            std::fs::create_dir_all(&path).map_err(|source| RootError::Io { path: path.clone(), source })?;
+        }
+        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => RootError::Missing(path.clone()),
+            _ => RootError::Io { path: path.clone(), source },
+        })?;
+        let home = surroundings.home.clone();
+        Ok(OpenRoot { name: name.to_owned(), path, dir: Arc::new(dir), links: root.links, home })
+    }
+
+    /// Where a path lies, links followed as far as the root allows. What does not exist yet is
+    /// located by the part of it that does.
+    pub(crate) fn locate(&self, path: &str) -> Result<Located, RootError> {
+        if !is_inside(path) {
+            return Err(RootError::Outside { root: self.name.clone(), path: path.to_owned() });
+        }
+        let asked = Path::new(path);
+        match follow(&self.dir, asked) {
+            Ok(found) => Ok(Located { dir: Arc::clone(&self.dir), path: found }),
+            Err(Stray::Dangling) => Err(RootError::Dangling(self.path.join(asked))),
+            Err(Stray::Io(source)) => Err(RootError::Io { path: self.path.join(asked), source }),
+            Err(Stray::Escape) => match self.links {
+                Links::Inside => Err(RootError::Escapes { root: self.name.clone(), path: path.to_owned() }),
+                Links::Home => self.locate_in_home(path),
+            },
+        }
+    }
+
+    /// Where a path lies whose links leave the root, as long as they stay in the person's home.
+    fn locate_in_home(&self, path: &str) -> Result<Located, RootError> {
+        let escapes = || RootError::Escapes { root: self.name.clone(), path: path.to_owned() };
+        let io = |source| RootError::Io { path: self.path.join(path), source };
+        let home = self.home.as_ref().ok_or_else(escapes)?.canonicalize().map_err(io)?;
+        let root = self.path.canonicalize().map_err(io)?;
+        let mut real = root.join(path);
+        let mut rest = PathBuf::new();
+        let found = loop {
+            match real.canonicalize() {
+                Ok(found) => break found,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if real.symlink_metadata().is_ok() {
+                        return Err(RootError::Dangling(real));
+                    }
+                    let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { return Err(io(error)) };
+                    rest = if rest.as_os_str().is_empty() { name.into() } else { Path::new(name).join(rest) };
+                    real = parent.to_owned();
+                }
+                Err(error) => return Err(io(error)),
+            }
+        };
+        let under = found.join(rest);
+        let under = under.strip_prefix(&home).map_err(|_| escapes())?;
+        let dir = Dir::open_ambient_dir(&home, ambient_authority()).map_err(io)?;
+        Ok(Located { dir: Arc::new(dir), path: under.to_owned() })
+    }
+}
+
+/// Why a path could not be followed inside one folder.
+enum Stray {
+    Escape,
+    Dangling,
+    Io(io::Error),
+}
+
+/// The real path of the part of `path` that exists, and the rest as it is.
+fn follow(dir: &Dir, path: &Path) -> Result<PathBuf, Stray> {
+    for existing in path.ancestors() {
+        let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
+        let asked = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+        match dir.canonicalize(asked) {
+            Ok(real) => {
+                let real = if real == Path::new(".") { PathBuf::new() } else { real };
+                return Ok(if rest.as_os_str().is_empty() { real } else { real.join(rest) });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if dir.symlink_metadata(asked).is_ok() {
+                    return Err(Stray::Dangling);
+                }
+            }
+            Err(error) if is_escape(&error) => return Err(Stray::Escape),
+            Err(error) => return Err(Stray::Io(error)),
+        }
+    }
+    Ok(path.to_owned())
+}
+
+/// cap-std words an escape as a refusal of its own; the system's refusals carry a number.
+pub(crate) fn is_escape(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::manifest::Access;
+
+    /// A home with a root `.x`, links in it, and a folder beside the home.
+    fn check(links: Links, path: &str, expected: &str) {
+        let outer = tempfile::tempdir().expect("a folder");
+        let home = outer.path().join("home");
+        let root = home.join(".x");
+        fs::create_dir_all(root.join("sub")).expect("a root");
+        fs::create_dir_all(home.join("dotfiles/skills")).expect("dotfiles");
+        fs::create_dir_all(outer.path().join("elsewhere")).expect("elsewhere");
+        fs::write(home.join("dotfiles/settings.json"), "{}").expect("settings");
+        fs::write(root.join("sub/plain"), "").expect("a file");
+        fs::write(outer.path().join("elsewhere/secret"), "").expect("a secret");
+        for (link, target) in [
+            ("settings.json", "../dotfiles/settings.json"),
+            ("skills", "../dotfiles/skills"),
+            ("inner", "sub"),
+            ("out", "../../elsewhere"),
+            ("broken", "nowhere"),
+        ] {
+            symlink(target, root.join(link)).expect("a link");
+        }
+        let surroundings = Surroundings { home: Some(home.clone()), ..Surroundings::default() };
+        let asked = Root { path: "~/.x".to_owned(), access: Access::Read, links };
+        let open = OpenRoot::open("config", &asked, &surroundings, Absent::Refuse).expect("the root");
+        let outcome = match open.locate(path) {
+            Ok(located) => located.path.display().to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert!(outcome.ends_with(expected), "{links:?} {path}: {outcome}");
+    }
+
+    #[test]
+    fn a_path_never_leaves_its_root() {
+        for links in [Links::Inside, Links::Home] {
+            check(links, "sub/plain", "sub/plain");
+            check(links, "inner/plain", "sub/plain");
+            check(links, "new/folder/file", "new/folder/file");
+            check(links, "..", "is not a path inside the root `config`");
+            check(links, "sub/../../dotfiles/settings.json", "is not a path inside the root `config`");
+            check(links, "/etc/passwd", "is not a path inside the root `config`");
+            check(links, "out/secret", "leads out of the root `config` by a symbolic link");
+            check(links, "broken", "is a symbolic link to nothing");
+        }
+    }
+
+    #[test]
+    fn links_lead_into_the_home_only_where_that_is_asked_for() {
+        check(Links::Inside, "settings.json", "leads out of the root `config` by a symbolic link");
+        check(Links::Home, "settings.json", "dotfiles/settings.json");
+        check(Links::Home, "skills/relay/SKILL.md", "dotfiles/skills/relay/SKILL.md");
+    }
+}

@@ -1,0 +1,244 @@
+//! Where adapters come from: those built into the program, and files in plugin folders. Files are
+//! looked at again whenever somebody asks, so that a new version is picked up between two calls.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::digest::Digest;
+use crate::manifest::{Manifest, SECTION};
+use crate::section;
+
+/// The largest component that is read from a plugin folder, in bytes.
+const LARGEST: u64 = 64 * 1024 * 1024;
+/// The largest manifest, in bytes.
+const LARGEST_MANIFEST: u64 = 64 * 1024;
+
+/// Where an adapter comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It is part of this program.
+    BuiltIn,
+    /// It is this file in a plugin folder.
+    Plugin(PathBuf),
+}
+
+/// An adapter that is part of the program. The build makes one from each folder in `plugins/`.
+pub(crate) struct BuiltIn {
+    /// Its name, so that no manifest is parsed to list them.
+    pub(crate) name: &'static str,
+    /// Its manifest.
+    pub(crate) manifest: &'static str,
+    /// Its component.
+    pub(crate) component: &'static [u8],
+    /// SHA-256 of the component, worked out at build time: hashing takes longer than a hook may.
+    pub(crate) digest: [u8; 32],
+}
+
+include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+
+/// An adapter that could be loaded.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    /// What it says of itself.
+    pub(crate) manifest: Manifest,
+    /// Digest of component and manifest: what consent is pinned to.
+    pub(crate) digest: Digest,
+    /// Digest of the component alone: what compiled code is kept by.
+    pub(crate) component: Digest,
+    /// Where it comes from.
+    pub(crate) source: Source,
+    bytes: &'static [u8],
+}
+
+impl Candidate {
+    /// The component's bytes, still those that the digest was made of.
+    pub(crate) fn bytes(&self) -> std::io::Result<Vec<u8>> {
+        match &self.source {
+            Source::BuiltIn => Ok(self.bytes.to_vec()),
+            Source::Plugin(path) => {
+                let bytes = fs::read(path)?;
+                if Digest::of(&bytes) != self.component {
+                    return Err(std::io::Error::other("the file changed while it was being loaded; try again"));
+                }
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// Something in a plugin folder that cannot be used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Why, in one sentence.
+    pub(crate) why: String,
+}
+
+/// Everything that could be loaded.
+pub(crate) struct Sources {
+    folders: Vec<PathBuf>,
+    built_in: Vec<OnceLock<Result<Arc<Candidate>, String>>>,
+    // A std mutex: nothing is awaited while it is held; the section reads a folder.
+    seen: Mutex<BTreeMap<PathBuf, Seen>>,
+}
+
+/// What was last seen of one file.
+struct Seen {
+    stamp: Stamp,
+    /// The last version that could be understood. A broken new one does not take it away.
+    candidate: Option<Arc<Candidate>>,
+    problem: Option<String>,
+}
+
+/// By what a changed file is known: size, time and inode of component and manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp([Option<(u64, i64, i64, u64)>; 2]);
+
+impl Sources {
+    /// Built-in adapters, and those in some folders. Nothing is read yet.
+    pub(crate) fn new(folders: Vec<PathBuf>) -> Sources {
+        let built_in = BUILT_IN.iter().map(|_| OnceLock::new()).collect();
+        Sources { folders, built_in, seen: Mutex::default() }
+    }
+
+    /// The names of built-in adapters.
+    pub(crate) fn built_in_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|one| one.name)
+    }
+
+    /// The built-in adapter of this name.
+    pub(crate) fn built_in(&self, name: &str) -> Option<Result<Arc<Candidate>, String>> {
+        let index = BUILT_IN.iter().position(|one| one.name == name)?;
+        Some(self.built_in[index].get_or_init(|| parse_built_in(&BUILT_IN[index]).map(Arc::new)).clone())
+    }
+
+    /// What lies in the plugin folders now, and what there cannot be used.
+    pub(crate) fn plugins(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
+        if self.folders.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let mut problems = Vec::new();
+        let mut files = Vec::new();
+        for folder in &self.folders {
+            if let Err(error) = list(folder, &mut files) {
+                problems.push(Problem { path: folder.clone(), why: format!("it cannot be read: {error}") });
+            }
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|path, _| files.iter().any(|file| file.component == *path));
+        let mut candidates = Vec::new();
+        for file in files {
+            let stamp = Stamp([stamp_of(&file.component), stamp_of(&file.manifest)]);
+            let known = seen.entry(file.component.clone()).or_insert(Seen { stamp: Stamp([None; 2]), candidate: None, problem: None });
+            if known.stamp != stamp {
+                known.stamp = stamp;
+                match read(&file) {
+                    Ok(candidate) => (known.candidate, known.problem) = (Some(Arc::new(candidate)), None),
+                    Err(why) => {
+                        tracing::warn!(file = %file.component.display(), "an adapter cannot be used: {why}");
+                        known.problem = Some(why);
+                    }
+                }
+            }
+            candidates.extend(known.candidate.clone());
+            problems.extend(known.problem.clone().map(|why| Problem { path: file.component.clone(), why }));
+        }
+        (candidates, problems)
+    }
+}
+
+/// A component in a plugin folder, and where its manifest would lie.
+struct PluginFile {
+    component: PathBuf,
+    manifest: PathBuf,
+}
+
+/// `DIR/NAME.wasm` with `DIR/NAME.toml`, and `DIR/NAME/NAME.wasm` with `DIR/NAME/adapter.toml`.
+fn list(folder: &Path, files: &mut Vec<PluginFile>) -> std::io::Result<()> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.extension().is_some_and(|extension| extension == "wasm") && path.is_file() {
+            files.push(PluginFile { manifest: path.with_extension("toml"), component: path });
+        } else if let Some(name) = path.file_name() {
+            let component = path.join(name).with_extension("wasm");
+            if component.is_file() {
+                files.push(PluginFile { manifest: path.join("adapter.toml"), component });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stamp_of(path: &Path) -> Option<(u64, i64, i64, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino()))
+}
+
+fn read(file: &PluginFile) -> Result<Candidate, String> {
+    let bytes = read_bounded(&file.component, LARGEST)?;
+    if !bytes.starts_with(b"\0asm") {
+        return Err("it is not a WebAssembly component".to_owned());
+    }
+    let text = if file.manifest.is_file() {
+        read_bounded(&file.manifest, LARGEST_MANIFEST)?
+    } else {
+        match section::find(&bytes, SECTION) {
+            Some(text) => text.to_owned(),
+            None => return Err(format!("it has no manifest: neither `{}` nor one inside", file.manifest.display())),
+        }
+    };
+    let text = String::from_utf8(text).map_err(|_| "its manifest is not text".to_owned())?;
+    let manifest = Manifest::parse(&text).map_err(|error| match &error.hint {
+        Some(hint) => format!("its manifest is wrong in {error} ({hint})"),
+        None => format!("its manifest is wrong in {error}"),
+    })?;
+    let component = Digest::of(&bytes);
+    Ok(Candidate {
+        manifest,
+        digest: Digest::of_adapter(&component, &text),
+        component,
+        source: Source::Plugin(file.component.clone()),
+        bytes: &[],
+    })
+}
+
+fn read_bounded(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
+    let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
+    let length = fs::metadata(path).map_err(told)?.len();
+    if length > largest {
+        return Err(format!("`{}` has {length} bytes, and {largest} are read", path.display()));
+    }
+    fs::read(path).map_err(told)
+}
+
+fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {
+    let manifest = Manifest::parse(one.manifest).map_err(|error| format!("its manifest is wrong in {error}"))?;
+    let component = Digest::known(one.digest);
+    Ok(Candidate {
+        manifest,
+        digest: Digest::of_adapter(&component, one.manifest),
+        component,
+        source: Source::BuiltIn,
+        bytes: one.component,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_adapter_has_a_manifest_of_its_own_name() {
+        let sources = Sources::new(Vec::new());
+        for name in Sources::built_in_names() {
+            let candidate = sources.built_in(name).expect("it is built in").expect("its manifest is right");
+            assert_eq!(candidate.manifest.name, name);
+            assert_eq!(Digest::of(candidate.bytes), candidate.component, "{name}");
+        }
+    }
+}

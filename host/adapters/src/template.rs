@@ -1,0 +1,482 @@
+//! Templates of a manifest: paths with variables, origins, addresses and arguments with blanks.
+//! Everything here is pure; what is filled in was checked first, so that a value can never reach
+//! further than the blank that it fills.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+/// The longest value that fills a blank, in bytes: a path or an id, never a text.
+pub const LONGEST_VALUE: usize = 4096;
+
+/// Why a template of a manifest cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTemplate {
+    /// A path that depends on where the host happens to run.
+    #[error("`{0}` is not an absolute path")]
+    Relative(String),
+    /// A variable or a blank without an end.
+    #[error("`{0}` opens a variable or a blank and does not close it")]
+    Unclosed(String),
+    /// An origin that is not plain HTTP on this machine.
+    #[error("`{0}` is not a loopback origin")]
+    NotLoopback(String),
+    /// An argument with two blanks.
+    #[error("`{0}` has more than one blank")]
+    ManyBlanks(String),
+    /// An endpoint with no address, or with two.
+    #[error("the endpoint `{0}` needs either `unix` or `tcp`")]
+    NotOneAddress(String),
+    /// A command line whose program is missing or would be chosen by the guest.
+    #[error("the program `{0}` has no fixed program")]
+    NoProgram(String),
+}
+
+impl InvalidTemplate {
+    /// What to write instead.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            InvalidTemplate::Relative(_) => Some("begin with `/`, `~/`, `${project}` or `${VARIABLE:-~/default}`"),
+            InvalidTemplate::Unclosed(_) => Some("write `${NAME}`, `${NAME:-default}` or `{blank}`"),
+            InvalidTemplate::NotLoopback(_) => Some("write `http://127.0.0.1:PORT`, where PORT may be `{port}`"),
+            InvalidTemplate::ManyBlanks(_) => Some("one blank per argument: split it in two"),
+            InvalidTemplate::NotOneAddress(_) => Some("write `{ unix = \"~/x.sock\", framing = \"lines\" }`"),
+            InvalidTemplate::NoProgram(_) => Some("the first word is the program's name, without blanks"),
+        }
+    }
+}
+
+/// Why a template could not be filled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FillError {
+    /// The values do not match the blanks.
+    #[error("{given} values were given for {blanks} blanks")]
+    Count {
+        /// How many blanks there are.
+        blanks: usize,
+        /// How many values came.
+        given: usize,
+    },
+    /// A value that would reach further than its blank.
+    #[error("`{value}` does not fit the blank `{blank}`: {why}")]
+    Unfit {
+        /// The blank's name.
+        blank: String,
+        /// The value, shortened.
+        value: String,
+        /// The rule that it breaks.
+        why: &'static str,
+    },
+    /// A variable that has no value here.
+    #[error("`{0}` has no value here")]
+    Unset(String),
+    /// The filled path does not begin at the root of the file system.
+    #[error("`{0}` is not an absolute path")]
+    Relative(String),
+}
+
+/// What paths are filled from.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The person's home.
+    pub home: Option<PathBuf>,
+    /// The project that a command concerns.
+    pub project: Option<PathBuf>,
+    /// Variables of this process.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Checks a path with variables, without filling it.
+pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
+    let everywhere = Surroundings {
+        home: Some(PathBuf::from("/home")),
+        project: Some(PathBuf::from("/project")),
+        environment: BTreeMap::new(),
+    };
+    match fill_path(template, &everywhere) {
+        Ok(_) | Err(FillError::Unset(_)) => Ok(()),
+        Err(FillError::Relative(_)) => Err(InvalidTemplate::Relative(template.to_owned())),
+        Err(FillError::Count { .. } | FillError::Unfit { .. }) => Err(InvalidTemplate::Unclosed(template.to_owned())),
+    }
+}
+
+/// Fills `${NAME}`, `${NAME:-default}`, `${project}` and a leading `~`.
+pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillError> {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("${") {
+        text.push_str(before);
+        let Some((variable, remainder)) = after.split_once('}') else {
+            return Err(unfit(template, template, "it opens a variable and does not close it"));
+        };
+        let (name, default) = match variable.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (variable, None),
+        };
+        let value = match name {
+            "project" => from.project.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            name => from.environment.get(name).filter(|value| !value.is_empty()).cloned(),
+        };
+        match (value, default) {
+            (Some(value), _) => text.push_str(&value),
+            (None, Some(default)) => text.push_str(default),
+            (None, None) => return Err(FillError::Unset(name.to_owned())),
+        }
+        rest = remainder;
+    }
+    text.push_str(rest);
+    let path = match text.strip_prefix('~') {
+        Some(under) if under.is_empty() || under.starts_with('/') => {
+            let home = from.home.as_ref().ok_or_else(|| FillError::Unset("HOME".to_owned()))?;
+            home.join(under.trim_start_matches('/'))
+        }
+        Some(_) | None => PathBuf::from(&text),
+    };
+    if path.is_absolute() { Ok(path) } else { Err(FillError::Relative(text)) }
+}
+
+/// Checks a path that a guest names under a root: relative, of plain names, in no way leading out.
+pub fn is_inside(path: &str) -> bool {
+    !path.contains('\0')
+        && !path.contains('\\')
+        && Path::new(path).components().all(|part| match part {
+            Component::Normal(_) | Component::CurDir => true,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
+        })
+}
+
+/// Text with `{blanks}`, in pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blanks {
+    /// Literal text and blanks, in order.
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Blank(String),
+}
+
+impl Blanks {
+    fn parse(text: &str) -> Result<Blanks, InvalidTemplate> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            // `${NAME}` belongs to paths, and is filled after the blanks are.
+            let variable = rest[..open].ends_with('$');
+            let Some(length) = rest[open..].find('}') else {
+                return Err(InvalidTemplate::Unclosed(text.to_owned()));
+            };
+            let close = open + length;
+            if variable {
+                pieces.push(Piece::Literal(rest[..=close].to_owned()));
+            } else {
+                pieces.push(Piece::Literal(rest[..open].to_owned()));
+                pieces.push(Piece::Blank(rest[open + 1..close].to_owned()));
+            }
+            rest = &rest[close + 1..];
+        }
+        pieces.push(Piece::Literal(rest.to_owned()));
+        Ok(Blanks { pieces })
+    }
+
+    fn count(&self) -> usize {
+        self.pieces.iter().filter(|piece| matches!(piece, Piece::Blank(_))).count()
+    }
+
+    fn fill<'v>(
+        &self,
+        values: &mut impl Iterator<Item = &'v String>,
+        fits: impl Fn(&str, &str) -> Result<(), &'static str>,
+    ) -> Result<String, FillError> {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(literal) => text.push_str(literal),
+                Piece::Blank(blank) => {
+                    let value = values.next().ok_or(FillError::Count { blanks: self.count(), given: 0 })?;
+                    fits(&text, value).map_err(|why| unfit(blank, value, why))?;
+                    text.push_str(value);
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// An HTTP origin on loopback, perhaps with a path in front of every request's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The host, as it is dialled: never a name that somebody could resolve elsewhere.
+    host: &'static str,
+    port: Blanks,
+    path: Blanks,
+}
+
+impl FromStr for Origin {
+    type Err = InvalidTemplate;
+
+    fn from_str(text: &str) -> Result<Origin, InvalidTemplate> {
+        let refused = || InvalidTemplate::NotLoopback(text.to_owned());
+        let rest = text.strip_prefix("http://").ok_or_else(refused)?;
+        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let (host, port) = loopback(authority).ok_or_else(refused)?;
+        Ok(Origin { host, port, path: Blanks::parse(path.trim_end_matches('/'))? })
+    }
+}
+
+impl Origin {
+    /// Fills the blanks: the host and port to dial, and the path in front of the request's own.
+    pub fn fill(&self, values: &[String]) -> Result<(&'static str, u16, String), FillError> {
+        exact(self.port.count() + self.path.count(), values)?;
+        let mut values = values.iter();
+        let port = fill_port(&self.port, &mut values)?;
+        let path = self.path.fill(&mut values, |_, value| fits_segment(value))?;
+        Ok((self.host, port, path))
+    }
+}
+
+/// Where an endpoint is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system.
+    Unix(Blanks),
+    /// A port on loopback.
+    Tcp {
+        /// The host, as it is dialled.
+        host: &'static str,
+        /// The port.
+        port: Blanks,
+    },
+}
+
+/// A filled address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// A port on loopback.
+    Tcp(&'static str, u16),
+}
+
+impl Address {
+    /// A socket in the file system.
+    pub fn unix(path: &str) -> Result<Address, InvalidTemplate> {
+        let blanks = Blanks::parse(path)?;
+        check_path(&path.replace("${", "\u{1}").replace('{', "").replace('\u{1}', "${"))?;
+        Ok(Address::Unix(blanks))
+    }
+
+    /// A port on loopback.
+    pub fn tcp(text: &str) -> Result<Address, InvalidTemplate> {
+        let (host, port) = loopback(text).ok_or_else(|| InvalidTemplate::NotLoopback(text.to_owned()))?;
+        Ok(Address::Tcp { host, port })
+    }
+
+    /// Fills the blanks.
+    pub fn fill(&self, values: &[String], from: &Surroundings) -> Result<Place, FillError> {
+        match self {
+            Address::Unix(path) => {
+                exact(path.count(), values)?;
+                let text = path.fill(&mut values.iter(), |_, value| fits_path_segment(value))?;
+                fill_path(&text, from).map(Place::Unix)
+            }
+            Address::Tcp { host, port } => {
+                exact(port.count(), values)?;
+                Ok(Place::Tcp(host, fill_port(port, &mut values.iter())?))
+            }
+        }
+    }
+}
+
+/// One argument of a command line, with at most one blank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    text: Blanks,
+    /// Whether a `--` stands before it, so that a value may begin with `-`.
+    after_separator: bool,
+}
+
+impl Argument {
+    /// Parses an argument; `after_separator` tells whether a `--` stands before it.
+    pub(crate) fn parse(text: &str, after_separator: bool) -> Result<Argument, InvalidTemplate> {
+        let blanks = Blanks::parse(text)?;
+        if blanks.count() > 1 {
+            return Err(InvalidTemplate::ManyBlanks(text.to_owned()));
+        }
+        Ok(Argument { text: blanks, after_separator })
+    }
+
+    /// Fills the blanks of a whole command line.
+    pub fn fill_all(arguments: &[Argument], values: &[String]) -> Result<Vec<String>, FillError> {
+        exact(arguments.iter().map(|argument| argument.text.count()).sum(), values)?;
+        let mut values = values.iter();
+        let fill = |argument: &Argument| {
+            argument.text.fill(&mut values, |before, value| {
+                if value.contains('\0') {
+                    Err("it holds a zero byte")
+                } else if value.len() > LONGEST_VALUE {
+                    Err("it is too long for an argument")
+                } else if before.is_empty() && value.starts_with('-') && !argument.after_separator {
+                    Err("it would be read as an option")
+                } else {
+                    Ok(())
+                }
+            })
+        };
+        arguments.iter().map(fill).collect()
+    }
+}
+
+fn loopback(authority: &str) -> Option<(&'static str, Blanks)> {
+    let (host, port) = authority.rsplit_once(':')?;
+    let host = match host {
+        "127.0.0.1" | "localhost" => "127.0.0.1",
+        "[::1]" => "::1",
+        _ => return None,
+    };
+    let port = Blanks::parse(port).ok()?;
+    let plain = |piece: &Piece| match piece {
+        Piece::Literal(text) => text.is_empty() || text.parse::<u16>().is_ok_and(|port| port > 0),
+        Piece::Blank(_) => true,
+    };
+    let whole = port.count() == 1 || port.pieces.iter().any(|piece| matches!(piece, Piece::Literal(text) if !text.is_empty()));
+    (whole && port.pieces.iter().all(plain)).then_some((host, port))
+}
+
+fn fill_port<'v>(port: &Blanks, values: &mut impl Iterator<Item = &'v String>) -> Result<u16, FillError> {
+    let text = port.fill(values, |_, value| match value.parse::<u16>() {
+        Ok(0) | Err(_) => Err("a port is a number from 1 to 65535"),
+        Ok(_) => Ok(()),
+    })?;
+    text.parse().map_err(|_| unfit("port", &text, "a port is a number from 1 to 65535"))
+}
+
+fn exact(blanks: usize, values: &[String]) -> Result<(), FillError> {
+    if blanks == values.len() { Ok(()) } else { Err(FillError::Count { blanks, given: values.len() }) }
+}
+
+fn fits_segment(value: &str) -> Result<(), &'static str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'@' | b':');
+    if value.is_empty() || value.len() > 255 {
+        Err("a path segment has 1 to 255 bytes")
+    } else if value == "." || value == ".." {
+        Err("it would lead to another path")
+    } else if value.bytes().all(plain) {
+        Ok(())
+    } else {
+        Err("a path segment is made of letters, digits and - _ . ~ @ :")
+    }
+}
+
+fn fits_path_segment(value: &str) -> Result<(), &'static str> {
+    if value.starts_with('~') { Err("it would lead to another path") } else { fits_segment(value) }
+}
+
+fn unfit(blank: &str, value: &str, why: &'static str) -> FillError {
+    FillError::Unfit { blank: blank.to_owned(), value: value.chars().take(60).collect(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings() -> Surroundings {
+        Surroundings {
+            home: Some("/home/ann".into()),
+            project: None,
+            environment: [("X_HOME".to_owned(), "/opt/x".to_owned()), ("EMPTY".to_owned(), String::new())].into(),
+        }
+    }
+
+    fn check_fill(template: &str, expected: &str) {
+        let outcome = match fill_path(template, &surroundings()) {
+            Ok(path) => path.display().to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(outcome, expected, "{template}");
+    }
+
+    #[test]
+    fn paths_are_filled_from_home_and_environment() {
+        check_fill("~/.claude", "/home/ann/.claude");
+        check_fill("${X_HOME:-~/.x}/app.sock", "/opt/x/app.sock");
+        check_fill("${NOPE:-~/.x}/app.sock", "/home/ann/.x/app.sock");
+        check_fill("${EMPTY:-~/.x}", "/home/ann/.x");
+        check_fill("${NOPE}/a", "`NOPE` has no value here");
+        check_fill("${project}", "`project` has no value here");
+        check_fill("~root/a", "`~root/a` is not an absolute path");
+        check_fill("a/b", "`a/b` is not an absolute path");
+    }
+
+    fn check_origin(template: &str, values: &[&str], expected: &str) {
+        let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+        let outcome = match template.parse::<Origin>() {
+            Ok(origin) => match origin.fill(&values) {
+                Ok((host, port, path)) => format!("{host} {port} {path}"),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        assert!(outcome.contains(expected), "{template} {values:?}: {outcome}");
+    }
+
+    #[test]
+    fn an_origin_is_on_loopback_and_its_blanks_take_a_port_or_a_segment() {
+        check_origin("http://127.0.0.1:{port}", &["4096"], "127.0.0.1 4096 ");
+        check_origin("http://localhost:80/api/", &[], "127.0.0.1 80 /api");
+        check_origin("http://[::1]:80", &[], "::1 80");
+        check_origin("http://127.0.0.1:{port}/s/{id}", &["80", "ab"], "127.0.0.1 80 /s/ab");
+        check_origin("http://127.0.0.1:{port}/s/{id}", &["80", "a/b"], "does not fit the blank `id`");
+        check_origin("http://127.0.0.1:{port}/s/{id}", &["80", ".."], "would lead to another path");
+        check_origin("http://127.0.0.1:{port}", &["80@evil.example"], "a port is a number");
+        check_origin("http://127.0.0.1:{port}", &["0"], "a port is a number");
+        check_origin("http://127.0.0.1:{port}", &[], "0 values were given for 1 blanks");
+        check_origin("http://127.0.0.1", &[], "is not a loopback origin");
+        check_origin("http://127.0.0.1.evil.example:80", &[], "is not a loopback origin");
+        check_origin("http://user@127.0.0.1:80", &[], "is not a loopback origin");
+    }
+
+    fn check_arguments(template: &[&str], values: &[&str], expected: &str) {
+        let mut after = false;
+        let mut arguments = Vec::new();
+        for text in template {
+            arguments.push(Argument::parse(text, after).expect("an argument"));
+            after |= *text == "--";
+        }
+        let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+        let outcome = match Argument::fill_all(&arguments, &values) {
+            Ok(words) => words.join("|"),
+            Err(error) => error.to_string(),
+        };
+        assert!(outcome.contains(expected), "{template:?} {values:?}: {outcome}");
+    }
+
+    #[test]
+    fn a_value_fills_one_blank_of_one_argument() {
+        check_arguments(&["--resume={id}"], &["a b;c"], "--resume=a b;c");
+        check_arguments(&["resume", "{id}"], &["-x"], "would be read as an option");
+        check_arguments(&["resume", "--", "{id}"], &["-x"], "resume|--|-x");
+        check_arguments(&["resume", "{id}"], &["x", "y"], "2 values were given for 1 blanks");
+        check_arguments(&["resume", "{id}"], &["x\0"], "zero byte");
+    }
+
+    #[test]
+    fn a_socket_keeps_its_folder() {
+        let address = Address::unix("${X_HOME:-~/.x}/{id}.sock").expect("an address");
+        let place = |value: &str| address.fill(&[value.to_owned()], &surroundings());
+        assert_eq!(place("a"), Ok(Place::Unix("/opt/x/a.sock".into())));
+        assert!(place("../a").is_err() && place("").is_err() && place("$HOME").is_err() && place("~").is_err());
+    }
+
+    #[test]
+    fn a_guests_path_stays_inside() {
+        for path in ["a", "a/b.json", "", ".", "./a"] {
+            assert!(is_inside(path), "{path}");
+        }
+        for path in ["..", "a/../../b", "/etc/passwd", "a\\..\\b", "a\0"] {
+            assert!(!is_inside(path), "{path}");
+        }
+    }
+}
