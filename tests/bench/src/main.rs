@@ -14,7 +14,7 @@ mod report;
 mod sampling;
 mod tool_list;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::report::Report;
@@ -40,8 +40,7 @@ impl Subject {
 }
 
 fn main() -> ExitCode {
-    let target = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    match measure(&target) {
+    match measure() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             report::complain(&failure);
@@ -50,11 +49,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(target: &Path) -> Result<(), Failure> {
-    let relay_mesh = target.join("release/relay-mesh").canonicalize().map_err(|error| {
-        format!("{}/release/relay-mesh is not there ({error}); run `cargo build --release` first", target.display())
-    })?;
-    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(target)?;
+fn measure() -> Result<(), Failure> {
+    // Both are built with the same profile, so they lie beside each other.
+    let this = std::env::current_exe()?;
+    let folder = this.parent().ok_or("this program lies in no folder")?;
+    let relay_mesh = folder.join("relay-mesh");
+    if !relay_mesh.is_file() {
+        return Err(format!("{} is not there; run `make bench`, which builds it first", relay_mesh.display()).into());
+    }
+    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(folder)?;
     let hello = baseline::build(scratch.path())?;
     let subject = Subject { relay_mesh, hello, scratch };
     let report = Report::to_standard_output();
