@@ -32,6 +32,7 @@ mod send;
 mod sessions;
 mod status;
 mod ticket;
+mod watching;
 mod work;
 
 #[cfg(any(test, feature = "testing"))]
