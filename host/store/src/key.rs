@@ -4,6 +4,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sha2::{Digest, Sha256};
+
+/// The most bytes of a segment: a file name of 255 leaves room for what a backend adds.
+const LONGEST: usize = 200;
+
+/// How much of the digest ends the segment of an overlong text: 128 bits, beyond any accident.
+const DIGEST_BYTES: usize = 16;
+
 /// The name of a log or of a value: `agents/alice/inbox`.
 ///
 /// Segments are 1 to 200 of `A-Z a-z 0-9 . _ - @ %` and never start with a dot. Text of unknown
@@ -46,7 +54,6 @@ impl Key {
     /// Makes any text a segment: bytes outside the alphabet become `%XX`; text that would be too
     /// long keeps its first bytes and ends in a digest of the whole.
     pub fn encode(text: &str) -> String {
-        use std::hash::{DefaultHasher, Hash, Hasher};
         let mut segment = String::with_capacity(text.len());
         for (index, byte) in text.bytes().enumerate() {
             let plain =
@@ -60,11 +67,14 @@ impl Key {
         if segment.is_empty() {
             segment.push_str("%00");
         }
-        if segment.len() > 200 {
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            segment.truncate(180);
-            segment.push_str(&format!("_{:016x}", hasher.finish()));
+        if segment.len() > LONGEST {
+            // Two processes, perhaps of two releases, must come to the same name: so a digest that
+            // is fixed by a standard, and not the hasher of this build's standard library.
+            segment.truncate(LONGEST - 1 - 2 * DIGEST_BYTES);
+            segment.push('_');
+            for byte in &Sha256::digest(text.as_bytes())[..DIGEST_BYTES] {
+                segment.push_str(&format!("{byte:02x}"));
+            }
         }
         segment
     }
@@ -100,7 +110,7 @@ impl FromStr for Key {
 
     fn from_str(text: &str) -> Result<Key, InvalidKey> {
         let fits = |segment: &str| {
-            (1..=200).contains(&segment.len())
+            (1..=LONGEST).contains(&segment.len())
                 && !segment.starts_with('.')
                 && segment
                     .bytes()
@@ -127,6 +137,14 @@ mod tests {
             assert!(key.as_str().parse::<Key>().is_ok(), "{key}");
             assert_eq!(key.leaf(), text);
         }
+    }
+
+    #[test]
+    fn overlong_text_becomes_the_same_segment_in_every_release() {
+        let segment = Key::encode(&"x".repeat(300));
+        assert_eq!(segment.len(), 200);
+        assert!(segment.ends_with("x_0d4e2ca9e9cbced7a7a5380eb29e1a37"), "{segment}");
+        assert_ne!(segment, Key::encode(&"x".repeat(301)));
     }
 
     #[test]

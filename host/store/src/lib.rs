@@ -2,11 +2,17 @@
 //!
 //! Everything that the mesh means is written once, above this crate, in terms of the [`Store`]
 //! trait. A backend knows nothing of agents or messages; it keeps bytes in order, keeps values
-//! by revision, and says when something may have changed.
+//! by revision, and says when something may have changed. [`files::FilesStore`] is the backend
+//! that people run; [`memory::MemoryStore`] is the one that tests run.
 
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+pub mod files;
 mod key;
+pub mod memory;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
@@ -63,7 +69,8 @@ pub struct Entry {
 pub struct Batch {
     /// Entries in the order in which they were appended.
     pub entries: Vec<Entry>,
-    /// Where the next read should start. Equals the position asked for when nothing was there.
+    /// Where the next read should start. Equals the position asked for when nothing was there, but
+    /// for a position before retired entries: then it is past them.
     pub next: Position,
     /// Whether `next` was the log's end when it was read.
     pub at_end: bool,
@@ -111,8 +118,8 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
-    /// An entry holds a byte that the log's format cannot carry, or is longer than it takes.
-    #[error("an entry of {bytes} bytes cannot be appended: {why}")]
+    /// An entry or a value is not JSON text on one line, or is longer than the store takes.
+    #[error("{bytes} bytes cannot be stored: {why}")]
     Unfit {
         /// Its length.
         bytes: usize,
@@ -122,6 +129,13 @@ pub enum StoreError {
     /// A fault that a test asked for.
     #[error("injected fault: {0}")]
     Injected(&'static str),
+}
+
+impl StoreError {
+    /// Wraps the operating system's reason, naming the file concerned.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        move |source| StoreError::Io { doing, what: path.display().to_string(), source }
+    }
 }
 
 /// Why an append did not happen.
@@ -181,7 +195,7 @@ pub trait Store: Send + Sync + 'static {
     /// absent log reads as empty.
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError>;
 
-    /// The position after the last entry; [`Position::START`] of an absent log.
+    /// The position after the last entry; [`Position::START`] of a log that never was.
     async fn end(&self, log: &Key) -> Result<Position, StoreError>;
 
     /// Drops whole segments that end at or before a position. Gives how many went.

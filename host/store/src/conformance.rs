@@ -1,0 +1,70 @@
+//! What every store must do, as tests that each backend runs against itself.
+//!
+//! A backend says how to make an empty store and calls [`check`] in a test of its own.
+
+mod logs;
+mod maps;
+mod models;
+mod watching;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Durability, Expect, Key, Position, Store};
+
+/// One store under test, seen by two users who share nothing but what is stored: for files two
+/// openings of one folder, for a server two connections.
+pub struct Pair {
+    /// The first.
+    pub one: Arc<dyn Store>,
+    /// The second, which sees what the first does.
+    pub other: Arc<dyn Store>,
+}
+
+/// Runs every promise against fresh stores.
+pub async fn check(make: impl Fn() -> Pair) {
+    logs::check(&make).await;
+    maps::check(&make).await;
+    watching::check(&make).await;
+    models::check(&make).await;
+}
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn key(text: &str) -> Key {
+    text.parse().expect("a key")
+}
+
+/// Entries that can be told apart.
+fn numbered(numbers: std::ops::Range<u64>) -> Vec<Vec<u8>> {
+    numbers.map(|number| format!("{{\"n\":{number}}}").into_bytes()).collect()
+}
+
+async fn append(store: &dyn Store, log: &Key, numbers: std::ops::Range<u64>) -> Position {
+    let entries = numbered(numbers);
+    store.append(log, &entries, Expect::Any, Durability::Process).await.expect("appended")
+}
+
+/// Reads a log to its end in pieces of `limit` bytes; gives the numbers and where the end is.
+async fn read_all(store: &dyn Store, log: &Key, from: Position, limit: usize) -> (Vec<u64>, Position) {
+    let (mut numbers, mut at) = (Vec::new(), from);
+    loop {
+        let batch = store.read(log, at, limit).await.expect("read");
+        assert_eq!(batch.damage, [], "{log}");
+        for entry in &batch.entries {
+            assert!(entry.at < entry.next && entry.next <= batch.next, "{entry:?} ends after {:?}", batch.next);
+            numbers.push(number_of(&entry.bytes));
+        }
+        at = batch.next;
+        if batch.at_end {
+            return (numbers, at);
+        }
+        assert!(!batch.entries.is_empty(), "a read gives at least one entry where there is one");
+    }
+}
+
+fn number_of(entry: &[u8]) -> u64 {
+    let value: serde_json::Value = serde_json::from_slice(entry).expect("an entry is what was appended");
+    value["n"].as_u64().expect("a number")
+}

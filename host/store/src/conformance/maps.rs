@@ -1,0 +1,139 @@
+//! The promises about maps and holds.
+
+use std::sync::Arc;
+
+use super::{Pair, key};
+use crate::{Durability, Key, Revision, Store, SwapError};
+
+pub(super) async fn check(make: &impl Fn() -> Pair) {
+    a_value_is_there_for_everybody_until_it_is_removed(make()).await;
+    a_swap_happens_only_at_the_expected_revision(make()).await;
+    revisions_go_on_after_a_value_was_removed(make()).await;
+    of_many_who_swap_at_once_each_counts_once(make()).await;
+    what_is_not_json_is_no_value(make()).await;
+    keys_are_listed_under_a_prefix_in_order(make()).await;
+    one_at_a_time_holds_a_key(make()).await;
+}
+
+async fn swap(
+    store: &dyn Store,
+    at: &Key,
+    expected: Option<Revision>,
+    next: Option<&str>,
+) -> Result<Option<Revision>, SwapError> {
+    store.swap(at, expected, next.map(str::as_bytes), Durability::Process).await
+}
+
+async fn value(store: &dyn Store, at: &Key) -> Option<(u64, String)> {
+    let found = store.get(at).await.expect("read");
+    found.map(|found| (found.revision.0, String::from_utf8(found.bytes).expect("text")))
+}
+
+async fn a_value_is_there_for_everybody_until_it_is_removed(pair: Pair) {
+    let at = key("map/one");
+    assert_eq!(value(&*pair.one, &at).await, None);
+    assert_eq!(swap(&*pair.one, &at, None, None).await.expect("nothing to remove"), None);
+    let first = pair.one.swap(&at, None, Some(b"{\"a\":1}"), Durability::Synced).await.expect("swapped");
+    let first = first.expect("a revision");
+    assert_ne!(first, Revision(0));
+    assert_eq!(value(&*pair.other, &at).await, Some((first.0, "{\"a\":1}".to_owned())));
+    let second = swap(&*pair.other, &at, Some(first), Some("[2]")).await.expect("swapped").expect("a revision");
+    assert!(second > first);
+    assert_eq!(value(&*pair.one, &at).await, Some((second.0, "[2]".to_owned())));
+    let removed = pair.one.swap(&at, Some(second), None, Durability::Synced).await.expect("removed");
+    assert_eq!(removed, None);
+    assert_eq!(value(&*pair.other, &at).await, None);
+}
+
+async fn a_swap_happens_only_at_the_expected_revision(pair: Pair) {
+    let at = key("map/expected");
+    let wrong = swap(&*pair.one, &at, Some(Revision(1)), Some("1")).await;
+    assert!(matches!(wrong, Err(SwapError::Changed { current: None })), "{wrong:?}");
+    let revision = swap(&*pair.one, &at, None, Some("1")).await.expect("swapped");
+    for (expected, next) in [(None, Some("2")), (None, None), (Some(Revision(u64::MAX)), Some("2"))] {
+        match swap(&*pair.other, &at, expected, next).await {
+            Err(SwapError::Changed { current }) => assert_eq!(current, revision),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(value(&*pair.other, &at).await.map(|(_, text)| text), Some("1".to_owned()));
+}
+
+async fn revisions_go_on_after_a_value_was_removed(pair: Pair) {
+    let at = key("map/again");
+    let mut last = Revision(0);
+    for round in 0..3 {
+        let next = swap(&*pair.one, &at, None, Some("1")).await.expect("swapped").expect("a revision");
+        assert!(next > last, "round {round}: {next:?} after {last:?}");
+        swap(&*pair.other, &at, Some(next), None).await.expect("removed");
+        last = next;
+    }
+}
+
+async fn of_many_who_swap_at_once_each_counts_once(pair: Pair) {
+    let at = key("map/counter");
+    let mut tasks = Vec::new();
+    for task in 0..8 {
+        let (store, at) = (Arc::clone(if task % 2 == 0 { &pair.one } else { &pair.other }), at.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut done = 0;
+            while done < 10 {
+                let found = store.get(&at).await.expect("read");
+                let (revision, count) = match found {
+                    Some(found) => {
+                        let text = String::from_utf8(found.bytes).expect("text");
+                        (Some(found.revision), text.parse::<u64>().expect("a number"))
+                    }
+                    None => (None, 0),
+                };
+                let next = (count + 1).to_string();
+                match store.swap(&at, revision, Some(next.as_bytes()), Durability::Process).await {
+                    Ok(_) => done += 1,
+                    Err(SwapError::Changed { .. }) => {}
+                    Err(SwapError::Store(error)) => panic!("{error}"),
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.expect("a task");
+    }
+    assert_eq!(value(&*pair.one, &at).await.map(|(_, text)| text), Some("80".to_owned()));
+}
+
+async fn what_is_not_json_is_no_value(pair: Pair) {
+    let at = key("map/refused");
+    for text in ["", "{", "torn"] {
+        assert!(matches!(swap(&*pair.one, &at, None, Some(text)).await, Err(SwapError::Store(_))), "{text:?}");
+    }
+    assert_eq!(value(&*pair.one, &at).await, None);
+}
+
+async fn keys_are_listed_under_a_prefix_in_order(pair: Pair) {
+    for text in ["a/b", "a/b/c", "a/b/c/d", "a/bc", "a/a", "b/x"] {
+        swap(&*pair.one, &key(text), None, Some("1")).await.expect("swapped");
+    }
+    let log = key("a/b/log");
+    super::append(&*pair.one, &log, 0..1).await;
+    for (prefix, expected) in [
+        ("a", &["a/a", "a/b", "a/b/c", "a/b/c/d", "a/bc"][..]),
+        ("a/b", &["a/b", "a/b/c", "a/b/c/d"]),
+        ("a/b/c/d", &["a/b/c/d"]),
+        ("c", &[]),
+        ("a/b/log", &[]),
+    ] {
+        let keys = pair.other.list(&key(prefix)).await.expect("listed");
+        assert_eq!(keys, expected.iter().map(|text| key(text)).collect::<Vec<_>>(), "under {prefix}");
+    }
+}
+
+async fn one_at_a_time_holds_a_key(pair: Pair) {
+    let at = key("routes/bell");
+    let held = pair.one.hold(&at).await.expect("asked").expect("nobody had it");
+    assert_eq!(held.key(), &at);
+    assert!(pair.other.hold(&at).await.expect("asked").is_none(), "somebody else has it");
+    assert!(pair.one.hold(&at).await.expect("asked").is_none(), "one has it already");
+    assert!(pair.other.hold(&key("routes/other")).await.expect("asked").is_some());
+    drop(held);
+    assert!(pair.other.hold(&at).await.expect("asked").is_some(), "it was given back");
+}

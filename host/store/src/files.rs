@@ -1,0 +1,195 @@
+//! The store as plain files that `cat` and `jq` can read, shared by any number of processes
+//! without a daemon.
+//!
+//! The log `agents/bob/inbox` is `agents/bob/inbox.jsonl`, one entry a line; older segments are
+//! `inbox.jsonl.0`, `inbox.jsonl.1` and so on. The value `agents/bob/meta` is
+//! `agents/bob/meta.json`, with its revision inside. Names that start with a dot are the store's
+//! own: locks, which are never removed, and marks.
+
+mod commit;
+mod disk;
+mod executor;
+mod flock;
+mod hold;
+mod hub;
+mod layout;
+pub(crate) mod lines;
+mod log;
+mod mark;
+mod polling;
+mod reading;
+mod segments;
+pub(crate) mod value;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+pub use self::disk::{Disk, RealDisk};
+use self::layout::{LogPaths, ValuePaths};
+use self::log::{Log, Shared};
+pub use self::watch::Watching;
+use crate::{
+    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
+    Watch,
+};
+
+/// How a store of files behaves.
+#[derive(Clone, Debug)]
+pub struct FilesOptions {
+    /// The most that is ever waited for. With [`Durability::Process`] nothing is synced, whatever a
+    /// call asks for; with [`Durability::Synced`] each call gets what it asks for.
+    pub durability: Durability,
+    /// How many bytes a segment of a log may have before the next one is begun. A log of small
+    /// entries that must keep its file stays far below it.
+    pub rotate_at: u64,
+    /// How changes are noticed.
+    pub watching: Watching,
+}
+
+impl Default for FilesOptions {
+    fn default() -> FilesOptions {
+        FilesOptions { durability: Durability::Synced, rotate_at: 16 << 20, watching: Watching::Notified }
+    }
+}
+
+/// How many logs keep their files open between calls. Each has up to four.
+const LOGS_KEPT_OPEN: usize = 64;
+
+/// A store in a folder.
+pub struct FilesStore {
+    shared: Arc<Shared>,
+    watching: Watching,
+    /// Logs whose files are open, by the count of lookups at their last use. A std mutex: nothing
+    /// is awaited while it is held.
+    logs: Mutex<OpenLogs>,
+}
+
+#[derive(Default)]
+struct OpenLogs {
+    by_key: HashMap<Key, (u64, Arc<Log>)>,
+    lookups: u64,
+}
+
+impl FilesStore {
+    /// Opens a store, making its folder if it is not there. Nothing in it is looked at.
+    pub fn open(folder: impl Into<PathBuf>, options: FilesOptions) -> Result<FilesStore, StoreError> {
+        FilesStore::open_on(Arc::new(RealDisk), folder, options)
+    }
+
+    /// Opens a store on a disk of the caller's making.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        folder: impl Into<PathBuf>,
+        options: FilesOptions,
+    ) -> Result<FilesStore, StoreError> {
+        let folder = folder.into();
+        let root = std::path::absolute(&folder).map_err(StoreError::io("could not open the store in", &folder))?;
+        disk::open_root(&*disk, &root).map_err(StoreError::io("could not open the store in", &root))?;
+        let rotate_at = options.rotate_at.min(layout::LONGEST_SEGMENT);
+        let shared =
+            Arc::new(Shared { root, disk, durability: options.durability, rotate_at, named: Mutex::default() });
+        Ok(FilesStore { shared, watching: options.watching, logs: Mutex::default() })
+    }
+
+    /// The folder, as an absolute path.
+    pub fn folder(&self) -> &Path {
+        &self.shared.root
+    }
+
+    /// The log of a key, with its files open if they were used lately.
+    fn log(&self, key: &Key) -> Arc<Log> {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.lookups += 1;
+        let lookups = logs.lookups;
+        if let Some((used, log)) = logs.by_key.get_mut(key) {
+            *used = lookups;
+            return Arc::clone(log);
+        }
+        if logs.by_key.len() >= LOGS_KEPT_OPEN {
+            // One in use must stay: a second set of its files in this process would lock it out.
+            let idle = logs.by_key.iter().filter(|(_, (_, log))| Arc::strong_count(log) == 1);
+            if let Some(oldest) = idle.min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone()) {
+                logs.by_key.remove(&oldest);
+            }
+        }
+        let log = Arc::new(Log::new(Arc::clone(&self.shared), LogPaths::of(&self.shared.root, key)));
+        logs.by_key.insert(key.clone(), (lookups, Arc::clone(&log)));
+        log
+    }
+
+    fn effective(&self, asked: Durability) -> Durability {
+        match self.shared.durability {
+            Durability::Process => Durability::Process,
+            Durability::Synced => asked,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for FilesStore {
+    async fn append(
+        &self,
+        log: &Key,
+        entries: &[Vec<u8>],
+        expect: Expect,
+        durability: Durability,
+    ) -> Result<Position, AppendError> {
+        self.log(log).append(entries, expect, self.effective(durability)).await
+    }
+
+    async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
+        self.log(log).read(from, limit).await
+    }
+
+    async fn end(&self, log: &Key) -> Result<Position, StoreError> {
+        self.log(log).end().await
+    }
+
+    async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError> {
+        self.log(log).retire(before).await
+    }
+
+    async fn remove(&self, log: &Key) -> Result<(), StoreError> {
+        self.log(log).remove().await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        value::get(&ValuePaths::of(&self.shared.root, key).value)
+    }
+
+    async fn swap(
+        &self,
+        key: &Key,
+        expected: Option<Revision>,
+        next: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<Option<Revision>, SwapError> {
+        if let Some(value) = next {
+            value::check_fits(value)?;
+        }
+        let paths = ValuePaths::of(&self.shared.root, key);
+        let change =
+            value::Swap { paths, expected, next: next.map(<[u8]>::to_vec), durability: self.effective(durability) };
+        value::swap_alone(&self.shared, change).await
+    }
+
+    async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+        value::list(&self.shared.root, prefix)
+    }
+
+    async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(watch::watch(&self.shared.root, under, self.watching))
+    }
+
+    async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
+        hold::take(&self.shared, key)
+    }
+
+    fn file_of(&self, log: &Key) -> Option<PathBuf> {
+        Some(LogPaths::of(&self.shared.root, log).active)
+    }
+}

@@ -1,0 +1,165 @@
+//! The group commit: one process syncs, and all that wait for bytes before the log's end are
+//! answered by it.
+//!
+//! Whoever finds its bytes not yet on disk tries the lock of the mark. Who gets it syncs the
+//! segment and says in the mark how far; who does not naps and looks again. Nobody waits in line
+//! for the lock: then a process that lets go of it and comes back would find the line before it,
+//! and each sync would serve one.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use super::disk::{self, Access, Disk};
+use super::flock::{self, Sharing};
+use super::layout::LogPaths;
+use super::mark::{self, Mark, Verdict, Wanted, judge};
+
+/// How long to nap before looking again: short beside a sync, long beside a look.
+const NAP: Duration = Duration::from_micros(20);
+
+/// What syncing a log takes: its mark, and a way to see that no append is under way.
+#[derive(Debug)]
+pub(super) struct Commit {
+    /// Holds the mark; its lock belongs to whoever syncs.
+    mark: File,
+    /// The append lock, opened a second time: a lock belongs to an opening of a file, and the other
+    /// opening may be in use by an append of this same process.
+    probe: File,
+}
+
+/// What is synced: a segment of a log, and where the log lies.
+pub(super) struct Place<'log> {
+    pub(super) disk: &'log dyn Disk,
+    pub(super) root: &'log Path,
+    pub(super) paths: &'log LogPaths,
+    pub(super) data: &'log File,
+}
+
+/// How the wait for a stretch ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It is on disk.
+    Synced,
+    /// It cannot be known to be on disk, and the segment should take nothing more.
+    Lost(io::Error),
+}
+
+impl Outcome {
+    /// What a mark's verdict means for whoever waits; none while there is reason to wait.
+    fn of(verdict: Verdict) -> Option<Outcome> {
+        match verdict {
+            Verdict::Pending => None,
+            Verdict::Synced => Some(Outcome::Synced),
+            Verdict::Lost => Some(Outcome::Lost(io::Error::other("the segment could not be synced earlier"))),
+        }
+    }
+}
+
+impl Commit {
+    pub(super) fn open(disk: &dyn Disk, root: &Path, paths: &LogPaths) -> io::Result<Commit> {
+        Ok(Commit {
+            mark: disk::open_or_create(disk, root, &paths.mark, Access::InPlace)?,
+            probe: disk::open_or_create(disk, root, &paths.lock, Access::InPlace)?,
+        })
+    }
+
+    /// What is known now of a stretch; none while somebody has yet to sync it. Never waits.
+    pub(super) fn look(&self, wanted: Wanted) -> io::Result<Option<Outcome>> {
+        Ok(Outcome::of(judge(self.read()?.as_ref(), wanted)))
+    }
+
+    /// Sees to it that a stretch is on disk, by syncing it or by waiting for somebody who does.
+    pub(super) fn settle(&self, at: &Place<'_>, wanted: Wanted) -> io::Result<Outcome> {
+        loop {
+            if let Some(outcome) = self.look(wanted)? {
+                return Ok(outcome);
+            }
+            if flock::try_lock(&self.mark, Sharing::Alone)? {
+                let done = self.reach(wanted.end, at.data).and_then(|reach| self.lead(at, wanted, reach));
+                flock::unlock(&self.mark);
+                return done;
+            }
+            thread::sleep(NAP);
+        }
+    }
+
+    /// Syncs a whole segment that is about to be sealed, so that a later mark may speak for it.
+    /// The caller has the append lock alone.
+    pub(super) fn seal(&self, at: &Place<'_>, whole: Wanted) -> io::Result<Outcome> {
+        // Waiting in line is right here: the lock is left soon, and an append stands still for it.
+        flock::lock(&self.mark, Sharing::Alone)?;
+        let done = self.lead(at, whole, whole.end);
+        flock::unlock(&self.mark);
+        done
+    }
+
+    /// Syncs for all up to `reach`, with the mark's lock held.
+    fn lead(&self, at: &Place<'_>, wanted: Wanted, reach: u64) -> io::Result<Outcome> {
+        let before = self.read()?;
+        // Another leader may have been there between the look and the lock.
+        if let Some(outcome) = Outcome::of(judge(before.as_ref(), wanted)) {
+            return Ok(outcome);
+        }
+        let known = before.as_ref().is_some_and(|mark| mark.segment == wanted.segment && mark.file == wanted.file);
+        let synced = at.disk.sync(at.data, &at.paths.active).and_then(|()| {
+            // The first sync of a segment is also the one that makes its name last.
+            if known { Ok(()) } else { disk::sync_folders(at.disk, at.root, &at.paths.folder) }
+        });
+        match synced {
+            Ok(()) => {
+                let reached = Wanted { end: reach, ..wanted };
+                self.publish(at.disk, at.paths, &mark::advance(before.as_ref(), reached, mark::this_boot()));
+                Ok(Outcome::Synced)
+            }
+            Err(error) => {
+                let failed = mark::fail(before.as_ref(), wanted.segment, wanted.file, mark::this_boot());
+                self.publish(at.disk, at.paths, &failed);
+                Ok(Outcome::Lost(error))
+            }
+        }
+    }
+
+    /// How far a sync that starts now reaches: to the file's end if no append is under way, for
+    /// what an append has half written it may yet take back.
+    fn reach(&self, own: u64, data: &File) -> io::Result<u64> {
+        if !flock::try_lock(&self.probe, Sharing::Shared)? {
+            return Ok(own);
+        }
+        let reach = whole_length(data, own);
+        flock::unlock(&self.probe);
+        reach
+    }
+
+    fn read(&self) -> io::Result<Option<Mark>> {
+        let mut record = [0; mark::RECORD_BYTES];
+        match self.mark.read_exact_at(&mut record, 0) {
+            Ok(()) => Ok(Mark::parse(&record, mark::this_boot())),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says how far the log is synced. Those who wait sync for themselves if this cannot be said,
+    /// so it is no failure of theirs.
+    fn publish(&self, disk: &dyn Disk, paths: &LogPaths, mark: &Mark) {
+        if let Err(error) = disk.overwrite(&self.mark, &paths.mark, mark.record().as_bytes()) {
+            tracing::warn!(path = %paths.mark.display(), %error, "could not say how far the log is synced");
+        }
+    }
+}
+
+/// The file's length, unless its last line was torn by a process that died: then what is known to
+/// be whole, since the next append cuts the rest off.
+fn whole_length(data: &File, own: u64) -> io::Result<u64> {
+    let length = data.metadata()?.len();
+    let mut last = [0];
+    if length <= own {
+        return Ok(own);
+    }
+    data.read_exact_at(&mut last, length - 1)?;
+    Ok(if last == *b"\n" { length } else { own })
+}

@@ -1,0 +1,219 @@
+//! What the files backend changes on a disk, one function per system call that a loss of power can
+//! tear or undo. Tests put a disk of their own underneath that remembers the order, or fails.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// The permissions of every file of the store.
+const FILE_MODE: u32 = 0o600;
+/// The permissions of every folder of the store.
+const FOLDER_MODE: u32 = 0o700;
+
+/// A disk. Each method has the operating system's behaviour unless a test replaces it.
+pub trait Disk: Send + Sync + 'static {
+    /// Makes a file that is not there, for reading and appending.
+    fn create(&self, path: &Path) -> io::Result<File> {
+        let file = OpenOptions::new().read(true).append(true).create_new(true).mode(FILE_MODE).open(path)?;
+        // The umask may have taken bits away that we need ourselves.
+        restrict(&file, path)?;
+        Ok(file)
+    }
+
+    /// Adds bytes to the end of a file; gives how many were taken, as `write` does.
+    fn append(&self, mut file: &File, path: &Path, bytes: &[u8]) -> io::Result<usize> {
+        let _ = path;
+        file.write(bytes)
+    }
+
+    /// Replaces bytes of a file that is written in place.
+    fn overwrite(&self, file: &File, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let _ = path;
+        file.write_all_at(bytes, 0)
+    }
+
+    /// Cuts a file back to a length.
+    fn truncate(&self, file: &File, path: &Path, length: u64) -> io::Result<()> {
+        let _ = path;
+        file.set_len(length)
+    }
+
+    /// Returns once the bytes and the length of a file are on disk.
+    fn sync(&self, file: &File, path: &Path) -> io::Result<()> {
+        let _ = path;
+        file.sync_data()
+    }
+
+    /// Returns once the names in a folder are on disk.
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    /// Gives a file another name in its folder, replacing what had that name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    /// Takes away a file's name.
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    /// Makes one folder whose parent is there.
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(FOLDER_MODE).create(path)?;
+        if fs::metadata(path)?.mode() & 0o777 != FOLDER_MODE {
+            fs::set_permissions(path, fs::Permissions::from_mode(FOLDER_MODE))?;
+        }
+        Ok(())
+    }
+}
+
+/// The operating system's disk.
+#[derive(Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {}
+
+/// Opens a file of the store for reading and writing, making it and its folders where they are
+/// missing.
+pub(super) fn open_or_create(disk: &dyn Disk, root: &Path, path: &Path, access: Access) -> io::Result<File> {
+    loop {
+        match open(path, access) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match disk.create(path) {
+            Ok(file) if matches!(access, Access::Append) => return Ok(file),
+            // Opened anew, because a file opened for appending cannot be written in place.
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make_folders(disk, path.parent().unwrap_or(root))?;
+            }
+            // Somebody else was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What an opened file is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Access {
+    /// Reading, and adding to its end.
+    Append,
+    /// Reading, and writing in place.
+    InPlace,
+}
+
+/// Opens a file that is there, and takes away what permissions others have to it.
+pub(super) fn open(path: &Path, access: Access) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    match access {
+        Access::Append => options.read(true).append(true),
+        Access::InPlace => options.read(true).write(true),
+    };
+    let file = options.open(path)?;
+    tighten(&file, path);
+    Ok(file)
+}
+
+/// Makes a folder below the root, and those between. The root is made anew too if somebody took it
+/// away while the store was open.
+pub(super) fn make_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+    match disk.make_folder(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let Some(parent) = folder.parent() else { return Err(error) };
+            make_folders(disk, parent)?;
+            match disk.make_folder(folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                made => made,
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// Opens the root: makes it if it is missing, and takes away what permissions others have to it.
+pub(super) fn open_root(disk: &dyn Disk, root: &Path) -> io::Result<()> {
+    let there = match fs::metadata(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_folders(disk, root)?;
+            fs::metadata(root)?
+        }
+        found => found?,
+    };
+    if !there.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::NotADirectory));
+    }
+    // Asked of the system rather than worked out from the bits, which say nothing of who we are.
+    rustix::fs::access(root, rustix::fs::Access::READ_OK | rustix::fs::Access::EXEC_OK)?;
+    if there.mode() & 0o077 != 0 {
+        let repaired = fs::set_permissions(root, fs::Permissions::from_mode(FOLDER_MODE));
+        report_repair(root, there.mode(), repaired);
+    }
+    Ok(())
+}
+
+/// Makes sure that every name between the root's parent and a file is on disk.
+pub(super) fn sync_folders(disk: &dyn Disk, root: &Path, folder: &Path) -> io::Result<()> {
+    let mut at = folder;
+    loop {
+        disk.sync_folder(at)?;
+        if at == root {
+            break;
+        }
+        match at.parent() {
+            Some(parent) => at = parent,
+            None => break,
+        }
+    }
+    match root.parent() {
+        // A parent that we may not open was not made by us, and so is on disk.
+        Some(parent) if !parent.as_os_str().is_empty() => match disk.sync_folder(parent) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Writes all of some bytes to a file's end, going on after a partial write.
+pub(super) fn append_all(disk: &dyn Disk, file: &File, path: &Path, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match disk.append(file, path, bytes) {
+            Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
+            Ok(taken) => bytes = &bytes[taken..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn restrict(file: &File, path: &Path) -> io::Result<()> {
+    let _ = path;
+    if file.metadata()?.mode() & 0o777 != FILE_MODE {
+        file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
+    }
+    Ok(())
+}
+
+/// Others' permissions are taken away where they were given; failing that, it is said.
+fn tighten(file: &File, path: &Path) {
+    if let Ok(found) = file.metadata()
+        && found.mode() & 0o077 != 0
+    {
+        report_repair(path, found.mode(), file.set_permissions(fs::Permissions::from_mode(FILE_MODE)));
+    }
+}
+
+fn report_repair(path: &Path, mode: u32, repaired: io::Result<()>) {
+    let (path, mode) = (path.display(), format!("{:03o}", mode & 0o777));
+    match repaired {
+        Ok(()) => tracing::warn!(%path, %mode, "others could reach this; their permissions were taken away"),
+        Err(error) => tracing::warn!(%path, %mode, %error, "others can reach this, and that could not be changed"),
+    }
+}

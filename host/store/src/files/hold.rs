@@ -1,0 +1,30 @@
+//! Holding a key: a lock on a file beside it, which the system gives back when the process ends.
+
+use std::fs::File;
+
+use super::disk::{self, Access};
+use super::flock::{self, Sharing};
+use super::layout::hold_path;
+use super::log::Shared;
+use crate::{Hold, Key, StoreError};
+
+/// Takes a key; none while somebody else, in this process or another, has it.
+pub(super) fn take(shared: &Shared, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
+    let path = hold_path(&shared.root, key);
+    let opened = disk::open_or_create(&*shared.disk, &shared.root, &path, Access::InPlace);
+    let file = opened.map_err(StoreError::io("could not open", &path))?;
+    let taken = flock::try_lock(&file, Sharing::Alone).map_err(StoreError::io("could not lock", &path))?;
+    Ok(taken.then(|| Box::new(FileHold { key: key.clone(), _file: file }) as Box<dyn Hold>))
+}
+
+/// A key that is held for as long as its file is open here.
+struct FileHold {
+    key: Key,
+    _file: File,
+}
+
+impl Hold for FileHold {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}

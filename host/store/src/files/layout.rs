@@ -1,0 +1,125 @@
+//! Which file a key lives in. Names that start with a dot are the store's own, and no segment of a
+//! key starts with one, so the two never meet.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Key, Position};
+
+/// The bits of a position that hold the offset: a segment is far shorter than 64 GiB.
+const OFFSET_BITS: u32 = 36;
+
+/// The longest a segment may grow by its settings, well inside of what a position can say.
+pub(super) const LONGEST_SEGMENT: u64 = 1 << 34;
+
+/// The files of one log.
+#[derive(Clone, Debug)]
+pub(super) struct LogPaths {
+    /// The folder that they lie in.
+    pub(super) folder: PathBuf,
+    /// The segment that is appended to: `inbox.jsonl`.
+    pub(super) active: PathBuf,
+    /// Locked around each append and read; says which segments there are: `.inbox.lock`.
+    pub(super) lock: PathBuf,
+    /// Says how far the log is on disk, and is locked by whoever syncs it: `.inbox.synced`.
+    pub(super) mark: PathBuf,
+}
+
+impl LogPaths {
+    pub(super) fn of(root: &Path, log: &Key) -> LogPaths {
+        let (folder, leaf) = folder_and_leaf(root, log);
+        LogPaths {
+            active: folder.join(format!("{leaf}.jsonl")),
+            lock: folder.join(format!(".{leaf}.lock")),
+            mark: folder.join(format!(".{leaf}.synced")),
+            folder,
+        }
+    }
+
+    /// The file of a segment that is no longer appended to: `inbox.jsonl.3`. No key has this file:
+    /// logs end in `.jsonl` and values in `.json`.
+    pub(super) fn sealed(&self, segment: u64) -> PathBuf {
+        let mut name = self.active.clone().into_os_string();
+        name.push(format!(".{segment}"));
+        PathBuf::from(name)
+    }
+
+    /// The number of a sealed segment of this log, if that is what a file name says.
+    pub(super) fn sealed_number(&self, name: &str) -> Option<u64> {
+        let active = self.active.file_name()?.to_str()?;
+        name.strip_prefix(active)?.strip_prefix('.')?.parse().ok()
+    }
+}
+
+/// The files that one value needs.
+#[derive(Clone, Debug)]
+pub(super) struct ValuePaths {
+    /// The folder that they lie in.
+    pub(super) folder: PathBuf,
+    /// The value: `meta.json`.
+    pub(super) value: PathBuf,
+    /// Locked around each swap in this folder; holds the highest revision that was removed.
+    pub(super) lock: PathBuf,
+    /// Where the next value is written before it takes its place. One name does for the folder,
+    /// because only whoever has the lock writes it; so nothing is left lying about by a crash.
+    pub(super) draft: PathBuf,
+}
+
+impl ValuePaths {
+    pub(super) fn of(root: &Path, key: &Key) -> ValuePaths {
+        let (folder, leaf) = folder_and_leaf(root, key);
+        ValuePaths {
+            value: folder.join(format!("{leaf}.json")),
+            lock: folder.join(".values.lock"),
+            draft: folder.join(".draft"),
+            folder,
+        }
+    }
+}
+
+/// The file whose lock is the possession of a key.
+pub(super) fn hold_path(root: &Path, key: &Key) -> PathBuf {
+    let (folder, leaf) = folder_and_leaf(root, key);
+    folder.join(format!(".{leaf}.hold"))
+}
+
+/// The folder that a key's file lies in, and the name that the file's name starts with.
+pub(super) fn folder_and_leaf<'key>(root: &Path, key: &'key Key) -> (PathBuf, &'key str) {
+    match key.as_str().rsplit_once('/') {
+        Some((folder, leaf)) => (root.join(folder), leaf),
+        None => (root.to_path_buf(), key.as_str()),
+    }
+}
+
+/// Packs a segment and an offset in it.
+pub(super) fn position(segment: u64, offset: u64) -> Position {
+    Position((segment << OFFSET_BITS) | offset)
+}
+
+/// Unpacks what [`position`] packed.
+pub(super) fn segment_and_offset(position: Position) -> (u64, u64) {
+    (position.0 >> OFFSET_BITS, position.0 & ((1 << OFFSET_BITS) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_its_sealed_segments_and_a_value_of_the_same_key_are_different_files() {
+        let key: Key = "agents/bob/inbox".parse().expect("a key");
+        let log = LogPaths::of(Path::new("/r"), &key);
+        assert_eq!(log.active, Path::new("/r/agents/bob/inbox.jsonl"));
+        assert_eq!(log.sealed(3), Path::new("/r/agents/bob/inbox.jsonl.3"));
+        assert_eq!(log.sealed_number("inbox.jsonl.3"), Some(3));
+        assert_eq!(log.sealed_number("inbox.jsonl"), None);
+        assert_eq!(log.sealed_number("inbox.jsonl.x"), None);
+        assert_eq!(ValuePaths::of(Path::new("/r"), &key).value, Path::new("/r/agents/bob/inbox.json"));
+    }
+
+    #[test]
+    fn positions_are_ordered_by_segment_and_then_by_offset() {
+        assert_eq!(position(0, 0), Position::START);
+        assert!(position(0, LONGEST_SEGMENT) < position(1, 0));
+        assert_eq!(segment_and_offset(position(7, 42)), (7, 42));
+    }
+}

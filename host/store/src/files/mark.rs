@@ -1,0 +1,210 @@
+//! The mark of a log: how far it is on disk, as one process tells the others. Pure, but for how the
+//! boot is learned.
+
+use std::fs;
+use std::sync::OnceLock;
+
+/// How far a log is on disk. Void after the machine was started anew, since what was in memory
+/// then is gone while files keep what they said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// The start of the machine in which this was true.
+    pub(super) boot: String,
+    /// The segment that was synced last, by its number and by the file that it was.
+    pub(super) segment: u64,
+    pub(super) file: u64,
+    /// Everything before this offset of that segment is on disk.
+    pub(super) offset: u64,
+    /// The last segment that a sync failed on. Nothing after its offset is known to be on disk,
+    /// nor ever will be: the kernel forgets which pages it could not write.
+    pub(super) failed: Option<Failed>,
+}
+
+/// Where syncing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+}
+
+/// A stretch of a log that somebody wants on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) segment: u64,
+    pub(super) file: u64,
+    /// The end of the stretch.
+    pub(super) end: u64,
+}
+
+/// What a mark says of a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is on disk.
+    Synced,
+    /// Somebody has yet to sync it.
+    Pending,
+    /// A sync failed, and it can no longer be known to be on disk.
+    Lost,
+}
+
+/// Judges a stretch by the mark of this boot, if there is one.
+///
+/// A segment is synced as a whole before it is sealed, unless a sync of it failed; so a mark in a
+/// later segment speaks for all earlier ones but those that failed. Only the last failure is
+/// remembered, so before it nothing is taken for granted.
+pub(super) fn judge(mark: Option<&Mark>, wanted: Wanted) -> Verdict {
+    let Some(mark) = mark else { return Verdict::Pending };
+    if let Some(failed) = mark.failed {
+        let known = wanted.segment == failed.segment && wanted.end <= failed.offset;
+        if wanted.segment <= failed.segment && !known {
+            return Verdict::Lost;
+        }
+    }
+    if wanted.segment < mark.segment {
+        return Verdict::Synced;
+    }
+    let covered = wanted.segment == mark.segment && wanted.file == mark.file && wanted.end <= mark.offset;
+    if covered { Verdict::Synced } else { Verdict::Pending }
+}
+
+/// The mark after everything before `synced.end` reached the disk. Never takes back what a mark
+/// of the same file said.
+pub(super) fn advance(mark: Option<&Mark>, synced: Wanted, boot: &str) -> Mark {
+    let offset = match mark {
+        Some(mark) if mark.segment == synced.segment && mark.file == synced.file => mark.offset.max(synced.end),
+        Some(mark) if mark.segment > synced.segment => return mark.clone(),
+        Some(_) | None => synced.end,
+    };
+    Mark {
+        boot: boot.to_owned(),
+        segment: synced.segment,
+        file: synced.file,
+        offset,
+        failed: mark.and_then(|mark| mark.failed),
+    }
+}
+
+/// The mark after a sync of this segment failed: what was known to be on disk before still is.
+pub(super) fn fail(mark: Option<&Mark>, segment: u64, file: u64, boot: &str) -> Mark {
+    let offset = match mark {
+        Some(mark) if mark.segment == segment && mark.file == file => mark.offset,
+        Some(_) | None => 0,
+    };
+    let failed = Some(Failed { segment, offset });
+    match mark {
+        Some(mark) if mark.segment > segment => Mark { failed, ..mark.clone() },
+        Some(_) | None => Mark { boot: boot.to_owned(), segment, file, offset, failed },
+    }
+}
+
+/// The bytes of a record: one length for all, so that one write replaces another.
+pub(super) const RECORD_BYTES: usize = 192;
+
+impl Mark {
+    /// The record, padded with blanks.
+    pub(super) fn record(&self) -> String {
+        let failed = match self.failed {
+            Some(failed) => format!("{}+{}", failed.segment, failed.offset),
+            None => "-".to_owned(),
+        };
+        let words =
+            format!("boot {} synced {}+{} of {} failed {failed}", self.boot, self.segment, self.offset, self.file);
+        let checksum = crc32fast::hash(words.as_bytes());
+        let line = format!("{words} check {checksum:08x}");
+        format!("{line:<width$}\n", width = RECORD_BYTES - 1)
+    }
+
+    /// Reads a record. None where it is of another boot, or where a writer was caught half-way:
+    /// then nothing is known, and the reader looks again or syncs for itself.
+    pub(super) fn parse(record: &[u8], boot: &str) -> Option<Mark> {
+        let text = std::str::from_utf8(record).ok()?.trim_end();
+        let (words, checksum) = text.rsplit_once(" check ")?;
+        if u32::from_str_radix(checksum, 16).ok()? != crc32fast::hash(words.as_bytes()) {
+            return None;
+        }
+        let mut words = words.split(' ');
+        let mut value_of = |name: &str| if words.next()? == name { words.next() } else { None };
+        let found_boot = value_of("boot")?;
+        let (segment, offset) = value_of("synced")?.split_once('+')?;
+        let file = value_of("of")?;
+        let failed = match value_of("failed")?.split_once('+') {
+            Some((segment, offset)) => Some(Failed { segment: segment.parse().ok()?, offset: offset.parse().ok()? }),
+            None => None,
+        };
+        (found_boot == boot).then_some(Mark {
+            boot: found_boot.to_owned(),
+            segment: segment.parse().ok()?,
+            file: file.parse().ok()?,
+            offset: offset.parse().ok()?,
+            failed,
+        })
+    }
+}
+
+/// A name for this start of the machine. Where the system has none, one of this process alone, so
+/// that nobody else's mark is believed.
+pub(super) fn this_boot() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
+        Ok(boot) => boot.trim().to_owned(),
+        Err(_) => {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            format!("process-{}-{}-{}", std::process::id(), now.tv_sec, now.tv_nsec)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(segment: u64, offset: u64, failed: Option<(u64, u64)>) -> Mark {
+        let failed = failed.map(|(segment, offset)| Failed { segment, offset });
+        Mark { boot: "b".to_owned(), segment, file: 9, offset, failed }
+    }
+
+    #[test]
+    fn a_stretch_is_synced_pending_or_lost() {
+        let wanted = Wanted { segment: 3, file: 9, end: 100 };
+        for (mark, expected) in [
+            (None, Verdict::Pending),
+            (Some(mark(3, 100, None)), Verdict::Synced),
+            (Some(mark(3, 99, None)), Verdict::Pending),
+            (Some(mark(2, 500, None)), Verdict::Pending),
+            (Some(mark(4, 0, None)), Verdict::Synced),
+            (Some(mark(3, 50, Some((3, 50)))), Verdict::Lost),
+            (Some(mark(4, 10, Some((3, 50)))), Verdict::Lost),
+            (Some(mark(4, 10, Some((3, 100)))), Verdict::Synced),
+            (Some(mark(4, 10, Some((2, 7)))), Verdict::Synced),
+            (Some(mark(5, 10, Some((4, 7)))), Verdict::Lost),
+            (Some(Mark { file: 8, ..mark(3, 100, None) }), Verdict::Pending),
+        ] {
+            assert_eq!(judge(mark.as_ref(), wanted), expected, "{mark:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_never_takes_back_what_it_said() {
+        let synced = Wanted { segment: 3, file: 9, end: 100 };
+        assert_eq!(advance(Some(&mark(3, 200, None)), synced, "b"), mark(3, 200, None));
+        assert_eq!(advance(Some(&mark(4, 1, None)), synced, "b"), mark(4, 1, None));
+        assert_eq!(advance(Some(&mark(3, 50, Some((2, 1)))), synced, "b"), mark(3, 100, Some((2, 1))));
+        assert_eq!(advance(None, synced, "b"), mark(3, 100, None));
+        assert_eq!(fail(Some(&mark(3, 50, None)), 3, 9, "b"), mark(3, 50, Some((3, 50))));
+        assert_eq!(fail(None, 3, 9, "b"), mark(3, 0, Some((3, 0))));
+        assert_eq!(fail(Some(&mark(4, 50, None)), 3, 9, "b"), mark(4, 50, Some((3, 0))));
+    }
+
+    #[test]
+    fn a_record_is_believed_in_its_own_boot_and_only_whole() {
+        for mark in [mark(3, 100, None), mark(u64::MAX, u64::MAX, Some((7, 8)))] {
+            let mark = Mark { boot: "0f9f2bd2-5a43-4f6c-8f5e-0a5d6b3a2c11".to_owned(), file: u64::MAX, ..mark };
+            let record = mark.record();
+            assert_eq!(record.len(), RECORD_BYTES, "{record:?}");
+            assert_eq!(Mark::parse(record.as_bytes(), &mark.boot), Some(mark.clone()));
+            assert_eq!(Mark::parse(record.as_bytes(), "another"), None);
+            assert_eq!(Mark::parse(&record.as_bytes()[..60], &mark.boot), None);
+        }
+        assert_eq!(Mark::parse(&[0; RECORD_BYTES], "b"), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Which segments a log has: a record of fixed length in the log's lock file, read and written
+//! under that lock only.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::disk::Disk;
+use super::layout::{LogPaths, position};
+use crate::Position;
+
+/// The segments of a log. They are numbered in the order in which they were begun; a number is
+/// never used twice, so a position of a segment that is gone never means a place in another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Segments {
+    /// The oldest that is kept. One more than `latest` where none is.
+    pub(super) first: u64,
+    /// The one that was begun last.
+    pub(super) latest: u64,
+    /// What became of the latest.
+    pub(super) state: State,
+    /// Where the last segment that was sealed ended. Nothing was appended between there and an
+    /// active segment that is empty.
+    pub(super) sealed_to: Position,
+}
+
+/// Whether the latest segment takes appends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is `inbox.jsonl`, or will be once something is appended.
+    #[default]
+    Open,
+    /// It is `inbox.jsonl.N`, or about to be renamed to that, or gone. The next append begins
+    /// another. Recorded before the file is renamed, so that a process that keeps the file open
+    /// knows in time.
+    Sealed,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            State::Open => "open  ",
+            State::Sealed => "sealed",
+        }
+    }
+}
+
+/// Three numbers, a word and a checksum, each with the separator after it.
+const RECORD_BYTES: usize = 3 * 21 + 7 + 9;
+
+impl Segments {
+    /// Reads the record; none where nothing was written yet or what is there is not one.
+    pub(super) fn read(lock: &File) -> io::Result<Option<Segments>> {
+        let mut bytes = [0; RECORD_BYTES];
+        match lock.read_exact_at(&mut bytes, 0) {
+            Ok(()) => Ok(Segments::parse(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn write(self, disk: &dyn Disk, lock: &File, paths: &LogPaths) -> io::Result<()> {
+        disk.overwrite(lock, &paths.lock, self.record().as_bytes())
+    }
+
+    /// Works the segments out from the names in the folder, where the record is lost.
+    pub(super) fn recover(paths: &LogPaths) -> io::Result<Segments> {
+        let mut sealed: Vec<u64> = Vec::new();
+        let names = match fs::read_dir(&paths.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Segments::default()),
+            names => names?,
+        };
+        for name in names {
+            sealed.extend(name?.file_name().to_str().and_then(|name| paths.sealed_number(name)));
+        }
+        let latest_sealed = sealed.iter().max().copied();
+        let active = paths.active.exists();
+        let (latest, state) = match latest_sealed {
+            Some(number) if active => (number + 1, State::Open),
+            Some(number) => (number, State::Sealed),
+            None => (0, State::Open),
+        };
+        let sealed_to = match latest_sealed {
+            Some(number) => position(number, fs::metadata(paths.sealed(number))?.len()),
+            None => Position::START,
+        };
+        Ok(Segments { first: sealed.into_iter().min().unwrap_or(latest), latest, state, sealed_to })
+    }
+
+    fn record(self) -> String {
+        let numbers = format!("{:020} {:020} {:020} {} ", self.first, self.latest, self.sealed_to.0, self.state.word());
+        let checksum = crc32fast::hash(numbers.as_bytes());
+        format!("{numbers}{checksum:08x}\n")
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Segments> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        let (first, latest) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let sealed_to = Position(words.next()?.parse().ok()?);
+        let state = [State::Open, State::Sealed].into_iter().find(|state| text.contains(state.word()))?;
+        let segments = Segments { first, latest, state, sealed_to };
+        (segments.record() == text).then_some(segments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_and_a_changed_one_does_not() {
+        let segments = Segments { first: 3, latest: 17, state: State::Sealed, sealed_to: Position(4) };
+        let record = segments.record();
+        assert_eq!(record.len(), RECORD_BYTES);
+        assert_eq!(Segments::parse(record.as_bytes()), Some(segments));
+        assert_eq!(Segments::parse(record.replace("17", "18").as_bytes()), None);
+        assert_eq!(Segments::parse(&[0; RECORD_BYTES]), None);
+    }
+
+    #[test]
+    fn a_lost_record_is_worked_out_from_the_files() {
+        for (files, first, latest, state) in [
+            (&[][..], 0, 0, State::Open),
+            (&["inbox.jsonl"][..], 0, 0, State::Open),
+            (&["inbox.jsonl.2", "inbox.jsonl.3", "inbox.jsonl"][..], 2, 4, State::Open),
+            (&["inbox.jsonl.2", "inbox.jsonl.3"][..], 2, 3, State::Sealed),
+            (&["outbox.jsonl.9", "inbox.jsonl.bak", "inbox.jsonl"][..], 0, 0, State::Open),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            for file in files {
+                fs::write(folder.path().join(file), "").expect("a file");
+            }
+            let paths = LogPaths::of(folder.path(), &"inbox".parse().expect("a key"));
+            let found = Segments::recover(&paths).expect("names");
+            assert_eq!((found.first, found.latest, found.state), (first, latest, state), "{files:?}");
+        }
+    }
+}

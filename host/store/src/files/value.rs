@@ -1,0 +1,257 @@
+//! The map of the files backend: one file per value, replaced as a whole.
+//!
+//! A file is `{"revision":7,"value":…}`. Whoever swaps has the folder's lock alone; readers need
+//! none, for a file is either the old one or the new one.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::disk::{self, Access, Disk};
+use super::executor;
+use super::flock::{self, Sharing};
+use super::layout::ValuePaths;
+use super::lines::is_json;
+use super::log::Shared;
+use crate::{Durability, Key, Revision, StoreError, SwapError, Versioned};
+
+/// Reads a value; none where there is none.
+pub(super) fn get(path: &Path) -> Result<Option<Versioned>, StoreError> {
+    match fs::read(path) {
+        // A loss of power can leave the name of a file that was never synced, without its bytes.
+        Ok(bytes) if bytes.is_empty() => Ok(None),
+        Ok(bytes) => parse(&bytes).map(Some).map_err(|why| damaged(path, why)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io("could not read", path)(error)),
+    }
+}
+
+/// A change to one value.
+pub(super) struct Swap {
+    pub(super) paths: ValuePaths,
+    pub(super) expected: Option<Revision>,
+    /// None removes the value.
+    pub(super) next: Option<Vec<u8>>,
+    pub(super) durability: Durability,
+}
+
+/// Makes a change, with the folder's lock. The lock file is opened for each change, so that tasks
+/// of one process exclude each other as processes do, and closing it is enough to give it back.
+pub(super) async fn swap_alone(shared: &Arc<Shared>, change: Swap) -> Result<Option<Revision>, SwapError> {
+    // A value that was never there is not removed, nor is a folder made for it.
+    if change.next.is_none() && change.expected.is_none() && get(&change.paths.value)?.is_none() {
+        return Ok(None);
+    }
+    let path = &change.paths.lock;
+    let opened = disk::open_or_create(&*shared.disk, &shared.root, path, Access::InPlace);
+    let lock = opened.map_err(StoreError::io("could not open", path))?;
+    let locked = flock::try_lock(&lock, Sharing::Alone).map_err(StoreError::io("could not lock", path))?;
+    let shared = Arc::clone(shared);
+    if locked && matches!(change.durability, Durability::Process) {
+        return swap(&shared, &lock, &change);
+    }
+    executor::may_block(move || {
+        let path = &change.paths.lock;
+        if !locked && let Err(error) = flock::lock(&lock, Sharing::Alone) {
+            return Ok(Err(StoreError::io("could not lock", path)(error).into()));
+        }
+        Ok(swap(&shared, &lock, &change))
+    })
+    .await
+    .map_err(|error| StoreError::Io {
+        doing: "could not wait for",
+        what: "a thread".to_owned(),
+        source: error,
+    })?
+}
+
+/// Makes a change, with the folder's lock held.
+fn swap(shared: &Shared, lock: &File, change: &Swap) -> Result<Option<Revision>, SwapError> {
+    let paths = &change.paths;
+    let current = get(&paths.value)?.map(|value| value.revision);
+    if current != change.expected {
+        return Err(SwapError::Changed { current });
+    }
+    match &change.next {
+        Some(bytes) => {
+            let before = match current {
+                Some(revision) => revision,
+                None => read_floor(lock, paths)?,
+            };
+            let revision = Revision(before.0 + 1);
+            replace(shared, change, revision, bytes)?;
+            Ok(Some(revision))
+        }
+        None => {
+            if let Some(revision) = current {
+                remove(&*shared.disk, lock, change, revision)?;
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Says why bytes cannot be a value, if they cannot.
+pub(crate) fn check_fits(value: &[u8]) -> Result<(), StoreError> {
+    if is_json(value) { Ok(()) } else { Err(StoreError::Unfit { bytes: value.len(), why: "a value is JSON text" }) }
+}
+
+/// The keys of the values at and under a prefix, in order.
+pub(super) fn list(root: &Path, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+    let mut keys = Vec::new();
+    if ValuePaths::of(root, prefix).value.is_file() {
+        keys.push(prefix.clone());
+    }
+    collect(&root.join(prefix.as_str()), prefix.as_str(), &mut keys)?;
+    keys.sort();
+    Ok(keys)
+}
+
+fn collect(folder: &Path, prefix: &str, keys: &mut Vec<Key>) -> Result<(), StoreError> {
+    let failed = || StoreError::io("could not list", folder);
+    let names = match fs::read_dir(folder) {
+        Ok(names) => names,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+        Err(error) => return Err(failed()(error)),
+    };
+    for name in names {
+        let name = name.map_err(failed())?;
+        let kind = name.file_type().map_err(failed())?;
+        let file_name = name.file_name();
+        // What is not named like a key is not ours, whatever it is.
+        let Some(text) = file_name.to_str() else { continue };
+        let leaf = if kind.is_dir() { Some(text) } else { text.strip_suffix(".json") };
+        let Some(key) = leaf.and_then(|leaf| format!("{prefix}/{leaf}").parse::<Key>().ok()) else { continue };
+        if kind.is_dir() {
+            collect(&name.path(), key.as_str(), keys)?;
+        } else {
+            keys.push(key);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the next value beside the present one and puts it in its place.
+fn replace(shared: &Shared, change: &Swap, revision: Revision, value: &[u8]) -> Result<(), StoreError> {
+    let disk = &*shared.disk;
+    let (paths, synced) = (&change.paths, matches!(change.durability, Durability::Synced));
+    match disk.unlink(&paths.draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(StoreError::io("could not remove", &paths.draft)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let mut text = format!("{{\"revision\":{},\"value\":", revision.0).into_bytes();
+    text.extend_from_slice(value);
+    text.extend_from_slice(b"}\n");
+    let written = disk.create(&paths.draft).and_then(|draft| {
+        disk::append_all(disk, &draft, &paths.draft, &text)?;
+        if synced { disk.sync(&draft, &paths.draft) } else { Ok(()) }
+    });
+    let placed = written.and_then(|()| disk.rename(&paths.draft, &paths.value));
+    if let Err(reason) = placed {
+        // On a full disk the draft takes the room that others need.
+        if let Err(error) = disk.unlink(&paths.draft)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %paths.draft.display(), %error, "could not remove a draft");
+        }
+        return Err(StoreError::io("could not write", &paths.value)(reason));
+    }
+    if synced {
+        // The first time all the way up, for the folder's own name may be new.
+        shared.sync_names(&paths.folder).map_err(StoreError::io("could not sync", &paths.folder))?;
+    }
+    Ok(())
+}
+
+/// Removes a value, remembering its revision first: a value that takes its key later goes on from
+/// there, so that nobody takes it for the one that he had read.
+fn remove(disk: &dyn Disk, lock: &File, change: &Swap, revision: Revision) -> Result<(), StoreError> {
+    let (paths, synced) = (&change.paths, matches!(change.durability, Durability::Synced));
+    let floor = read_floor(lock, paths)?.max(revision);
+    let record = format!("{:020}\n", floor.0);
+    disk.overwrite(lock, &paths.lock, record.as_bytes()).map_err(StoreError::io("could not write to", &paths.lock))?;
+    if synced {
+        disk.sync(lock, &paths.lock).map_err(StoreError::io("could not sync", &paths.lock))?;
+    }
+    disk.unlink(&paths.value).map_err(StoreError::io("could not remove", &paths.value))?;
+    if synced {
+        disk.sync_folder(&paths.folder).map_err(StoreError::io("could not sync", &paths.folder))?;
+    }
+    Ok(())
+}
+
+/// The highest revision that was removed from a folder.
+fn read_floor(lock: &File, paths: &ValuePaths) -> Result<Revision, StoreError> {
+    let mut bytes = [0; 21];
+    match lock.read_exact_at(&mut bytes, 0) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Revision(0)),
+        Err(error) => return Err(StoreError::io("could not read", &paths.lock)(error)),
+    }
+    let floor = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim_end().parse().ok());
+    floor.map(Revision).ok_or_else(|| damaged(&paths.lock, "it does not hold a revision".to_owned()))
+}
+
+/// What a file holds, as a person may have written it anew.
+#[derive(Deserialize)]
+struct Stored {
+    revision: Revision,
+    value: serde_json::Value,
+}
+
+/// Reads a value's file. What this store wrote is taken as it is; what a person laid out
+/// differently is taken for what it means.
+fn parse(bytes: &[u8]) -> Result<Versioned, String> {
+    if let Some(value) = parse_own(bytes) {
+        return Ok(value);
+    }
+    let stored: Stored = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if stored.revision == Revision(0) {
+        return Err("its revision is zero".to_owned());
+    }
+    let bytes = serde_json::to_vec(&stored.value).map_err(|error| error.to_string())?;
+    Ok(Versioned { revision: stored.revision, bytes })
+}
+
+fn parse_own(bytes: &[u8]) -> Option<Versioned> {
+    let rest = bytes.strip_prefix(b"{\"revision\":")?.strip_suffix(b"}\n")?;
+    let comma = rest.iter().position(|byte| *byte == b',')?;
+    let revision: u64 = std::str::from_utf8(&rest[..comma]).ok()?.parse().ok()?;
+    let value = rest[comma..].strip_prefix(b",\"value\":")?;
+    (revision > 0 && is_json(value)).then(|| Versioned { revision: Revision(revision), bytes: value.to_vec() })
+}
+
+fn damaged(path: &Path, why: String) -> StoreError {
+    StoreError::Damaged { what: path.display().to_string(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(file: &str, expected: Option<(u64, &str)>) {
+        let found = parse(file.as_bytes()).ok().map(|found| (found.revision.0, found.bytes));
+        assert_eq!(found, expected.map(|(revision, value)| (revision, value.as_bytes().to_vec())), "{file}");
+    }
+
+    #[test]
+    fn a_value_is_read_as_the_store_writes_it_and_as_a_person_does() {
+        check("{\"revision\":7,\"value\":{\"a\": 1}}\n", Some((7, "{\"a\": 1}")));
+        check("{\n  \"revision\": 7,\n  \"value\": {\n \"a\": 1 } }", Some((7, "{\"a\":1}")));
+        check("{\"value\":[1],\"revision\":2}", Some((2, "[1]")));
+    }
+
+    #[test]
+    fn a_torn_or_foreign_file_is_damaged() {
+        for file in ["{", "\0\0", "{\"revision\":7,\"val", "{\"revision\":0,\"value\":1}\n", "[]", "{\"a\":1}", "null"]
+        {
+            check(file, None);
+        }
+    }
+}
