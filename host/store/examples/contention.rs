@@ -1,0 +1,212 @@
+//! Measures many processes that append to one log at once, against the least that any program
+//! could do: a bare open, flock, append, close.
+//!
+//! `cargo run --release -p store --example contention -- [PROCESSES [MESSAGES [FOLDER]]]` prints a
+//! line for each way, all in one run, with its ratio to the bare loop. The processes are this
+//! program, started again; they wait for a common start, so that what is measured is appending.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts processes of itself")]
+
+use std::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use store::files::{FilesOptions, FilesStore};
+use store::{Durability, Expect, Key, Position, Store};
+
+/// The budgets of the design: seconds for 20,000 synced messages, and times the bare loop without.
+const SYNCED_BUDGET: f64 = 1.0;
+const UNSYNCED_BUDGET: f64 = 3.0;
+
+/// How often each way is measured; the best run counts, as the one least disturbed.
+const ROUNDS: usize = 3;
+
+/// A way to append.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Open, flock, append, close.
+    Bare,
+    /// The store, answered when the operating system has the bytes.
+    Unsynced,
+    /// The store, answered when the bytes are on disk.
+    Synced,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::Bare, Way::Unsynced, Way::Synced];
+
+    fn word(self) -> &'static str {
+        match self {
+            Way::Bare => "bare",
+            Way::Unsynced => "unsynced",
+            Way::Synced => "synced",
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [marker, way, folder, messages] = &words[..]
+        && marker == "--child"
+    {
+        let way = Way::ALL.into_iter().find(|known| known.word() == way).ok_or("no such way")?;
+        return child(way, Path::new(folder), messages.parse()?);
+    }
+    let processes: usize = words.first().map_or(Ok(20), |word| word.parse())?;
+    let messages: usize = words.get(1).map_or(Ok(1000), |word| word.parse())?;
+    let folder = words.get(2).map_or_else(std::env::temp_dir, PathBuf::from);
+    let mut best = [Duration::MAX; 3];
+    for _ in 0..ROUNDS {
+        for (way, best) in Way::ALL.into_iter().zip(&mut best) {
+            *best = measure(way, processes, messages, &folder)?.min(*best);
+        }
+    }
+    let bare = best[0].as_secs_f64();
+    let scale = (processes * messages) as f64 / 20_000.0;
+    for (way, taken) in Way::ALL.into_iter().zip(best) {
+        let seconds = taken.as_secs_f64();
+        let budget = match way {
+            Way::Bare => String::new(),
+            Way::Unsynced => format!(", budget {UNSYNCED_BUDGET:.1}, {}", word(seconds / bare <= UNSYNCED_BUDGET)),
+            Way::Synced => format!(", budget {SYNCED_BUDGET:.1} s, {}", word(seconds <= SYNCED_BUDGET * scale)),
+        };
+        println!(
+            "{:<9} {processes} x {messages}: {:>7.1} ms, {:>7.0} messages/s, ratio to bare {:.2}{budget}",
+            way.word(),
+            seconds * 1000.0,
+            (processes * messages) as f64 / seconds,
+            seconds / bare,
+        );
+    }
+    Ok(())
+}
+
+fn word(kept: bool) -> &'static str {
+    if kept { "kept" } else { "MISSED" }
+}
+
+/// Starts the processes, lets them go at once, and waits for the last.
+fn measure(way: Way, processes: usize, messages: usize, folder: &Path) -> Result<Duration, Box<dyn Error>> {
+    let folder = folder.join(format!("relay-mesh-contention-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let mut children: Vec<(Child, ChildStdin, ChildStdout)> = Vec::new();
+    for _ in 0..processes {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--child", way.word()])
+            .arg(&folder)
+            .arg(messages.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdin = child.stdin.take().ok_or("no standard input")?;
+        let stdout = child.stdout.take().ok_or("no standard output")?;
+        children.push((child, stdin, stdout));
+    }
+    for (_, _, stdout) in &mut children {
+        stdout.read_exact(&mut [0])?;
+    }
+    let started = Instant::now();
+    for (_, stdin, _) in &mut children {
+        stdin.write_all(b"!")?;
+    }
+    for (_, _, stdout) in &mut children {
+        stdout.read_exact(&mut [0])?;
+    }
+    let taken = started.elapsed();
+    for (child, _, _) in &mut children {
+        if !child.wait()?.success() {
+            return Err("a process failed".into());
+        }
+    }
+    count(way, &folder, processes * messages)?;
+    fs::remove_dir_all(&folder)?;
+    Ok(taken)
+}
+
+/// Makes sure that what was measured was also done.
+fn count(way: Way, folder: &Path, expected: usize) -> Result<(), Box<dyn Error>> {
+    let found = match way {
+        Way::Bare => fs::read(folder.join("bare.jsonl"))?.split(|byte| *byte == b'\n').count() - 1,
+        Way::Unsynced | Way::Synced => runtime()?.block_on(async {
+            let store = FilesStore::open(folder, FilesOptions::default())?;
+            let (mut found, mut at) = (0, Position::START);
+            loop {
+                let batch = store.read(&log()?, at, 1 << 20).await?;
+                found += batch.entries.len();
+                at = batch.next;
+                if batch.at_end {
+                    return Ok::<usize, Box<dyn Error>>(found);
+                }
+            }
+        })?,
+    };
+    if found == expected { Ok(()) } else { Err(format!("{found} of {expected} messages are there").into()) }
+}
+
+fn child(way: Way, folder: &Path, messages: usize) -> Result<(), Box<dyn Error>> {
+    let entry = entry();
+    match way {
+        Way::Bare => {
+            let path = folder.join("bare.jsonl");
+            let mut line = entry;
+            line.push(b'\n');
+            await_start()?;
+            for _ in 0..messages {
+                let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+                flock(&file, FlockOperation::LockExclusive)?;
+                file.write_all(&line)?;
+            }
+        }
+        Way::Unsynced => append(folder, messages, entry, Durability::Process)?,
+        Way::Synced => append(folder, messages, entry, Durability::Synced)?,
+    }
+    say_done()
+}
+
+fn append(folder: &Path, messages: usize, entry: Vec<u8>, durability: Durability) -> Result<(), Box<dyn Error>> {
+    runtime()?.block_on(async {
+        let store = FilesStore::open(folder, FilesOptions::default())?;
+        let (log, entries) = (log()?, [entry]);
+        await_start()?;
+        for _ in 0..messages {
+            store.append(&log, &entries, Expect::Any, durability).await?;
+        }
+        Ok(())
+    })
+}
+
+/// A message of about 300 bytes.
+fn entry() -> Vec<u8> {
+    let body = "x".repeat(200);
+    format!("{{\"id\":\"01JD0000000000000000000000\",\"from\":\"alice\",\"to\":\"bob\",\"body\":\"{body}\",\"p\":\"normal\"}}")
+        .into_bytes()
+}
+
+fn log() -> Result<Key, Box<dyn Error>> {
+    Ok("agents/bob/inbox".parse()?)
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn await_start() -> std::io::Result<()> {
+    say()?;
+    std::io::stdin().read_exact(&mut [0])
+}
+
+fn say_done() -> Result<(), Box<dyn Error>> {
+    say()?;
+    Ok(())
+}
+
+/// One byte to whoever started this process.
+fn say() -> std::io::Result<()> {
+    let mut out = File::options().write(true).open("/dev/stdout")?;
+    out.write_all(b".")
+}
