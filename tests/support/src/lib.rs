@@ -21,7 +21,7 @@ pub use host::Host;
 pub use isolation::isolated;
 pub use mcp_http::HttpClient;
 pub use mcp_stdio::StdioClient;
-pub use model::{Model, Script};
+pub use model::{Answer, Model, Script};
 pub use official::{Official, Reach, Sdk};
 pub use programs::{Outcome, Program, Running};
 pub use rpc::{ToolAnswer, handshake, tool_answer};

@@ -1,5 +1,6 @@
 //! A stage: a home, a project under version control, and a data folder, all of one test's own.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -68,6 +69,31 @@ impl Stage {
     /// The binary that this stage is for.
     pub fn binary(&self) -> &Path {
         &self.binary
+    }
+
+    /// Writes the person's own settings of relay-mesh.
+    pub fn configure(&self, settings: &str) {
+        let folder = self.home.join(".config/relay-mesh");
+        std::fs::create_dir_all(&folder).expect("the home is writable");
+        std::fs::write(folder.join("config.toml"), settings).expect("the home is writable");
+    }
+
+    /// Every file and folder under one, with the bytes of the files, but for git's own.
+    pub fn tree(&self, folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut tree = BTreeMap::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("the folder can be read") {
+                let path = entry.expect("the folder can be read").path();
+                if path.is_dir() && !path.ends_with(".git") {
+                    tree.insert(path.clone(), Vec::new());
+                    folders.push(path);
+                } else if path.is_file() {
+                    tree.insert(path.clone(), std::fs::read(&path).expect("the file can be read"));
+                }
+            }
+        }
+        tree
     }
 
     /// What `git status --porcelain` says of the project, ignored files included.

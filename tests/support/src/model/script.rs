@@ -41,7 +41,7 @@ impl Script {
     #[must_use]
     pub fn say(self, cue: &str, words: &str) -> Script {
         let words = words.to_owned();
-        self.line(cue, move |_| Answer::Say(words.clone()))
+        self.answer_with(cue, move |_| Answer::Say(words.clone()))
     }
 
     /// When told something with this text in it, calls a tool.
@@ -54,17 +54,20 @@ impl Script {
     #[must_use]
     pub fn call_with(self, cue: &str, tool: &str, input: impl Fn(&str) -> Value + Send + 'static) -> Script {
         let tool = tool.to_owned();
-        self.line(cue, move |news| Answer::Call { tool: tool.clone(), input: input(news) })
+        self.answer_with(cue, move |news| Answer::Call { tool: tool.clone(), input: input(news) })
+    }
+
+    /// When told something with this text in it, does what `answer` says. The client waits for it:
+    /// what `answer` does before it returns happens while the model thinks.
+    #[must_use]
+    pub fn answer_with(mut self, cue: &str, answer: impl Fn(&str) -> Answer + Send + 'static) -> Script {
+        self.lines.push(Line { cue: cue.to_owned(), answer: Box::new(answer), spoken: false });
+        self
     }
 
     /// The cues that never came.
     pub fn unspoken(&self) -> Vec<String> {
         self.lines.iter().filter(|line| !line.spoken).map(|line| line.cue.clone()).collect()
-    }
-
-    fn line(mut self, cue: &str, answer: impl Fn(&str) -> Answer + Send + 'static) -> Script {
-        self.lines.push(Line { cue: cue.to_owned(), answer: Box::new(answer), spoken: false });
-        self
     }
 
     /// The answer to a request, and whether a line asked for it.

@@ -1,0 +1,297 @@
+//! What people, disks and programs get wrong, against the real binary: exit code, standard output and
+//! standard error together, after filters for paths, ids and times. Each also shows that nothing was
+//! lost and nothing half-written.
+
+use std::io::Write;
+use std::path::Path;
+use std::thread;
+
+use serde_json::json;
+use test_support::{Outcome, Program, Stage, StdioClient, isolated};
+
+/// Compares an outcome with the snapshot of that name.
+macro_rules! check {
+    ($stage:expr, $name:literal, $outcome:expr) => {{
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/snapshots"));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.add_filter(&escaped(&$stage.folder), "[STAGE]");
+        for (pattern, word) in FILTERS {
+            settings.add_filter(pattern, *word);
+        }
+        settings.bind(|| insta::assert_snapshot!($name, told(&$outcome)));
+    }};
+}
+
+/// What differs from run to run.
+const FILTERS: &[(&str, &str)] = &[
+    (r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "[ID]"),
+    (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
+    (r"127\.0\.0\.1:\d+", "127.0.0.1:[PORT]"),
+    (r"process \d+", "process [PID]"),
+    (r"\b[0-9a-f]{64}\b", "[DIGEST]"),
+];
+
+#[test]
+fn addresses_that_lead_to_nobody_or_to_several() {
+    isolated(|| {
+        let stage = stage();
+        for name in ["alice@backend", "alice@frontend", "builder"] {
+            stage.relay_ok(&["register", name]);
+        }
+        check!(stage, "unknown recipient", stage.run(&["send", "builders", "hello"]));
+        check!(stage, "ambiguous recipient", stage.run(&["send", "alice", "hello"]));
+        check!(stage, "invalid recipient", stage.run(&["send", "Not A Name!", "hello"]));
+        check!(stage, "invalid name", stage.run(&["register", "Bob!"]));
+        check!(stage, "unknown message", stage.run(&["message", "01JD8Z3K5V0000000000000000"]));
+        check!(stage, "invalid message id", stage.run(&["message", "number-one"]));
+        check!(stage, "unknown command", stage.run(&["teleport"]));
+        assert_eq!(stage.run(&["read", "--agent", "builder", "--peek"]).stdout.trim(), "", "nothing was stored");
+    });
+}
+
+#[test]
+fn a_body_that_is_too_long() {
+    isolated(|| {
+        let stage = stage();
+        stage.relay_ok(&["register", "bob"]);
+        check!(
+            stage,
+            "oversized body",
+            stage.relay(&["send", "bob", "--stdin"]).input("x".repeat(256 * 1024 + 1)).run()
+        );
+        let longest = stage.relay(&["send", "bob", "--stdin"]).input("x".repeat(256 * 1024)).run();
+        assert_eq!(longest.code, Some(0), "the longest one is taken: {}", longest.stderr);
+    });
+}
+
+#[test]
+fn a_command_line_that_says_it_is_somebody_else() {
+    isolated(|| {
+        let stage = stage();
+        stage.relay_ok(&["register", "bob"]);
+        let mut alice =
+            StdioClient::connected(stage.relay(&["mcp"]).start(&stage.folder.join("alice.log")), "a-plain-client");
+        alice.call("register_agent", json!({"name": "alice"}));
+        check!(stage, "spoofed sender", stage.run(&["send", "bob", "Trust me.", "--from", "alice"]));
+        check!(stage, "unknown sender", stage.run(&["send", "bob", "Trust me.", "--from", "nobody-at-all"]));
+        assert_eq!(stage.run(&["read", "--agent", "bob", "--peek"]).stdout.trim(), "", "nothing was stored");
+    });
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_used() {
+    isolated(|| {
+        let stage = stage();
+        stage.relay_ok(&["register", "bob"]);
+        check!(stage, "folder is a file", with_data(&stage, &stage.project.join("README.md")).run());
+        check!(stage, "folder beneath a file", with_data(&stage, &stage.project.join("README.md/mesh")).run());
+
+        let closed = stage.folder.join("closed");
+        std::fs::create_dir(&closed).expect("the stage is writable");
+        Program::new("chmod").arg("0000").arg(&closed).succeed();
+        // Root may open anything, unless it lays that right down first.
+        let powerless = Program::new("setpriv")
+            .args(["--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"])
+            .arg(stage.binary())
+            .args(["send", "bob", "hello"])
+            .envs(stage.environment())
+            .env("RELAY_DIR", &closed)
+            .within(&stage.project);
+        check!(stage, "folder not readable", powerless.run());
+
+        let home = stage.folder.join("read-only");
+        std::fs::create_dir(&home).expect("the stage is writable");
+        Program::new("mount").args(["-t", "tmpfs", "-o", "ro", "home"]).arg(&home).succeed();
+        check!(stage, "home is read-only", with_data(&stage, &home.join(".relay-mesh")).run());
+    });
+}
+
+#[test]
+fn a_disk_that_is_full() {
+    isolated(|| {
+        let stage = stage();
+        let small = stage.folder.join("small");
+        std::fs::create_dir(&small).expect("the stage is writable");
+        Program::new("mount").args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "disk"]).arg(&small).succeed();
+        let at = |arguments: &[&str]| stage.relay(arguments).env("RELAY_DIR", small.join("mesh"));
+        at(&["register", "bob"]).succeed();
+        at(&["send", "bob", "This one was stored."]).succeed();
+        let mut filler = std::fs::File::create(small.join("filler")).expect("the disk has room for a name");
+        // Writing until it fails is the point.
+        while filler.write_all(&[0; 4096]).is_ok() {}
+        check!(stage, "disk is full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
+        drop(filler);
+        std::fs::remove_file(small.join("filler")).expect("the filler can be taken away");
+        at(&["send", "bob", "And this one too."]).succeed();
+        let read = at(&["read", "--agent", "bob", "--peek"]).succeed();
+        assert!(read.contains("This one was stored.") && read.contains("And this one too."), "{read}");
+        assert!(!read.contains("xxxx"), "what was refused is not half there");
+    });
+}
+
+#[test]
+fn damaged_files_in_the_data_folder() {
+    isolated(|| {
+        let stage = stage();
+        stage.relay_ok(&["register", "bob"]);
+        stage.relay_ok(&["send", "bob", "before the damage"]);
+        let inbox = find(&stage.data.join("agents/bob"), "inbox");
+        append(&inbox, b"{\"id\":\"torn in the mid");
+        stage.relay_ok(&["send", "bob", "after the damage"]);
+        let read = stage.relay_ok(&["read", "--agent", "bob", "--peek"]);
+        assert!(read.contains("before the damage") && read.contains("after the damage"), "{read}");
+        append(&inbox, b"\x00\xff this never was a line of ours\n");
+        stage.relay_ok(&["send", "bob", "after worse damage"]);
+        let read = stage.relay_ok(&["read", "--agent", "bob", "--peek"]);
+        assert!(read.contains("after worse damage"), "a bad line costs itself alone: {read}");
+
+        let meta = find(&stage.data.join("agents/bob"), "meta");
+        std::fs::write(&meta, "{ not JSON").expect("the stage is writable");
+        check!(stage, "corrupt agent record", stage.run(&["send", "bob", "hello"]));
+        assert_eq!(std::fs::read_to_string(&meta).expect("it is still there"), "{ not JSON", "it is left for a look");
+    });
+}
+
+#[test]
+fn settings_that_are_not_well_formed() {
+    isolated(|| {
+        let stage = stage();
+        stage.configure("team = \"backend\"\ncolour = \"blue\"\n");
+        check!(stage, "unknown setting", stage.run(&["status"]));
+        stage.configure("team = [unclosed\n");
+        check!(stage, "settings are no TOML", stage.run(&["status"]));
+        stage.configure("");
+
+        let broken = "{\n  \"hooks\": {,\n}\n";
+        let settings = stage.project.join(".claude/settings.local.json");
+        std::fs::create_dir_all(stage.project.join(".claude")).expect("the stage is writable");
+        std::fs::write(&settings, broken).expect("the stage is writable");
+        let before = stage.tree(&stage.project);
+        check!(stage, "harness settings are broken", install(&stage).run());
+        assert_eq!(stage.tree(&stage.project), before, "nothing was written, and the broken file is as it was");
+    });
+}
+
+#[test]
+fn hooks_that_bring_what_nobody_knows_never_break_the_harness() {
+    isolated(|| {
+        let stage = stage();
+        let hook = |harness: &str, event: &str, payload: &str| {
+            stage.relay(&["hook", harness, event]).input(payload.to_owned()).run()
+        };
+        check!(stage, "hook payload is no JSON", hook("claude-code", "Stop", "not JSON at all"));
+        check!(
+            stage,
+            "hook payload of unknown shape",
+            hook("claude-code", "Stop", r#"{"session": ["what", "is", "this"]}"#)
+        );
+        check!(stage, "hook payload is empty", hook("claude-code", "PreToolUse", ""));
+        check!(stage, "hook event is unknown", hook("claude-code", "Teleported", r#"{"session_id": "s"}"#));
+        check!(stage, "hook of an unknown harness", hook("notepad", "Stop", "{}"));
+        let closed = stage.project.join("README.md");
+        let without_folder = stage.relay(&["hook", "claude-code", "Stop"]).env("RELAY_DIR", &closed);
+        let outcome = without_folder.input(r#"{"session_id": "s", "hook_event_name": "Stop", "cwd": "/"}"#).run();
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_ne!(outcome.stderr, "", "it says what is wrong");
+    });
+}
+
+#[test]
+fn components_that_are_none() {
+    isolated(|| {
+        let stage = stage();
+        let plugins = stage.folder.join("plugins");
+        std::fs::create_dir(&plugins).expect("the stage is writable");
+        std::fs::write(plugins.join("garbage.wasm"), b"\0asm this is no component").expect("the stage is writable");
+        let listed = stage.relay(&["plugin", "list", "--load"]).env("RELAY_PLUGINS", &plugins).run();
+        assert!(listed.stdout.contains("garbage") || listed.stderr.contains("garbage"), "it is reported: {listed:?}");
+        assert!(listed.stdout.contains("claude-code"), "the others are there: {listed:?}");
+        stage.relay_ok(&["register", "bob"]);
+        let sent = stage.relay(&["send", "bob", "still here"]).env("RELAY_PLUGINS", &plugins).run();
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    });
+}
+
+#[test]
+fn two_installs_at_once_are_one_install() {
+    isolated(|| {
+        let stage = stage();
+        let before = stage.tree(&stage.project);
+        let outcomes: Vec<Outcome> = thread::scope(|scope| {
+            let both: Vec<_> = (0..2).map(|_| scope.spawn(|| install(&stage).run())).collect();
+            both.into_iter().map(|one| one.join().expect("an install comes to an end")).collect()
+        });
+        assert!(outcomes.iter().any(|outcome| outcome.code == Some(0)), "{outcomes:?}");
+        let after = stage.tree(&stage.project);
+        let third = install(&stage).run();
+        assert_eq!(third.code, Some(0), "{third:?}");
+        assert_eq!(stage.tree(&stage.project), after, "nothing was missing and nothing stands there twice");
+        let project = stage.project.display().to_string();
+        stage.relay_ok(&["uninstall", "claude-code", "--project", &project, "--yes"]);
+        assert_eq!(stage.tree(&stage.project), before, "byte for byte");
+    });
+}
+
+#[test]
+fn an_install_that_was_only_looked_at_or_not_agreed_to_changes_nothing() {
+    isolated(|| {
+        let stage = stage();
+        let project = stage.project.display().to_string();
+        let before = stage.tree(&stage.project);
+        check!(stage, "install dry run", stage.run(&["install", "claude-code", "--project", &project, "--dry-run"]));
+        check!(stage, "install without consent", stage.run(&["install", "claude-code", "--project", &project]));
+        check!(
+            stage,
+            "install of an unknown harness",
+            stage.run(&["install", "notepad", "--project", &project, "--yes"])
+        );
+        check!(stage, "uninstall of nothing", stage.run(&["uninstall", "claude-code", "--project", &project, "--yes"]));
+        assert_eq!(stage.tree(&stage.project), before);
+        install(&stage).succeed();
+        check!(stage, "install twice", install(&stage).run());
+    });
+}
+
+/// An outcome as a person sees it.
+fn told(outcome: &Outcome) -> String {
+    let code = outcome.code.map_or_else(|| "by a signal".to_owned(), |code| code.to_string());
+    format!("exit code: {code}\n──── stdout\n{}──── stderr\n{}", outcome.stdout, outcome.stderr)
+}
+
+/// A path as a pattern.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace('.', r"\.")
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+/// A message to bob, with this data folder.
+fn with_data(stage: &Stage, data: &Path) -> Program {
+    stage.relay(&["send", "bob", "hello"]).env("RELAY_DIR", data)
+}
+
+fn install(stage: &Stage) -> Program {
+    stage.relay(&["install", "claude-code", "--project"]).arg(&stage.project).arg("--yes")
+}
+
+/// The one file under a folder whose name begins so.
+fn find(folder: &Path, beginning: &str) -> std::path::PathBuf {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(beginning)))
+        .filter(|path| path.extension().is_some_and(|extension| extension != "lock"))
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "{} has no file that begins with {beginning}", folder.display());
+    found.remove(0)
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("the file can be opened");
+    file.write_all(bytes).expect("the file can be written");
+}

@@ -1,0 +1,291 @@
+//! The main job, end to end: the real Claude Code and a plain MCP client find each other through the
+//! real binary and talk, and the idle one is woken. Only the model is played.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use test_support::{Answer, ClaudeCode, Host, Model, Script, Stage, Terminal, Transcript, isolated, wait_for};
+
+const REGISTER: &str = "mcp__relay-mesh__register_agent";
+const SEND: &str = "mcp__relay-mesh__send_message";
+
+#[test]
+fn two_agents_talk_and_the_idle_one_is_woken() {
+    isolated(|| {
+        let stage = stage();
+        let before = stage.tree(&stage.project);
+        let mut transcript = Transcript::new();
+
+        let installed = stage.relay_ok(&["install", "claude-code", "--project", &project(&stage), "--yes"]);
+        transcript.step("person", "relay-mesh install claude-code --project . --yes", &installed);
+        let host = Host::start(&stage);
+        transcript.step("person", "relay-mesh serve", "the host answers on loopback");
+
+        let model = Model::start(joining("alice").call_with(
+            "What is the answer?",
+            SEND,
+            |news| json!({"to": "bob", "body": "The answer is 42.", "reply_to": id_in(news)}),
+        ));
+        let terminal = ClaudeCode::new(&stage, &model).open();
+        terminal.type_line("Join the mesh as alice.");
+        terminal.wait_for("● I am alice.");
+        transcript.step(
+            "Claude Code",
+            "joins the mesh, asked by its person, and is idle again",
+            &visible(&terminal.screen()),
+        );
+
+        let mut bob = host.client("a-plain-client");
+        let registered = bob.call("register_agent", json!({"name": "bob"}));
+        transcript.step("plain MCP client", "register_agent bob", &registered.text);
+        let found = bob.call("find_agents", json!({"query": "alic"}));
+        assert!(found.text.contains("alice"), "{found:?}");
+        transcript.step("plain MCP client", "find_agents alic", &found.text);
+        let sent = bob.call("send_message", json!({"to": "alice", "body": "What is the answer?"}));
+        assert!(!sent.failed, "{sent:?}");
+        let id = sent.structured["id"].as_str().expect("a message has an id").to_owned();
+        transcript.step("plain MCP client", "send_message to alice", &sent.text);
+
+        let woken = model.wait_for_news("What is the answer?");
+        transcript.step("Claude Code", "wakes, and its model is told", &woken.news());
+        let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
+        assert!(reply.text.contains("The answer is 42."), "{reply:?}");
+        transcript.step("plain MCP client", "fetch_messages, waiting", &reply.text);
+
+        let status = wait_for("the ladder is climbed", || {
+            let status = bob.call("message_status", json!({"id": id}));
+            status.text.contains("acknowledged").then_some(status)
+        });
+        assert_eq!(rungs(&stage, &id), ["stored", "offered", "shown", "acknowledged"]);
+        transcript.step("plain MCP client", "message_status", &status.text);
+
+        drop(terminal);
+        let removed = stage.relay_ok(&["uninstall", "claude-code", "--project", &project(&stage), "--yes"]);
+        transcript.step("person", "relay-mesh uninstall claude-code --project . --yes", &removed);
+        assert_eq!(stage.git_status(), "", "the project is as it was");
+        assert_eq!(stage.tree(&stage.project), before, "byte for byte");
+        transcript.show();
+    });
+}
+
+#[test]
+fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .answer_with("alice", move |_| {
+                    mail.relay_ok(&["send", "alice", "One more thing before you go."]);
+                    Answer::Say("I am done.".to_owned())
+                })
+                .say("One more thing before you go.", "Now I am done."),
+        );
+        let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice.", &[]);
+        assert_eq!(run.result, "Now I am done.", "{:?}", run.outcome);
+        model.wait_until_spoken();
+        let told: Vec<_> =
+            model.heard().iter().filter(|heard| heard.news().contains("One more thing")).cloned().collect();
+        assert_eq!(told.len(), 1, "shown once, and not again");
+    });
+}
+
+#[test]
+fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let readme = stage.project.join("README.md");
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .answer_with("alice", move |_| {
+                    mail.relay_ok(&["send", "alice", "Mind the gap."]);
+                    Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+                })
+                .say("# A project", "I read it."),
+        );
+        let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice, then read the readme.", &[]);
+        assert_eq!(run.result, "I read it.", "{:?}", run.outcome);
+        let told = model.wait_for_news("# A project");
+        assert!(told.news().contains("Mind the gap."), "the mail came with the tool's result: {}", told.news());
+    });
+}
+
+#[test]
+fn an_agent_keeps_its_name_and_its_mail_after_clear() {
+    isolated(|| {
+        keeps_its_name(|stage, terminal| {
+            let before = session_of(stage, "alice");
+            terminal.type_line("/clear");
+            wait_for("the agent has moved to the new session", || (session_of(stage, "alice") != before).then_some(()));
+        });
+    });
+}
+
+#[test]
+fn an_agent_keeps_its_name_and_its_mail_after_compact() {
+    isolated(|| {
+        keeps_its_name(|stage, terminal| {
+            let before = session_of(stage, "alice");
+            terminal.type_line("/compact");
+            terminal.wait_for("Compacted");
+            assert_eq!(session_of(stage, "alice"), before, "compaction keeps the session");
+        });
+    });
+}
+
+#[test]
+fn a_wake_is_no_person_and_a_person_frees_what_was_held() {
+    isolated(|| {
+        let stage = installed();
+        stage.configure("[loops]\nhops = 2\n");
+        let host = Host::start(&stage);
+        let answer = |news: &str| json!({"to": "bob", "body": "And to you.", "reply_to": id_in(news)});
+        let model = Model::start(
+            joining("alice")
+                .call_with("Greeting 1", SEND, answer)
+                .call_with("Greeting 2", SEND, answer)
+                .say("Greeting 3", "Enough of that."),
+        );
+        let terminal = ClaudeCode::new(&stage, &model).open();
+        terminal.type_line("Join the mesh as alice.");
+        terminal.wait_for("● I am alice.");
+        let mut bob = host.client("a-plain-client");
+        bob.call("register_agent", json!({"name": "bob"}));
+        for greeting in ["Greeting 1", "Greeting 2"] {
+            bob.call("send_message", json!({"to": "alice", "body": greeting}));
+            model.wait_for_news(greeting);
+            let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
+            assert!(reply.text.contains("And to you."), "{reply:?}");
+        }
+        // Two messages and two answers are four hops without a person: the wakes in between counted
+        // for nothing, or this one would wake again.
+        let third = bob.call("send_message", json!({"to": "alice", "body": "Greeting 3"}));
+        let id = third.structured["id"].as_str().expect("a message has an id");
+        let status = status(&stage, id);
+        assert!(status["recipients"][0]["held"].is_string(), "{status}");
+        terminal.type_line("Has anything come?");
+        model.wait_for_news("Greeting 3");
+        terminal.wait_for("● Enough of that.");
+    });
+}
+
+#[test]
+fn a_session_that_a_program_drives_is_woken_too() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("Are you there?", "I am."));
+        let mut session = ClaudeCode::new(&stage, &model).converse();
+        session.say("Join the mesh as alice.");
+        assert_eq!(session.wait_for_result()["result"], "I am alice.");
+        stage.relay_ok(&["send", "alice", "Are you there?"]);
+        assert_eq!(session.wait_for_result()["result"], "I am.");
+        model.wait_until_spoken();
+    });
+}
+
+#[test]
+fn an_installation_over_http_reaches_the_host() {
+    isolated(|| {
+        let stage = stage();
+        let host = Host::start(&stage);
+        let url = format!("http://127.0.0.1:{}/mcp", host.port);
+        let project = project(&stage);
+        stage.relay_ok(&[
+            "install",
+            "claude-code",
+            "--project",
+            &project,
+            "--yes",
+            "--transport",
+            "http",
+            "--http-url",
+            &url,
+        ]);
+        let committed = std::fs::read_to_string(stage.project.join(".mcp.json")).expect("the server is configured");
+        assert!(!committed.contains(&host.token), "what a team commits holds no secret");
+        let model = Model::start(joining("alice"));
+        let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice.", &[]);
+        assert_eq!(run.result, "I am alice.", "{:?}", run.outcome);
+        assert_eq!(agents(&stage), ["alice"]);
+    });
+}
+
+/// An agent joins, its session is given a new context, and it still has its name and gets its mail.
+fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) {
+    let stage = installed();
+    let model = Model::start(joining("alice").say("Do you still hear me?", "I hear you."));
+    let terminal = ClaudeCode::new(&stage, &model).open();
+    terminal.type_line("Join the mesh as alice.");
+    terminal.wait_for("● I am alice.");
+    renew(&stage, &terminal);
+    let sent = stage.relay_ok(&["send", "alice", "Do you still hear me?", "--json"]);
+    model.wait_for_news("Do you still hear me?");
+    terminal.wait_for("● I hear you.");
+    assert_eq!(agents(&stage), ["alice"], "nobody else has joined");
+    let sent: Value = serde_json::from_str(&sent).expect("--json writes JSON");
+    let id = sent["id"].as_str().expect("a message has an id");
+    wait_for("the mail was shown", || rungs(&stage, id).contains(&"shown".to_owned()).then_some(()));
+}
+
+/// A script that joins as `name` when asked to.
+fn joining(name: &str) -> Script {
+    Script::new().call("Join the mesh", REGISTER, json!({"name": name})).say(name, &format!("I am {name}."))
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+/// A stage with the mesh installed in its project.
+fn installed() -> Arc<Stage> {
+    let stage = stage();
+    stage.relay_ok(&["install", "claude-code", "--project", &project(&stage), "--yes"]);
+    Arc::new(stage)
+}
+
+fn project(stage: &Stage) -> String {
+    stage.project.display().to_string()
+}
+
+/// The id in the first envelope of a text.
+fn id_in(news: &str) -> String {
+    let (_, after) = news.split_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
+    after.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// The rungs that a message climbed with its one recipient.
+fn rungs(stage: &Stage, id: &str) -> Vec<String> {
+    let steps = status(stage, id)["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
+    steps.iter().filter_map(|step| step["rung"].as_str().map(str::to_owned)).collect()
+}
+
+/// What became of a message, as the person sees it.
+fn status(stage: &Stage, id: &str) -> Value {
+    serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
+}
+
+/// All agents, as the person sees them.
+fn listed(stage: &Stage) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
+    list["agents"].as_array().cloned().unwrap_or_default()
+}
+
+/// The names of all agents.
+fn agents(stage: &Stage) -> Vec<String> {
+    listed(stage).iter().filter_map(|agent| agent["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// The session that an agent is bound to.
+fn session_of(stage: &Stage, name: &str) -> Option<String> {
+    let agents = listed(stage);
+    let agent = agents.iter().find(|agent| agent["name"] == name)?;
+    agent["session"].as_str().map(str::to_owned)
+}
+
+/// A screen without its empty lines.
+fn visible(screen: &str) -> String {
+    screen.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n")
+}

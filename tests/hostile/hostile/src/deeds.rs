@@ -1,0 +1,120 @@
+//! Misdeeds, and honest uses of everything that is lent.
+
+use crate::exports::relay::adapter::hooks::Call;
+use crate::relay::adapter::types::{Error, Session};
+use crate::relay::adapter::{channels, clock, files, http, log, notices, programs, state};
+
+/// Does what the words say, and tells what came of it.
+pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
+    let words: Vec<&str> = deed.split(' ').collect();
+    match words.as_slice() {
+        ["trap"] => core::arch::wasm32::unreachable(),
+        ["panic"] => panic!("on purpose"),
+        ["exit"] => std::process::exit(3),
+        ["loop"] => loop {
+            core::hint::black_box(0);
+        },
+        ["recurse"] => Ok(recurse(1).to_string()),
+        ["grow"] => {
+            let mut kept = Vec::new();
+            loop {
+                kept.push(vec![1_u8; 1 << 20]);
+                core::hint::black_box(&kept);
+            }
+        }
+        ["giant"] => Ok("x".repeat(20 << 20)),
+        ["flood"] => {
+            for line in 0..1_000_000 {
+                log::write(log::Level::Info, &format!("line {line}"));
+            }
+            Ok("flooded".to_owned())
+        }
+        ["sleep"] => {
+            std::thread::sleep(std::time::Duration::from_secs(3600));
+            Ok("slept".to_owned())
+        }
+        ["wait"] => {
+            // Waiting for the host is not the guest's own time.
+            let ran = programs::run("echo", &["waited".to_owned()], b"")?;
+            Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
+        }
+        ["ambient"] => {
+            println!("to nowhere");
+            let folders = std::fs::read_dir("/").map_or(0, Iterator::count);
+            let network = std::net::TcpStream::connect("127.0.0.1:80").is_ok();
+            Ok(format!("{} {} {folders} {network}", std::env::vars().count(), std::env::args().count()))
+        }
+        ["environment"] => Ok(call.environment.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ")),
+        ["clock"] => Ok(clock::now().to_string()),
+        ["file", root, path] => {
+            let bytes = files::Root::open(root)?.read(path)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        }
+        ["entries", root, path] => {
+            let entries = files::Root::open(root)?.entries(path)?;
+            Ok(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>().join(" "))
+        }
+        ["roots", root] => {
+            let mut kept = Vec::new();
+            loop {
+                kept.push(files::Root::open(root)?);
+            }
+        }
+        ["state", key, value] => {
+            let before = state::get(key)?;
+            let swapped = state::swap(key, before.as_deref(), Some(value.as_bytes()))?;
+            let stale = state::swap(key, before.as_deref(), None)?;
+            let now = state::get(key)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            Ok(format!("{swapped} {stale} {now:?} {:?}", state::keys("")?))
+        }
+        ["states"] => {
+            for number in 0.. {
+                state::swap(&format!("key-{number}"), None, Some(b"x"))?;
+            }
+            Ok(String::new())
+        }
+        ["http", origin, port, path] => {
+            let request = http::Request {
+                origin: (*origin).to_owned(),
+                values: vec![(*port).to_owned()],
+                method: "GET".to_owned(),
+                path: (*path).to_owned(),
+                headers: Vec::new(),
+                body: Vec::new(),
+            };
+            let response = http::send(&request)?;
+            Ok(format!("{} {}", response.status, String::from_utf8_lossy(&response.body)))
+        }
+        ["program", name, value] => {
+            let outcome = programs::run(name, &[(*value).to_owned()], b"input ")?;
+            Ok(format!("{} {}", outcome.exit_code, String::from_utf8_lossy(&outcome.stdout)))
+        }
+        ["find", name] => Ok(format!("{:?}", programs::find(name)?)),
+        ["channel", endpoint, value, frame] => {
+            let channel = channels::Channel::open(endpoint, &[(*value).to_owned()])?;
+            channel.send(frame)?;
+            Ok(format!("{:?}", channel.receive(1000)?))
+        }
+        ["notice"] => notices::show("title", "body").map(|()| "shown".to_owned()),
+        _ => Err(Error::Unsupported(format!("no such deed: {deed}"))),
+    }
+}
+
+/// A list whose items all point to one large text: small for the guest, huge once it is copied.
+pub fn one_text_many_times() -> Vec<Session> {
+    let text = "x".repeat(1 << 20);
+    let (start, length) = (text.as_ptr().cast_mut(), text.len());
+    core::mem::forget(text);
+    let session = || Session {
+        id: unsafe { String::from_raw_parts(start, length, length) },
+        parent: None,
+        workdir: String::new(),
+        process: None,
+        route_hint: None,
+    };
+    (0..10_000).map(|_| session()).collect()
+}
+
+fn recurse(depth: u64) -> u64 {
+    if core::hint::black_box(depth) == 0 { 0 } else { 1 + recurse(core::hint::black_box(depth + 1)) }
+}

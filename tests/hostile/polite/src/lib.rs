@@ -1,0 +1,121 @@
+//! A component that answers and does nothing else: the neighbour of hostile ones, and what the
+//! benchmark measures.
+
+wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_all });
+
+use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
+use relay::adapter::types::{Activity, Error, Mail, Moment, Session};
+
+struct Polite;
+
+fn session(id: &str) -> Session {
+    Session { id: id.to_owned(), parent: None, workdir: "/".to_owned(), process: None, route_hint: None }
+}
+
+impl identity::Guest for Polite {
+    fn describe() -> identity::About {
+        identity::About {
+            harness: "polite".to_owned(),
+            title: "A polite adapter".to_owned(),
+            version: "0.1.0".to_owned(),
+            aliases: Vec::new(),
+            connection_per_session: true,
+        }
+    }
+}
+
+impl hooks::Guest for Polite {
+    fn read(call: hooks::Call) -> Result<hooks::Reading, Error> {
+        let seen = session(&call.payload);
+        Ok(hooks::Reading {
+            speaker: Some(seen.clone()),
+            events: vec![
+                hooks::Event::Seen(seen),
+                hooks::Event::Activity((call.payload.clone(), Activity::Busy)),
+                hooks::Event::Rebound(("before".to_owned(), call.payload.clone())),
+                hooks::Event::HumanSpoke(call.payload.clone()),
+            ],
+            moment: Some(Moment::Compacted),
+            room: 1000,
+            attended: true,
+            edits: vec!["a.rs".to_owned()],
+        })
+    }
+
+    fn answer(call: hooks::Call, found: hooks::Findings) -> Result<hooks::Reply, Error> {
+        let mail = found.mail.map(|mail| mail.text).unwrap_or_default();
+        Ok(hooks::Reply {
+            stdout: Some(format!("{} {} {mail}", call.name, found.ticket)),
+            stderr: found.refusal,
+            exit_code: 2,
+            shows_mail: true,
+        })
+    }
+}
+
+impl sessions::Guest for Polite {
+    fn detect(seen: sessions::Sighting) -> Result<Option<sessions::Detection>, Error> {
+        let detection =
+            |id: String| sessions::Detection { session: session(&id), certainty: sessions::Certainty::Certain };
+        Ok(seen.meta.map(detection))
+    }
+
+    fn discover() -> Result<Vec<Session>, Error> {
+        Ok(vec![session("one"), session("two")])
+    }
+
+    fn activity_of(id: String) -> Result<Activity, Error> {
+        if id == "asks" { Ok(Activity::AwaitingHuman) } else { Err(Error::NotFound(id)) }
+    }
+}
+
+impl context::Guest for Polite {
+    fn protocol(base: String, moment: Moment, agent: Option<String>) -> Result<Option<String>, Error> {
+        Ok(Some(format!("{base} {moment:?} {agent:?}")))
+    }
+}
+
+impl push::Guest for Polite {
+    fn routes(_to: Session) -> Result<Vec<push::Route>, Error> {
+        Ok(vec![push::Route {
+            name: "bell".to_owned(),
+            load: push::Load::Bell,
+            proves: push::Rung::Offered,
+            when: vec![Activity::Idle],
+            room: 0,
+            patience_ms: 5,
+        }])
+    }
+
+    fn deliver(to: Session, route: String, mail: Mail) -> Result<push::Receipt, Error> {
+        let evidence = Some(format!("\"{} {route} {:?} {:?}\"", to.id, mail.ids, mail.priority));
+        Ok(push::Receipt { rung: push::Rung::Offered, evidence })
+    }
+
+    fn confirm(_to: Session, _route: String, sent: push::Receipt) -> Result<push::Receipt, Error> {
+        Ok(push::Receipt { rung: push::Rung::Shown, evidence: sent.evidence })
+    }
+}
+
+impl install::Guest for Polite {
+    fn present() -> Result<Option<String>, Error> {
+        Ok(Some("1.0".to_owned()))
+    }
+
+    fn propose(setup: install::Setup) -> Result<install::Plan, Error> {
+        let edit = install::Edit {
+            root: "config".to_owned(),
+            path: setup.server_name,
+            before: None,
+            after: Some(format!("{:?} {:?}", setup.action, setup.scope)),
+            executable: false,
+        };
+        Ok(install::Plan { edits: vec![edit], next_steps: setup.program })
+    }
+
+    fn check(_setup: install::Setup) -> Result<Vec<install::Finding>, Error> {
+        Ok(vec![install::Finding { severity: install::Severity::Warning, what: "what".to_owned(), fix: None }])
+    }
+}
+
+export!(Polite);

@@ -1,0 +1,108 @@
+//! Twenty processes send a thousand messages each to one agent. One of them is killed half-way. What
+//! any of them was told is stored is there, and nothing is there twice.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use serde_json::{Value, json};
+use test_support::{Stage, StdioClient, isolated};
+
+const SENDERS: usize = 20;
+const MESSAGES: usize = 1_000;
+/// Which sender is killed, and after how many answers.
+const VICTIM: usize = 13;
+const HALF_WAY: usize = MESSAGES / 2;
+
+#[test]
+fn twenty_processes_lose_nothing_and_double_nothing_though_one_is_killed() {
+    isolated(|| {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        stage.relay_ok(&["register", "everyone-writes-me"]);
+        let acknowledged: Vec<usize> = thread::scope(|scope| {
+            let senders: Vec<_> = (0..SENDERS)
+                .map(|sender| {
+                    scope.spawn({
+                        let stage = &stage;
+                        move || send_all(stage, sender)
+                    })
+                })
+                .collect();
+            senders.into_iter().map(|sender| sender.join().expect("a sender does its work")).collect()
+        });
+        for (sender, acknowledged) in acknowledged.iter().enumerate() {
+            let expected = if sender == VICTIM { HALF_WAY } else { MESSAGES };
+            assert_eq!(*acknowledged, expected, "sender {sender}");
+        }
+        let stored = read_back(&stage);
+        let lost: Vec<usize> = (0..HALF_WAY).filter(|number| !stored.contains_key(&text(VICTIM, *number))).collect();
+        assert_eq!(lost, Vec::<usize>::new(), "what the killed one was told is stored is there");
+
+        // Somebody else goes on where the killed one stopped, from its first unanswered message.
+        let mut heir = sender(&stage, VICTIM);
+        for number in HALF_WAY..MESSAGES {
+            assert!(send(&mut heir, VICTIM, number), "the heir sends {number}");
+        }
+        let stored = read_back(&stage);
+        let twice: Vec<_> = stored.iter().filter(|(_, count)| **count > 1).collect();
+        assert!(twice.is_empty(), "nothing is stored twice: {twice:?}");
+        assert_eq!(stored.len(), SENDERS * MESSAGES, "everything is read back");
+    });
+}
+
+/// Sends all of one sender's messages, and gives how many were acknowledged.
+fn send_all(stage: &Stage, number_of_sender: usize) -> usize {
+    let mut client = sender(stage, number_of_sender);
+    for number in 0..MESSAGES {
+        if number_of_sender == VICTIM && number == HALF_WAY {
+            // It has written its next message and not heard of it when it dies.
+            client.write(
+                &json!({
+                    "jsonrpc": "2.0",
+                    "id": "unanswered",
+                    "method": "tools/call",
+                    "params": {"name": "send_message", "arguments": message(number_of_sender, number)},
+                })
+                .to_string(),
+            );
+            client.server.kill();
+            return number;
+        }
+        assert!(send(&mut client, number_of_sender, number), "sender {number_of_sender} sends {number}");
+    }
+    assert_eq!(client.close(), Some(0));
+    MESSAGES
+}
+
+fn sender(stage: &Stage, number: usize) -> StdioClient {
+    let process = stage.relay(&["mcp"]).start(&stage.folder.join(format!("sender-{number}.log")));
+    let mut client = StdioClient::connected(process, "a-plain-client");
+    let registered = client.call("register_agent", json!({"name": format!("sender-{number}")}));
+    assert!(!registered.failed, "{registered:?}");
+    client
+}
+
+fn send(client: &mut StdioClient, sender: usize, number: usize) -> bool {
+    let answer = client.call("send_message", message(sender, number));
+    assert!(!answer.failed, "{answer:?}");
+    answer.structured["id"].is_string()
+}
+
+fn message(sender: usize, number: usize) -> Value {
+    let body = text(sender, number);
+    json!({"to": "everyone-writes-me", "body": body, "idempotency_key": body})
+}
+
+fn text(sender: usize, number: usize) -> String {
+    format!("message {number} of sender {sender}")
+}
+
+/// How often each text lies in the inbox, as the person reads it.
+fn read_back(stage: &Stage) -> BTreeMap<String, usize> {
+    let read = stage.relay_ok(&["read", "--agent", "everyone-writes-me", "--peek", "--last", "100000", "--json"]);
+    let mail: Value = serde_json::from_str(&read).expect("--json writes JSON");
+    let mut stored = BTreeMap::new();
+    for message in mail["messages"].as_array().cloned().unwrap_or_default() {
+        *stored.entry(message["body"].as_str().unwrap_or_default().to_owned()).or_insert(0) += 1;
+    }
+    stored
+}
