@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::programs::Program;
-use crate::waiting::wait_for;
+use crate::waiting::wait_or_show;
 
 /// A program on a screen. Ends with the terminal.
 pub struct Terminal {
@@ -33,14 +33,8 @@ impl Terminal {
 
     /// Waits until the screen shows a text.
     pub fn wait_for(&self, text: &str) {
-        let mut last = String::new();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_for(&format!("the screen shows {text:?}"), || {
-                last = self.screen();
-                last.contains(text).then_some(())
-            });
-        }));
-        assert!(found.is_ok(), "the screen never showed {text:?}; it shows:\n{last}");
+        let look = || self.screen().contains(text).then_some(());
+        wait_or_show(&format!("the screen shows {text:?}"), look, || self.screen());
     }
 
     /// Types a text, waits until it stands on the screen, and presses Enter.

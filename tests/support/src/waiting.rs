@@ -6,17 +6,27 @@ use std::time::{Duration, Instant};
 /// How long a test waits for anything before it says that it did not come.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long it rests between two looks: short beside what is waited for, and long beside a look.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(15);
+
 /// Looks until `look` finds something, and gives it back.
 ///
 /// # Panics
 /// Where nothing was found within [`PATIENCE`]; the message says what was waited for.
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_or_show(what, look, String::new)
+}
+
+/// The same; where it was in vain, the message also holds what `shown` shows.
+pub(crate) fn wait_or_show<T>(what: &str, mut look: impl FnMut() -> Option<T>, shown: impl FnOnce() -> String) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < deadline, "waited {} s in vain until {what}", PATIENCE.as_secs());
-        std::thread::sleep(Duration::from_millis(15));
+        if Instant::now() > deadline {
+            panic!("waited {} s in vain until {what}\n{}", PATIENCE.as_secs(), shown());
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
     }
 }

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use super::heard::{self, Heard};
 use super::script::{Answer, Script};
 use super::wire;
-use crate::waiting::wait_for;
+use crate::waiting::wait_or_show;
 
 /// A model that answers by script. Its server ends with it.
 pub struct Model {
@@ -53,30 +53,20 @@ impl Model {
 
     /// Waits until the agent asks with this text among the news, and gives that request.
     pub fn wait_for_news(&self, text: &str) -> Heard {
-        let mut so_far = Vec::new();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_for(&format!("the model is told {text:?}"), || {
-                so_far = self.heard();
-                so_far.iter().find(|heard| heard.news().contains(text)).cloned()
-            })
-        }));
-        found.unwrap_or_else(|_| {
-            let told: Vec<String> = so_far.iter().map(Heard::news).collect();
-            panic!("the model was never told {text:?}; it was told:\n{}", told.join("\n────\n"))
-        })
+        let look = || self.heard().into_iter().find(|heard| heard.news().contains(text));
+        wait_or_show(&format!("the model is told {text:?}; it was told:"), look, || self.told())
     }
 
     /// Waits until every line of the script was spoken.
     pub fn wait_until_spoken(&self) {
-        let mut unspoken = Vec::new();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_for("the whole script was spoken", || {
-                unspoken = lock(&self.play).script.unspoken();
-                unspoken.is_empty().then_some(())
-            });
-        }));
-        let told: Vec<String> = self.heard().iter().map(Heard::news).collect();
-        assert!(found.is_ok(), "these cues never came: {unspoken:?}; the model was told:\n{}", told.join("\n────\n"));
+        let unspoken = || lock(&self.play).script.unspoken();
+        let look = || unspoken().is_empty().then_some(());
+        wait_or_show("every cue has come", look, || format!("missing: {:?}; told:\n{}", unspoken(), self.told()))
+    }
+
+    /// All news so far, for people.
+    fn told(&self) -> String {
+        self.heard().iter().map(Heard::news).collect::<Vec<_>>().join("\n────\n")
     }
 }
 
