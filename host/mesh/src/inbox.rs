@@ -22,6 +22,9 @@ use crate::{keys, records};
 pub(crate) struct Inbox {
     /// Unsettled messages. Written by `refresh` alone.
     pub(crate) unsettled: BTreeMap<MessageId, Slot>,
+    /// Settled messages that lie behind an unsettled one, by their place in the inbox, each with its
+    /// first receipt: whoever reads the inbox from there needs those receipts too.
+    settled: BTreeMap<Position, Position>,
     /// How far the inbox log is read; none before the first refresh.
     read: Option<Cursor>,
     /// Damaged stretches that were passed over.
@@ -106,9 +109,10 @@ impl Inbox {
 
     fn take(&mut self, at: Position, receipt: Receipt) {
         if let Some(slot) = self.unsettled.get_mut(&receipt.message) {
-            slot.first_receipt.get_or_insert(at);
+            let first_receipt = *slot.first_receipt.get_or_insert(at);
             slot.ladder.take(receipt.at, receipt.event);
             if slot.ladder.is_settled() {
+                self.settled.insert(slot.at, first_receipt);
                 self.unsettled.remove(&receipt.message);
             }
         }
@@ -142,10 +146,11 @@ impl Inbox {
     /// Leaves a hint for the next process, so that it need not read what is settled.
     pub(crate) async fn leave_cursor(&mut self, store: &dyn Store, name: &AgentName) {
         let Some(read) = self.read else { return };
-        let cursor = Cursor {
-            inbox: self.unsettled.values().map(|slot| slot.at).min().unwrap_or(read.inbox),
-            receipts: self.unsettled.values().filter_map(|slot| slot.first_receipt).min().unwrap_or(read.receipts),
-        };
+        let inbox = self.unsettled.values().map(|slot| slot.at).min().unwrap_or(read.inbox);
+        self.settled = self.settled.split_off(&inbox);
+        let receipts =
+            self.unsettled.values().filter_map(|slot| slot.first_receipt).chain(self.settled.values().copied());
+        let cursor = Cursor { inbox, receipts: receipts.min().unwrap_or(read.receipts) };
         if self.written == Some(cursor) {
             return;
         }

@@ -1,1 +1,159 @@
-//! The mesh over the memory store.
+//! The mesh over the memory store, told in sentences. One `World` touches the API.
+
+mod claims;
+mod delivering;
+mod hooks;
+mod identity;
+mod loops;
+mod model;
+mod sending;
+
+use std::sync::Arc;
+
+use store::Store;
+use store::memory::MemoryStore;
+
+use crate::harness::{HookCall, Reply};
+use crate::message::Draft;
+use crate::names::{AgentName, MessageId};
+use crate::receipt::Rung;
+use crate::session::Call;
+use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
+use crate::{Fetch, Limits, Mesh, Outcome, Parts, Registration, SendError, Sent};
+
+/// One mesh, and everything a test may turn.
+pub(crate) struct World {
+    pub(crate) mesh: Arc<Mesh>,
+    pub(crate) machine: Arc<FakeMachine>,
+    pub(crate) harnesses: FakeHarnesses,
+    pub(crate) store: Arc<MemoryStore>,
+}
+
+pub(crate) fn name(text: &str) -> AgentName {
+    text.parse().expect("a name")
+}
+
+pub(crate) fn draft(body: &str) -> Draft {
+    Draft { body: body.to_owned(), ..Draft::default() }
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(Limits::default())
+    }
+
+    pub(crate) fn with(limits: Limits) -> World {
+        let store = Arc::new(MemoryStore::default());
+        let machine = Arc::new(FakeMachine::default());
+        let harnesses = FakeHarnesses::default();
+        let mesh = World::mesh_over(&store, &machine, &harnesses, limits);
+        World { mesh, machine, harnesses, store }
+    }
+
+    fn mesh_over(
+        store: &Arc<MemoryStore>,
+        machine: &Arc<FakeMachine>,
+        harnesses: &FakeHarnesses,
+        limits: Limits,
+    ) -> Arc<Mesh> {
+        Arc::new(Mesh::new(Parts {
+            shared: Arc::clone(store) as Arc<dyn Store>,
+            local: Arc::clone(store) as Arc<dyn Store>,
+            machine: Arc::clone(machine) as Arc<dyn crate::machine::Machine>,
+            harnesses: Arc::new(harnesses.clone()),
+            limits,
+        }))
+    }
+
+    /// Another process on the same machine and store.
+    pub(crate) fn another_process(&self) -> World {
+        let mesh = World::mesh_over(&self.store, &self.machine, &self.harnesses, Limits::default());
+        World {
+            mesh,
+            machine: Arc::clone(&self.machine),
+            harnesses: self.harnesses.clone(),
+            store: Arc::clone(&self.store),
+        }
+    }
+
+    /// Registers by a call; gives the name and how it was come by.
+    pub(crate) async fn register(&self, call: &Call, wanted: &str) -> String {
+        let caller = self.mesh.identify(call).await.expect("identified");
+        let registration = Registration { name: Some(name(wanted)), ..Registration::default() };
+        let registered = self.mesh.register(&caller, registration).await.expect("registered");
+        let how = match registered.outcome {
+            Outcome::New => "new",
+            Outcome::Same => "same",
+            Outcome::Numbered { .. } => "numbered",
+            Outcome::Reclaimed => "reclaimed",
+        };
+        format!("{} {how}", registered.agent.name)
+    }
+
+    pub(crate) async fn send(&self, call: &Call, to: &str, draft: Draft) -> Result<Sent, SendError> {
+        let caller = self.mesh.identify(call).await.expect("identified");
+        self.mesh.send(&caller, &[to.to_owned()], draft).await
+    }
+
+    /// Sends from the bare command line.
+    pub(crate) async fn say(&self, to: &str, body: &str) -> MessageId {
+        self.send(&shell_call(None), to, draft(body)).await.expect("sent").id
+    }
+
+    /// Fetches and confirms; gives the bodies, in order.
+    pub(crate) async fn fetch(&self, agent: &str) -> String {
+        let fetched = self.mesh.fetch(&name(agent), &Fetch::default()).await.expect("fetched");
+        if let Some(claim) = &fetched.claim {
+            self.mesh.confirm(claim, Rung::Fetched, "fetch", None).await.expect("confirmed");
+        }
+        let bodies: Vec<&str> = fetched.messages.iter().map(|fetched| fetched.message.body.as_str()).collect();
+        bodies.join(" ")
+    }
+
+    /// The rungs that a message climbed, with their routes.
+    pub(crate) async fn ladder(&self, id: MessageId) -> String {
+        let person = self.mesh.identify(&shell_call(None)).await.expect("identified");
+        let status = self.mesh.message_status(&person, id).await.expect("known");
+        let mut words = vec!["stored".to_owned()];
+        for recipient in &status.recipients {
+            for (rung, climbed) in &recipient.ladder.climbed {
+                words.push(format!("{} by {}", rung.as_str(), climbed.route));
+            }
+            if recipient.ladder.held.is_some() {
+                words.push("held".to_owned());
+            }
+            for (route, ..) in &recipient.ladder.refused {
+                words.push(format!("refused by {route}"));
+            }
+        }
+        words.join(", ")
+    }
+
+    /// Runs a hook of the fake harness and confirms its answer; gives what it printed.
+    pub(crate) async fn hook(&self, session: &str, did: &str) -> Reply {
+        let call = HookCall {
+            name: did.to_owned(),
+            payload: serde_json::json!({ "session": session, "did": did, "pid": 1 }).to_string(),
+            environment: Vec::new(),
+        };
+        let outcome = self.mesh.hook("fake", &call).await.expect("answered");
+        let reply = outcome.reply.clone();
+        self.mesh.confirm_hook(outcome, did).await.expect("confirmed");
+        reply
+    }
+
+    /// What a hook showed of the mail; empty where it showed none.
+    pub(crate) async fn shown(&self, session: &str, did: &str) -> String {
+        let text = self.hook(session, did).await.stdout.unwrap_or_default();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('<')).collect();
+        lines.join(" ")
+    }
+
+    /// An agent that is a plain connection.
+    pub(crate) async fn joined(&self, agent: &str) -> Call {
+        let call = call(&format!("connection-of-{agent}"));
+        let outcome = self.register(&call, agent).await;
+        assert_eq!(outcome, format!("{agent} new"));
+        call
+    }
+}

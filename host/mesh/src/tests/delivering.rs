@@ -1,0 +1,95 @@
+//! Delivery: further routes, in order, one process at a time, with honest receipts.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{World, name};
+use crate::Served;
+use crate::harness::{HarnessError, Load};
+use crate::names::MessageId;
+use crate::receipt::Rung;
+use crate::testing::{route, session_call};
+
+/// A world in which `alice` is an idle session, and two processes deliver.
+async fn delivering(routes: Vec<crate::harness::Route>) -> (World, CancellationToken) {
+    let world = World::new();
+    *world.harnesses.0.routes.lock().expect("unpoisoned") = routes;
+    world.hook("s1", "start").await;
+    assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+    let stop = CancellationToken::new();
+    for mesh in [Arc::clone(&world.mesh), world.another_process().mesh] {
+        tokio::spawn(mesh.deliver(Served::Everyone, stop.clone()));
+    }
+    (world, stop)
+}
+
+/// Lets time pass, in the test's clock and in the mesh's, until a ladder reads so.
+async fn until(world: &World, id: MessageId, expected: &str) {
+    let mut last = String::new();
+    for _ in 0..500 {
+        last = world.ladder(id).await;
+        if last == expected {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        world.machine.pass(20);
+    }
+    assert_eq!(last, expected);
+}
+
+fn carried(world: &World) -> Vec<String> {
+    let delivered = world.harnesses.0.delivered.lock().expect("unpoisoned");
+    delivered.iter().map(|(route, session, _)| format!("{route} to {session}")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_that_proves_itself_is_carried_once_by_one_of_two_processes() {
+    let (world, stop) = delivering(vec![route("turn", Load::Letter, Rung::Shown, 1_000)]).await;
+    let id = world.say("alice", "hello").await;
+    until(&world, id, "stored, offered by bell, shown by turn").await;
+    assert_eq!(carried(&world), ["turn to s1"]);
+    assert_eq!(world.fetch("alice").await, "");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bell_says_from_whom_and_nothing_of_what() {
+    let (world, stop) = delivering(vec![route("notification", Load::Bell, Rung::Offered, 1_000)]).await;
+    let id = world.say("alice", "secret").await;
+    until(&world, id, "stored, offered by bell").await;
+    for _ in 0..50 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let texts: Vec<String> =
+        world.harnesses.0.delivered.lock().expect("unpoisoned").iter().map(|(.., text)| text.clone()).collect();
+    assert_eq!(texts, ["A relay-mesh message from shell waits. Call fetch_messages to read it."]);
+    assert_eq!(world.fetch("alice").await, "secret", "the text is still to be fetched");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_that_refuses_gives_way_to_the_next() {
+    let routes =
+        vec![route("socket", Load::Letter, Rung::Shown, 60_000), route("bell-two", Load::Bell, Rung::Offered, 0)];
+    let (world, stop) = delivering(routes).await;
+    *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
+    let id = world.say("alice", "hello").await;
+    until(&world, id, "stored, offered by bell, refused by socket, refused by bell-two").await;
+    assert_eq!(carried(&world), ["socket to s1", "bell-two to s1"]);
+    assert_eq!(world.fetch("alice").await, "hello", "a refused letter is free to be fetched");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn low_and_held_mail_is_not_carried() {
+    let (world, stop) = delivering(vec![route("turn", Load::Letter, Rung::Shown, 1_000)]).await;
+    let low = crate::message::Draft { priority: crate::message::Priority::Low, ..super::draft("no hurry") };
+    world.send(&crate::testing::shell_call(None), "alice", low).await.expect("sent");
+    let id = world.say("alice", "hello").await;
+    until(&world, id, "stored, offered by bell, shown by turn").await;
+    let delivered = world.harnesses.0.delivered.lock().expect("unpoisoned").clone();
+    assert!(delivered.iter().all(|(.., text)| !text.contains("no hurry")), "{delivered:?}");
+    assert_eq!(world.mesh.agent(&name("alice")).await.expect("read").expect("there").waiting, 1);
+    stop.cancel();
+}

@@ -1,0 +1,99 @@
+//! Hooks: mail comes where the harness has a place for it, once, and never between a session and
+//! its person.
+
+use super::World;
+use crate::agent::Presence;
+use crate::names::AgentName;
+use crate::testing::{session_call, shell_call};
+use crate::{HookError, harness::HookCall};
+
+async fn world_with_alice() -> World {
+    let world = World::new();
+    world.hook("s1", "start").await;
+    assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+    world
+}
+
+#[tokio::test]
+async fn pending_mail_is_shown_once_and_counts_as_shown() {
+    for did in ["stop", "tool", "prompt"] {
+        let world = world_with_alice().await;
+        let id = world.say("alice", "hello").await;
+        assert_eq!(world.ladder(id).await, "stored, offered by bell");
+        assert_eq!(world.shown("s1", did).await, "hello");
+        assert_eq!(world.ladder(id).await, format!("stored, offered by bell, shown by hook:{did}"));
+        assert_eq!(world.shown("s1", did).await, "");
+        assert_eq!(world.fetch("alice").await, "", "what was shown is not fetched again");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_waits_for_its_person_gets_nothing_until_they_answered() {
+    let world = world_with_alice().await;
+    world.say("alice", "hello").await;
+    assert_eq!(world.shown("s1", "ask").await, "");
+    assert_eq!(world.shown("s1", "tool").await, "hello");
+}
+
+#[tokio::test]
+async fn mail_for_nobody_we_know_is_not_shown_to_a_stranger() {
+    let world = world_with_alice().await;
+    world.say("alice", "hello").await;
+    assert_eq!(world.shown("s2", "stop").await, "");
+    assert_eq!(world.shown("s1", "stop").await, "hello");
+}
+
+#[tokio::test]
+async fn protocol_comes_at_the_start_and_says_who_one_is() {
+    let world = world_with_alice().await;
+    let text = world.hook("s1", "start").await.stderr.unwrap_or_default();
+    assert!(text.starts_with("You are `alice` on the relay-mesh."), "{text}");
+    assert!(world.hook("s2", "start").await.stderr.unwrap_or_default().starts_with("relay-mesh connects"));
+    assert_eq!(world.hook("s1", "tool").await.stderr, None);
+}
+
+#[tokio::test]
+async fn a_payload_of_another_shape_costs_nothing_but_its_own_answer() {
+    let world = world_with_alice().await;
+    world.say("alice", "hello").await;
+    for payload in ["", "[]", "{\"session\":3}", "{\"session\":\"s1\"}"] {
+        let call = HookCall { name: "x".to_owned(), payload: payload.to_owned(), environment: Vec::new() };
+        assert!(matches!(world.mesh.hook("fake", &call).await, Err(HookError::Harness(_))), "{payload}");
+    }
+    let call = HookCall { name: "x".to_owned(), payload: "{}".to_owned(), environment: Vec::new() };
+    assert!(matches!(world.mesh.hook("nobody", &call).await, Err(HookError::UnknownHarness(_))));
+    assert_eq!(world.shown("s1", "stop").await, "hello");
+}
+
+#[tokio::test]
+async fn presence_follows_the_session() {
+    let world = world_with_alice().await;
+    let alice: AgentName = "alice".parse().expect("a name");
+    let presence = async || world.mesh.agent(&alice).await.expect("read").expect("there").presence;
+    assert_eq!(presence().await, Presence::Idle);
+    world.hook("s1", "prompt").await;
+    assert_eq!(presence().await, Presence::Live);
+    world.machine.pass(3_600_000);
+    assert_eq!(presence().await, Presence::Live, "a long turn is no absence");
+    world.hook("s1", "stop").await;
+    assert_eq!(presence().await, Presence::Idle);
+    world.hook("s1", "end").await;
+    assert_eq!(presence().await, Presence::Gone);
+    world.hook("s1", "start").await;
+    assert_eq!(presence().await, Presence::Idle);
+    world.machine.kill(1);
+    assert_eq!(presence().await, Presence::Gone);
+}
+
+#[tokio::test]
+async fn mail_that_does_not_fit_waits_for_the_next_hook() {
+    let world = world_with_alice().await;
+    for number in 0..4 {
+        world.say("alice", &format!("{number}{}", "x".repeat(4_000))).await;
+    }
+    let first = world.shown("s1", "tool").await;
+    let second = world.shown("s1", "tool").await;
+    let starts = |text: &str| text.split(' ').map(|body| body[..1].to_owned()).collect::<Vec<_>>().join(" ");
+    assert_eq!((starts(&first).as_str(), starts(&second).as_str()), ("0 1", "2 3"));
+    assert_eq!(world.send(&shell_call(None), "alice", super::draft("x")).await.expect("sent").recipients.len(), 1);
+}

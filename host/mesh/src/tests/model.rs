@@ -1,0 +1,142 @@
+//! The mesh against a plain map: whatever agents do in whatever order, each message is confirmed
+//! once, in one process or another, and none is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::{World, draft, name};
+use crate::names::MessageId;
+use crate::receipt::Rung;
+use crate::testing::shell_call;
+use crate::{Claim, Fetch, Limits};
+
+const AGENTS: [&str; 3] = ["alice", "bob", "carol"];
+
+/// What may happen next.
+#[derive(Clone, Debug)]
+enum Act {
+    Send { to: usize, key: Option<u8> },
+    Fetch { agent: usize, process: usize, limit: usize },
+    Confirm { which: usize },
+    Release { which: usize },
+    Acknowledge { agent: usize, which: usize },
+    Pass { milliseconds: u64 },
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let agent = 0..AGENTS.len();
+    prop_oneof![
+        4 => (agent.clone(), proptest::option::of(0..4_u8)).prop_map(|(to, key)| Act::Send { to, key }),
+        4 => (agent.clone(), 0..2_usize, 1..4_usize)
+            .prop_map(|(agent, process, limit)| Act::Fetch { agent, process, limit }),
+        2 => any::<usize>().prop_map(|which| Act::Confirm { which }),
+        1 => any::<usize>().prop_map(|which| Act::Release { which }),
+        1 => (agent, any::<usize>()).prop_map(|(agent, which)| Act::Acknowledge { agent, which }),
+        1 => (0..90_000_u64).prop_map(|milliseconds| Act::Pass { milliseconds }),
+    ]
+}
+
+/// What the mesh must know of one message.
+#[derive(Clone, Debug, Default)]
+struct Expected {
+    settled: bool,
+    /// The number of the claim that holds it, and until when.
+    claim: Option<(usize, u64)>,
+}
+
+async fn run(acts: Vec<Act>) {
+    let world = World::new();
+    for agent in AGENTS {
+        world.joined(agent).await;
+    }
+    let other = world.another_process();
+    let processes = [&world, &other];
+    let mut mail: [BTreeMap<MessageId, Expected>; 3] = Default::default();
+    let mut keys: BTreeMap<(usize, u8), MessageId> = BTreeMap::new();
+    let mut claims: Vec<(usize, usize, Option<Claim>)> = Vec::new();
+    let mut now = 0;
+    for act in acts {
+        match act {
+            Act::Send { to, key } => {
+                let keyed = crate::message::Draft { idempotency_key: key.map(|key| format!("k{key}")), ..draft("x") };
+                let sent = world.send(&shell_call(None), AGENTS[to], keyed).await.expect("sent");
+                let first = key.map(|key| *keys.entry((to, key)).or_insert(sent.id));
+                assert_eq!(sent.id, first.unwrap_or(sent.id));
+                mail[to].entry(sent.id).or_default();
+            }
+            Act::Fetch { agent, process, limit } => {
+                let ask = Fetch { limit, ..Fetch::default() };
+                let fetched = processes[process].mesh.fetch(&name(AGENTS[agent]), &ask).await.expect("fetched");
+                let free =
+                    |expected: &Expected| !expected.settled && expected.claim.is_none_or(|(_, until)| now >= until);
+                let presentable = mail[agent].values().filter(|expected| free(expected)).count();
+                assert_eq!(fetched.messages.len(), presentable.min(limit));
+                assert_eq!(fetched.waiting, presentable - fetched.messages.len());
+                for message in &fetched.messages {
+                    let expected = mail[agent].get_mut(&message.message.id).expect("a message that was sent");
+                    assert!(free(expected), "{:?} is presented twice", message.message.id);
+                    expected.claim = Some((claims.len(), now + Limits::default().claim));
+                }
+                if let Some(claim) = fetched.claim {
+                    claims.push((agent, process, Some(claim)));
+                }
+            }
+            Act::Confirm { which } | Act::Release { which } if claims.is_empty() => {
+                let _nothing_is_claimed = which;
+            }
+            Act::Confirm { which } => {
+                let index = which % claims.len();
+                let (agent, process, claim) = &mut claims[index];
+                if let Some(claim) = claim.take() {
+                    processes[*process].mesh.confirm(&claim, Rung::Fetched, "fetch", None).await.expect("confirmed");
+                    for id in &claim.messages {
+                        mail[*agent].insert(*id, Expected { settled: true, claim: None });
+                    }
+                }
+            }
+            Act::Release { which } => {
+                let index = which % claims.len();
+                let (agent, process, claim) = &mut claims[index];
+                if let Some(claim) = claim.take() {
+                    let ids = claim.messages.clone();
+                    processes[*process].mesh.release(claim).await.expect("released");
+                    for id in ids {
+                        let expected = mail[*agent].get_mut(&id).expect("claimed");
+                        expected.claim = expected.claim.filter(|(of, _)| *of != index);
+                    }
+                }
+            }
+            Act::Acknowledge { agent, which } => {
+                let ids: Vec<MessageId> = mail[agent].keys().copied().collect();
+                if let Some(id) = ids.get(which.checked_rem(ids.len()).unwrap_or_default()) {
+                    world.mesh.acknowledge(&name(AGENTS[agent]), &[*id]).await.expect("acknowledged");
+                    mail[agent].insert(*id, Expected { settled: true, claim: None });
+                }
+            }
+            Act::Pass { milliseconds } => {
+                world.machine.pass(milliseconds);
+                now += milliseconds;
+            }
+        }
+    }
+    world.machine.pass(Limits::default().claim);
+    for (agent, expected) in AGENTS.iter().zip(&mail) {
+        let waiting: BTreeSet<MessageId> =
+            expected.iter().filter(|(_, expected)| !expected.settled).map(|(id, _)| *id).collect();
+        let all = Fetch { limit: usize::MAX, ..Fetch::default() };
+        let fetched = world.another_process().mesh.fetch(&name(agent), &all).await.expect("fetched");
+        let found: BTreeSet<MessageId> = fetched.messages.iter().map(|fetched| fetched.message.id).collect();
+        assert_eq!(found, waiting, "what waits for {agent}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mail_is_confirmed_once_and_never_lost(acts in proptest::collection::vec(act(), 0..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(run(acts));
+    }
+}
