@@ -1,9 +1,9 @@
 //! Composition: the one place that puts store, machine, adapters and mesh together.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use adapters::Adapters;
+use adapters::{Adapters, NoConsents, Surroundings};
 use mesh::{Mesh, Parts};
 use store::files::{FilesOptions, FilesStore};
 use store::{Durability, Store, StoreError};
@@ -58,7 +58,16 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         Err(source) => return Err(OpenError::Store { dir, source }),
     };
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
-    let adapters = Arc::new(adapters(context, client, Arc::clone(&store)));
+    let adapters = Arc::new(Adapters::new(adapters::Settings {
+        store: Arc::clone(&store),
+        machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
+        cache: cache(context),
+        installs: settings.dir.value.join("installs"),
+        plugin_folders: settings.plugins.value.clone(),
+        surroundings: surroundings(context, client),
+        consents: Arc::new(NoConsents),
+        lent: adapters::lent::Settings::default(),
+    }));
     let mesh = Arc::new(Mesh::new(Parts {
         shared: Arc::clone(&store),
         local: Arc::clone(&store),
@@ -67,4 +76,27 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         limits: settings.limits(),
     }));
     Ok(Open { store, machine, adapters, mesh })
+}
+
+fn options(durable: Durable) -> FilesOptions {
+    let durability = match durable {
+        Durable::Disk => Durability::Synced,
+        Durable::Process => Durability::Process,
+    };
+    FilesOptions { durability, ..FilesOptions::default() }
+}
+
+/// Compiled adapters are shared by all data folders of a person. Without a home they lie with the data.
+fn cache(context: &Context) -> PathBuf {
+    let shared = context.environment.xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("relay-mesh/adapters"));
+    shared.unwrap_or_else(|| context.settings.dir.value.join("cache"))
+}
+
+/// What adapters' paths and programs are filled from.
+fn surroundings(context: &Context, client: Client) -> Surroundings {
+    let (project, environment) = match client {
+        Client::ThisProcess => (Some(context.workdir.clone()), context.environment.pairs().into_iter().collect()),
+        Client::Nobody => (None, context.environment.of_the_person()),
+    };
+    Surroundings { home: context.environment.home(), project, environment }
 }

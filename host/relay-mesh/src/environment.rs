@@ -26,6 +26,13 @@ impl Environment {
         self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
+    /// Those variables that say something of the person and the machine, and nothing of the
+    /// session in which this process happened to be started.
+    pub(crate) fn of_the_person(&self) -> BTreeMap<String, String> {
+        let personal = |name: &str| PERSONAL.contains(&name) || name.starts_with("LC_") || name.starts_with("XDG_");
+        self.0.iter().filter(|(name, _)| personal(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// The person's home folder.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from).or_else(std::env::home_dir)
@@ -38,6 +45,20 @@ impl Environment {
         named.or_else(|| self.home().map(|home| home.join(beneath_home)))
     }
 }
+
+/// Variables that are the same in every shell of a person.
+const PERSONAL: [&str; 10] = [
+    "HOME",
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TMPDIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "DBUS_SESSION_BUS_ADDRESS",
+];
 
 #[cfg(test)]
 impl<const N: usize> From<[(&str, &str); N]> for Environment {

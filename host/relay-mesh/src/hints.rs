@@ -1,7 +1,9 @@
 //! What to do about an error, and how the process ends with it. The one place that matches on
 //! errors for people.
 
-use mesh::{AckError, AddressError, FetchError, FindError, HookError, IdentifyError, RegisterError, SendError, StatusError};
+use mesh::{
+    AckError, AddressError, FetchError, FindError, HookError, IdentifyError, RegisterError, SendError, StatusError,
+};
 use store::StoreError;
 
 use crate::commands::listen::ListenError;
@@ -69,7 +71,7 @@ impl CommandError {
                 IdentifyError::Store(_) => Exit::Store,
             },
             CommandError::Register(error) => match error {
-                RegisterError::Name(_) | RegisterError::TooLong { .. } => Exit::Usage,
+                RegisterError::Name(_) | RegisterError::TooLong { .. } | RegisterError::TooManySkills(_) => Exit::Usage,
                 RegisterError::Crowded(_) | RegisterError::Contended(_) => Exit::Failure,
                 RegisterError::Store(_) => Exit::Store,
             },
@@ -77,7 +79,7 @@ impl CommandError {
             CommandError::Send(error) => match error {
                 SendError::Draft(_) | SendError::Nobody => Exit::Usage,
                 SendError::Address(error) => exit_of_address(error),
-                SendError::NotRegistered | SendError::Full { .. } => Exit::Refused,
+                SendError::NotRegistered => Exit::Refused,
                 SendError::UnknownReply(_) => Exit::NotFound,
                 SendError::Store { .. } | SendError::Unreadable(_) => Exit::Store,
             },
@@ -89,8 +91,7 @@ impl CommandError {
             CommandError::Ack(AckError::Unknown { .. })
             | CommandError::Status(StatusError::Unknown(_))
             | CommandError::Hook(HookError::UnknownHarness(_))
-            | CommandError::Listen(ListenError::UnknownHarness(_))
-            | CommandError::Host(HostError::NotRunning { .. }) => Exit::NotFound,
+            | CommandError::Listen(ListenError::UnknownHarness(_)) => Exit::NotFound,
             CommandError::Hook(HookError::Harness(_))
             | CommandError::Host(_)
             | CommandError::Input(_)
@@ -132,7 +133,9 @@ fn of_store(error: &StoreError) -> Option<String> {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 "make room on the disk and try again; what had been stored before is safe".to_owned()
             }
-            std::io::ErrorKind::ReadOnlyFilesystem => "choose a folder that can be written, by `--dir DIR` or RELAY_DIR".to_owned(),
+            std::io::ErrorKind::ReadOnlyFilesystem => {
+                "choose a folder that can be written, by `--dir DIR` or RELAY_DIR".to_owned()
+            }
             _ => OTHER_FOLDER.to_owned(),
         }),
         StoreError::Damaged { .. } => {
@@ -144,9 +147,9 @@ fn of_store(error: &StoreError) -> Option<String> {
 
 fn of_identify(error: &IdentifyError) -> Option<String> {
     match error {
-        IdentifyError::NotYours(_) => {
-            Some("leave it out to speak as `shell`, or register an agent of your own: `relay-mesh register NAME`".to_owned())
-        }
+        IdentifyError::NotYours(_) => Some(
+            "leave it out to speak as `shell`, or register an agent of your own: `relay-mesh register NAME`".to_owned(),
+        ),
         IdentifyError::Unknown(name) => Some(format!("register it first: `relay-mesh register {name}`")),
         IdentifyError::Ticket(_) | IdentifyError::Key => None,
         IdentifyError::Store(error) => of_store(error),
@@ -156,6 +159,7 @@ fn of_identify(error: &IdentifyError) -> Option<String> {
 fn of_register(error: &RegisterError) -> Option<String> {
     match error {
         RegisterError::Name(_) => Some("a name looks like `alice` or `alice@backend`".to_owned()),
+        RegisterError::TooManySkills(_) => Some("name the most telling ones".to_owned()),
         RegisterError::TooLong { .. } => Some("say it shorter; details belong into a message".to_owned()),
         RegisterError::Crowded(_) => Some("choose another name".to_owned()),
         RegisterError::Contended(_) => Some("try again".to_owned()),
@@ -196,8 +200,9 @@ fn of_send(error: &SendError) -> Option<String> {
         SendError::Address(error) => of_address(error),
         SendError::NotRegistered => Some("register first: `relay-mesh register NAME`".to_owned()),
         SendError::Nobody => Some("name the recipient, or send to everyone with `--broadcast`".to_owned()),
-        SendError::UnknownReply(_) => Some("`relay-mesh read` prints the ids of the messages that you may answer".to_owned()),
-        SendError::Full { to, .. } => Some(format!("wait until `{to}` has read some of it")),
+        SendError::UnknownReply(_) => {
+            Some("`relay-mesh read` prints the ids of the messages that you may answer".to_owned())
+        }
         SendError::Store { stored, source, .. } => match stored.as_slice() {
             [] => of_store(source),
             some => Some(format!(
@@ -211,12 +216,17 @@ fn of_send(error: &SendError) -> Option<String> {
 
 fn of_host(error: &HostError) -> Option<String> {
     match error {
-        HostError::Running { .. } => Some("stop it by `relay-mesh down`, or use another folder by `--dir DIR`".to_owned()),
-        HostError::NotRunning { .. } => Some("start it by `relay-mesh up`".to_owned()),
+        HostError::Running { .. } => {
+            Some("stop it by `relay-mesh down`, or use another folder by `--dir DIR`".to_owned())
+        }
         HostError::Listen { .. } => Some("choose another port by `--http 127.0.0.1:PORT`".to_owned()),
         HostError::Start { log, .. } => Some(format!("its log says more: {}", log.display())),
         HostError::Stubborn { pid } => Some(format!("look at what it does, and end it yourself: kill -KILL {pid}")),
-        HostError::Token { .. } | HostError::Record { .. } | HostError::Signal { .. } | HostError::Served(_) => None,
+        HostError::Starting { .. } => Some("wait a moment, and look again with `relay-mesh status`".to_owned()),
+        HostError::Token { path, .. } | HostError::Record { path, .. } => {
+            Some(format!("look at the file, and remove it where it is not needed: {}", path.display()))
+        }
+        HostError::Spawn(_) | HostError::Signal { .. } | HostError::Served(_) => None,
     }
 }
 

@@ -115,7 +115,7 @@ fn read_host_name(path: &Path) -> io::Result<String> {
 /// link it wins.
 fn make_host_name(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let system = rustix::system::uname();
     let system = system.nodename().to_string_lossy();
@@ -139,7 +139,9 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn the_start_is_found_behind_any_program_name() {
-        let line = |name: &str, state: &str| format!("17 ({name}) {state} 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20");
+        let line = |name: &str, state: &str| {
+            format!("17 ({name}) {state} 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20")
+        };
         for (stat, expected) in [
             (line("sh", "S"), Some(4711)),
             (line("a) R (b", "R"), Some(4711)),
@@ -165,8 +167,9 @@ mod tests {
     fn a_machine_keeps_its_name_and_leaves_no_other_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let named = || ThisMachine::named_in(folder.path()).expect("a machine").host().to_owned();
-        let together: Vec<String> =
-            std::thread::scope(|scope| (0..8).map(|_| scope.spawn(named)).map(|thread| thread.join().expect("a name")).collect());
+        let together: Vec<String> = std::thread::scope(|scope| {
+            (0..8).map(|_| scope.spawn(named)).map(|thread| thread.join().expect("a name")).collect()
+        });
         assert!(together.iter().all(|name| *name == together[0]), "{together:?}");
         assert_eq!(named(), together[0]);
         assert_eq!(fs::read_dir(folder.path()).expect("a listing").count(), 1);

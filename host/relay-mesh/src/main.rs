@@ -12,9 +12,11 @@ mod hints;
 mod host;
 mod logging;
 mod machine;
+mod mcp_standin;
 mod render;
 mod setup;
 mod shapes;
+mod signals;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,17 +49,16 @@ fn main() -> ExitCode {
     let exit = match perform(cli, environment, printer) {
         Ok(outcome) => outcome.exit,
         Err(error) if error.is_reader_gone() => Exit::Success,
+        Err(error) if is_hook => {
+            printer.error_line(&error);
+            Exit::Success
+        }
         Err(error) => {
             printer.error(&error);
             error.exit()
         }
     };
-    // Claude Code takes exit code 2 of a hook as an order to block what it was about to do.
-    match exit {
-        Exit::Hook(code) => ExitCode::from(code),
-        _ if is_hook => ExitCode::SUCCESS,
-        exit => exit.into(),
-    }
+    exit.into()
 }
 
 fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Outcome, CommandError> {

@@ -129,6 +129,12 @@ impl Printer {
         }
     }
 
+    /// The same on one line, for a harness's log.
+    pub(crate) fn error_line(&self, error: &CommandError) {
+        let words: Vec<String> = std::iter::once(error.to_string()).chain(causes(error)).collect();
+        eprintln!("relay-mesh: {}", printable_line(&words.join(": ")));
+    }
+
     fn paint(&self, word: &str, code: &str) -> String {
         match self.colour {
             Colour::Plain => word.to_owned(),

@@ -10,6 +10,7 @@ pub(crate) mod down;
 pub(crate) mod exit_codes;
 pub(crate) mod harnesses;
 pub(crate) mod hook;
+pub(crate) mod input;
 pub(crate) mod install;
 pub(crate) mod listen;
 pub(crate) mod man;

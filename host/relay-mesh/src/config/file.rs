@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use mesh::names::AgentName;
 use serde::{Deserialize, Deserializer};
 
-use super::values::{Durable, TokenUse, Values, team};
 use super::ConfigError;
+use super::values::{Durable, TokenUse, Values, team};
 
 /// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
 /// for each folder that has none.
-pub(super) fn nearest(folder: &Path, name: &str, home: Option<&Path>) -> Result<Option<(PathBuf, Values)>, ConfigError> {
+pub(super) fn nearest(
+    folder: &Path,
+    name: &str,
+    home: Option<&Path>,
+) -> Result<Option<(PathBuf, Values)>, ConfigError> {
     for folder in folder.ancestors() {
         let path = folder.join(name);
         if let Some(values) = read(&path, home)? {
@@ -25,7 +29,9 @@ pub(super) fn nearest(folder: &Path, name: &str, home: Option<&Path>) -> Result<
 pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, path, home).map(Some),
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),
     }
 }
@@ -56,6 +62,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         per_pair: loops.per_pair,
         per_agent: loops.per_agent,
         window: loops.window.map(|duration| duration.0),
+        rest: loops.rest.map(|duration| duration.0),
     };
     Ok(values.beneath(path.parent().unwrap_or(path)))
 }
@@ -92,6 +99,7 @@ struct Loops {
     per_pair: Option<u32>,
     per_agent: Option<u32>,
     window: Option<Duration>,
+    rest: Option<Duration>,
 }
 
 /// A team that was checked.

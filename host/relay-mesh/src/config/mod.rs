@@ -12,7 +12,7 @@ use mesh::names::AgentName;
 use mesh::{Limits, LoopLimits};
 
 use crate::environment::Environment;
-pub(crate) use values::{Durable, TokenUse, Values};
+pub(crate) use values::{Durable, TokenUse, Values, team};
 
 /// The project's file, in the working folder or the nearest one above it.
 pub(crate) const PROJECT_FILE: &str = ".relay-mesh.toml";
@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) per_agent: Setting<u32>,
     /// The window, in milliseconds.
     pub(crate) window: Setting<u64>,
+    /// After how long without a new message a chain is over, in milliseconds.
+    pub(crate) rest: Setting<u64>,
 }
 
 /// Why the settings cannot be told.
@@ -170,6 +172,7 @@ impl Settings {
             per_pair: pick(layers, |values| values.per_pair, limits.loops.pair),
             per_agent: pick(layers, |values| values.per_agent, limits.loops.agent),
             window: pick(layers, |values| values.window, limits.loops.window),
+            rest: pick(layers, |values| values.rest, limits.loops.rest),
         })
     }
 
@@ -181,6 +184,7 @@ impl Settings {
                 pair: self.per_pair.value,
                 agent: self.per_agent.value,
                 window: self.window.value,
+                rest: self.rest.value,
             },
             away_after: self.away_after.value,
             ..Limits::default()
@@ -189,7 +193,11 @@ impl Settings {
 
     /// Every setting as `key`, value and origin, in the spelling of the settings files.
     pub(crate) fn listed(&self) -> Vec<(&'static str, String, &Origin)> {
-        fn line<'a, T>(key: &'static str, setting: &'a Setting<T>, say: impl Fn(&T) -> String) -> (&'static str, String, &'a Origin) {
+        fn line<'a, T>(
+            key: &'static str,
+            setting: &'a Setting<T>,
+            say: impl Fn(&T) -> String,
+        ) -> (&'static str, String, &'a Origin) {
             (key, say(&setting.value), &setting.origin)
         }
         let duration = |milliseconds: &u64| {
@@ -210,6 +218,7 @@ impl Settings {
             line("loops.per-pair", &self.per_pair, u32::to_string),
             line("loops.per-agent", &self.per_agent, u32::to_string),
             line("loops.window", &self.window, duration),
+            line("loops.rest", &self.rest, duration),
         ]
     }
 }

@@ -57,7 +57,8 @@ fn the_nearer_place_decides() {
 
 #[test]
 fn every_kind_of_value_is_read() {
-    let user = "away-after = '1h 30m'\n[http]\nlisten = '127.0.0.1:1'\ntoken = false\n[loops]\nhops = 3\nwindow = '90s'";
+    let user =
+        "away-after = '1h 30m'\n[http]\nlisten = '127.0.0.1:1'\ntoken = false\n[loops]\nhops = 3\nwindow = '90s'";
     for (key, value) in [
         ("away-after", "1h 30m"),
         ("http.listen", "127.0.0.1:1"),
@@ -100,14 +101,23 @@ fn what_is_wrong_is_named_with_its_line() {
         "agent",
         "`~/project/.relay-mesh.toml`, line 1: `soon` is not a length of time: write it as in `10m` or `1h 30m`",
     );
-    check("", "", &[("RELAY_HTTP", "7423")], nothing(), "agent", "$RELAY_HTTP is `7423`: it must be an address and a port, as in 127.0.0.1:7423");
+    check(
+        "",
+        "",
+        &[("RELAY_HTTP", "7423")],
+        nothing(),
+        "agent",
+        "$RELAY_HTTP is `7423`: it must be an address and a port, as in 127.0.0.1:7423",
+    );
 }
 
 #[test]
 fn a_project_opens_no_door_for_the_people_who_clone_it() {
-    for (file, key) in
-        [("[http]\ntoken = false", "http.token"), ("[http]\nlisten = '0.0.0.0:1'", "http.listen"), ("plugins = ['p']", "plugins")]
-    {
+    for (file, key) in [
+        ("[http]\ntoken = false", "http.token"),
+        ("[http]\nlisten = '0.0.0.0:1'", "http.listen"),
+        ("plugins = ['p']", "plugins"),
+    ] {
         let refused = format!(
             "`~/project/.relay-mesh.toml` sets `{key}`, which a project may not set for the people who work in it"
         );

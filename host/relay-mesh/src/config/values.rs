@@ -63,6 +63,7 @@ pub(crate) struct Values {
     pub(crate) per_pair: Option<u32>,
     pub(crate) per_agent: Option<u32>,
     pub(crate) window: Option<u64>,
+    pub(crate) rest: Option<u64>,
 }
 
 impl Values {

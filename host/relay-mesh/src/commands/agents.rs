@@ -1,0 +1,40 @@
+//! `relay-mesh agents`: who is here.
+
+use mesh::machine::Machine;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::agents::{AgentShape, AgentsShape};
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh agents\n  \
+    relay-mesh agents reviewer\n  \
+    relay-mesh agents --json | jq -r '.agents[] | select(.presence == \"idle\") | .name'")]
+pub(crate) struct Args {
+    /// Only those whose name, role, task, project, harness, model or skills match, best first
+    #[arg(value_name = "QUERY")]
+    query: Option<String>,
+    /// At most so many matches
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, requires = "query")]
+    limit: usize,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let agents: Vec<AgentShape> = match &args.query {
+        Some(query) => open.mesh.find(query, args.limit).await?.iter().map(|found| (&found.seen).into()).collect(),
+        None => open.mesh.agents().await?.iter().map(AgentShape::from).collect(),
+    };
+    if agents.is_empty() {
+        context.printer.say(match args.query {
+            Some(_) => "nobody matches; `relay-mesh agents` shows everyone",
+            None => "nobody is here yet; `relay-mesh register NAME` makes an agent for this command line",
+        });
+    }
+    context.printer.show(&AgentsShape { agents, now: open.machine.now() })?;
+    Ok(Outcome::DONE)
+}

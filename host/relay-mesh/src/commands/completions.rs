@@ -1,0 +1,28 @@
+//! `relay-mesh completions`: a script that completes commands in a shell.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::{Cli, Outcome};
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh completions bash > ~/.local/share/bash-completion/completions/relay-mesh\n  \
+    relay-mesh completions zsh > ~/.zfunc/_relay-mesh\n  \
+    relay-mesh completions fish > ~/.config/fish/completions/relay-mesh.fish")]
+pub(crate) struct Args {
+    /// Which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "relay-mesh", &mut script);
+    context.printer.bytes(&script)?;
+    Ok(Outcome::DONE)
+}

@@ -1,0 +1,36 @@
+//! `relay-mesh config`: every setting, its value, and where that came from.
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::settings::ConfigShape;
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "The order: flags, environment, the project's .relay-mesh.toml (in this folder or the nearest \
+    above), your own\n~/.config/relay-mesh/config.toml, defaults. An example of such a file:\n\n  \
+    dir = \"~/.relay-mesh\"            # $RELAY_DIR, --dir\n  \
+    agent = \"alice\"                  # $RELAY_AGENT, --from, --agent\n  \
+    team = \"backend\"                 # $RELAY_TEAM\n  \
+    durability = \"disk\"              # or \"process\"; $RELAY_DURABILITY\n  \
+    away-after = \"10m\"\n  \
+    plugins = [\"~/adapters\"]         # $RELAY_PLUGINS; yours alone, not a project's\n\n  \
+    [http]                           # yours alone, not a project's\n  \
+    listen = \"127.0.0.1:7423\"        # $RELAY_HTTP, --http\n  \
+    token = true                     # --no-token\n\n  \
+    [loops]                          # when waking stops without a person\n  \
+    hops = 24\n  \
+    per-pair = 30\n  \
+    per-agent = 120\n  \
+    window = \"10m\"\n  \
+    rest = \"30m\"                    # a chain that was silent so long is over\n\n\
+    Examples:\n  \
+    relay-mesh config\n  \
+    relay-mesh config --json | jq -r '.settings[] | select(.origin != \"default\") | .key'")]
+pub(crate) struct Args {}
+
+/// Does it.
+pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
+    context.printer.show(&ConfigShape::from(&context.settings))?;
+    Ok(Outcome::DONE)
+}

@@ -1,0 +1,79 @@
+//! `relay-mesh help exit-codes`: what scripts may rely on.
+
+use serde::Serialize;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::{Show, table};
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(
+    long_about = "How every command ends.\n\n\
+        0  done\n\
+        1  something failed, or a check found something broken\n\
+        2  the command line, a name, an id or a setting is not well formed; nothing was done\n\
+        3  the agent, message or harness is not there\n\
+        4  it is not yours to do, or nobody consented\n\
+        5  the data folder is missing, unreadable, full or damaged\n\n\
+        `hook` is the exception: it ends as the harness expects of its hooks, and with 0 whenever relay-mesh itself\n\
+        has failed, so that a harness is never stopped by the mesh.",
+    after_help = "Example:\n  relay-mesh exit-codes --json"
+)]
+pub(crate) struct Args {}
+
+/// One exit code.
+#[derive(Debug, Serialize)]
+struct ExitCodeShape {
+    /// The number.
+    code: u8,
+    /// What it means.
+    meaning: &'static str,
+}
+
+/// All of them.
+#[derive(Debug, Serialize)]
+struct ExitCodesShape {
+    /// In order.
+    exit_codes: Vec<ExitCodeShape>,
+}
+
+impl Show for ExitCodesShape {
+    fn text(&self) -> String {
+        let rows: Vec<Vec<String>> =
+            self.exit_codes.iter().map(|one| vec![one.code.to_string(), one.meaning.to_owned()]).collect();
+        table(&["CODE", "MEANING"], &rows)
+    }
+}
+
+/// The numbers and what they mean.
+pub(crate) fn rows() -> impl Iterator<Item = (u8, &'static str)> {
+    Exit::DOCUMENTED.into_iter().map(|exit| (exit.code(), exit.meaning()))
+}
+
+/// Does it.
+pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let exit_codes = rows().map(|(code, meaning)| ExitCodeShape { code, meaning }).collect();
+    context.printer.show(&ExitCodesShape { exit_codes })?;
+    Ok(Outcome::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_help_and_the_codes_say_the_same() {
+        let mut cli = crate::cli::Cli::command();
+        cli.build();
+        let command = cli.find_subcommand("exit-codes").expect("the command");
+        let help = command.get_long_about().expect("a help text").to_string();
+        for (code, meaning) in rows() {
+            assert!(help.contains(&format!("{code}  {meaning}")), "{code}: {meaning}");
+        }
+    }
+}

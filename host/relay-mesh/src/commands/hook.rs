@@ -1,0 +1,83 @@
+//! `relay-mesh hook`: what a harness's own hooks call. It stands in the way of the harness's work,
+//! so it is quick, and whatever fails here ends with 0 and one line on standard error.
+
+use std::time::Duration;
+
+use mesh::harness::HookCall;
+
+use crate::cli::Outcome;
+use crate::commands::input;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render;
+
+/// The longest payload. Claude Code puts whole tool results into one.
+const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
+/// After this the harness goes on without us, whatever we wait for.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "The payload comes as JSON on standard input. A harness calls this by itself, once it is set up:\n  \
+    relay-mesh install claude-code\n\n\
+    By hand:\n  \
+    echo '{\"session_id\":\"s\",\"cwd\":\"/tmp\",\"hook_event_name\":\"Stop\"}' | relay-mesh hook claude-code Stop"
+)]
+pub(crate) struct Args {
+    /// Which harness calls
+    harness: String,
+    /// Which of its hooks, in its own spelling
+    event: String,
+    /// Passed over: a harness may add words of its own
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    more: Vec<String>,
+}
+
+/// From now on this process ends with 0 whatever happens: a panic and a wait without end too. One
+/// thread looks at the clock, because what hangs may be any call and not only an asynchronous one.
+#[expect(clippy::exit, reason = "nothing else ends a process whose main thread hangs or panics")]
+pub(crate) fn never_break_the_harness() {
+    std::panic::set_hook(Box::new(|panic| {
+        render::last_words(&format!("relay-mesh: a defect: {}", panic.to_string().replace('\n', " ")));
+        std::process::exit(0);
+    }));
+    let watch = std::thread::Builder::new().name("deadline".to_owned()).stack_size(64 * 1024);
+    let started = watch.spawn(|| {
+        std::thread::sleep(DEADLINE);
+        render::last_words(&format!("relay-mesh: the hook took longer than {} s and was given up", DEADLINE.as_secs()));
+        std::process::exit(0);
+    });
+    if let Err(error) = started {
+        render::last_words(&format!("relay-mesh: the hook runs without a deadline: {error}"));
+    }
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let payload = String::from_utf8_lossy(&input::bytes(LONGEST_PAYLOAD)?).into_owned();
+    let call = HookCall { name: args.event, payload, environment: context.environment.pairs() };
+    let open = context.open()?;
+    let outcome = open.mesh.hook(&args.harness, &call).await?;
+    let exit = u8::try_from(outcome.reply.exit_code).unwrap_or_else(|_| {
+        tracing::warn!(code = outcome.reply.exit_code, "the adapter asked for an exit code that does not exist");
+        0
+    });
+    if let Some(text) = &outcome.reply.stderr {
+        context.printer.to_standard_error(text);
+    }
+    if let Some(text) = &outcome.reply.stdout
+        && let Err(error) = context.printer.bytes(text.as_bytes())
+    {
+        if let Some(claim) = outcome.claim {
+            open.mesh.release(claim).await?;
+        }
+        return Err(error);
+    }
+    // The harness has its answer. That the receipt is not written must not take it back.
+    if let Err(error) = open.mesh.confirm_hook(outcome, &call.name).await {
+        tracing::warn!(%error, "mail was shown and its receipt was not written; it will be shown again");
+    }
+    Ok(Outcome::ending(Exit::Hook(exit)))
+}

@@ -1,0 +1,252 @@
+//! The desk between the followed targets and the connector: prints what arrives, takes receipts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh::names::{AgentName, MessageId};
+use mesh::receipt::Rung;
+use mesh::session::SessionRef;
+use mesh::{Claim, Mesh};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Receipts;
+use super::target::{Arrival, Found, Rest, Target, follow};
+use super::words::{Heard, News, Said};
+use crate::error::CommandError;
+use crate::render::{Printer, causes};
+use crate::shapes::mail::MessageShape;
+
+/// The route that receipts name.
+const ROUTE: &str = "listen";
+/// How long a target rests after its connector refused a message, so that others may carry it.
+const REST: Duration = Duration::from_secs(10);
+
+/// What is followed, and what was printed and is not confirmed.
+pub(super) struct Desk {
+    mesh: Arc<Mesh>,
+    printer: Printer,
+    /// Who confirms.
+    receipts: Receipts,
+    /// The harness whose sessions may be watched.
+    harness: Option<String>,
+    /// Where the tasks send what they find. Cloned for each.
+    arrivals: mpsc::Sender<Arrival>,
+    /// The tasks. Written when a target is watched or no longer watched.
+    followed: BTreeMap<Target, Followed>,
+    /// Claims of what was printed. Written by printing, by receipts and at the end.
+    pending: BTreeMap<(MessageId, Target), Claim>,
+}
+
+/// One task.
+struct Followed {
+    task: JoinHandle<()>,
+    stop: CancellationToken,
+    rest: watch::Sender<Rest>,
+}
+
+impl Desk {
+    /// A desk that follows nothing yet.
+    pub(super) fn new(
+        mesh: Arc<Mesh>,
+        printer: Printer,
+        receipts: Receipts,
+        harness: Option<String>,
+        arrivals: mpsc::Sender<Arrival>,
+    ) -> Desk {
+        Desk { mesh, printer, receipts, harness, arrivals, followed: BTreeMap::new(), pending: BTreeMap::new() }
+    }
+
+    /// Follows one more target, and says so.
+    pub(super) async fn watch(&mut self, target: Target) -> Result<(), CommandError> {
+        if self.followed.contains_key(&target) {
+            return Ok(());
+        }
+        let (agent, ticket) = match &target {
+            Target::Agent(agent) => (Some(agent.clone()), None),
+            Target::Session(session) => {
+                let agent = self.mesh.session(session).await?.and_then(|view| view.record.agent);
+                match self.mesh.ticket(session).await {
+                    Ok(ticket) => (agent, Some(ticket)),
+                    Err(error) => {
+                        self.complain(&said(&error))?;
+                        (agent, None)
+                    }
+                }
+            }
+        };
+        let said = Said::Watching { session: target.session(), agent: agent.as_ref(), ticket: ticket.as_ref() };
+        self.printer.line(&said)?;
+        let (rest, rests) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let following =
+            follow(Arc::clone(&self.mesh), target.clone(), rests, self.arrivals.clone(), agent, stop.clone());
+        self.followed.insert(target, Followed { task: tokio::spawn(following), stop, rest });
+        Ok(())
+    }
+
+    /// Prints what a task found.
+    pub(super) async fn take(&mut self, arrival: Arrival) -> Result<(), CommandError> {
+        let Arrival { target, news } = arrival;
+        match news {
+            Found::Fault(words) => self.complain(&words),
+            Found::Agent(agent) => match &target {
+                Target::Agent(_) => Ok(()),
+                Target::Session(session) => self.printer.line(&Said::Bound { session: &session.id, agent: &agent }),
+            },
+            // It came up while the connector asked not to be told any more.
+            Found::Message(_, claim) if !self.followed.contains_key(&target) => {
+                self.give_back(claim).await;
+                Ok(())
+            }
+            Found::Message(fetched, claim) => {
+                let id = fetched.message.id;
+                let (text, _) = mesh::envelope(std::slice::from_ref(&fetched.message), usize::MAX);
+                let said = Said::Message {
+                    session: target.session(),
+                    agent: &claim.agent,
+                    message: MessageShape::from(&fetched.message),
+                    text,
+                };
+                let printed = self.printer.line(&said);
+                match (printed, self.receipts) {
+                    (Err(error), _) => {
+                        self.pending.insert((id, target), claim);
+                        Err(error)
+                    }
+                    (Ok(()), Receipts::Printing) => Ok(self.mesh.confirm(&claim, Rung::Shown, ROUTE, None).await?),
+                    (Ok(()), Receipts::Lines) => {
+                        self.pending.insert((id, target), claim);
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what a line on standard input says. Whatever is wrong with it ends nothing.
+    pub(super) async fn hear(&mut self, heard: Heard) -> Result<(), CommandError> {
+        match heard {
+            Heard::Watch(id) => match self.session(id) {
+                Some(target) => self.watch(target).await,
+                None => self.complain("sessions can be watched with `--harness` alone"),
+            },
+            Heard::Unwatch(id) => {
+                if let Some(target) = self.session(id) {
+                    self.unwatch(&target).await;
+                }
+                Ok(())
+            }
+            Heard::Receipt { id, session, news, evidence } => match self.claimed(id, session.as_deref()) {
+                Ok(key) => {
+                    let outcome = self.receipt(key, news, evidence).await;
+                    outcome.or_else(|error| self.complain(&error))
+                }
+                Err(words) => self.complain(&words),
+            },
+        }
+    }
+
+    /// Says that something went wrong that ends nothing.
+    pub(super) fn complain(&self, words: &str) -> Result<(), CommandError> {
+        self.printer.line(&Said::Error { error: words })
+    }
+
+    /// Stops every task and gives back what was not confirmed.
+    pub(super) async fn close(mut self, mut arrived: mpsc::Receiver<Arrival>) {
+        let followed = std::mem::take(&mut self.followed);
+        for one in followed.values() {
+            one.stop.cancel();
+        }
+        arrived.close();
+        while let Some(Arrival { target, news }) = arrived.recv().await {
+            if let Found::Message(fetched, claim) = news {
+                self.pending.insert((fetched.message.id, target), claim);
+            }
+        }
+        for (_, one) in followed {
+            if let Err(error) = one.task.await {
+                tracing::warn!(%error, "a task that followed mail ended badly");
+            }
+        }
+        for (_, claim) in std::mem::take(&mut self.pending) {
+            self.give_back(claim).await;
+        }
+    }
+
+    fn session(&self, id: String) -> Option<Target> {
+        self.harness.clone().map(|harness| Target::Session(SessionRef { harness, id }))
+    }
+
+    async fn unwatch(&mut self, target: &Target) {
+        if let Some(followed) = self.followed.remove(target) {
+            followed.stop.cancel();
+        }
+        let keys: Vec<(MessageId, Target)> = self.pending.keys().filter(|(_, of)| of == target).cloned().collect();
+        for key in keys {
+            if let Some(claim) = self.pending.remove(&key) {
+                self.give_back(claim).await;
+            }
+        }
+    }
+
+    /// Which claim a receipt means. One message may have been printed for several sessions.
+    fn claimed(&self, id: MessageId, session: Option<&str>) -> Result<(MessageId, Target), String> {
+        let fits = |target: &Target| session.is_none_or(|session| target.session() == Some(session));
+        let mut found = self.pending.keys().filter(|(of, target)| *of == id && fits(target));
+        match (found.next(), found.next()) {
+            (Some(key), None) => Ok(key.clone()),
+            (Some(_), Some(_)) => Err(format!("`{id}` was printed for several sessions: say which by `session`")),
+            (None, _) => Err(format!("`{id}` was not printed here, or its receipt is complete")),
+        }
+    }
+
+    async fn receipt(
+        &mut self,
+        key: (MessageId, Target),
+        news: News,
+        evidence: Option<serde_json::Value>,
+    ) -> Result<(), String> {
+        let rung = match news {
+            News::Offered => Rung::Offered,
+            News::Accepted => Rung::Accepted,
+            News::Shown | News::Acknowledged => Rung::Shown,
+            News::Refused => {
+                if let Some(followed) = self.followed.get(&key.1) {
+                    followed.rest.send_replace(Some(Instant::now() + REST));
+                }
+                if let Some(claim) = self.pending.remove(&key) {
+                    self.give_back(claim).await;
+                }
+                return Ok(());
+            }
+        };
+        let Some(claim) = self.pending.get(&key).cloned() else { return Ok(()) };
+        self.mesh.confirm(&claim, rung, ROUTE, evidence).await.map_err(|error| said(&error))?;
+        if rung.settles() {
+            self.pending.remove(&key);
+        }
+        match news {
+            News::Acknowledged => self.acknowledge(&claim.agent, key.0).await,
+            News::Offered | News::Accepted | News::Shown | News::Refused => Ok(()),
+        }
+    }
+
+    async fn acknowledge(&self, agent: &AgentName, id: MessageId) -> Result<(), String> {
+        self.mesh.acknowledge(agent, &[id]).await.map(|_| ()).map_err(|error| said(&error))
+    }
+
+    async fn give_back(&self, claim: Claim) {
+        if let Err(error) = self.mesh.release(claim).await {
+            tracing::warn!(%error, "a claim was not given back; it lapses by itself");
+        }
+    }
+}
+
+/// An error and its causes in one line.
+fn said(error: &(dyn std::error::Error + 'static)) -> String {
+    std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
+}

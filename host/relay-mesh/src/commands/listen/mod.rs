@@ -1,0 +1,135 @@
+//! `relay-mesh listen`: prints each message as one JSON line when it comes, and takes receipts as
+//! JSON lines on standard input. What a connector inside a harness runs.
+//!
+//! Each message is claimed before it is printed, so that nobody else presents it meanwhile. A claim
+//! that is not confirmed lapses, and the message is printed again.
+
+mod desk;
+mod lines;
+mod target;
+mod words;
+
+use mesh::names::AgentName;
+use mesh::session::SessionRef;
+use store::StoreError;
+use tokio::sync::mpsc;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::signals::Stop;
+use desk::Desk;
+use lines::{Line, Lines};
+use target::Target;
+use words::Heard;
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh listen --agent bob --no-stdin | jq -r .body\n  \
+    relay-mesh listen --harness opencode --session ses_1\n  \
+    relay-mesh listen --harness opencode\n\n\
+    Lines out, by `event`:\n  \
+    {\"event\":\"watching\",\"session\":\"ses_1\",\"agent\":\"bob\",\"ticket\":{…}}   first for each; `agent` once one is bound\n  \
+    {\"event\":\"bound\",\"session\":\"ses_1\",\"agent\":\"bob\"}                 an agent was bound to it since\n  \
+    {\"event\":\"message\",\"id\":…,\"agent\":…,\"session\":…,\"from\":…,\"body\":…,\"text\":…}\n  \
+    {\"event\":\"error\",\"error\":…}                                  a line in was not understood, or a look failed\n\
+    `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote.\n\n\
+    Lines in:\n  \
+    {\"id\":…,\"rung\":\"offered\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
+    {\"id\":…,\"rung\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
+    {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n\
+    It ends when standard input does, and gives back what was not confirmed.")]
+pub(crate) struct Args {
+    /// The mail of an agent that this command line speaks for [$RELAY_AGENT]
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["harness", "session"])]
+    agent: Option<AgentName>,
+    /// The mail of this harness's sessions: of one by --session, else of those named on standard input
+    #[arg(long)]
+    harness: Option<String>,
+    /// The mail of this session
+    #[arg(long, value_name = "ID", requires = "harness")]
+    session: Option<String>,
+    /// Read nothing: what is printed counts as shown, and only a signal ends it
+    #[arg(long)]
+    no_stdin: bool,
+}
+
+/// Why nobody can be listened for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ListenError {
+    /// No such harness.
+    #[error("no adapter is named `{0}`")]
+    UnknownHarness(String),
+    /// The store failed.
+    #[error("the mail could not be watched")]
+    Store(#[from] StoreError),
+}
+
+/// Who confirms that a message was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receipts {
+    /// Lines on standard input.
+    Lines,
+    /// Printing it is showing it.
+    Printing,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let receipts = if args.no_stdin { Receipts::Printing } else { Receipts::Lines };
+    let mut stop = Stop::listen().map_err(CommandError::Input)?;
+    let open = context.open()?;
+    let harness = match &args.harness {
+        Some(name) => Some(known(name, &open).await?),
+        None => None,
+    };
+    let (arrivals, mut arrived) = mpsc::channel(1);
+    let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), arrivals);
+    match (harness, args.session) {
+        (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
+        (Some(_), None) => {}
+        (None, _) => {
+            let caller = context.caller(&open, args.agent).await?;
+            let agent = caller.agent().ok_or(CommandError::NoAgent)?;
+            desk.watch(Target::Agent(agent.clone())).await?;
+        }
+    }
+    let mut lines = Lines::of_standard_input(receipts);
+    let outcome = loop {
+        tokio::select! {
+            () = stop.asked() => break Ok(()),
+            line = lines.next() => match line {
+                Ok(Line::End) => break Ok(()),
+                Ok(Line::TooLong) => desk.complain("a line is longer than is taken; it was passed over")?,
+                Ok(Line::Text(text)) => {
+                    let outcome = match text.parse::<Heard>() {
+                        Ok(heard) => desk.hear(heard).await,
+                        Err(error) => desk.complain(&error.to_string()),
+                    };
+                    if let Err(error) = outcome {
+                        break Err(error);
+                    }
+                }
+                Err(error) => break Err(CommandError::Input(error)),
+            },
+            Some(arrival) = arrived.recv() => if let Err(error) = desk.take(arrival).await {
+                break Err(error);
+            },
+        }
+    };
+    desk.close(arrived).await;
+    outcome.map(|()| Outcome::DONE)
+}
+
+/// A harness's own name for a name or an alias of it.
+async fn known(name: &str, open: &crate::compose::Open) -> Result<String, CommandError> {
+    let harnesses = open.mesh.harnesses();
+    if harnesses.names().iter().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    match harnesses.get(name).await.map_err(mesh::HookError::from)? {
+        Some(harness) => Ok(harness.about().harness.clone()),
+        None => Err(ListenError::UnknownHarness(name.to_owned()).into()),
+    }
+}

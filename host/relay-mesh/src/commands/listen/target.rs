@@ -1,0 +1,178 @@
+//! What is listened for, and the task that follows it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh::message::LONGEST_BODY;
+use mesh::names::AgentName;
+use mesh::session::SessionRef;
+use mesh::{Claim, Fetch, FetchError, FetchedMessage, Mesh};
+use store::StoreError;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// After a fault the store is tried again, and not at once.
+const AFTER_A_FAULT: Duration = Duration::from_secs(2);
+
+/// Whose mail is followed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    /// An agent's.
+    Agent(AgentName),
+    /// That of whatever agent is bound to a session, once one is.
+    Session(SessionRef),
+}
+
+impl Target {
+    /// The session's id, where it is one.
+    pub(super) fn session(&self) -> Option<&str> {
+        match self {
+            Target::Agent(_) => None,
+            Target::Session(session) => Some(&session.id),
+        }
+    }
+}
+
+/// What a task has to say.
+pub(super) struct Arrival {
+    /// For which target.
+    pub(super) target: Target,
+    /// What.
+    pub(super) news: Found,
+}
+
+/// What came up.
+pub(super) enum Found {
+    /// An agent is bound to the session, for the first time or instead of another.
+    Agent(AgentName),
+    /// A message, claimed.
+    Message(Box<FetchedMessage>, Claim),
+    /// A fault. It is tried again.
+    Fault(String),
+}
+
+/// Until when a target rests; none where it does not. Written when a connector refuses a message.
+pub(super) type Rest = Option<Instant>;
+
+/// Follows a target until it is told to stop or nobody takes its news any more. It is never
+/// dropped half-way: between a claim and its news there is always somebody who has the claim.
+pub(super) async fn follow(
+    mesh: Arc<Mesh>,
+    target: Target,
+    mut rest: watch::Receiver<Rest>,
+    news: mpsc::Sender<Arrival>,
+    mut known: Option<AgentName>,
+    stop: CancellationToken,
+) {
+    loop {
+        let outcome = follow_once(&mesh, &target, &mut rest, &news, &mut known, &stop).await;
+        let words = match outcome {
+            Ok(()) => return,
+            Err(error) => error.to_string(),
+        };
+        if news.send(Arrival { target: target.clone(), news: Found::Fault(words) }).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(AFTER_A_FAULT) => {}
+        }
+    }
+}
+
+/// Returns when it was told to stop or nobody takes its news any more, or with a fault.
+async fn follow_once(
+    mesh: &Mesh,
+    target: &Target,
+    rest: &mut watch::Receiver<Rest>,
+    news: &mpsc::Sender<Arrival>,
+    known: &mut Option<AgentName>,
+    stop: &CancellationToken,
+) -> Result<(), FetchError> {
+    loop {
+        let (agent, moved) = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            found = agent_of(mesh, target) => found?,
+        };
+        if known.as_ref() != Some(&agent) {
+            *known = Some(agent.clone());
+            if news.send(Arrival { target: target.clone(), news: Found::Agent(agent.clone()) }).await.is_err() {
+                return Ok(());
+            }
+        }
+        let waited = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            waited = wait(mesh, &agent, moved, rest) => waited?,
+        };
+        match waited {
+            Waited::Session => continue,
+            Waited::Mail => {}
+        }
+        // One claim for each message: each is confirmed by itself.
+        let ask = Fetch { limit: 1, max_length: LONGEST_BODY, ..Fetch::default() };
+        let fetched = mesh.fetch(&agent, &ask).await?;
+        let (Some(message), Some(claim)) = (fetched.messages.into_iter().next(), fetched.claim) else { continue };
+        let arrival = Arrival { target: target.clone(), news: Found::Message(Box::new(message), claim) };
+        if let Err(mpsc::error::SendError(Arrival { news: Found::Message(_, claim), .. })) = news.send(arrival).await {
+            mesh.release(claim).await?;
+            return Ok(());
+        }
+    }
+}
+
+/// Waits until the target has rested, and then for mail, or until another agent may be bound to
+/// its session. A refusal that comes meanwhile makes it rest again.
+async fn wait(
+    mesh: &Mesh,
+    agent: &AgentName,
+    mut moved: Option<Box<dyn store::Watch>>,
+    rest: &mut watch::Receiver<Rest>,
+) -> Result<Waited, FetchError> {
+    let rebound = async {
+        match &mut moved {
+            Some(moved) => moved.changed().await,
+            None => std::future::pending().await,
+        }
+    };
+    let mail = async {
+        loop {
+            let until = *rest.borrow_and_update();
+            if let Some(until) = until {
+                tokio::time::sleep_until(until).await;
+            }
+            tokio::select! {
+                biased;
+                Ok(()) = rest.changed() => {}
+                outcome = mesh.mail_waits(agent) => return outcome,
+            }
+        }
+    };
+    tokio::select! {
+        outcome = rebound => outcome.map(|()| Waited::Session).map_err(FetchError::from),
+        outcome = mail => outcome.map(|()| Waited::Mail),
+    }
+}
+
+/// What the wait was ended by.
+enum Waited {
+    Mail,
+    Session,
+}
+
+/// The target's agent, waited for where there is none yet; and what says that it may have changed.
+async fn agent_of(mesh: &Mesh, target: &Target) -> Result<(AgentName, Option<Box<dyn store::Watch>>), StoreError> {
+    match target {
+        Target::Agent(agent) => Ok((agent.clone(), None)),
+        Target::Session(session) => {
+            // Watching begins before looking, so that nothing can come in between.
+            let mut watch = mesh.watch_sessions(&session.harness).await?;
+            loop {
+                if let Some(agent) = mesh.session(session).await?.and_then(|view| view.record.agent) {
+                    return Ok((agent, Some(watch)));
+                }
+                watch.changed().await?;
+            }
+        }
+    }
+}

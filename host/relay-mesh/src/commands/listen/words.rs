@@ -1,0 +1,161 @@
+//! The lines between `listen` and a connector: what is said, and what is understood.
+
+use std::str::FromStr;
+
+use mesh::names::{AgentName, MessageId};
+use mesh::session::Ticket;
+use serde::{Deserialize, Serialize};
+
+use crate::shapes::mail::MessageShape;
+
+/// A line out.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(super) enum Said<'a> {
+    /// Mail for this target is being watched from now on.
+    Watching {
+        /// The session, where one is watched.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<&'a str>,
+        /// The agent, where one is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<&'a AgentName>,
+        /// Proof for tools/call that the connector knows the session, to be put into `_relay`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ticket: Option<&'a Ticket>,
+    },
+    /// An agent was bound to a watched session.
+    Bound {
+        /// The session.
+        session: &'a str,
+        /// Its agent.
+        agent: &'a AgentName,
+    },
+    /// A message, claimed for whoever reads this line.
+    Message {
+        /// The session, where one is watched.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<&'a str>,
+        /// Whose mail it is.
+        agent: &'a AgentName,
+        /// The message.
+        #[serde(flatten)]
+        message: MessageShape,
+        /// What a model may be shown: the body inside an envelope.
+        text: String,
+    },
+    /// Something went wrong that ends nothing.
+    Error {
+        /// A sentence.
+        error: &'a str,
+    },
+}
+
+/// A line in.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Heard {
+    /// Watch one more session.
+    Watch(String),
+    /// Watch it no longer.
+    Unwatch(String),
+    /// What became of a message.
+    Receipt {
+        /// The message.
+        id: MessageId,
+        /// In which session, where several were given the same message.
+        session: Option<String>,
+        /// What.
+        news: News,
+        /// What proves it, in the connector's own terms.
+        evidence: Option<serde_json::Value>,
+    },
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum News {
+    /// The harness was asked to take it.
+    Offered,
+    /// The harness said that it took it.
+    Accepted,
+    /// Its text is where the model reads.
+    Shown,
+    /// The agent said that it had it.
+    Acknowledged,
+    /// The harness did not take it.
+    Refused,
+}
+
+/// Why a line was not understood.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Misheard {
+    /// It is not JSON, or has a field of another kind.
+    #[error("a line was not understood: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It says none of the things that can be said.
+    #[error("a line was not understood: it must hold `id` and `rung`, or `watch`, or `unwatch`")]
+    Nothing,
+}
+
+impl FromStr for Heard {
+    type Err = Misheard;
+
+    fn from_str(line: &str) -> Result<Heard, Misheard> {
+        let fields: Fields = serde_json::from_str(line)?;
+        match fields {
+            Fields { watch: Some(session), unwatch: None, id: None, .. } => Ok(Heard::Watch(session)),
+            Fields { watch: None, unwatch: Some(session), id: None, .. } => Ok(Heard::Unwatch(session)),
+            Fields { watch: None, unwatch: None, id: Some(id), rung: Some(news), session, evidence } => {
+                Ok(Heard::Receipt { id, session, news, evidence })
+            }
+            Fields { .. } => Err(Misheard::Nothing),
+        }
+    }
+}
+
+/// Every field that a line may have. Others are passed over, so that a connector may be newer.
+#[derive(Deserialize)]
+struct Fields {
+    watch: Option<String>,
+    unwatch: Option<String>,
+    id: Option<MessageId>,
+    rung: Option<News>,
+    session: Option<String>,
+    evidence: Option<serde_json::Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: &str) {
+        let outcome = match line.parse::<Heard>() {
+            Ok(heard) => format!("{heard:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(outcome.contains(expected), "{line}: {outcome}");
+    }
+
+    #[test]
+    fn lines_of_connectors_are_understood_or_complained_of() {
+        let id = "01JD8Z3K5V0000000000000000";
+        check(r#"{"watch":"ses_1"}"#, r#"Watch("ses_1")"#);
+        check(r#"{"unwatch":"ses_1"}"#, r#"Unwatch("ses_1")"#);
+        check(
+            &format!(r#"{{"id":"{id}","rung":"shown","evidence":{{"turn":3}}}}"#),
+            "news: Shown, evidence: Some(Object",
+        );
+        check(
+            &format!(r#"{{"id":"{id}","rung":"refused","session":"s","more":1}}"#),
+            r#"session: Some("s"), news: Refused"#,
+        );
+        check(&format!(r#"{{"id":"{id}"}}"#), "must hold `id` and `rung`");
+        check(&format!(r#"{{"id":"{id}","rung":"fetched"}}"#), "unknown variant `fetched`");
+        check(r#"{"id":"7","rung":"shown"}"#, "is not a message id");
+        check(r#"{"watch":"a","unwatch":"a"}"#, "must hold");
+        check("{}", "must hold");
+        check("garbage", "was not understood");
+        check("[1]", "was not understood");
+    }
+}

@@ -1,0 +1,43 @@
+//! `relay-mesh mcp`: the server that a harness starts for itself.
+
+use std::sync::Arc;
+
+use crate::mcp_standin as mcp;
+use mcp::ClientProcess;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::host::HostError;
+use crate::signals::Stop;
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "A harness starts this by itself, once it is set up:\n  \
+    relay-mesh install claude-code --project .\n\n\
+    For any other MCP client:\n  \
+    {\"mcpServers\": {\"relay-mesh\": {\"command\": \"relay-mesh\", \"args\": [\"mcp\"]}}}")]
+pub(crate) struct Args {}
+
+/// Does it.
+pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let mut asked = Stop::listen().map_err(CommandError::Input)?;
+    let process = ClientProcess {
+        environment: context.environment.pairs(),
+        workdir: Some(context.workdir.display().to_string()),
+    };
+    let stop = CancellationToken::new();
+    let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, stop.clone());
+    tokio::pin!(serving);
+    let outcome = tokio::select! {
+        outcome = &mut serving => outcome,
+        () = asked.asked() => {
+            stop.cancel();
+            serving.await
+        }
+    };
+    outcome.map_err(|error| HostError::Served(Box::new(error)))?;
+    Ok(Outcome::DONE)
+}

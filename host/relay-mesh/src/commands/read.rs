@@ -1,0 +1,247 @@
+//! `relay-mesh read`: an agent's mail in a terminal.
+//!
+//! Who reads decides what it means. Mail of an agent that this command line speaks for counts as
+//! fetched once it is printed. Mail of anybody else is looked at and left as it was.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mesh::machine::{Instant, Machine};
+use mesh::message::LONGEST_BODY;
+use mesh::names::{AgentName, MessageId};
+use mesh::receipt::Rung;
+use mesh::{Fetch, Fetched, IdentifyError};
+
+use crate::cli::Outcome;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::mail::{MailShape, more_waits};
+use crate::signals::Stop;
+
+/// How many messages are shown where nobody says.
+const DEFAULT_LAST: usize = 20;
+/// How many are taken at a time while following.
+const BATCH: usize = 100;
+/// Following looks at least this often: a claim of somebody else that lapses changes no file.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh read --agent bob\n  \
+    relay-mesh read --unread --mark-read\n  \
+    relay-mesh read --from alice --since 2h --last 5\n  \
+    relay-mesh read --tail --json | jq -r .messages[].body\n\n\
+    What is printed counts as fetched where the command line speaks for the agent (an agent registered here, or this\n\
+    shell's session). Mail of any other agent is shown and left as it was.")]
+pub(crate) struct Args {
+    /// Whose mail [$RELAY_AGENT, else this shell's session]
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<AgentName>,
+    /// Only what was not read before, oldest first
+    #[arg(long)]
+    unread: bool,
+    /// Only from this sender
+    #[arg(long, value_name = "AGENT")]
+    from: Option<AgentName>,
+    /// Only of this conversation
+    #[arg(long)]
+    thread: Option<String>,
+    /// Only since then: `2h` ago, or `2026-11-21T10:00:00Z`
+    #[arg(long, value_name = "TIME", value_parser = Since::parse)]
+    since: Option<Since>,
+    /// The newest so many [default: 20]
+    #[arg(long, value_name = "NUMBER")]
+    last: Option<usize>,
+    /// Go on, and print what comes
+    #[arg(long)]
+    tail: bool,
+    /// Also acknowledge what is printed
+    #[arg(long)]
+    mark_read: bool,
+    /// Look, and leave everything as it was
+    #[arg(long, conflicts_with = "mark_read")]
+    peek: bool,
+}
+
+/// A moment, as people type it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    Ago(Duration),
+    At(Instant),
+}
+
+impl Since {
+    fn parse(text: &str) -> Result<Since, String> {
+        if let Ok(ago) = humantime::parse_duration(text) {
+            return Ok(Since::Ago(ago));
+        }
+        let at = humantime::parse_rfc3339_weak(text).ok();
+        let milliseconds = at
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+            .and_then(|since_epoch| u64::try_from(since_epoch.as_millis()).ok());
+        let at = milliseconds.map(|milliseconds| Since::At(Instant(milliseconds)));
+        at.ok_or_else(|| "write how long ago, as in `2h`, or a time in UTC, as in `2026-11-21T10:00:00Z`".to_owned())
+    }
+
+    fn before(self, now: Instant) -> Instant {
+        match self {
+            Since::Ago(ago) => Instant(now.0.saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX))),
+            Since::At(at) => at,
+        }
+    }
+}
+
+/// What printing means for the receipts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// Nothing.
+    Look,
+    /// What is printed was fetched.
+    Fetch,
+    /// And acknowledged.
+    Acknowledge,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let (agent, effect) = whose(&args, context, &open).await?;
+    let now = open.machine.now();
+    let ask = Fetch {
+        limit: args.last.unwrap_or(DEFAULT_LAST),
+        max_length: LONGEST_BODY,
+        peek: effect == Effect::Look,
+        include_settled: !args.unread,
+        from: args.from.clone(),
+        thread: args.thread.clone(),
+        since: args.since.map(|since| since.before(now)),
+        newest: args.last.is_some() || !args.unread,
+    };
+    if args.tail {
+        return follow(context, &open, &agent, effect, ask).await;
+    }
+    let fetched = open.mesh.fetch(&agent, &ask).await?;
+    let waiting = fetched.waiting;
+    let shown = fetched.messages.len();
+    print(context, &open, &agent, effect, fetched).await?;
+    if shown == 0 {
+        context.printer.say(&format!("no mail for {agent}{}", if args.unread { " that was not read" } else { "" }));
+    }
+    if let Some(note) = more_waits(waiting) {
+        context.printer.say(&note);
+    }
+    Ok(Outcome::DONE)
+}
+
+/// Whose mail is meant, and what reading it may change.
+async fn whose(args: &Args, context: &Context, open: &Open) -> Result<(AgentName, Effect), CommandError> {
+    let own = if args.mark_read { Effect::Acknowledge } else { Effect::Fetch };
+    let own = if args.peek { Effect::Look } else { own };
+    let named = args.agent.clone().or_else(|| context.settings.agent.value.clone());
+    match (open.mesh.identify(&context.call(named.clone())).await, named) {
+        (Ok(caller), _) => caller.agent().map(|agent| (agent.clone(), own)).ok_or(CommandError::NoAgent),
+        (Err(IdentifyError::NotYours(_)), Some(named)) if own != Effect::Acknowledge => {
+            if own == Effect::Fetch {
+                context.printer.say(&format!("this is the mail of {named}, who is not you; it stays as it was"));
+            }
+            Ok((named, Effect::Look))
+        }
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// Prints messages, and says so in the receipts once they are out.
+async fn print(
+    context: &Context,
+    open: &Open,
+    agent: &AgentName,
+    effect: Effect,
+    fetched: Fetched,
+) -> Result<(), CommandError> {
+    let Fetched { mut messages, waiting, claim } = fetched;
+    messages.sort_by_key(|fetched| (fetched.message.at, fetched.message.id));
+    let ids: Vec<MessageId> = messages.iter().map(|fetched| fetched.message.id).collect();
+    let shape = MailShape {
+        agent: agent.to_string(),
+        messages: messages.iter().map(Into::into).collect(),
+        waiting,
+        now: open.machine.now(),
+    };
+    if let Err(error) = context.printer.show(&shape) {
+        if let Some(claim) = claim {
+            open.mesh.release(claim).await?;
+        }
+        return Err(error);
+    }
+    if let Some(claim) = &claim {
+        open.mesh.confirm(claim, Rung::Fetched, "read", None).await?;
+    }
+    match effect {
+        Effect::Look | Effect::Fetch => {}
+        Effect::Acknowledge => {
+            open.mesh.acknowledge(agent, &ids).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints what is there and what comes, until somebody asks to stop.
+async fn follow(
+    context: &Context,
+    open: &Open,
+    agent: &AgentName,
+    effect: Effect,
+    first: Fetch,
+) -> Result<Outcome, CommandError> {
+    let mut stop = Stop::listen().map_err(CommandError::Input)?;
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = open.mesh.watch_inbox(agent).await?;
+    // Mail that is only looked at stays where it is, and would come again at every look.
+    let mut seen: BTreeSet<MessageId> = BTreeSet::new();
+    let next = Fetch { limit: BATCH, include_settled: false, newest: false, ..first.clone() };
+    let mut ask = first;
+    loop {
+        let mut fetched = open.mesh.fetch(agent, &ask).await?;
+        let is_full = fetched.messages.len() >= ask.limit;
+        fetched.messages.retain(|message| seen.insert(message.message.id) || !next.peek);
+        let is_new = !fetched.messages.is_empty();
+        if is_new {
+            print(context, open, agent, effect, fetched).await?;
+        }
+        ask = match (next.peek, is_full) {
+            // A look starts over each time, so that it must reach past what it has seen.
+            (true, true) => Fetch { limit: ask.limit.max(BATCH) * 2, ..next.clone() },
+            (true, false) => Fetch { limit: ask.limit.max(BATCH), ..next.clone() },
+            (false, _) => next.clone(),
+        };
+        if is_new && is_full {
+            continue;
+        }
+        tokio::select! {
+            () = stop.asked() => return Ok(Outcome::DONE),
+            changed = watch.changed() => changed?,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_understood_as_people_type_them() {
+        let now = Instant(10_000_000);
+        for (text, expected) in [
+            ("2h", Some(2_800_000)),
+            ("90s", Some(9_910_000)),
+            ("1970-01-01T00:00:01Z", Some(1_000)),
+            ("1970-01-01 00:00:02", Some(2_000)),
+            ("yesterday", None),
+        ] {
+            assert_eq!(Since::parse(text).ok().map(|since| since.before(now).0), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `relay-mesh register`: an agent for this command line, or for the session that it belongs to.
+
+use mesh::Registration;
+use mesh::agent::Profile;
+use mesh::names::AgentName;
+
+use crate::cli::Outcome;
+use crate::config::team;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::agents::RegisteredShape;
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh register alice\n  \
+    relay-mesh register ci@backend --program cron --role 'runs the tests'\n  \
+    export RELAY_AGENT=$(relay-mesh register builder --json | jq -r .name)")]
+pub(crate) struct Args {
+    /// The name that it would like: `alice`, or `alice@backend` in a team
+    #[arg(value_name = "NAME")]
+    name: AgentName,
+    /// The program that speaks for it
+    #[arg(long)]
+    program: Option<String>,
+    /// The model behind it
+    #[arg(long)]
+    model: Option<String>,
+    /// What it is doing
+    #[arg(long)]
+    task: Option<String>,
+    /// What it is for
+    #[arg(long)]
+    role: Option<String>,
+    /// The issue that it works on, in the tracker's own spelling
+    #[arg(long)]
+    bead: Option<String>,
+    /// What it can do; may be given several times
+    #[arg(long = "skill", value_name = "SKILL")]
+    skills: Vec<String>,
+    /// The team that it joins, where the name does not say [$RELAY_TEAM]
+    #[arg(long, value_parser = team)]
+    team: Option<String>,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    // A name that is being asked for is no claim to be that agent: the mesh decides whose it is.
+    let caller = open.mesh.identify(&context.call(None)).await?;
+    let profile = Profile {
+        harness: None,
+        program: args.program,
+        model: args.model,
+        project: Some(context.workdir.display().to_string()).filter(|path| path.len() <= 200),
+        role: args.role,
+        task: args.task,
+        bead: args.bead,
+        skills: args.skills,
+    };
+    let team = args.team.or_else(|| context.settings.team.value.clone());
+    let registered = open.mesh.register(&caller, Registration { name: Some(args.name), team, profile }).await?;
+    context.printer.show(&RegisteredShape::from(&registered))?;
+    let name = &registered.agent.name;
+    context
+        .printer
+        .say(&format!("speak as it by `--from {name}`, or for a whole shell by `export RELAY_AGENT={name}`"));
+    Ok(Outcome::DONE)
+}

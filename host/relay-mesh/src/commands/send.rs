@@ -1,0 +1,197 @@
+//! `relay-mesh send`: store a message for an agent, or for everyone, and ring.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh::message::{Draft, LONGEST_BODY, Priority};
+use mesh::names::{AgentName, MessageId};
+use mesh::receipt::Rung;
+use mesh::session::Caller;
+use mesh::{Audience, Sent, Served};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::Outcome;
+use crate::commands::input;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::shapes::mail::SentShape;
+
+/// How long `--wake` tries the recipient's routes.
+const WAKE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it looks whether one of them took the message.
+const WAKE_LOOK: Duration = Duration::from_millis(25);
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh send bob 'the build is green'\n  \
+    relay-mesh send bob@backend 'please review #42' --from alice --priority high --tag review\n  \
+    git diff | relay-mesh send bob --stdin --subject 'what I changed'\n  \
+    relay-mesh send --broadcast --team backend 'deploying in five minutes'\n  \
+    relay-mesh send bob done --reply-to 01JD8Z3K5V0000000000000000")]
+pub(crate) struct Args {
+    /// The recipient (several with commas; none with --broadcast), then the text
+    #[arg(value_names = ["TO", "BODY"], num_args = 0..=2)]
+    words: Vec<String>,
+    /// Take the text from standard input
+    #[arg(long)]
+    stdin: bool,
+    /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
+    #[arg(long, value_name = "AGENT")]
+    from: Option<AgentName>,
+    /// What it is about [default: the first line of the text]
+    #[arg(long)]
+    subject: Option<String>,
+    /// The conversation that it belongs to
+    #[arg(long)]
+    thread: Option<String>,
+    /// The message that it answers; acknowledges that one
+    #[arg(long, value_name = "ID")]
+    reply_to: Option<MessageId>,
+    /// How far it may interrupt
+    #[arg(long, value_enum, default_value_t)]
+    priority: PriorityWord,
+    /// A word to filter by; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// A name of your own for this sending: the same one twice is stored once
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Send to everyone who is not gone
+    #[arg(long)]
+    broadcast: bool,
+    /// With --broadcast: only to this team
+    #[arg(long, requires = "broadcast")]
+    team: Option<String>,
+    /// With --broadcast: only to agents of this harness
+    #[arg(long, requires = "broadcast")]
+    harness: Option<String>,
+    /// Try every way to the recipient from here, for some seconds, and say whether one took it
+    #[arg(long)]
+    wake: bool,
+}
+
+/// The words for priorities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum PriorityWord {
+    /// Waits for a hook of the harness, or until it is fetched.
+    Low,
+    /// Wakes an idle session; reaches a busy one between tools.
+    #[default]
+    Normal,
+    /// As normal, and shown first.
+    High,
+    /// May steer a busy session.
+    Urgent,
+}
+
+impl From<PriorityWord> for Priority {
+    fn from(word: PriorityWord) -> Priority {
+        match word {
+            PriorityWord::Low => Priority::Low,
+            PriorityWord::Normal => Priority::Normal,
+            PriorityWord::High => Priority::High,
+            PriorityWord::Urgent => Priority::Urgent,
+        }
+    }
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let (recipients, body) = understand(&args)?;
+    let body = match body {
+        Some(body) => body,
+        None => input::text(LONGEST_BODY)?,
+    };
+    let open = context.open()?;
+    let caller = context.caller(&open, args.from).await?;
+    let draft = Draft {
+        body,
+        subject: args.subject,
+        thread: args.thread,
+        reply_to: args.reply_to,
+        priority: args.priority.into(),
+        tags: args.tags,
+        idempotency_key: args.idempotency_key,
+    };
+    let sent = if args.broadcast {
+        let audience = Audience { team: args.team, harness: args.harness };
+        open.mesh.broadcast(&caller, &audience, draft).await?
+    } else {
+        open.mesh.send(&caller, &recipients, draft).await?
+    };
+    let from = caller.agent().cloned().unwrap_or_else(AgentName::shell);
+    context.printer.show(&SentShape::of(&sent, from.to_string()))?;
+    if sent.recipients.is_empty() {
+        context.printer.say("nobody else is here");
+    }
+    if args.wake {
+        wake(context, &open, &caller, &sent).await?;
+    }
+    Ok(Outcome::DONE)
+}
+
+/// The recipients, and the text where it stands on the command line.
+fn understand(args: &Args) -> Result<(Vec<String>, Option<String>), CommandError> {
+    let (recipients, body) = match (args.broadcast, args.words.as_slice()) {
+        (true, []) => (None, None),
+        (true, [body]) => (None, Some(body)),
+        (true, _) => return Err(usage("`--broadcast` takes the text alone, and no recipient")),
+        (false, []) => return Err(usage("the message names no recipient")),
+        (false, [to]) => (Some(to), None),
+        (false, [to, body, ..]) => (Some(to), Some(body)),
+    };
+    let recipients =
+        recipients.map(|to| to.split(',').map(|name| name.trim().to_owned()).collect()).unwrap_or_default();
+    match (body, args.stdin) {
+        (Some(_), true) => Err(usage("the text was given twice: as an argument and by `--stdin`")),
+        (None, false) => Err(usage("the message has no text")),
+        (body, _) => Ok((recipients, body.cloned())),
+    }
+}
+
+fn usage(what: &str) -> CommandError {
+    CommandError::Told {
+        what: what.to_owned(),
+        hint: Some(
+            "write `relay-mesh send TO BODY`, or `relay-mesh send TO --stdin` with the text on standard input"
+                .to_owned(),
+        ),
+        exit: Exit::Usage,
+        source: None,
+    }
+}
+
+/// Delivers from this process until every recipient's harness has taken the message, or time is up.
+async fn wake(context: &Context, open: &Open, caller: &Caller, sent: &Sent) -> Result<(), CommandError> {
+    let stop = CancellationToken::new();
+    let deliver = Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone());
+    let watch = async {
+        let mut look = tokio::time::interval(WAKE_LOOK);
+        loop {
+            look.tick().await;
+            let status = open.mesh.message_status(caller, sent.id).await?;
+            let reached = |rung: Rung| rung >= Rung::Accepted;
+            if status.recipients.iter().all(|recipient| reached(recipient.ladder.rung())) {
+                return Ok::<(), mesh::StatusError>(());
+            }
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout(WAKE_PATIENCE, watch) => outcome,
+        // Delivery goes on until it is stopped, which only happens below.
+        () = deliver => Ok(Ok(())),
+    };
+    stop.cancel();
+    match outcome {
+        Ok(told) => told?,
+        Err(_) => context.printer.say(&format!(
+            "nobody took it within {} s; it waits, and `relay-mesh message {}` shows how far it got",
+            WAKE_PATIENCE.as_secs(),
+            sent.id
+        )),
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! `relay-mesh serve`: the long-lived host, in the foreground.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::mcp_standin as mcp;
+use mcp::http::{HttpSettings, Listener};
+use mesh::Served;
+use mesh::machine::Machine;
+use store::Key;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::Outcome;
+use crate::compose::{self, Client, Open};
+use crate::config::{TokenUse, Values};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::host::{HostError, HostRecord, token};
+use crate::signals::Stop;
+
+/// How the host listens; `serve` and `up` take the same.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct HostFlags {
+    /// Address and port for MCP over HTTP [$RELAY_HTTP, else 127.0.0.1:7423]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) http: Option<SocketAddr>,
+    /// A folder with further adapters; may be given several times [$RELAY_PLUGINS]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Let everybody speak who reaches the port, without the token
+    #[arg(long)]
+    pub(crate) no_token: bool,
+}
+
+impl HostFlags {
+    /// What these flags say, over what the others did.
+    pub(crate) fn over(&self, values: Values) -> Values {
+        Values {
+            listen: self.http,
+            plugins: (!self.plugins.is_empty()).then(|| self.plugins.clone()),
+            token: self.no_token.then_some(TokenUse::Off),
+            ..values
+        }
+    }
+}
+
+/// What the command takes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh serve\n  \
+    relay-mesh serve --http 127.0.0.1:8000 --plugins ./plugins\n\n\
+    It ends with Ctrl-C. `relay-mesh up` runs the same in the background.")]
+pub(crate) struct Args {
+    /// How it listens.
+    #[command(flatten)]
+    pub(crate) host: HostFlags,
+    /// Leave the terminal: what `up` starts
+    #[arg(long, hide = true)]
+    background: bool,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    if args.background {
+        // It fails only where this process leads a session already, which is as good.
+        let _new_session = rustix::process::setsid();
+    }
+    let mut asked = Stop::listen().map_err(CommandError::Input)?;
+    let open = compose::open(context, Client::Nobody)?;
+    let dir = &context.settings.dir.value;
+    // Held until this process ends, however it ends.
+    let _lease = match open.store.hold(&lease()).await? {
+        Some(lease) => lease,
+        None => return Err(taken(context, &open)?.into()),
+    };
+    let address = context.settings.listen.value;
+    let (token, token_note) = match context.settings.token.value {
+        TokenUse::Required => {
+            let token = token::read_or_make(dir, open.machine.as_ref())?;
+            (Some(token), format!("its token lies in {}", token::path(dir).display()))
+        }
+        TokenUse::Off => (None, "it asks for no token".to_owned()),
+    };
+    let settings = HttpSettings { listen: address, token, ..HttpSettings::default() };
+    let listener =
+        Listener::bind(settings).await.map_err(|source| HostError::Listen { address, source: Box::new(source) })?;
+    let record = HostRecord {
+        process: open.machine.this_process(),
+        host: open.machine.host().to_owned(),
+        listen: listener.address().to_string(),
+        url: listener.url(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    record.write(dir)?;
+    context.printer.say(&format!("relay-mesh serves {}; {token_note}", record.url));
+    context.printer.say(&format!("data: {}", dir.display()));
+    context.printer.say(NEXT_STEPS);
+    let outcome = serve(&open, listener, &mut asked).await;
+    record.remove(dir, open.machine.as_ref())?;
+    outcome?;
+    context.printer.say("stopped");
+    Ok(Outcome::DONE)
+}
+
+/// What a person can do once the host runs.
+const NEXT_STEPS: &str = "next: `relay-mesh harnesses` shows what is here, `relay-mesh install claude-code` sets one up,\n\
+    and in another shell `relay-mesh register alice` joins from the command line";
+
+/// Serves and delivers until somebody asks to stop.
+async fn serve(open: &Open, listener: Listener, asked: &mut Stop) -> Result<(), HostError> {
+    let stop = CancellationToken::new();
+    let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
+    let serving = listener.serve(Arc::clone(&open.mesh), stop.clone());
+    tokio::pin!(serving);
+    let outcome = tokio::select! {
+        outcome = &mut serving => outcome,
+        () = asked.asked() => {
+            stop.cancel();
+            serving.await
+        }
+    };
+    stop.cancel();
+    if let Err(error) = delivering.await {
+        tracing::error!(%error, "delivery ended badly");
+    }
+    outcome.map_err(|error| HostError::Served(Box::new(error)))
+}
+
+/// Who holds the folder.
+fn taken(context: &Context, open: &Open) -> Result<HostError, HostError> {
+    let dir = context.settings.dir.value.clone();
+    Ok(match HostRecord::find(&dir, open.machine.as_ref())? {
+        Some(record) => HostError::Running { dir, url: record.url, pid: record.process.pid },
+        None => HostError::Starting { dir },
+    })
+}
+
+/// Held by the one host of a data folder.
+fn lease() -> Key {
+    "serve".parse().expect("a constant of this file is a key")
+}

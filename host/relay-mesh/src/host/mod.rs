@@ -1,0 +1,83 @@
+//! The long-lived host of a data folder, as other processes find it: its record, its token, its end.
+
+pub(crate) mod background;
+pub(crate) mod record;
+pub(crate) mod token;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub(crate) use record::HostRecord;
+
+/// Why the host could not be started, found or stopped.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostError {
+    /// One runs already.
+    #[error("a host runs already on `{}`: {url}, process {pid}", dir.display())]
+    Running {
+        /// The data folder.
+        dir: PathBuf,
+        /// Where it listens.
+        url: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// Another process is just starting one, or holds the folder without saying who it is.
+    #[error("another host is being started on `{}`", dir.display())]
+    Starting {
+        /// The data folder.
+        dir: PathBuf,
+    },
+    /// The address cannot be listened at.
+    #[error("could not listen at {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It was started and did not come up.
+    #[error("the host did not come up: {why}")]
+    Start {
+        /// What was seen of it.
+        why: String,
+        /// Where its log lies.
+        log: PathBuf,
+    },
+    /// Its program or its log could not be opened.
+    #[error("the host could not be started in the background")]
+    Spawn(#[source] std::io::Error),
+    /// It was asked to stop and did not.
+    #[error("the host, process {pid}, was asked to stop and still runs")]
+    Stubborn {
+        /// Its process.
+        pid: u32,
+    },
+    /// It could not be asked to stop.
+    #[error("the host, process {pid}, could not be asked to stop")]
+    Signal {
+        /// Its process.
+        pid: u32,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// The token could not be read or made.
+    #[error("the host's token in `{}` cannot be used", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The record could not be read or written.
+    #[error("the host's record in `{}` cannot be used", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It ended by a fault.
+    #[error("the host stopped serving")]
+    Served(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

@@ -1,0 +1,81 @@
+//! The file `http.token` in the data folder: what clients over HTTP must show. Made once, read by
+//! its owner alone; settings that a team commits only refer to it.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use mesh::machine::Machine;
+
+use super::HostError;
+
+/// Where the token lies.
+pub(crate) fn path(dir: &Path) -> PathBuf {
+    dir.join("http.token")
+}
+
+/// The token, made now where there is none.
+pub(crate) fn read_or_make(dir: &Path, machine: &dyn Machine) -> Result<String, HostError> {
+    let path = path(dir);
+    let outcome = match read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make(&path, machine),
+        outcome => outcome,
+    };
+    outcome.map_err(|source| HostError::Token { path, source })
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let about = fs::metadata(path)?;
+    if about.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    if about.permissions().mode() & 0o077 != 0 {
+        tracing::warn!(path = %path.display(), "the token could be read by others; it is closed to them now");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    let token = fs::read_to_string(path)?;
+    let token = token.trim();
+    if token.len() < 32 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it holds no token; remove it and a new one is made"));
+    }
+    Ok(token.to_owned())
+}
+
+/// Two processes may do this at once: each writes a token of its own in full, and the first to
+/// link it wins.
+fn make(path: &Path, machine: &dyn Machine) -> io::Result<String> {
+    let token: String =
+        [machine.random(), machine.random()].concat().iter().map(|byte| format!("{byte:02x}")).collect();
+    let own = path.with_extension(format!("token.{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&own)?;
+    writeln!(file, "{token}")?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&own, path);
+    fs::remove_file(&own)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => read(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::ThisMachine;
+
+    #[test]
+    fn a_token_is_made_once_and_closed_to_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let machine = ThisMachine::named_in(folder.path()).expect("a machine");
+        let token = read_or_make(folder.path(), &machine).expect("a token");
+        assert_eq!(token.len(), 64);
+        let mode = || fs::metadata(path(folder.path())).expect("a file").permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(path(folder.path()), fs::Permissions::from_mode(0o644)).expect("a mode");
+        assert_eq!(read_or_make(folder.path(), &machine).expect("a token"), token, "the same one again");
+        assert_eq!(mode(), 0o600, "and closed again");
+        fs::write(path(folder.path()), "short\n").expect("a file");
+        assert!(read_or_make(folder.path(), &machine).is_err(), "an unfit token is not used");
+    }
+}

@@ -1,0 +1,170 @@
+//! Agents: `register`, `agents`, and the table in `status`.
+
+use mesh::agent::Seen;
+use mesh::machine::Instant;
+use mesh::{Outcome, Registered};
+use serde::Serialize;
+
+use super::{ago, counted, rfc3339};
+use crate::render::{Show, printable_line, table};
+
+/// An agent, as others see it.
+#[derive(Debug, Serialize)]
+pub(crate) struct AgentShape {
+    /// Its address: `alice` or `alice@backend`.
+    pub(crate) name: String,
+    /// `live`, `idle`, `away` or `gone`.
+    pub(crate) presence: &'static str,
+    /// The sentence that says why we think so.
+    pub(crate) evidence: String,
+    /// When it was last heard of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_heard: Option<String>,
+    /// Messages that wait for it.
+    pub(crate) waiting: usize,
+    /// The harness that it runs in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) harness: Option<String>,
+    /// Its session there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
+    /// The program that speaks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<String>,
+    /// The model behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The folder it works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<String>,
+    /// What it is doing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<String>,
+    /// The issue that it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bead: Option<String>,
+    /// What it can do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) skills: Vec<String>,
+    /// The machine where it runs.
+    pub(crate) host: String,
+    /// When its name was first registered.
+    pub(crate) registered: String,
+    /// When it was last heard of, for the table.
+    #[serde(skip)]
+    heard: Option<Instant>,
+}
+
+impl From<&Seen> for AgentShape {
+    fn from(seen: &Seen) -> AgentShape {
+        let Seen { agent, presence, evidence, last_heard, waiting } = seen;
+        let profile = agent.profile.clone();
+        let session = agent.session.clone();
+        AgentShape {
+            name: agent.name.to_string(),
+            presence: presence.as_str(),
+            evidence: evidence.clone(),
+            last_heard: last_heard.map(rfc3339),
+            waiting: *waiting,
+            harness: profile.harness.or_else(|| session.as_ref().map(|session| session.harness.clone())),
+            session: session.map(|session| session.id),
+            program: profile.program,
+            model: profile.model,
+            project: profile.project,
+            role: profile.role,
+            task: profile.task,
+            bead: profile.bead,
+            skills: profile.skills,
+            host: agent.host.clone(),
+            registered: rfc3339(agent.registered),
+            heard: *last_heard,
+        }
+    }
+}
+
+/// `relay-mesh agents [QUERY]`.
+#[derive(Debug, Serialize)]
+pub(crate) struct AgentsShape {
+    /// By name, or best match first where something was asked for.
+    pub(crate) agents: Vec<AgentShape>,
+    /// The time of asking, for "how long ago".
+    #[serde(skip)]
+    pub(crate) now: Instant,
+}
+
+impl Show for AgentsShape {
+    fn text(&self) -> String {
+        if self.agents.is_empty() { String::new() } else { agents_table(&self.agents, self.now) }
+    }
+}
+
+/// The table that `agents` and `status` show.
+pub(crate) fn agents_table(agents: &[AgentShape], now: Instant) -> String {
+    let rows: Vec<Vec<String>> = agents
+        .iter()
+        .map(|agent| {
+            let about = agent.role.iter().chain(&agent.task).cloned().collect::<Vec<_>>().join("; ");
+            vec![
+                agent.name.clone(),
+                agent.presence.to_owned(),
+                agent.heard.map_or_else(|| "never".to_owned(), |heard| ago(heard, now)),
+                agent.waiting.to_string(),
+                printable_line(agent.harness.as_deref().unwrap_or("command line")),
+                printable_line(&about),
+                printable_line(&agent.evidence),
+            ]
+        })
+        .collect();
+    table(&["AGENT", "PRESENCE", "HEARD", "WAITING", "HARNESS", "ABOUT", "BECAUSE"], &rows)
+}
+
+/// `relay-mesh register NAME`.
+#[derive(Debug, Serialize)]
+pub(crate) struct RegisteredShape {
+    /// The agent's address.
+    pub(crate) name: String,
+    /// `new`, `same` (it was this caller's already), `numbered` (the name was taken) or
+    /// `reclaimed` (its holder is gone).
+    pub(crate) outcome: &'static str,
+    /// What had been asked for, where the name got a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wanted: Option<String>,
+    /// Messages that wait for it already.
+    pub(crate) waiting: usize,
+}
+
+impl From<&Registered> for RegisteredShape {
+    fn from(registered: &Registered) -> RegisteredShape {
+        let (outcome, wanted) = match &registered.outcome {
+            Outcome::New => ("new", None),
+            Outcome::Same => ("same", None),
+            Outcome::Numbered { wanted } => ("numbered", Some(wanted.to_string())),
+            Outcome::Reclaimed => ("reclaimed", None),
+        };
+        RegisteredShape { name: registered.agent.name.to_string(), outcome, wanted, waiting: registered.waiting }
+    }
+}
+
+impl Show for RegisteredShape {
+    fn text(&self) -> String {
+        let name = &self.name;
+        let mut text = match (&self.wanted, self.outcome) {
+            (Some(wanted), _) => format!("registered {name}, because {wanted} is somebody else"),
+            (None, "same") => format!("{name} is registered already"),
+            (None, "reclaimed") => format!("registered {name}, which was here before"),
+            (None, _) => format!("registered {name}"),
+        };
+        if self.waiting > 0 {
+            text.push_str(&format!("; {} for it", waits(self.waiting)));
+        }
+        text
+    }
+}
+
+/// `1 message waits`, `2 messages wait`.
+pub(crate) fn waits(count: usize) -> String {
+    format!("{} {}", counted(count, "message"), if count == 1 { "waits" } else { "wait" })
+}

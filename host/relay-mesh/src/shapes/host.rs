@@ -1,0 +1,157 @@
+//! The host and the mesh as a whole: `up`, `down`, `status` and `version`.
+
+use mesh::machine::Instant;
+use serde::Serialize;
+
+use super::agents::{AgentShape, agents_table, waits};
+use super::counted;
+use crate::render::{Show, printable_line, table};
+
+/// The long-lived host of a data folder.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct HostShape {
+    /// Whether one runs.
+    pub(crate) running: bool,
+    /// Its process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<u32>,
+    /// Where MCP clients reach it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+}
+
+/// `relay-mesh up`.
+#[derive(Debug, Serialize)]
+pub(crate) struct UpShape {
+    /// `started` or `running` (it was before).
+    pub(crate) outcome: &'static str,
+    /// The host.
+    #[serde(flatten)]
+    pub(crate) host: HostShape,
+    /// Its log.
+    pub(crate) log: String,
+    /// What a person can do next.
+    pub(crate) next_steps: Vec<String>,
+}
+
+impl Show for UpShape {
+    fn text(&self) -> String {
+        let url = self.host.url.as_deref().unwrap_or_default();
+        let pid = self.host.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
+        match self.outcome {
+            "started" => format!("the host runs: {url}{pid}"),
+            _ => format!("the host runs already: {url}{pid}"),
+        }
+    }
+}
+
+/// `relay-mesh down`.
+#[derive(Debug, Serialize)]
+pub(crate) struct DownShape {
+    /// `stopped`, or `not running`.
+    pub(crate) outcome: &'static str,
+    /// The process that was ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<u32>,
+}
+
+impl Show for DownShape {
+    fn text(&self) -> String {
+        match self.pid {
+            Some(pid) => format!("stopped the host, process {pid}"),
+            None => "no host runs".to_owned(),
+        }
+    }
+}
+
+/// A sender and a recipient between whom waking stopped.
+#[derive(Debug, Serialize)]
+pub(crate) struct HeldShape {
+    /// Who sent.
+    pub(crate) from: String,
+    /// Who is not woken.
+    pub(crate) to: String,
+    /// Messages held.
+    pub(crate) messages: usize,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+/// `relay-mesh status`.
+#[derive(Debug, Serialize)]
+pub(crate) struct StatusShape {
+    /// The data folder.
+    pub(crate) dir: String,
+    /// The host.
+    pub(crate) host: HostShape,
+    /// Every agent.
+    pub(crate) agents: Vec<AgentShape>,
+    /// Messages that wait, over all inboxes.
+    pub(crate) waiting: usize,
+    /// Where waking stopped.
+    pub(crate) held: Vec<HeldShape>,
+    /// What is damaged in the data folder, a sentence each.
+    pub(crate) damaged: Vec<String>,
+    /// The time of asking, for "how long ago".
+    #[serde(skip)]
+    pub(crate) now: Instant,
+}
+
+impl Show for StatusShape {
+    fn text(&self) -> String {
+        let host = match (&self.host.url, self.host.pid) {
+            (Some(url), Some(pid)) => format!("{url}, process {pid}"),
+            (Some(_), None) | (None, _) => "not running; only clients over HTTP need one (`relay-mesh up`)".to_owned(),
+        };
+        let mut blocks = vec![format!(
+            "data   {}\nhost   {host}\nmail   {}, {}",
+            self.dir,
+            counted(self.agents.len(), "agent"),
+            waits(self.waiting)
+        )];
+        if !self.agents.is_empty() {
+            blocks.push(agents_table(&self.agents, self.now));
+        }
+        if !self.held.is_empty() {
+            let rows: Vec<Vec<String>> = self
+                .held
+                .iter()
+                .map(|held| {
+                    vec![held.from.clone(), held.to.clone(), held.messages.to_string(), printable_line(&held.reason)]
+                })
+                .collect();
+            blocks.push(table(&["FROM", "TO", "HELD", "BECAUSE"], &rows));
+        }
+        if !self.damaged.is_empty() {
+            let lines: Vec<String> =
+                self.damaged.iter().map(|what| format!("damaged: {}", printable_line(what))).collect();
+            blocks.push(lines.join("\n"));
+        }
+        blocks.join("\n\n")
+    }
+}
+
+/// `relay-mesh version`.
+#[derive(Debug, Serialize)]
+pub(crate) struct VersionShape {
+    /// The version.
+    pub(crate) version: &'static str,
+    /// The version of the interface that adapters are written against.
+    pub(crate) wit: &'static str,
+    /// The operating system.
+    pub(crate) system: &'static str,
+    /// The processor.
+    pub(crate) architecture: &'static str,
+}
+
+impl Show for VersionShape {
+    fn text(&self) -> String {
+        format!(
+            "relay-mesh {} (adapters: relay:adapter {}, {} {})",
+            self.version, self.wit, self.system, self.architecture
+        )
+    }
+}

@@ -1,0 +1,55 @@
+//! What `--json` prints: one documented shape per command, with names that stay.
+//!
+//! Times are RFC 3339 in UTC. A field that has nothing to say is left out. The mesh's own types
+//! are not printed: they may change with the mesh, these may not.
+
+pub(crate) mod agents;
+pub(crate) mod host;
+pub(crate) mod mail;
+pub(crate) mod receipts;
+pub(crate) mod settings;
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use mesh::machine::Instant;
+
+/// A moment as JSON shows it: `2026-11-21T10:59:02.120Z`.
+pub(crate) fn rfc3339(at: Instant) -> String {
+    // Beyond the year 9999 humantime has no spelling; a store that says so is damaged anyway.
+    let latest = 253_402_300_799_000;
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(at.0.min(latest))).to_string()
+}
+
+/// How long ago a moment was, as people say it.
+pub(crate) fn ago(at: Instant, now: Instant) -> String {
+    let seconds = now.since(at) / 1000;
+    match seconds {
+        0..5 => "just now".to_owned(),
+        5..60 => format!("{seconds} s ago"),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+/// `1 message`, `2 messages`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        for (seconds, expected) in
+            [(0, "just now"), (59, "59 s ago"), (60, "1 min ago"), (7200, "2 h ago"), (200_000, "2 d ago")]
+        {
+            assert_eq!(ago(Instant(0), Instant(seconds * 1000)), expected);
+        }
+        assert_eq!(ago(Instant(9000), Instant(0)), "just now", "a clock that went backwards");
+        assert_eq!(rfc3339(Instant(1_795_258_742_120)), "2026-11-21T10:59:02.120Z");
+        assert_eq!(rfc3339(Instant(u64::MAX)), "9999-12-31T23:59:59.000Z");
+    }
+}

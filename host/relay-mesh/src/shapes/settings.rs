@@ -1,0 +1,42 @@
+//! `relay-mesh config`.
+
+use serde::Serialize;
+
+use crate::config::Settings;
+use crate::render::{Show, table};
+
+/// One setting.
+#[derive(Debug, Serialize)]
+pub(crate) struct SettingShape {
+    /// As it is spelled in the settings files, with its table: `http.listen`.
+    pub(crate) key: &'static str,
+    /// What it is set to; empty where nothing is.
+    pub(crate) value: String,
+    /// `command line`, `environment`, the path of a file, or `default`.
+    pub(crate) origin: String,
+}
+
+/// `relay-mesh config`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ConfigShape {
+    /// Every setting.
+    pub(crate) settings: Vec<SettingShape>,
+}
+
+impl From<&Settings> for ConfigShape {
+    fn from(settings: &Settings) -> ConfigShape {
+        let settings = settings
+            .listed()
+            .into_iter()
+            .map(|(key, value, origin)| SettingShape { key, value, origin: origin.to_string() })
+            .collect();
+        ConfigShape { settings }
+    }
+}
+
+impl Show for ConfigShape {
+    fn text(&self) -> String {
+        let row = |setting: &SettingShape| vec![setting.key.to_owned(), setting.value.clone(), setting.origin.clone()];
+        table(&["SETTING", "VALUE", "FROM"], &self.settings.iter().map(row).collect::<Vec<_>>())
+    }
+}
