@@ -1,0 +1,143 @@
+//! What a payload means to the mesh.
+
+use relay_mesh_sdk::hooks::{Event as Happened, Reading};
+use relay_mesh_sdk::{Activity, Error, Moment, Session};
+
+use crate::memory;
+use crate::payload::{Event, Payload, Source};
+
+/// Claude Code moves text above 10,000 characters out of the context, into a file. What is added
+/// around the mail needs the rest.
+const ROOM: u32 = 9_000;
+/// At a session's start the protocol text stands in the same string.
+const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
+/// Claude Code ends a turn after 8 blocks in a row and says so to the person; we stop before.
+pub(super) const MOST_BLOCKS: u32 = 6;
+
+/// Reads a payload, and keeps what later calls need of it.
+pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
+    let session = payload.session();
+    let is_subagent = session.parent.is_some();
+    let id = session.id.clone();
+    let busy = Happened::Activity((id.clone(), Activity::Busy));
+    let spoken = |events: Vec<Happened>| Reading { speaker: Some(session.clone()), events, ..Reading::nothing() };
+
+    Ok(match &payload.event {
+        Event::SessionStart(source) => session_start(payload, &session, *source)?,
+        Event::UserPromptSubmit { prompt } => {
+            let mut reading = spoken(vec![busy]);
+            // What woke the session was shown by the hook that woke it.
+            if !is_injected(prompt) {
+                reading.room = ROOM;
+                reading.attended = payload.attended;
+                if payload.attended {
+                    reading.events.push(Happened::HumanSpoke(id));
+                }
+            }
+            reading
+        }
+        Event::PreToolUse { tool, tool_use_id, path } => {
+            if let Some(tool_use_id) = tool_use_id.as_deref().filter(|_| tool.starts_with("mcp__")) {
+                memory::remember_call(tool_use_id, &session)?;
+            }
+            if is_subagent && tool.ends_with("__register_agent") {
+                memory::set_apart(&id)?;
+            }
+            Reading { edits: path.iter().map(|path| absolute(path, &payload.cwd)).collect(), ..spoken(vec![busy]) }
+        }
+        Event::PostToolUse { tool } => {
+            // A subagent that has not registered speaks as its root session's agent, whose mail it
+            // must not take away.
+            let may_take = !is_subagent || memory::is_apart(&id)?;
+            Reading {
+                room: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
+                moment: tool.ends_with("__register_agent").then_some(Moment::Registered),
+                ..spoken(vec![busy])
+            }
+        }
+        Event::PermissionRequest | Event::Elicitation => {
+            spoken(vec![Happened::Activity((id, Activity::AwaitingHuman))])
+        }
+        Event::ElicitationResult => spoken(vec![busy]),
+        Event::Notification { kind } => match kind.as_str() {
+            "permission_prompt" | "elicitation_dialog" => spoken(vec![Happened::Activity((id, Activity::AwaitingHuman))]),
+            "idle_prompt" => spoken(vec![Happened::Activity((id, Activity::Idle))]),
+            _ => spoken(Vec::new()),
+        },
+        Event::Stop { again } => {
+            if !again {
+                memory::forget_blocks(&id)?;
+            }
+            let room = if memory::blocks(&id)? < MOST_BLOCKS { ROOM } else { 0 };
+            Reading { room, ..spoken(vec![Happened::Activity((id, Activity::Idle))]) }
+        }
+        // Also fires for the client's own compaction agent; nothing is ever shown here.
+        Event::SubagentStop if !is_subagent => Reading::nothing(),
+        Event::SubagentStop => {
+            memory::forget_apart(&id)?;
+            Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
+        }
+        // Others may watch files too; ours lie in the folder of bells.
+        Event::FileChanged { path, gone } if *gone || !is_bell(path) => Reading::nothing(),
+        Event::FileChanged { .. } => Reading { room: ROOM, ..spoken(Vec::new()) },
+        Event::SessionEnd { reason } => {
+            memory::forget_blocks(&id)?;
+            if let Some(process) = payload.process {
+                match reason.as_str() {
+                    // The next session of this window follows at once and asks which one it follows.
+                    "clear" => memory::enter_window(process, &id).map(|_| ())?,
+                    _ => memory::leave_window(process)?,
+                }
+            }
+            Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
+        }
+    })
+}
+
+fn session_start(payload: &Payload, session: &Session, source: Source) -> Result<Reading, Error> {
+    memory::clear_away()?;
+    let before = match payload.process {
+        Some(process) => memory::enter_window(process, &session.id)?,
+        None => None,
+    };
+    let mut events = vec![Happened::Seen(session.clone())];
+    if let (Source::Clear, Some(before)) = (source, before) {
+        memory::follow(&before, &session.id)?;
+        events.push(Happened::Rebound((before, session.id.clone())));
+    }
+    // Compaction goes on with the turn that it interrupted; every other start waits for a prompt.
+    if source != Source::Compact {
+        events.push(Happened::Activity((session.id.clone(), Activity::Idle)));
+    }
+    Ok(Reading {
+        speaker: Some(session.clone()),
+        events,
+        moment: Some(match source {
+            Source::Startup | Source::Fork => Moment::SessionStart,
+            Source::Resume => Moment::Resumed,
+            Source::Clear | Source::Compact => Moment::Compacted,
+        }),
+        room: ROOM_BESIDE_PROTOCOL,
+        attended: payload.attended && source != Source::Compact,
+        edits: Vec::new(),
+    })
+}
+
+/// Whether a prompt was put there by a program: a background task's end (which is how a rewake
+/// arrives), another session's message, or a text that carries our own envelope.
+fn is_injected(prompt: &str) -> bool {
+    let prompt = prompt.trim_start();
+    prompt.starts_with("<task-notification")
+        || prompt.starts_with("Another Claude session sent a message")
+        || prompt.contains("<relay-mesh-message")
+}
+
+/// Whether a path is a bell's: the host keeps them in a folder of that name.
+fn is_bell(path: &str) -> bool {
+    path.split(['/', '\\']).any(|step| step == "bells")
+}
+
+fn absolute(path: &str, folder: &str) -> String {
+    let is_absolute = path.starts_with('/') || path.get(1..3).is_some_and(|drive| drive == ":\\" || drive == ":/");
+    if is_absolute || folder.is_empty() { path.to_owned() } else { format!("{}/{path}", folder.trim_end_matches('/')) }
+}

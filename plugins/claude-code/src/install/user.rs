@@ -1,0 +1,85 @@
+//! Every project of one person. Server, hooks and skill go into a plugin folder below the harness's
+//! own, which Claude Code loads by itself: its `.claude.json`, where a person's own servers stand, is
+//! rewritten by every running session, so an edit of it could be lost or lose something.
+
+use relay_mesh_sdk::Error;
+use relay_mesh_sdk::files::Root;
+use relay_mesh_sdk::install::Setup;
+use relay_mesh_sdk::plan::{Draft, Owned};
+use serde_json::{Value, json};
+
+use super::settings::{
+    put_hooks, put_in_list, put_server, put_variables, take_from_list, take_hooks, take_server, take_variables,
+};
+use super::{SKILL, STATUS_COMMAND, disown, entries, own, taken, tell_token};
+
+/// The plugin's name, which stands in the names of its tools.
+pub(super) const PLUGIN: &str = "relay-mesh";
+pub(super) const MANIFEST: &str = "skills/relay-mesh/.claude-plugin/plugin.json";
+pub(super) const SERVERS: &str = "skills/relay-mesh/.mcp.json";
+pub(super) const HOOKS_FILE: &str = "skills/relay-mesh/hooks/hooks.json";
+const SKILL_FILE: &str = "skills/relay-mesh/skills/relay-mesh/SKILL.md";
+pub(super) const SETTINGS: &str = "settings.json";
+const COMMAND_FILE: &str = "commands/relay-status.md";
+
+/// The permission that lets every tool of the plugin's server run without asking.
+pub(super) fn permission(server: &str) -> String {
+    format!("mcp__plugin_{PLUGIN}_{server}")
+}
+
+pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+    let root = Root::open("config")?;
+    let name = setup.server_name.as_str();
+    if draft.replace(&root, MANIFEST, Some(manifest()), is_our_manifest)? == Owned::Theirs {
+        return Err(Error::Failed(format!("{MANIFEST} belongs to another plugin; move that one first")));
+    }
+    draft.jsonc(&root, SERVERS, |servers| put_server(servers, name, &entries::personal_server(setup)))?;
+    draft.jsonc(&root, HOOKS_FILE, |hooks| put_hooks(hooks, setup))?;
+    own(draft, &root, SKILL_FILE, SKILL)?;
+    own(draft, &root, COMMAND_FILE, STATUS_COMMAND)?;
+    draft.jsonc(&root, SETTINGS, |settings| {
+        put_in_list(settings, &["permissions", "allow"], &permission(name))?;
+        put_variables(settings, &setup.environment)
+    })?;
+    if draft.changes_nothing() {
+        return Ok(());
+    }
+    draft.next_step("Start a new Claude Code session, in any folder; one that runs already does not see the plugin.");
+    tell_token(draft, setup);
+    Ok(())
+}
+
+pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+    let root = Root::open("config")?;
+    let name = setup.server_name.as_str();
+    draft.jsonc(&root, SERVERS, |servers| taken(|| take_server(servers, name)))?;
+    draft.jsonc(&root, HOOKS_FILE, |hooks| taken(|| take_hooks(hooks)))?;
+    disown(draft, &root, SKILL_FILE)?;
+    disown(draft, &root, COMMAND_FILE)?;
+    draft.jsonc(&root, SETTINGS, |settings| {
+        taken(|| {
+            take_variables(settings, &setup.environment);
+            take_from_list(settings, &["permissions", "allow"], &permission(name));
+        })
+    })?;
+    // Another plugin in our place is none of our business.
+    let _: Owned = draft.replace(&root, MANIFEST, None, is_our_manifest)?;
+    if !draft.changes_nothing() {
+        draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
+    }
+    Ok(())
+}
+
+fn manifest() -> String {
+    let manifest = json!({
+        "name": PLUGIN,
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": "Talk to the coding agents that work beside you",
+    });
+    format!("{manifest:#}\n")
+}
+
+/// Whether a plugin's manifest is ours, of whatever version.
+pub(super) fn is_our_manifest(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|manifest| manifest.get("name") == Some(&Value::from(PLUGIN)))
+}
