@@ -5,12 +5,9 @@ use crate::{Error, Moment};
 /// Fits the host's protocol text to a harness. By default it is said as it is, whenever asked.
 pub trait Context {
     /// Makes the text for a moment from the host's own. `agent` is the name that the session is
-    /// registered under.
+    /// registered under, which the host's text already says.
     fn protocol(base: String, moment: Moment, agent: Option<&str>) -> Result<Option<String>, Error> {
-        let _ = moment;
-        Ok(Some(match agent {
-            Some(name) => format!("{base}\nYou are registered here as `{name}`."),
-            None => base,
-        }))
+        let _ = (moment, agent);
+        Ok(Some(base))
     }
 }

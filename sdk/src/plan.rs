@@ -1,1 +1,147 @@
 //! Builds an install plan from what the files hold now.
+//!
+//! An edit is proposed only where a file's bytes would differ, so a second install proposes none.
+//!
+//! ```
+//! use relay_mesh_sdk::{files::Root, plan::Draft, testing::Fakes};
+//! use serde_json::json;
+//!
+//! let lent = Fakes::default().root("project").lend();
+//! let install = || {
+//!     let mut draft = Draft::default();
+//!     draft.jsonc(&Root::open("project")?, ".mcp.json", |servers| {
+//!         servers.set(&["mcpServers", "relay-mesh", "command"], &json!("relay-mesh"))
+//!     })?;
+//!     Ok::<_, relay_mesh_sdk::Error>(draft.finish())
+//! };
+//!
+//! let plan = install()?;
+//! assert_eq!(plan.edits.len(), 1);
+//! lent.apply(&plan).expect("nothing stands in the way");
+//! assert!(install()?.edits.is_empty());
+//! # Ok::<(), relay_mesh_sdk::Error>(())
+//! ```
+
+use std::fmt;
+
+use crate::Error;
+use crate::edit::jsonc::Document;
+use crate::files::Root;
+use crate::install::{Edit, Plan};
+
+/// A plan in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    edits: Vec<Edit>,
+    next_steps: Vec<String>,
+}
+
+/// What became of a file that is wholly ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owned {
+    /// It is, or will be, as we want it.
+    Ours,
+    /// Somebody else wrote it, or has changed ours. It is left alone.
+    Theirs,
+}
+
+impl Draft {
+    /// Changes a file of JSON with or without comments. One that is broken, or where something
+    /// stands in the way, is an error that names the file, the line and the column; nothing is
+    /// planned then.
+    ///
+    /// `change` may refuse too, with an error that is one clause.
+    pub fn jsonc<R: fmt::Display>(
+        &mut self,
+        root: &Root,
+        path: &str,
+        change: impl FnOnce(&mut Document) -> Result<(), R>,
+    ) -> Result<(), Error> {
+        let before = root.read_text(path)?;
+        let mut document =
+            Document::parse(before.as_deref()).map_err(|broken| broken_file(root, path, &broken.to_string()))?;
+        change(&mut document).map_err(|refused| broken_file(root, path, &refused.to_string()))?;
+        self.push(root, path, before, document.finish());
+        Ok(())
+    }
+
+    /// Writes a text file that is wholly ours, under a [`stamp`] by which it is known again. A file
+    /// that is there and bears no valid stamp is left alone.
+    pub fn own(&mut self, root: &Root, path: &str, text: &str) -> Result<Owned, Error> {
+        self.replace(root, path, Some(stamp(text)), is_stamped)
+    }
+
+    /// Deletes a text file that [`Draft::own`] wrote and that nobody has changed since.
+    pub fn disown(&mut self, root: &Root, path: &str) -> Result<Owned, Error> {
+        self.replace(root, path, None, is_stamped)
+    }
+
+    /// Writes a whole file, or deletes it where `after` is none, unless what is there is not ours.
+    pub fn replace(
+        &mut self,
+        root: &Root,
+        path: &str,
+        after: Option<String>,
+        is_ours: impl FnOnce(&str) -> bool,
+    ) -> Result<Owned, Error> {
+        let before = root.read_text(path)?;
+        if before.as_deref().is_some_and(|before| !is_ours(before)) {
+            return Ok(Owned::Theirs);
+        }
+        self.push(root, path, before, after);
+        Ok(Owned::Ours)
+    }
+
+    /// Adds what only the person can do.
+    pub fn next_step(&mut self, step: impl Into<String>) {
+        self.next_steps.push(step.into());
+    }
+
+    /// Whether no file would change so far.
+    pub fn changes_nothing(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// The plan.
+    pub fn finish(self) -> Plan {
+        Plan { edits: self.edits, next_steps: self.next_steps }
+    }
+
+    fn push(&mut self, root: &Root, path: &str, before: Option<String>, after: Option<String>) {
+        if before != after {
+            let (root, path) = (root.name().to_owned(), path.to_owned());
+            self.edits.push(Edit { root, path, before, after, executable: false });
+        }
+    }
+}
+
+/// How the line begins that says that a text file is ours.
+const STAMP: &str = "<!-- relay-mesh wrote this file and takes it out again while this line holds: ";
+
+/// The text with a last line that holds a digest of it, so that our file is told from one that
+/// somebody else wrote or changed. The line is a Markdown comment.
+pub fn stamp(text: &str) -> String {
+    let text = text.trim_end();
+    format!("{text}\n\n{STAMP}{:016x} -->\n", digest(text))
+}
+
+/// Whether a text bears a stamp that holds. Line ends are not looked at: a version control system
+/// may have changed them.
+pub fn is_stamped(text: &str) -> bool {
+    let text = text.replace("\r\n", "\n");
+    let Some((body, line)) = text.trim_end().rsplit_once('\n') else { return false };
+    let stamped = line.strip_prefix(STAMP).and_then(|rest| rest.strip_suffix(" -->"));
+    stamped == Some(format!("{:016x}", digest(body.trim_end())).as_str())
+}
+
+/// FNV-1a: tells an edit from none, which is all that is asked of it.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn broken_file(root: &Root, path: &str, what: &str) -> Error {
+    Error::Failed(match root.name() {
+        "project" => format!("{path}, {what}"),
+        name => format!("{path} (in the folder that the manifest calls `{name}`), {what}"),
+    })
+}

@@ -56,7 +56,10 @@ impl Payload {
         Ok(Payload {
             session_id: fields.required("session_id")?,
             agent_id: fields.optional("agent_id"),
-            cwd: fields.optional("cwd").or_else(|| call.variable("CLAUDE_PROJECT_DIR").map(str::to_owned)).unwrap_or_default(),
+            cwd: fields
+                .optional("cwd")
+                .or_else(|| call.variable("CLAUDE_PROJECT_DIR").map(str::to_owned))
+                .unwrap_or_default(),
             process: call.variable("CLAUDE_PID").and_then(|pid| pid.parse().ok()),
             attended: call.variable("CLAUDE_CODE_SESSION_ATTENDED") != Some("0"),
             event,
@@ -69,11 +72,9 @@ impl Payload {
         let root = Session { process: self.process, ..Session::new(&self.session_id, &self.cwd) };
         match &self.agent_id {
             None => root,
-            Some(agent) => Session {
-                id: format!("{}.{agent}", self.session_id),
-                parent: Some(self.session_id.clone()),
-                ..root
-            },
+            Some(agent) => {
+                Session { id: format!("{}.{agent}", self.session_id), parent: Some(self.session_id.clone()), ..root }
+            }
         }
     }
 }

@@ -60,7 +60,9 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         }
         Event::ElicitationResult => spoken(vec![busy]),
         Event::Notification { kind } => match kind.as_str() {
-            "permission_prompt" | "elicitation_dialog" => spoken(vec![Happened::Activity((id, Activity::AwaitingHuman))]),
+            "permission_prompt" | "elicitation_dialog" => {
+                spoken(vec![Happened::Activity((id, Activity::AwaitingHuman))])
+            }
             "idle_prompt" => spoken(vec![Happened::Activity((id, Activity::Idle))]),
             _ => spoken(Vec::new()),
         },

@@ -45,14 +45,18 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     let mut found = Findings::default();
     let servers = found.read(&place.root, place.servers)?;
     let hooks = found.read(&place.root, place.hooks)?;
-    let settings = if place.settings == place.hooks { hooks.clone() } else { found.read(&place.root, place.settings)? };
+    let settings =
+        if place.settings == place.hooks { hooks.clone() } else { found.read(&place.root, place.settings)? };
 
     found.server(servers.as_ref(), &place, name);
     found.hooks(hooks.as_ref(), &place, setup);
     let allowed = list(settings.as_ref(), "/permissions/allow");
     if !allowed.contains(&place.permission) {
         found.warn(
-            format!("Claude Code asks before each tool of the mesh: `{}` is not allowed in {}", place.permission, place.settings),
+            format!(
+                "Claude Code asks before each tool of the mesh: `{}` is not allowed in {}",
+                place.permission, place.settings
+            ),
             AGAIN,
         );
     }
@@ -100,7 +104,9 @@ impl Findings {
         let path = place.servers;
         match servers.and_then(|servers| servers.get("mcpServers")?.get(name)) {
             None => self.broken(format!("{path} has no server named `{name}`"), AGAIN),
-            Some(entry) if *entry == place.server => self.all.push(Finding::ok(format!("{path} names the server `{name}`"))),
+            Some(entry) if *entry == place.server => {
+                self.all.push(Finding::ok(format!("{path} names the server `{name}`")))
+            }
             Some(entry) if is_our_server(entry) => {
                 self.warn(format!("the server `{name}` in {path} is of another install"), AGAIN);
             }
@@ -110,7 +116,8 @@ impl Findings {
             ),
         }
         let aliases = servers.and_then(|servers| servers.get("mcpServers")?.as_object());
-        for (other, _) in aliases.into_iter().flatten().filter(|(other, entry)| *other != name && is_our_server(entry)) {
+        for (other, _) in aliases.into_iter().flatten().filter(|(other, entry)| *other != name && is_our_server(entry))
+        {
             self.warn(format!("{path} names relay-mesh a second time, as `{other}`"), "take one of the two out");
         }
     }

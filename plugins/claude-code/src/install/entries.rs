@@ -101,7 +101,8 @@ pub(super) fn personal_server(setup: &Setup) -> Value {
                 "alwaysLoad": true,
             });
             if !setup.environment.is_empty() {
-                let variables = setup.environment.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+                let variables =
+                    setup.environment.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
                 entry["env"] = Value::Object(variables.collect());
             }
             entry

@@ -71,7 +71,9 @@ fn own(draft: &mut Draft, root: &Root, path: &str, text: &str) -> Result<(), Err
 /// A text file of ours is deleted, or the person is told why not.
 fn disown(draft: &mut Draft, root: &Root, path: &str) -> Result<(), Error> {
     if draft.disown(root, path)? == Owned::Theirs {
-        draft.next_step(format!("{path} was changed since relay-mesh wrote it and is left; delete it by hand if you want."));
+        draft.next_step(format!(
+            "{path} was changed since relay-mesh wrote it and is left; delete it by hand if you want."
+        ));
     }
     Ok(())
 }

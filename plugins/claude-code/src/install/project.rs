@@ -86,5 +86,7 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
 /// looked at: telling a person once too often does no harm.
 fn ignores_local_settings(root: &Root) -> Result<bool, Error> {
     let ignored = root.read_text(".gitignore")?.unwrap_or_default();
-    Ok(ignored.lines().any(|line| line.contains("settings.local.json") || matches!(line.trim(), ".claude" | ".claude/" | "/.claude/")))
+    Ok(ignored.lines().any(|line| {
+        line.contains("settings.local.json") || matches!(line.trim(), ".claude" | ".claude/" | "/.claude/")
+    }))
 }

@@ -124,7 +124,10 @@ impl fmt::Display for Refused {
         match self {
             Refused::Occupied(occupied) => occupied.fmt(out),
             Refused::Taken(name) => {
-                write!(out, "`mcpServers.{name}`: a server of this name that is not relay-mesh's is there; rename it first")
+                write!(
+                    out,
+                    "`mcpServers.{name}`: a server of this name that is not relay-mesh's is there; rename it first"
+                )
             }
         }
     }
