@@ -14,11 +14,13 @@ mod hold;
 mod hub;
 mod layout;
 pub(crate) mod lines;
+mod locked;
 mod log;
 mod mark;
 mod polling;
 mod reading;
 mod segments;
+mod shared;
 pub(crate) mod value;
 mod watch;
 
@@ -30,7 +32,8 @@ use async_trait::async_trait;
 
 pub use self::disk::{Disk, RealDisk};
 use self::layout::{LogPaths, ValuePaths};
-use self::log::{Log, Shared};
+use self::log::Log;
+use self::shared::Shared;
 pub use self::watch::Watching;
 use crate::{
     AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,

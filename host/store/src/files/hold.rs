@@ -5,7 +5,7 @@ use std::fs::File;
 use super::disk::{self, Access};
 use super::flock::{self, Sharing};
 use super::layout::hold_path;
-use super::log::Shared;
+use super::shared::Shared;
 use crate::{Hold, Key, StoreError};
 
 /// Takes a key; none while somebody else, in this process or another, has it.

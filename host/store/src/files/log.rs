@@ -3,50 +3,24 @@
 //! Writers have the log's lock alone and readers share it, so nobody sees a write half done. A
 //! process that died in the middle leaves a line without an end, which the next writer cuts off.
 
-use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::commit::{Commit, Outcome, Place};
-use super::disk::{self, Access, Disk};
+use super::disk::{self, Access};
 use super::executor;
-use super::flock::{self, Sharing};
+use super::flock::Sharing;
 use super::layout::{LogPaths, position, segment_and_offset};
 use super::lines;
+use super::locked::{self, Active, Allowed, Handles, Locked};
 use super::mark::Wanted;
 use super::reading;
 use super::segments::{Segments, State};
+use super::shared::Shared;
 use crate::{AppendError, Batch, Durability, Expect, Position, StoreError};
-
-/// What all logs of a store have in common.
-pub(super) struct Shared {
-    pub(super) root: PathBuf,
-    pub(super) disk: Arc<dyn Disk>,
-    /// The most that is ever waited for.
-    pub(super) durability: Durability,
-    /// The length past which a segment is not appended to.
-    pub(super) rotate_at: u64,
-    /// Folders whose names, all the way up, this process has synced.
-    pub(super) named: std::sync::Mutex<HashSet<PathBuf>>,
-}
-
-impl Shared {
-    /// Makes the names in a folder last, and the first time those of the folders above it too.
-    pub(super) fn sync_names(&self, folder: &Path) -> io::Result<()> {
-        let known = self.named.lock().unwrap_or_else(PoisonError::into_inner).contains(folder);
-        if known {
-            return self.disk.sync_folder(folder);
-        }
-        disk::sync_folders(&*self.disk, &self.root, folder)?;
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf());
-        Ok(())
-    }
-}
 
 /// One log, with the files that this process has open for it.
 pub(super) struct Log {
@@ -56,23 +30,6 @@ pub(super) struct Log {
     handles: Arc<Mutex<Handles>>,
     /// One task of this process at a time waits for the disk, and the others find it done.
     commit: Arc<Mutex<Option<Commit>>>,
-}
-
-/// Files kept open between calls. Written by whoever has the mutex.
-#[derive(Default)]
-pub(super) struct Handles {
-    lock: Option<File>,
-    /// The segment that is appended to, as it was when it was last used.
-    active: Option<Active>,
-}
-
-/// The segment that is appended to.
-#[derive(Clone)]
-pub(super) struct Active {
-    pub(super) number: u64,
-    /// Its identity as a file, which tells it apart from another that took its name.
-    inode: u64,
-    pub(super) file: Arc<File>,
 }
 
 impl Log {
@@ -255,6 +212,10 @@ impl Log {
     /// Takes the log's lock alone, making the log's folder and lock file if need be.
     async fn lock_to_write(&self) -> Result<Locked, StoreError> {
         let mut handles = Arc::clone(&self.handles).lock_owned().await;
+        match handles.allowed {
+            Allowed::Everything => {}
+            Allowed::Reading => *handles = Handles::default(),
+        }
         if handles.lock.is_none() {
             let opened = disk::open_or_create(&*self.shared.disk, &self.shared.root, &self.paths.lock, Access::InPlace);
             handles.lock = Some(opened.map_err(StoreError::io("could not open", &self.paths.lock))?);
@@ -266,219 +227,13 @@ impl Log {
     async fn lock_to_read(&self) -> Result<Option<Locked>, StoreError> {
         let mut handles = Arc::clone(&self.handles).lock_owned().await;
         if handles.lock.is_none() {
-            handles.lock = open_lock_to_read(&*self.shared.disk, &self.shared.root, &self.paths)?;
+            locked::open_to_read(&mut handles, &*self.shared.disk, &self.shared.root, &self.paths)?;
         }
         if handles.lock.is_none() && !self.paths.active.exists() {
             return Ok(None);
         }
         let locked = Locked::acquire(handles, Sharing::Shared).await;
         locked.map(Some).map_err(StoreError::io("could not lock", &self.paths.lock))
-    }
-}
-
-/// Opens the lock file for a reader. A log that was copied here without it gets one; a log that
-/// lies where nothing can be written is read without, since nobody writes to it either.
-fn open_lock_to_read(disk: &dyn Disk, root: &Path, paths: &LogPaths) -> Result<Option<File>, StoreError> {
-    let failed = StoreError::io("could not open", &paths.lock);
-    match disk::open(&paths.lock, Access::InPlace) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !paths.active.exists() => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match disk::open_or_create(disk, root, &paths.lock, Access::InPlace) {
-                Ok(lock) => Ok(Some(lock)),
-                Err(error) if is_read_only(&error) => Ok(None),
-                Err(error) => Err(failed(error)),
-            }
-        }
-        Err(error) if is_read_only(&error) => File::open(&paths.lock).map(Some).map_err(failed),
-        Err(error) => Err(failed(error)),
-    }
-}
-
-fn is_read_only(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
-}
-
-/// The log's lock, held. Given back when dropped, so also when the task that took it is cancelled.
-pub(super) struct Locked {
-    handles: OwnedMutexGuard<Handles>,
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        if let Some(lock) = &self.handles.lock {
-            flock::unlock(lock);
-        }
-    }
-}
-
-impl Locked {
-    async fn acquire(handles: OwnedMutexGuard<Handles>, sharing: Sharing) -> io::Result<Locked> {
-        let Some(lock) = &handles.lock else { return Ok(Locked { handles }) };
-        // Nearly always the lock is free or is free again within microseconds.
-        if flock::try_lock(lock, sharing)? {
-            return Ok(Locked { handles });
-        }
-        executor::may_block(move || {
-            if let Some(lock) = &handles.lock {
-                flock::lock(lock, sharing)?;
-            }
-            Ok(Locked { handles })
-        })
-        .await
-    }
-
-    /// Which segments there are, for a writer: a lost record is written anew.
-    fn segments(&mut self, shared: &Shared, paths: &LogPaths) -> Result<Segments, StoreError> {
-        let Some(lock) = &self.handles.lock else { return Ok(Segments::default()) };
-        match Segments::read(lock).map_err(StoreError::io("could not read", &paths.lock))? {
-            Some(segments) => Ok(segments),
-            None => {
-                let segments = Segments::recover(paths).map_err(StoreError::io("could not list", &paths.folder))?;
-                self.record(segments, shared, paths)?;
-                Ok(segments)
-            }
-        }
-    }
-
-    /// Which segments there are, for a reader, who writes nothing.
-    fn segments_as_read(&self, paths: &LogPaths) -> Result<Segments, StoreError> {
-        let recorded = match &self.handles.lock {
-            Some(lock) => Segments::read(lock).map_err(StoreError::io("could not read", &paths.lock))?,
-            None => None,
-        };
-        match recorded {
-            Some(segments) => Ok(segments),
-            None => Segments::recover(paths).map_err(StoreError::io("could not list", &paths.folder)),
-        }
-    }
-
-    fn record(&self, segments: Segments, shared: &Shared, paths: &LogPaths) -> Result<(), StoreError> {
-        let Some(lock) = &self.handles.lock else { return Ok(()) };
-        segments.write(&*shared.disk, lock, paths).map_err(StoreError::io("could not write to", &paths.lock))?;
-        // Sealed files must never be numbered by a record older than they are.
-        if matches!(shared.durability, Durability::Synced) && segments != Segments::default() {
-            shared.disk.sync(lock, &paths.lock).map_err(StoreError::io("could not sync", &paths.lock))?;
-        }
-        Ok(())
-    }
-
-    /// The segment that is appended to and its length, if it is there. What is kept open is used
-    /// while it still is that segment: another process may have sealed it, and a person may have
-    /// removed it.
-    fn open_active(&mut self, segments: Segments, paths: &LogPaths) -> Result<Option<(Active, u64)>, StoreError> {
-        if matches!(segments.state, State::Sealed) {
-            self.handles.active = None;
-            return Ok(None);
-        }
-        let look = StoreError::io("could not look at", &paths.active);
-        if let Some(active) = &self.handles.active
-            && active.number == segments.latest
-        {
-            let found = active.file.metadata().map_err(look)?;
-            if found.nlink() > 0 {
-                return Ok(Some((active.clone(), found.len())));
-            }
-        }
-        self.handles.active = None;
-        let failed = StoreError::io("could not open", &paths.active);
-        let file = match disk::open(&paths.active, Access::Append) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) if is_read_only(&error) => File::open(&paths.active).map_err(failed)?,
-            Err(error) => return Err(failed(error)),
-        };
-        let found = file.metadata().map_err(StoreError::io("could not look at", &paths.active))?;
-        let active = Active { number: segments.latest, inode: found.ino(), file: Arc::new(file) };
-        self.handles.active = Some(active.clone());
-        Ok(Some((active, found.len())))
-    }
-
-    /// The length of the active segment after a torn tail was cut off; none where it is not there.
-    fn repaired_length(
-        &mut self,
-        segments: Segments,
-        shared: &Shared,
-        paths: &LogPaths,
-    ) -> Result<Option<u64>, StoreError> {
-        let Some((active, length)) = self.open_active(segments, paths)? else { return Ok(None) };
-        let whole = reading::whole_length(&active.file, length, &paths.active)?;
-        if whole < length {
-            let torn = length - whole;
-            tracing::warn!(path = %paths.active.display(), torn, "cut off a line that was torn");
-            let cut = shared.disk.truncate(&active.file, &paths.active, whole);
-            cut.map_err(StoreError::io("could not cut a torn line off", &paths.active))?;
-        }
-        Ok(Some(whole))
-    }
-
-    /// Writes lines to the end of the active segment, beginning one if there is none. After a
-    /// failure the log is as it was.
-    fn write(
-        &mut self,
-        segments: Segments,
-        length: Option<u64>,
-        lines: &[u8],
-        shared: &Shared,
-        paths: &LogPaths,
-    ) -> Result<(Position, Active), StoreError> {
-        let (active, before) = match (length, &self.handles.active) {
-            (Some(length), Some(active)) => (active.clone(), length),
-            (None, _) | (Some(_), None) => (self.begin(segments, shared, paths)?, 0),
-        };
-        if let Err(reason) = disk::append_all(&*shared.disk, &active.file, &paths.active, lines) {
-            if let Err(error) = shared.disk.truncate(&active.file, &paths.active, before) {
-                tracing::warn!(path = %paths.active.display(), %error, "could not take a failed append back");
-            }
-            return Err(StoreError::io("could not append to", &paths.active)(reason));
-        }
-        Ok((position(active.number, before + lines.len() as u64), active))
-    }
-
-    /// Begins a segment. Its number is recorded before its file is there, so that the file is
-    /// never taken for the segment before it.
-    fn begin(&mut self, segments: Segments, shared: &Shared, paths: &LogPaths) -> Result<Active, StoreError> {
-        // A segment that was sealed just before its process died still has to be renamed.
-        if matches!(segments.state, State::Sealed) {
-            match shared.disk.rename(&paths.active, &paths.sealed(segments.latest)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StoreError::io("could not rename", &paths.active)(error));
-                }
-                Ok(()) | Err(_) => {}
-            }
-        }
-        // A log that was never synced and never rotated has told nobody of a segment yet.
-        let fresh = segments == Segments::default() && !paths.mark.exists();
-        let latest = if fresh { 0 } else { segments.latest + 1 };
-        self.record(Segments { latest, state: State::Open, ..segments }, shared, paths)?;
-        let file = shared.disk.create(&paths.active).map_err(StoreError::io("could not create", &paths.active))?;
-        let inode = file.metadata().map_err(StoreError::io("could not look at", &paths.active))?.ino();
-        let active = Active { number: latest, inode, file: Arc::new(file) };
-        self.handles.active = Some(active.clone());
-        Ok(active)
-    }
-
-    /// Gives the active segment its number in its name, so that the next append begins another.
-    /// The record comes first: what is kept open elsewhere is then known to be sealed.
-    fn put_aside(&mut self, segments: Segments, shared: &Shared, paths: &LogPaths) -> Result<Segments, StoreError> {
-        let sealed = paths.sealed(segments.latest);
-        if sealed.exists() {
-            return Err(StoreError::Damaged {
-                what: sealed.display().to_string(),
-                why: "a segment that is still appended to has this number too".to_owned(),
-            });
-        }
-        let found = fs::metadata(&paths.active).map_err(StoreError::io("could not look at", &paths.active))?;
-        let sealed_to = position(segments.latest, found.len());
-        let segments = Segments { state: State::Sealed, sealed_to, ..segments };
-        self.record(segments, shared, paths)?;
-        self.handles.active = None;
-        shared.disk.rename(&paths.active, &sealed).map_err(StoreError::io("could not rename", &paths.active))?;
-        if matches!(shared.durability, Durability::Synced) {
-            let synced = shared.disk.sync_folder(&paths.folder);
-            synced.map_err(StoreError::io("could not sync", &paths.folder))?;
-        }
-        Ok(segments)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::layout::{LogPaths, position, segment_and_offset};
 use super::lines::{self, LONGEST_ENTRY, Lines};
-use super::log::Active;
+use super::locked::Active;
 use super::segments::{Segments, State};
 use crate::{Batch, Position, StoreError};
 

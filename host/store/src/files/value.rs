@@ -16,7 +16,7 @@ use super::executor;
 use super::flock::{self, Sharing};
 use super::layout::ValuePaths;
 use super::lines::is_json;
-use super::log::Shared;
+use super::shared::Shared;
 use crate::{Durability, Key, Revision, StoreError, SwapError, Versioned};
 
 /// Reads a value; none where there is none.

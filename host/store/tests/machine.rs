@@ -1,0 +1,180 @@
+//! What the machine imposes: permissions and umask, a disk that is really full, a file system that
+//! is really read-only.
+
+#![expect(clippy::disallowed_methods, reason = "these tests start processes of themselves, told apart by a variable")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::Mode;
+use store::files::{FilesOptions, FilesStore};
+use store::{AppendError, Durability, Expect, Store, StoreError, SwapError};
+
+use support::{entry, key, numbers};
+
+/// What a started process is to do: the name of a function here, and a folder.
+const ORDER: &str = "STORE_TEST_ORDER";
+
+/// Starts this test binary again inside mounts of its own, after a shell has prepared them.
+/// `$DIR` is the folder to work in.
+fn in_own_mounts(prepare: &str, order: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let this = std::env::current_exe().expect("this program");
+    let mut unshare = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        // Whoever is nobody special may still mount within a user namespace.
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    let output = unshare
+        .args(["--mount", "sh", "-ec"])
+        .arg(format!("{prepare}\nexec \"$THIS\" child --exact --ignored --nocapture"))
+        .env("THIS", this)
+        .env("DIR", folder.path())
+        .env(ORDER, order)
+        .output()
+        .expect("unshare is there");
+    assert!(
+        output.status.success(),
+        "{order}:\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Runs in a process of its own.
+#[tokio::test]
+#[ignore = "started by the other tests, with an order"]
+async fn child() {
+    let folder = PathBuf::from(std::env::var_os("DIR").expect("a folder"));
+    match std::env::var(ORDER).expect("an order").as_str() {
+        "fill the disk" => fill_the_disk(&folder).await,
+        "read only" => read_only(&folder).await,
+        other => panic!("no such order: {other}"),
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_nothing_is_half_written() {
+    in_own_mounts("mount -t tmpfs -o size=256k tmpfs \"$DIR\"", "fill the disk");
+}
+
+async fn fill_the_disk(folder: &Path) {
+    let store = FilesStore::open(folder.join("store"), FilesOptions::default()).expect("a store");
+    let (log, at) = (key("agents/bob/inbox"), key("agents/bob/meta"));
+    store.swap(&at, None, Some(b"\"old\""), Durability::Synced).await.expect("swapped");
+    let path = store.file_of(&log).expect("a file");
+    let big = |number: u64| format!("{{\"n\":{number},\"pad\":\"{}\"}}", "x".repeat(3000)).into_bytes();
+    let mut acknowledged = 0;
+    let refused = loop {
+        match store.append(&log, &[big(acknowledged), big(acknowledged)], Expect::Any, Durability::Synced).await {
+            Ok(_) => acknowledged += 1,
+            Err(error) => break error,
+        }
+        assert!(acknowledged < 1000, "the disk is small");
+    };
+    let AppendError::Store(StoreError::Io { what, source, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!((what, source.kind()), (path.display().to_string(), std::io::ErrorKind::StorageFull));
+    let length = fs::metadata(&path).expect("the log").len();
+    assert_eq!(length, 2 * (0..acknowledged).map(|number| big(number).len() as u64 + 1).sum::<u64>());
+    // Nor is a value replaced by half of another. (Whether it still fits is up to the page size.)
+    let revision = store.get(&at).await.expect("read").map(|value| value.revision);
+    let large = format!("\"{}\"", "y".repeat(40_000));
+    let refused = store.swap(&at, revision, Some(large.as_bytes()), Durability::Synced).await;
+    assert!(matches!(refused, Err(SwapError::Store(StoreError::Io { .. }))), "{refused:?}");
+    assert_eq!(store.get(&at).await.expect("read").expect("a value").bytes, b"\"old\"");
+    // Room again, and it goes on.
+    assert!(store.retire(&log, store.end(&log).await.expect("end")).await.expect("retired") > 0);
+    store.append(&log, &[entry(7)], Expect::Any, Durability::Synced).await.expect("appended");
+    assert_eq!(numbers(&store, &log).await, [7]);
+}
+
+#[test]
+fn a_read_only_store_is_read_and_says_why_it_is_not_written() {
+    in_own_mounts("mount -t tmpfs tmpfs \"$DIR\"", "read only");
+}
+
+async fn read_only(folder: &Path) {
+    let (log, at) = (key("agents/bob/inbox"), key("agents/bob/meta"));
+    let root = folder.join("store");
+    let store = FilesStore::open(&root, FilesOptions::default()).expect("a store");
+    store.append(&log, &[entry(0)], Expect::Any, Durability::Synced).await.expect("appended");
+    let revision = store.swap(&at, None, Some(b"1"), Durability::Synced).await.expect("swapped");
+    drop(store);
+    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(folder).status().expect("mount");
+    assert!(remounted.success());
+    let store = FilesStore::open(&root, FilesOptions::default()).expect("it can still be read");
+    assert_eq!(numbers(&store, &log).await, [0]);
+    assert_eq!(store.get(&at).await.expect("read").expect("a value").bytes, b"1");
+    for refused in [
+        store.append(&log, &[entry(1)], Expect::Any, Durability::Synced).await.expect_err("read-only"),
+        store.append(&key("new/log"), &[entry(1)], Expect::Any, Durability::Process).await.expect_err("read-only"),
+    ] {
+        let AppendError::Store(StoreError::Io { what, source, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!(source.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+        assert!(what.starts_with(&root.display().to_string()), "{what}");
+    }
+    let refused = store.swap(&at, revision, Some(b"2"), Durability::Process).await;
+    assert!(matches!(refused, Err(SwapError::Store(StoreError::Io { .. }))), "{refused:?}");
+    assert!(store.hold(&key("routes/bell")).await.is_err());
+    let Err(StoreError::Io { what, source, .. }) = FilesStore::open(folder.join("other"), FilesOptions::default())
+    else {
+        panic!("no folder can be made here");
+    };
+    assert_eq!(
+        (what, source.kind()),
+        (folder.join("other").display().to_string(), std::io::ErrorKind::ReadOnlyFilesystem)
+    );
+}
+
+/// The permissions of everything in a folder that are not what they should be.
+fn wrong_permissions(folder: &Path) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for name in fs::read_dir(folder).expect("names") {
+        let path = name.expect("a name").path();
+        let found = fs::metadata(&path).expect("a file");
+        let expected = if found.is_dir() { 0o700 } else { 0o600 };
+        if found.mode() & 0o777 != expected {
+            wrong.push(format!("{} {:o}", path.display(), found.mode() & 0o777));
+        }
+        if found.is_dir() {
+            wrong.extend(wrong_permissions(&path));
+        }
+    }
+    wrong
+}
+
+#[tokio::test]
+async fn nobody_else_reaches_the_store_whatever_the_umask_and_whatever_was_before() {
+    for umask in [0o000, 0o022, 0o077, 0o277] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let before = rustix::process::umask(Mode::from_raw_mode(umask));
+        let root = folder.path().join("store");
+        use_everything(&root).await;
+        rustix::process::umask(before);
+        assert_eq!(wrong_permissions(folder.path()), Vec::<String>::new(), "umask {umask:03o}");
+        // Made wider by somebody, and taken back by the next use.
+        for path in [root.clone(), root.join("agents/bob/inbox.jsonl"), root.join("agents/bob/.inbox.lock")] {
+            let wider = fs::metadata(&path).expect("a file").mode() | 0o055;
+            fs::set_permissions(&path, fs::Permissions::from_mode(wider)).expect("made wider");
+        }
+        use_everything(&root).await;
+        assert_eq!(wrong_permissions(folder.path()), Vec::<String>::new(), "after they were made wider");
+    }
+}
+
+async fn use_everything(root: &Path) {
+    let options = FilesOptions { rotate_at: 100, ..FilesOptions::default() };
+    let store = FilesStore::open(root, options).expect("a store");
+    for number in 0..3 {
+        let appended = store.append(&key("agents/bob/inbox"), &[entry(number)], Expect::Any, Durability::Synced).await;
+        appended.expect("appended");
+    }
+    let at = key("agents/bob/meta");
+    let revision = store.get(&at).await.expect("read").map(|value| value.revision);
+    store.swap(&at, revision, Some(b"1"), Durability::Synced).await.expect("swapped");
+    assert!(store.hold(&key("routes/bell")).await.expect("asked").is_some());
+}
