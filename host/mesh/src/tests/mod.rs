@@ -2,6 +2,7 @@
 
 mod claims;
 mod delivering;
+mod faults;
 mod hooks;
 mod identity;
 mod loops;

@@ -1,0 +1,102 @@
+//! Faults: a store that fails or loses power at any write costs nothing that was answered.
+
+use store::memory::{Fault, Tail};
+
+use super::{World, draft, name};
+use crate::Fetch;
+use crate::names::MessageId;
+use crate::receipt::Rung;
+use crate::testing::{call, session_call, shell_call};
+
+/// What the mesh answered well, and so must keep.
+#[derive(Default)]
+struct Promised {
+    sent: Vec<(MessageId, String)>,
+    acknowledged: Vec<MessageId>,
+    registered: Vec<String>,
+}
+
+/// A day in the life of two agents. Whatever fails is passed over, as its caller would be told.
+async fn day(world: &World) -> Promised {
+    let mut promised = Promised::default();
+    let mut register = async |call: crate::session::Call, wanted: &str| {
+        let Ok(caller) = world.mesh.identify(&call).await else { return };
+        let registration = crate::Registration { name: Some(name(wanted)), ..crate::Registration::default() };
+        if let Ok(registered) = world.mesh.register(&caller, registration).await {
+            promised.registered.push(registered.agent.name.to_string());
+        }
+    };
+    register(call("c1"), "bob").await;
+    register(session_call("c2", "s1"), "alice").await;
+    for number in 0..6 {
+        let Ok(caller) = world.mesh.identify(&shell_call(None)).await else { continue };
+        let body = format!("m{number}");
+        let keyed = crate::message::Draft { idempotency_key: (number % 2 == 0).then(|| body.clone()), ..draft(&body) };
+        if let Ok(sent) = world.mesh.send(&caller, &["bob".to_owned()], keyed).await {
+            promised.sent.push((sent.id, body));
+        }
+        let take = Fetch { limit: 1, ..Fetch::default() };
+        if let Ok(fetched) = world.mesh.fetch(&name("bob"), &take).await
+            && let Some(claim) = fetched.claim
+            && world.mesh.confirm(&claim, Rung::Fetched, "fetch", None).await.is_ok()
+            && world.mesh.acknowledge(&name("bob"), &claim.messages).await.is_ok()
+        {
+            promised.acknowledged.extend(claim.messages);
+        }
+    }
+    promised
+}
+
+async fn check(fault: Option<(u64, Fault)>, tail: Option<Tail>) {
+    let mut world = World::new();
+    if let Some((nth, fault)) = fault {
+        world.store.fail_at(nth, fault);
+    }
+    let promised = day(&world).await;
+    if let Some(tail) = tail {
+        world.store = std::sync::Arc::new(world.store.crash(tail));
+    }
+    let after = world.another_process();
+    for registered in &promised.registered {
+        let found = after.mesh.agent(&name(registered)).await.expect("readable");
+        assert!(found.is_some(), "{fault:?} {tail:?}: {registered} is gone");
+    }
+    let kept = after.mesh.history(&name("bob")).await.expect("readable");
+    for (id, body) in &promised.sent {
+        let copies: Vec<_> = kept.iter().filter(|(message, _)| message.body == *body).collect();
+        assert!(
+            copies.iter().any(|(message, _)| message.id == *id),
+            "{fault:?} {tail:?}: {body} was answered and is gone"
+        );
+        // A sending that failed may be there too: its sender was told that it is not known.
+        assert_eq!(copies.len(), 1, "{fault:?} {tail:?}: {body} is there twice");
+    }
+    // What failed to be synced may have been read, and acknowledged, before the power failed; its
+    // sender was told that it is not safe.
+    let answered = |id: &&MessageId| promised.sent.iter().any(|(sent, _)| sent == *id);
+    for id in promised.acknowledged.iter().filter(answered) {
+        let (_, ladder) = kept.iter().find(|(message, _)| message.id == *id).expect("an acknowledged message is kept");
+        assert_eq!(ladder.rung(), Rung::Acknowledged, "{fault:?} {tail:?}: an acknowledgement is gone");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_fails_costs_only_what_was_not_answered() {
+    let world = World::new();
+    let whole = day(&world).await;
+    assert_eq!((whole.sent.len(), whole.acknowledged.len(), whole.registered.len()), (6, 6, 2));
+    for nth in 1..=world.store.writes() {
+        for fault in [Fault::Fail, Fault::FailToSync, Fault::Tear] {
+            for tail in [None, Some(Tail::Lost), Some(Tail::Torn), Some(Tail::Kept)] {
+                check(Some((nth, fault)), tail).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_loss_of_power_costs_nothing_that_was_answered() {
+    for tail in [Tail::Lost, Tail::Torn, Tail::Kept] {
+        check(None, Some(tail)).await;
+    }
+}
