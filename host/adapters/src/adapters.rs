@@ -2,7 +2,7 @@
 //! before somebody asks for it: a hook loads the one adapter that it is for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
@@ -35,6 +35,8 @@ pub struct Settings {
     pub machine: Arc<dyn Machine>,
     /// The folder of compiled components. Made when it is needed, and safe to delete.
     pub cache: PathBuf,
+    /// The folder of the journals of installs. Made when it is needed.
+    pub installs: PathBuf,
     /// Folders with further adapters.
     pub plugin_folders: Vec<PathBuf>,
     /// Home, project and variables, from which the paths of manifests are filled.
@@ -142,6 +144,11 @@ impl Adapters {
     /// What paths are filled from.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
+    }
+
+    /// Where the journals of installs lie.
+    pub(crate) fn installs(&self) -> &Path {
+        &self.settings.installs
     }
 
     /// Every adapter with its condition, and every plugin file that is not used.

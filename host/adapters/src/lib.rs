@@ -11,6 +11,7 @@
 
 mod adapter;
 mod adapters;
+pub mod apply;
 mod bindings;
 mod cache;
 mod convert;
@@ -29,6 +30,7 @@ mod ticker;
 
 pub use adapter::Adapter;
 pub use adapters::{Adapters, Condition, Settings, State, Unused};
+pub use apply::{Applied, ApplyError};
 pub use cache::Compilation;
 pub use digest::{Digest, InvalidDigest};
 pub use faults::{Counters, Fault};

@@ -1,0 +1,281 @@
+//! Applying the plans that adapters make: all of it or nothing, under the roots that the manifest
+//! declares, and with a journal by which it can be undone byte for byte.
+//!
+//! First every file is compared with what the plan expects it to hold; where one differs, nothing is
+//! written. Then the journal is written, then the files, each by a temporary file beside it and a
+//! rename that keeps its mode. A failure on the way puts back what was already changed. An install
+//! that is killed leaves an open journal: the next one sees by each file's content which changes were
+//! made, and goes on from there. Two installs at once wait for one another, and the second finds
+//! that its plan is out of date.
+//!
+//! A settings file that is a symbolic link is changed where it leads, and stays a link, as long as
+//! the root's manifest lets links lead there ([`crate::manifest::Links`]).
+
+pub(crate) mod journal;
+mod perform;
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use mesh::harness::{Action, Edit, Plan, Scope};
+
+use crate::adapters::Adapters;
+use crate::grants::{Denied, Grants};
+use crate::roots::{Absent, OpenRoot, RootError};
+use crate::template::Surroundings;
+use journal::{Change, Journal, Stage, Standing};
+use perform::Target;
+
+/// Why a plan was not applied. Unless it says so, every file is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// No adapter has this name.
+    #[error("no adapter is named `{0}`")]
+    Unknown(String),
+    /// The adapter cannot be used.
+    #[error(transparent)]
+    Adapter(#[from] mesh::harness::HarnessError),
+    /// The adapter may not change files there.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// A root or a path under it cannot be used.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// A file does not hold what the plan expects.
+    #[error("`{0}` has changed since the plan was made")]
+    Changed(PathBuf),
+    /// A file may not be written to, which somebody will have meant.
+    #[error("`{0}` is read-only")]
+    ReadOnly(PathBuf),
+    /// The plan changes one file twice: a defect of the adapter.
+    #[error("the plan changes `{0}` twice")]
+    Twice(PathBuf),
+    /// A file could not be written.
+    #[error("could not {doing} `{path}`")]
+    Write {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file could not be written, and what was changed before could not be put back.
+    #[error("could not write `{path}`, and these files are still changed: {left:?}")]
+    Stranded {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// The files that are still changed.
+        left: Vec<PathBuf>,
+        /// The operating system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The journal cannot be read or written.
+    #[error("could not use the journal `{path}`")]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl ApplyError {
+    /// What the person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ApplyError::Unknown(_) => Some("run `relay-mesh harnesses` to see which there are".to_owned()),
+            ApplyError::Changed(_) => Some("run the same command again: it looks at the file anew".to_owned()),
+            ApplyError::ReadOnly(path) => Some(format!("make it writable by `chmod u+w {}`", path.display())),
+            ApplyError::Write { source, .. } | ApplyError::Journal { source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull => Some("make room on the disk and run it again".to_owned()),
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("make the folder writable for you, or choose another by `--project`".to_owned())
+                }
+                _ => None,
+            },
+            ApplyError::Stranded { .. } => Some("run `relay-mesh uninstall` once the cause is mended".to_owned()),
+            ApplyError::Root(RootError::Escapes { .. }) => {
+                Some("replace the link by a file, or edit the file that it leads to by hand".to_owned())
+            }
+            ApplyError::Adapter(_) | ApplyError::Denied(_) | ApplyError::Root(_) | ApplyError::Twice(_) => None,
+        }
+    }
+}
+
+/// What applying a plan did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The files that were written or deleted, in the plan's order.
+    pub files: Vec<PathBuf>,
+}
+
+impl Adapters {
+    /// The file that an edit of a harness's plan is about, as people know it.
+    pub fn locate(&self, harness: &str, edit: &Edit) -> Result<PathBuf, ApplyError> {
+        let (_, grants) = self.describe(harness)?.ok_or_else(|| ApplyError::Unknown(harness.to_owned()))?;
+        let root = grants.editable_root(&edit.root)?;
+        let path = crate::template::fill_path(&root.path, self.surroundings())
+            .map_err(|source| RootError::Unknown { root: edit.root.clone(), source })?;
+        Ok(path.join(&edit.path))
+    }
+
+    /// Applies a plan that installs a harness or takes it out. All of it, or nothing. Blocks.
+    pub fn apply(&self, harness: &str, action: Action, scope: Scope, plan: &Plan) -> Result<Applied, ApplyError> {
+        let place = self.place(harness, scope)?;
+        let _lock = place.lock()?;
+        place.apply(action, plan)
+    }
+
+    /// The plan that takes a harness out: files that nobody touched since the install get back what
+    /// they held before it, byte for byte; for the others it is as the adapter proposes. Blocks.
+    pub fn removal(&self, harness: &str, scope: Scope, proposed: Plan) -> Result<Plan, ApplyError> {
+        let place = self.place(harness, scope)?;
+        let _lock = place.lock()?;
+        place.removal(proposed)
+    }
+
+    fn place(&self, harness: &str, scope: Scope) -> Result<Place<'_>, ApplyError> {
+        let (manifest, grants) = self.describe(harness)?.ok_or_else(|| ApplyError::Unknown(harness.to_owned()))?;
+        let surroundings = self.surroundings();
+        let journal = Journal::path(self.installs(), &manifest.name, scope, surroundings);
+        Ok(Place { grants, surroundings, journal })
+    }
+}
+
+/// One harness in one scope: what may be changed, and where the journal lies.
+struct Place<'a> {
+    grants: Grants,
+    surroundings: &'a Surroundings,
+    journal: PathBuf,
+}
+
+impl Place<'_> {
+    /// One install at a time, in one data folder.
+    fn lock(&self) -> Result<File, ApplyError> {
+        let path = self.journal.with_file_name("lock");
+        let io = |source| ApplyError::Journal { path: path.clone(), source };
+        if let Some(folder) = path.parent() {
+            use std::os::unix::fs::DirBuilderExt;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+        }
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(io)?;
+        file.lock().map_err(io)?;
+        Ok(file)
+    }
+
+    fn apply(&self, action: Action, plan: &Plan) -> Result<Applied, ApplyError> {
+        let targets = self.targets(&plan.edits)?;
+        let old = self.settled()?;
+        let changes: Vec<Change> = targets.iter().map(Target::change).collect();
+        let mut open = match action {
+            Action::Install => old.clone().grown(changes),
+            Action::Remove => old.clone(),
+        };
+        open.stage = Stage::Open;
+        open.write(&self.journal)?;
+        if let Err(error) = perform::all(&targets) {
+            // What was changed has been put back, so the old journal is true again.
+            old.write_or_remove(&self.journal)?;
+            return Err(error);
+        }
+        match action {
+            Action::Install => {
+                open.stage = Stage::Done;
+                open.write_or_remove(&self.journal)?;
+            }
+            Action::Remove => {
+                perform::remove_folders(&open.folders());
+                Journal::remove(&self.journal)?;
+            }
+        }
+        Ok(Applied { files: targets.into_iter().map(|target| target.shown).collect() })
+    }
+
+    fn removal(&self, proposed: Plan) -> Result<Plan, ApplyError> {
+        let journal = self.settled()?;
+        let mut edits: BTreeMap<(String, String), Edit> =
+            proposed.edits.into_iter().map(|edit| ((edit.root.clone(), edit.path.clone()), edit)).collect();
+        for change in &journal.changes {
+            let key = (change.root.clone(), change.path.clone());
+            match change.standing(self.content(change)?.as_deref()) {
+                Standing::Ours if !change.touched => {
+                    edits.insert(key, change.undone());
+                }
+                // As it was before the install: there is nothing to take out.
+                Standing::Before => {
+                    edits.remove(&key);
+                }
+                Standing::Ours | Standing::Other => {}
+            }
+        }
+        Ok(Plan { edits: edits.into_values().collect(), next_steps: proposed.next_steps })
+    }
+
+    /// The journal, once an install that was killed is accounted for.
+    fn settled(&self) -> Result<Journal, ApplyError> {
+        let journal = Journal::read(&self.journal)?;
+        match journal.stage {
+            Stage::Done => Ok(journal),
+            Stage::Open => {
+                let mut changes = Vec::new();
+                for change in journal.changes {
+                    match change.standing(self.content(&change)?.as_deref()) {
+                        Standing::Before => {}
+                        Standing::Ours => changes.push(change),
+                        Standing::Other => changes.push(Change { touched: true, ..change }),
+                    }
+                }
+                Ok(Journal { stage: Stage::Done, changes })
+            }
+        }
+    }
+
+    /// What a file of the journal holds now; none where it is absent or no text.
+    fn content(&self, change: &Change) -> Result<Option<String>, ApplyError> {
+        let root = self.grants.editable_root(&change.root)?;
+        let root = match OpenRoot::open(&change.root, root, self.surroundings, Absent::Refuse) {
+            Ok(root) => root,
+            Err(RootError::Missing(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let located = root.locate(&change.path)?;
+        perform::read(&located, &root.path.join(&change.path))
+            .map(|bytes| bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+
+    /// Every file of a plan, checked against what the plan expects of it.
+    fn targets(&self, edits: &[Edit]) -> Result<Vec<Target>, ApplyError> {
+        let mut roots: BTreeMap<&str, OpenRoot> = BTreeMap::new();
+        let mut targets: Vec<Target> = Vec::new();
+        for edit in edits {
+            let root = match roots.get(edit.root.as_str()) {
+                Some(root) => root.clone(),
+                None => {
+                    let asked = self.grants.editable_root(&edit.root)?;
+                    let absent = if edit.after.is_some() { Absent::Make } else { Absent::Refuse };
+                    let root = OpenRoot::open(&edit.root, asked, self.surroundings, absent)?;
+                    roots.entry(&edit.root).or_insert(root).clone()
+                }
+            };
+            let shown = root.path.join(&edit.path);
+            if Path::new(&edit.path).file_name().is_none() {
+                return Err(RootError::Outside { root: root.name, path: edit.path.clone() }.into());
+            }
+            let target = Target::check(root.locate(&edit.path)?, shown, edit)?;
+            if targets.iter().any(|other| other.same_file(&target)) {
+                return Err(ApplyError::Twice(target.shown));
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+}
+
+#[cfg(test)]
+mod tests;

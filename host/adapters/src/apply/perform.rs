@@ -1,0 +1,198 @@
+//! Changing files: each checked first, written beside itself and renamed, and put back where a
+//! later one fails.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use mesh::harness::Edit;
+
+use super::ApplyError;
+use super::journal::Change;
+use crate::roots::Located;
+
+/// The largest settings file that is changed, in bytes.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// A file that is about to be changed, and was found to hold what the plan expects.
+pub(super) struct Target {
+    located: Located,
+    /// Its path, as people know it.
+    pub(super) shown: PathBuf,
+    edit: Edit,
+    /// Its mode; none where it is absent.
+    mode: Option<u32>,
+    /// Folders that have to be made for it, outermost first, from the located folder on.
+    folders: Vec<PathBuf>,
+}
+
+impl Target {
+    /// Compares a file with what an edit expects of it.
+    pub(super) fn check(located: Located, shown: PathBuf, edit: &Edit) -> Result<Target, ApplyError> {
+        let current = read(&located, &shown)?;
+        if current.as_deref() != edit.before.as_ref().map(String::as_bytes) {
+            return Err(ApplyError::Changed(shown));
+        }
+        let mode = match located.dir.metadata(&located.path) {
+            Ok(metadata) => Some(metadata.permissions().mode() & 0o7777),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(wrong("look at", &shown, error)),
+        };
+        if mode.is_some_and(|mode| mode & 0o200 == 0) {
+            return Err(ApplyError::ReadOnly(shown));
+        }
+        let mut folders: Vec<PathBuf> = located.path.ancestors().skip(1).map(Path::to_owned).collect();
+        folders.retain(|folder| !folder.as_os_str().is_empty() && !located.dir.exists(folder));
+        folders.reverse();
+        Ok(Target { located, shown, edit: edit.clone(), mode, folders })
+    }
+
+    /// Whether both are the same file, however they were named.
+    pub(super) fn same_file(&self, other: &Target) -> bool {
+        self.shown == other.shown
+    }
+
+    /// What the journal keeps of it.
+    pub(super) fn change(&self) -> Change {
+        let above = self.shown.ancestors().nth(self.located.path.components().count()).unwrap_or(Path::new("/"));
+        Change {
+            root: self.edit.root.clone(),
+            path: self.edit.path.clone(),
+            before: self.edit.before.clone(),
+            after: self.edit.after.clone(),
+            executable: self.mode.is_some_and(|mode| mode & 0o100 != 0),
+            touched: false,
+            folders: self.folders.iter().map(|folder| above.join(folder)).collect(),
+        }
+    }
+
+    fn perform(&self) -> Result<(), ApplyError> {
+        let dir = &self.located.dir;
+        match &self.edit.after {
+            Some(content) => {
+                for folder in &self.folders {
+                    make_folder(dir, folder).map_err(|error| wrong("make the folder of", &self.shown, error))?;
+                }
+                self.replace(content, self.mode_after())
+            }
+            None => match dir.remove_file(&self.located.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(wrong("delete", &self.shown, error)),
+                Ok(()) | Err(_) => self.sync_folder(),
+            },
+        }
+    }
+
+    fn revert(&self) -> Result<(), ApplyError> {
+        match &self.edit.before {
+            Some(content) => self.replace(content, self.mode.unwrap_or(0o644))?,
+            None => match self.located.dir.remove_file(&self.located.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(wrong("delete", &self.shown, error));
+                }
+                Ok(()) | Err(_) => {}
+            },
+        }
+        for folder in self.folders.iter().rev() {
+            // A folder that somebody else put something into meanwhile stays.
+            let _ = self.located.dir.remove_dir(folder);
+        }
+        Ok(())
+    }
+
+    fn mode_after(&self) -> u32 {
+        match (self.mode, self.edit.executable) {
+            (Some(mode), true) => mode | 0o100 | ((mode & 0o044) >> 2),
+            (Some(mode), false) => mode,
+            (None, true) => 0o755,
+            (None, false) => 0o644,
+        }
+    }
+
+    /// Writes the whole file beside itself and renames it into place.
+    fn replace(&self, content: &str, mode: u32) -> Result<(), ApplyError> {
+        let dir = &self.located.dir;
+        let path = &self.located.path;
+        // The same name each time: what a killed install left is overwritten and not multiplied.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.relay-mesh.tmp"));
+        let write = || -> io::Result<()> {
+            match dir.remove_file(&temporary) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            let mut file = dir.open_with(&temporary, OpenOptions::new().write(true).create_new(true).mode(mode))?;
+            file.write_all(content.as_bytes())?;
+            if self.mode.is_some() {
+                file.set_permissions(Permissions::from_mode(mode))?;
+            }
+            file.sync_all()?;
+            dir.rename(&temporary, dir, path)
+        };
+        write().map_err(|error| {
+            let _ = dir.remove_file(&temporary);
+            wrong("write", &self.shown, error)
+        })?;
+        self.sync_folder()
+    }
+
+    fn sync_folder(&self) -> Result<(), ApplyError> {
+        let folder = self.located.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let opened = self.located.dir.open_dir(folder.unwrap_or(Path::new(".")));
+        let synced = opened.and_then(|folder| folder.into_std_file().sync_all());
+        synced.map_err(|error| wrong("sync the folder of", &self.shown, error))
+    }
+}
+
+/// Makes all changes, or puts back those that were made.
+pub(super) fn all(targets: &[Target]) -> Result<(), ApplyError> {
+    for (index, target) in targets.iter().enumerate() {
+        if let Err(error) = target.perform() {
+            let changed = targets[..=index].iter().rev();
+            let left: Vec<PathBuf> =
+                changed.filter(|target| target.revert().is_err()).map(|target| target.shown.clone()).collect();
+            // The one that failed may be beyond repair and still be as it was.
+            let left: Vec<PathBuf> = left.into_iter().filter(|path| *path != target.shown).collect();
+            return Err(match error {
+                ApplyError::Write { path, source, .. } if !left.is_empty() => {
+                    ApplyError::Stranded { path, left, source }
+                }
+                other => other,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Takes folders away that were made for us, innermost first, as far as they are empty.
+pub(super) fn remove_folders(folders: &[PathBuf]) {
+    for folder in folders {
+        // One that holds something, or that somebody has removed, is left as it is.
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+/// A file's content; none where it is absent.
+pub(super) fn read(located: &Located, shown: &Path) -> Result<Option<Vec<u8>>, ApplyError> {
+    let file = match located.dir.open(&located.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong("read", shown, error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| wrong("read", shown, error))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(wrong("read", shown, io::Error::other("it is too large for a settings file")));
+    }
+    Ok(Some(bytes))
+}
+
+fn make_folder(dir: &Dir, folder: &Path) -> io::Result<()> {
+    match dir.create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn wrong(doing: &'static str, path: &Path, source: io::Error) -> ApplyError {
+    ApplyError::Write { doing, path: path.to_owned(), source }
+}
