@@ -29,6 +29,11 @@ pub async fn check(make: impl Fn() -> Pair) {
     models::check(&make).await;
 }
 
+/// Runs the promises about watches alone, for a backend that has several ways to watch.
+pub async fn check_watches(make: impl Fn() -> Pair) {
+    watching::check(&make).await;
+}
+
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 

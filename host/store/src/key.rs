@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 /// The most bytes of a segment: a file name of 255 leaves room for what a backend adds.
 const LONGEST: usize = 200;
 
+/// What no text at all is encoded as. No other text is, since a `%` is followed by two digits.
+const EMPTY: &str = "%_";
+
 /// How much of the digest ends the segment of an overlong text: 128 bits, beyond any accident.
 const DIGEST_BYTES: usize = 16;
 
@@ -65,7 +68,7 @@ impl Key {
             }
         }
         if segment.is_empty() {
-            segment.push_str("%00");
+            segment.push_str(EMPTY);
         }
         if segment.len() > LONGEST {
             // Two processes, perhaps of two releases, must come to the same name: so a digest that
@@ -81,6 +84,9 @@ impl Key {
 
     /// Undoes [`Key::encode`], but for text that was too long.
     pub fn decode(segment: &str) -> String {
+        if segment == EMPTY {
+            return String::new();
+        }
         let bytes = segment.as_bytes();
         let mut text = Vec::with_capacity(bytes.len());
         let mut index = 0;
@@ -90,7 +96,6 @@ impl Key {
                 .flatten()
                 .and_then(|digits| u8::from_str_radix(digits, 16).ok());
             match escaped {
-                Some(0) => index += 3,
                 Some(byte) => {
                     text.push(byte);
                     index += 3;
@@ -128,11 +133,13 @@ impl fmt::Display for Key {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{prop_assert_eq, proptest};
+
     use super::Key;
 
     #[test]
     fn any_text_becomes_a_segment_and_comes_back() {
-        for text in ["alice", "a/b", "..", "", "thread:1 2", "ünïcode", "50%"] {
+        for text in ["alice", "a/b", "..", "", "\0", "%_", "thread:1 2", "ünïcode", "50%"] {
             let key = "sessions".parse::<Key>().expect("a key").child(text);
             assert!(key.as_str().parse::<Key>().is_ok(), "{key}");
             assert_eq!(key.leaf(), text);
@@ -151,6 +158,32 @@ mod tests {
     fn text_that_would_leave_the_folder_is_not_a_key() {
         for text in ["", "/", "a//b", "../a", "a/../b", "a/.", "a b", "a\\b"] {
             assert!(text.parse::<Key>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_becomes_one_segment_of_a_key(text in ".*") {
+            let key = "sessions".parse::<Key>().expect("a key").child(&text);
+            prop_assert_eq!(key.as_str().parse::<Key>().expect("still a key"), key.clone());
+            prop_assert_eq!(key.segments().count(), 2);
+            // What fits whatever has to be escaped in it.
+            if text.len() * 3 <= 200 {
+                prop_assert_eq!(key.leaf(), text);
+            }
+        }
+
+        #[test]
+        fn different_texts_become_different_segments(one in ".{0,300}", other in ".{0,300}") {
+            prop_assert_eq!(Key::encode(&one) == Key::encode(&other), one == other);
+        }
+
+        #[test]
+        fn a_key_is_what_its_segments_allow(text in "[a-z./@%_ -]{0,12}") {
+            let fits = text.split('/').all(|segment| {
+                !segment.is_empty() && !segment.starts_with('.') && !segment.contains(' ')
+            });
+            prop_assert_eq!(text.parse::<Key>().is_ok(), fits);
         }
     }
 }

@@ -1,16 +1,16 @@
-//! What the machine imposes: permissions and umask, a disk that is really full, a file system that
-//! is really read-only.
+//! What the machine imposes: a disk that is really full, a file system that is really read-only,
+//! notifications that have really run out.
 
 #![expect(clippy::disallowed_methods, reason = "these tests start processes of themselves, told apart by a variable")]
 
 mod support;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use rustix::fs::Mode;
+use store::conformance::{Pair, check_watches};
 use store::files::{FilesOptions, FilesStore};
 use store::{AppendError, Durability, Expect, Store, StoreError, SwapError};
 
@@ -24,13 +24,9 @@ const ORDER: &str = "STORE_TEST_ORDER";
 fn in_own_mounts(prepare: &str, order: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let this = std::env::current_exe().expect("this program");
-    let mut unshare = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        // Whoever is nobody special may still mount within a user namespace.
-        unshare.args(["--user", "--map-root-user"]);
-    }
-    let output = unshare
-        .args(["--mount", "sh", "-ec"])
+    // Within a user namespace, whoever is nobody special may mount too, and limits are its own.
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-ec"])
         .arg(format!("{prepare}\nexec \"$THIS\" child --exact --ignored --nocapture"))
         .env("THIS", this)
         .env("DIR", folder.path())
@@ -53,6 +49,7 @@ async fn child() {
     match std::env::var(ORDER).expect("an order").as_str() {
         "fill the disk" => fill_the_disk(&folder).await,
         "read only" => read_only(&folder).await,
+        "watch" => watch_without_notifications(&folder).await,
         other => panic!("no such order: {other}"),
     }
 }
@@ -130,51 +127,22 @@ async fn read_only(folder: &Path) {
     );
 }
 
-/// The permissions of everything in a folder that are not what they should be.
-fn wrong_permissions(folder: &Path) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for name in fs::read_dir(folder).expect("names") {
-        let path = name.expect("a name").path();
-        let found = fs::metadata(&path).expect("a file");
-        let expected = if found.is_dir() { 0o700 } else { 0o600 };
-        if found.mode() & 0o777 != expected {
-            wrong.push(format!("{} {:o}", path.display(), found.mode() & 0o777));
-        }
-        if found.is_dir() {
-            wrong.extend(wrong_permissions(&path));
-        }
-    }
-    wrong
+#[test]
+fn changes_are_noticed_where_the_system_has_no_notifier_left() {
+    in_own_mounts("echo 0 > /proc/sys/user/max_inotify_instances", "watch");
 }
 
-#[tokio::test]
-async fn nobody_else_reaches_the_store_whatever_the_umask_and_whatever_was_before() {
-    for umask in [0o000, 0o022, 0o077, 0o277] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let before = rustix::process::umask(Mode::from_raw_mode(umask));
-        let root = folder.path().join("store");
-        use_everything(&root).await;
-        rustix::process::umask(before);
-        assert_eq!(wrong_permissions(folder.path()), Vec::<String>::new(), "umask {umask:03o}");
-        // Made wider by somebody, and taken back by the next use.
-        for path in [root.clone(), root.join("agents/bob/inbox.jsonl"), root.join("agents/bob/.inbox.lock")] {
-            let wider = fs::metadata(&path).expect("a file").mode() | 0o055;
-            fs::set_permissions(&path, fs::Permissions::from_mode(wider)).expect("made wider");
-        }
-        use_everything(&root).await;
-        assert_eq!(wrong_permissions(folder.path()), Vec::<String>::new(), "after they were made wider");
-    }
+#[test]
+fn changes_are_noticed_where_the_system_has_few_watches_left() {
+    // Some folders of a test are still watched by the system and others are not.
+    in_own_mounts("echo 2 > /proc/sys/user/max_inotify_watches", "watch");
 }
 
-async fn use_everything(root: &Path) {
-    let options = FilesOptions { rotate_at: 100, ..FilesOptions::default() };
-    let store = FilesStore::open(root, options).expect("a store");
-    for number in 0..3 {
-        let appended = store.append(&key("agents/bob/inbox"), &[entry(number)], Expect::Any, Durability::Synced).await;
-        appended.expect("appended");
-    }
-    let at = key("agents/bob/meta");
-    let revision = store.get(&at).await.expect("read").map(|value| value.revision);
-    store.swap(&at, revision, Some(b"1"), Durability::Synced).await.expect("swapped");
-    assert!(store.hold(&key("routes/bell")).await.expect("asked").is_some());
+async fn watch_without_notifications(folder: &Path) {
+    check_watches(|| {
+        let folder = tempfile::tempdir_in(folder).expect("a folder").keep();
+        let open = || Arc::new(FilesStore::open(&folder, FilesOptions::default()).expect("a store"));
+        Pair { one: open(), other: open() }
+    })
+    .await;
 }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::disk::{self, Access, Disk};
-use super::flock::{self, Sharing};
+use super::flock::{self, Sharing, UntilDropped};
 use super::layout::LogPaths;
 use super::mark::{self, Mark, Verdict, Wanted, judge};
 
@@ -79,9 +79,8 @@ impl Commit {
                 return Ok(outcome);
             }
             if flock::try_lock(&self.mark, Sharing::Alone)? {
-                let done = self.reach(wanted.end, at.data).and_then(|reach| self.lead(at, wanted, reach));
-                flock::unlock(&self.mark);
-                return done;
+                let _lead = UntilDropped(&self.mark);
+                return self.lead(at, wanted, self.reach(wanted.end, at.data)?);
             }
             thread::sleep(NAP);
         }
@@ -92,9 +91,8 @@ impl Commit {
     pub(super) fn seal(&self, at: &Place<'_>, whole: Wanted) -> io::Result<Outcome> {
         // Waiting in line is right here: the lock is left soon, and an append stands still for it.
         flock::lock(&self.mark, Sharing::Alone)?;
-        let done = self.lead(at, whole, whole.end);
-        flock::unlock(&self.mark);
-        done
+        let _lead = UntilDropped(&self.mark);
+        self.lead(at, whole, whole.end)
     }
 
     /// Syncs for all up to `reach`, with the mark's lock held.
@@ -129,9 +127,8 @@ impl Commit {
         if !flock::try_lock(&self.probe, Sharing::Shared)? {
             return Ok(own);
         }
-        let reach = whole_length(data, own);
-        flock::unlock(&self.probe);
-        reach
+        let _share = UntilDropped(&self.probe);
+        whole_length(data, own)
     }
 
     fn read(&self) -> io::Result<Option<Mark>> {

@@ -36,6 +36,15 @@ pub(super) fn try_lock(file: &File, sharing: Sharing) -> io::Result<bool> {
     }
 }
 
+/// A lock that is given back at the end of a scope, however the scope is left.
+pub(super) struct UntilDropped<'file>(pub(super) &'file File);
+
+impl Drop for UntilDropped<'_> {
+    fn drop(&mut self) {
+        unlock(self.0);
+    }
+}
+
 /// Gives a lock back. Should the system refuse, closing the file gives it back too, so this says
 /// so and goes on.
 pub(super) fn unlock(file: &File) {
