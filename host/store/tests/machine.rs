@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use notify::{RecursiveMode, Watcher};
 use store::conformance::{Pair, check_watches};
 use store::files::{FilesOptions, FilesStore};
 use store::{AppendError, Durability, Expect, Store, StoreError, SwapError};
@@ -49,7 +50,18 @@ async fn child() {
     match std::env::var(ORDER).expect("an order").as_str() {
         "fill the disk" => fill_the_disk(&folder).await,
         "read only" => read_only(&folder).await,
-        "watch" => watch_without_notifications(&folder).await,
+        "watch without a notifier" => {
+            assert!(notify::recommended_watcher(|_| ()).is_err(), "there is none left");
+            watch_without_notifications(&folder).await;
+        }
+        "watch with two watches" => {
+            let mut watcher = notify::recommended_watcher(|_| ()).expect("a notifier");
+            let watched =
+                ["/", "/proc", "/dev"].map(|path| watcher.watch(Path::new(path), RecursiveMode::NonRecursive));
+            assert_eq!(watched.map(|watched| watched.is_ok()), [true, true, false]);
+            drop(watcher);
+            watch_without_notifications(&folder).await;
+        }
         other => panic!("no such order: {other}"),
     }
 }
@@ -129,13 +141,13 @@ async fn read_only(folder: &Path) {
 
 #[test]
 fn changes_are_noticed_where_the_system_has_no_notifier_left() {
-    in_own_mounts("echo 0 > /proc/sys/user/max_inotify_instances", "watch");
+    in_own_mounts("echo 0 > /proc/sys/user/max_inotify_instances", "watch without a notifier");
 }
 
 #[test]
 fn changes_are_noticed_where_the_system_has_few_watches_left() {
     // Some folders of a test are still watched by the system and others are not.
-    in_own_mounts("echo 2 > /proc/sys/user/max_inotify_watches", "watch");
+    in_own_mounts("echo 2 > /proc/sys/user/max_inotify_watches", "watch with two watches");
 }
 
 async fn watch_without_notifications(folder: &Path) {
