@@ -1,17 +1,109 @@
-//! `relay-mesh detect_harness`, written in the setup part.
+//! `relay-mesh detect-harness`: what harness and session this shell belongs to.
+
+use mesh::harness::Harnesses as _;
+use mesh::session::{Certainty, Detection, SessionRef};
+use serde::Serialize;
 
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::{Show, printable_line};
+use crate::setup::shapes::Detected;
 
 /// What the command takes.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh detect-harness")]
-pub(crate) struct Args {
-}
+#[command(after_help = "Example, in a shell that a harness started:\n  relay-mesh detect-harness\n\n\
+    Ends with 3 where no harness is recognised.")]
+pub(crate) struct Args {}
 
 /// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let _arrives_with_the_setup_part = (args, context);
-    Ok(Outcome::DONE)
+pub(crate) async fn run(_args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let seen = context.sighting();
+    let mut report = Report { detected: Vec::new() };
+    for harness in open.adapters.candidates(&seen).await {
+        let name = &harness.about().harness;
+        match harness.detect(&seen).await {
+            Ok(Some(detection)) => {
+                let session = SessionRef { harness: name.clone(), id: detection.session.id.clone() };
+                let agent = open.mesh.session(&session).await?.and_then(|view| view.record.agent);
+                report.detected.push(detected(name, detection, agent.map(|agent| agent.to_string())));
+            }
+            Ok(None) => {}
+            // Another adapter may still know this shell.
+            Err(error) => context.printer.warn(&format!("the adapter `{name}` could not look: {error}")),
+        }
+    }
+    context.printer.show(&report)?;
+    Ok(if report.detected.is_empty() { Outcome::ending(Exit::NotFound) } else { Outcome::DONE })
+}
+
+fn detected(harness: &str, detection: Detection, agent: Option<String>) -> Detected {
+    Detected {
+        harness: harness.to_owned(),
+        session: detection.session.id,
+        workdir: detection.session.workdir,
+        process: detection.session.process,
+        certainty: match detection.certainty {
+            Certainty::Certain => "certain",
+            Certainty::Inherited => "inherited",
+        },
+        agent,
+    }
+}
+
+/// Everything that was recognised.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// One for each adapter that knows this shell.
+    detected: Vec<Detected>,
+}
+
+impl Show for Report {
+    fn text(&self) -> String {
+        if self.detected.is_empty() {
+            return "no harness is recognised in this shell".to_owned();
+        }
+        self.detected.iter().map(sentence).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn sentence(found: &Detected) -> String {
+    let agent = match &found.agent {
+        Some(agent) => format!("its agent is {agent}"),
+        None => "no agent is registered in it".to_owned(),
+    };
+    let workdir = match found.workdir.as_str() {
+        "" => String::new(),
+        folder => format!(" in {}", printable_line(folder)),
+    };
+    format!(
+        "{}, session {}{workdir} ({}); {agent}",
+        printable_line(&found.harness),
+        printable_line(&found.session),
+        found.certainty
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh::session::Session;
+
+    use super::*;
+
+    #[test]
+    fn a_session_is_told_with_how_sure_we_are() {
+        let session = Session {
+            id: "s1".to_owned(),
+            parent: None,
+            workdir: "/srv/app".to_owned(),
+            process: None,
+            route_hint: None,
+        };
+        let detection = Detection { session, certainty: Certainty::Inherited };
+        let report = Report { detected: vec![detected("claude-code", detection, None)] };
+        assert_eq!(report.text(), "claude-code, session s1 in /srv/app (inherited); no agent is registered in it");
+        assert_eq!(Report { detected: Vec::new() }.text(), "no harness is recognised in this shell");
+    }
 }

@@ -1,17 +1,148 @@
-//! `relay-mesh doctor`, written in the setup part.
+//! `relay-mesh doctor`: proves that everything works, part by part, by trying it.
+
+use std::time::Duration;
+
+use mesh::harness::{Harnesses as _, Severity};
 
 use crate::cli::Outcome;
+use crate::compose::Open;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::{Show, printable};
+use crate::setup::doctor::{data_folder, examine, host, wake};
+use crate::setup::place::Place;
+use crate::setup::shapes::Proof;
+use crate::setup::trouble;
 
 /// What the command takes.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh doctor")]
+#[command(after_help = "Examples:\n  \
+    relay-mesh doctor\n  \
+    relay-mesh doctor claude-code --project .\n  \
+    relay-mesh doctor --wake alice\n\n\
+    Ends with 1 where something is broken. With `--json` each finding is a line of its own.")]
 pub(crate) struct Args {
+    /// Only this harness
+    harness: Option<String>,
+    #[command(flatten)]
+    place: Place,
+    /// Send a test message to the agent of this session (or to an agent, by its name) and tell each rung as it comes
+    #[arg(long, value_name = "SESSION")]
+    wake: Option<String>,
+    /// How long to wait for it, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wake", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    patience: u64,
 }
 
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let _arrives_with_the_setup_part = (args, context);
-    Ok(Outcome::DONE)
+    let context = &context.at(args.place.folder(&context.workdir)?);
+    let mut worst = Severity::Ok;
+    let mut tell = |proof: Proof| {
+        worst = worst.max(proof.severity);
+        context.printer.show(&proof)
+    };
+    let open = context.open()?;
+    if let Some(session) = &args.wake {
+        return wake(context, &open, session, Duration::from_secs(args.patience)).await;
+    }
+    let dir = &context.settings.dir.value;
+    for finding in data_folder::prove(dir, &nonce(&open)) {
+        tell(Proof::new("data folder", None, finding))?;
+    }
+    let address = context.settings.listen.value.to_string();
+    let heard = host::ask(&address).await;
+    tell(Proof::new("host", None, host::finding(&address, &heard)))?;
+    let names = match &args.harness {
+        Some(name) => match open.adapters.get(name).await {
+            Ok(Some(harness)) => vec![harness.about().harness.clone()],
+            Ok(None) => return Err(trouble::unknown(name, open.adapters.as_ref())),
+            // That it cannot be loaded is a finding, told below with everything else.
+            Err(_) => vec![name.clone()],
+        },
+        None => open.adapters.names(),
+    };
+    for name in names {
+        for proof in examine::harness(context, &open, &name).await? {
+            tell(proof)?;
+        }
+    }
+    Ok(outcome(worst))
+}
+
+/// Sends a message that nobody has to act on, and follows it.
+async fn wake(context: &Context, open: &Open, session: &str, patience: Duration) -> Result<Outcome, CommandError> {
+    let agent = wake::agent_of(open, session).await?;
+    let caller = context.caller(open, None).await?;
+    let sent = open.mesh.send(&caller, &[agent.to_string()], wake::message(&nonce(open))).await?;
+    let mut follower = wake::Follower::default();
+    let mut looks = tokio::time::interval(wake::EVERY);
+    let deadline = tokio::time::Instant::now() + patience;
+    loop {
+        looks.tick().await;
+        let status = open.mesh.message_status(&caller, sent.id).await?;
+        let recipient = wake::only_recipient(status)?;
+        for line in follower.news(&recipient) {
+            context.printer.say(&line);
+        }
+        let over = wake::wait(&recipient) == wake::Wait::Over || tokio::time::Instant::now() >= deadline;
+        if over {
+            let proof = Proof::new("wake", None, wake::verdict(&recipient, patience));
+            context.printer.show(&proof)?;
+            return Ok(outcome(proof.severity));
+        }
+    }
+}
+
+/// Words that nothing else contains.
+fn nonce(open: &Open) -> String {
+    open.mesh.machine().random().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn outcome(worst: Severity) -> Outcome {
+    match worst {
+        Severity::Ok | Severity::Warning => Outcome::DONE,
+        Severity::Broken => Outcome::ending(Exit::Failure),
+    }
+}
+
+impl Show for Proof {
+    fn text(&self) -> String {
+        let word = self.severity_name();
+        let about = match &self.harness {
+            Some(harness) => format!("{harness}: {}", self.subject),
+            None => self.subject.to_owned(),
+        };
+        let line = format!("{word:<8} {about}: {}", printable(&self.what));
+        match &self.fix {
+            Some(fix) => format!("{line}\n         fix: {}", printable(fix)),
+            None => line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh::harness::Finding;
+
+    use super::*;
+
+    #[test]
+    fn a_finding_says_what_it_is_about_and_what_to_do() {
+        let what = "the Stop hook did not answer".to_owned();
+        let finding = Finding { severity: Severity::Broken, what, fix: Some("install it again".to_owned()) };
+        let proof = Proof::new("hook", Some("claude-code"), finding);
+        assert_eq!(
+            proof.text(),
+            "broken   claude-code: hook: the Stop hook did not answer\n         fix: install it again"
+        );
+    }
+
+    #[test]
+    fn only_what_is_broken_ends_the_doctor_with_a_failure() {
+        for (severity, code) in [(Severity::Ok, 0), (Severity::Warning, 0), (Severity::Broken, 1)] {
+            assert_eq!(outcome(severity).exit.code(), code);
+        }
+    }
 }

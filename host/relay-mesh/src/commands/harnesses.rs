@@ -1,17 +1,131 @@
-//! `relay-mesh harnesses`, written in the setup part.
+//! `relay-mesh harnesses`: which harnesses are known, which are here, and how they do.
+
+use std::sync::Arc;
+
+use mesh::harness::{Harness, HarnessError, Harnesses as _, Scope, Severity};
+use serde::Serialize;
 
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::render::{Show, printable_line, table};
+use crate::setup::installed::Installed;
+use crate::setup::request::{HostUrl, Installation};
+use crate::setup::shapes::{HarnessLine, severity_name};
+use crate::setup::survey;
 
 /// What the command takes.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh harnesses")]
-pub(crate) struct Args {
-}
+#[command(
+    after_help = "Examples:\n  relay-mesh harnesses\n  relay-mesh harnesses --json | jq '.harnesses[] | select(.health != \"ok\")'"
+)]
+pub(crate) struct Args {}
 
 /// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let _arrives_with_the_setup_part = (args, context);
+pub(crate) async fn run(_args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let installation = Installation::of(context)?;
+    let host = HostUrl::of_listener(context.settings.listen.value);
+    let mut listing = Listing { harnesses: Vec::new() };
+    for name in open.adapters.names() {
+        let found = match open.adapters.get(&name).await {
+            Ok(Some(harness)) => look(&harness, &installation, &host).await,
+            Ok(None) => continue,
+            Err(error) => Err(error),
+        };
+        listing.harnesses.push(found.unwrap_or_else(|error| unhealthy(&name, &error)));
+    }
+    context.printer.show(&listing)?;
     Ok(Outcome::DONE)
+}
+
+/// Everything that is known of one harness. What cannot be found out is part of it.
+async fn look(
+    harness: &Arc<dyn Harness>,
+    installation: &Installation,
+    host: &HostUrl,
+) -> Result<HarnessLine, HarnessError> {
+    let about = harness.about();
+    let version = harness.present().await?;
+    let project = survey::look(harness.as_ref(), Scope::Project, installation, host).await?;
+    let user = survey::look(harness.as_ref(), Scope::User, installation, host).await?;
+    let mut worst: Option<(Severity, String)> = None;
+    for found in [&project, &user] {
+        match found.installed {
+            Installed::Yes | Installed::Outdated => {}
+            Installed::No | Installed::ByHand => continue,
+        }
+        for finding in harness.check(&found.setup).await? {
+            if finding.severity > worst.as_ref().map_or(Severity::Ok, |(severity, _)| *severity) {
+                worst = Some((finding.severity, finding.what));
+            }
+        }
+    }
+    Ok(HarnessLine {
+        harness: about.harness.clone(),
+        title: Some(about.title.clone()),
+        version,
+        project: Some(project.installed.as_str()),
+        user: Some(user.installed.as_str()),
+        health: severity_name(worst.as_ref().map_or(Severity::Ok, |(severity, _)| *severity)),
+        finding: worst.map(|(_, what)| what),
+    })
+}
+
+fn unhealthy(name: &str, error: &HarnessError) -> HarnessLine {
+    HarnessLine {
+        harness: name.to_owned(),
+        title: None,
+        version: None,
+        project: None,
+        user: None,
+        health: severity_name(Severity::Broken),
+        finding: Some(error.to_string()),
+    }
+}
+
+/// The table.
+#[derive(Debug, Serialize)]
+struct Listing {
+    /// One line for each harness, by name.
+    harnesses: Vec<HarnessLine>,
+}
+
+impl Show for Listing {
+    fn text(&self) -> String {
+        let rows: Vec<Vec<String>> = self.harnesses.iter().map(row).collect();
+        table(&["HARNESS", "TITLE", "VERSION", "PROJECT", "USER", "HEALTH"], &rows)
+    }
+}
+
+fn row(line: &HarnessLine) -> Vec<String> {
+    let or_dash = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), printable_line);
+    let health = match &line.finding {
+        Some(finding) => format!("{}: {}", line.health, printable_line(finding)),
+        None => line.health.to_owned(),
+    };
+    vec![
+        printable_line(&line.harness),
+        or_dash(line.title.as_deref()),
+        or_dash(line.version.as_deref()),
+        or_dash(line.project),
+        or_dash(line.user),
+        health,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_a_dash_and_what_is_wrong_is_said() {
+        let broken = unhealthy("claude-code", &HarnessError::Failed("the component is not one".to_owned()));
+        let listing = Listing { harnesses: vec![broken] };
+        assert_eq!(
+            listing.text(),
+            "HARNESS      TITLE  VERSION  PROJECT  USER  HEALTH\n\
+             claude-code  -      -        -        -     broken: the component is not one"
+        );
+    }
 }

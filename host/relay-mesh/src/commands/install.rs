@@ -1,30 +1,151 @@
-//! `relay-mesh install`, written in the setup part.
+//! `relay-mesh install`: sets a harness up, after showing what that changes.
+
+use mesh::harness::{Action, Harnesses as _, Setup};
 
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::render::printable;
+use crate::setup::agreement::Wish;
+use crate::setup::carry::{Errand, carry_out};
+use crate::setup::changes::Changes;
+use crate::setup::installed::scope_name;
+use crate::setup::place::Place;
+use crate::setup::request::{HostUrl, Installation, Reach, setup};
+use crate::setup::trouble;
 
 /// What the command takes.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh install claude-code --project .")]
+#[command(after_help = "Examples:\n  \
+    relay-mesh install claude-code --project . --dry-run\n  \
+    relay-mesh install claude-code --user --yes\n  \
+    relay-mesh install claude-code --transport http --http-url http://127.0.0.1:7423/mcp\n  \
+    relay-mesh install generic\n\n\
+    Every change is shown first, as a diff. Without a terminal nothing is changed unless `--yes` was said; \
+    the command then ends with 4. Done twice, it changes nothing the second time.")]
 pub(crate) struct Args {
-    /// Which harness
+    /// Which harness, as `relay-mesh harnesses` lists them
     harness: String,
-}
-
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let _arrives_with_the_setup_part = (args, context);
-    Ok(Outcome::DONE)
+    #[command(flatten)]
+    rest: NamedArgs,
 }
 
 /// What the aliases take that name their harness: `install-claude-code` and the like.
 #[derive(clap::Args, Debug)]
-pub(crate) struct NamedArgs {}
+pub(crate) struct NamedArgs {
+    #[command(flatten)]
+    place: Place,
+    /// How the harness reaches relay-mesh: it starts one itself (the default), or connects to the host
+    #[arg(long, value_enum)]
+    transport: Option<Transport>,
+    /// Where the host serves MCP; means `--transport http`
+    #[arg(long, value_name = "URL")]
+    http_url: Option<HostUrl>,
+    /// Show the changes and make none
+    #[arg(long)]
+    dry_run: bool,
+    /// Make the changes without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// How a harness reaches relay-mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Transport {
+    /// It starts `relay-mesh mcp` for itself.
+    Stdio,
+    /// It connects to a host that runs.
+    Http,
+}
 
 impl NamedArgs {
     /// The arguments of `install` for a harness.
     pub(crate) fn of(self, harness: &str) -> Args {
-        Args { harness: harness.to_owned() }
+        Args { harness: harness.to_owned(), rest: self }
+    }
+
+    fn reach(&self, host: HostUrl) -> Result<Reach, CommandError> {
+        match (self.transport, &self.http_url) {
+            (Some(Transport::Stdio), Some(_)) => Err(trouble::usage(
+                "a harness that starts relay-mesh itself connects to no URL",
+                "leave out `--http-url`, or say `--transport http`",
+            )),
+            (Some(Transport::Http) | None, Some(url)) => Ok(Reach::Http(url.clone())),
+            (Some(Transport::Http), None) => Ok(Reach::Http(host)),
+            (Some(Transport::Stdio) | None, None) => Ok(Reach::Stdio),
+        }
+    }
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let Args { harness: name, rest } = args;
+    let context = &context.at(rest.place.folder(&context.workdir)?);
+    let open = context.open()?;
+    let harness = match open.adapters.get(&name).await {
+        Ok(Some(harness)) => harness,
+        Ok(None) => return Err(trouble::unknown(&name, open.adapters.as_ref())),
+        Err(error) => return Err(trouble::of_adapter(&name, error)),
+    };
+    let name = harness.about().harness.as_str();
+    let title = &harness.about().title;
+    let scope = rest.place.scope();
+    let reach = rest.reach(HostUrl::of_listener(context.settings.listen.value))?;
+    let asked = setup(Action::Install, scope, &reach, &Installation::of(context)?);
+    let failed = |error| trouble::of_adapter(name, error);
+    let plan = harness.propose(&asked).await.map_err(failed)?;
+    if plan.edits.is_empty() {
+        let removal = harness.propose(&Setup { action: Action::Remove, ..asked }).await.map_err(failed)?;
+        if removal.edits.is_empty() {
+            // There are no files that we could change: what is left to the person is the answer.
+            context.printer.data(&printable(&plan.next_steps.join("\n\n")))?;
+            return Ok(Outcome::DONE);
+        }
+    }
+    let errand = Errand {
+        harness: name,
+        scope,
+        wish: Wish::from_flags(rest.dry_run, rest.yes),
+        nothing_to_do: format!("{title} is already set up for the {}.", scope_name(scope)),
+        done: format!("{title} is set up for the {}", scope_name(scope)),
+    };
+    let changes = Changes { context, open: &open, harness: name, scope };
+    carry_out(context, &errand, plan, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn check(line: &str, expected: &str) {
+        let outcome = match Line::try_parse_from(std::iter::once("install").chain(line.split(' '))) {
+            Err(error) => error.to_string(),
+            Ok(Line { args }) => match args.rest.reach(HostUrl::of_listener("127.0.0.1:7423")) {
+                Ok(reach) => format!("{reach:?} for the {}", scope_name(args.rest.place.scope())),
+                Err(error) => error.to_string(),
+            },
+        };
+        assert!(outcome.contains(expected), "{line}: {outcome}");
+    }
+
+    #[test]
+    fn the_flags_say_how_and_where() {
+        check("claude-code", "Stdio for the project");
+        check("claude-code --user", "Stdio for the user");
+        check("claude-code --global", "Stdio for the user");
+        check("claude-code --project-dir . --transport stdio", "Stdio for the project");
+        check("claude-code --transport http", "http://127.0.0.1:7423/mcp");
+        check("claude-code --http-url http://127.0.0.1:9/mcp", "Http(HostUrl(\"http://127.0.0.1:9/mcp\"))");
+        check("claude-code --http-url nowhere", "is not a URL of a host");
+        check("claude-code --transport stdio --http-url http://127.0.0.1:9/mcp", "connects to no URL");
+        check("claude-code --project . --user", "cannot be used with");
     }
 }

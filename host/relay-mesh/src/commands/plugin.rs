@@ -1,17 +1,167 @@
-//! `relay-mesh plugin`, written in the setup part.
+//! `relay-mesh plugin`: the adapters, what they are lent, and how they have fared.
+
+use adapters::{Compilation, Condition, Source, State, Unused};
+use serde::Serialize;
 
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::render::{Show, printable, printable_line, table};
+use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
 
 /// What the command takes.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh plugin")]
+#[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load")]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What is done with the adapters.
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    /// Show every adapter: where it comes from, what it is lent, how it has fared
+    #[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load --json")]
+    List {
+        /// Load each one first, so that what is wrong with it shows
+        #[arg(long)]
+        load: bool,
+    },
 }
 
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let _arrives_with_the_setup_part = (args, context);
+    match args.verb {
+        Verb::List { load } => list(context, if load { First::Load } else { First::Nothing }).await,
+    }
+}
+
+/// What is done before the list is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    /// Each adapter is loaded.
+    Load,
+    /// Nothing runs.
+    Nothing,
+}
+
+async fn list(context: &Context, first: First) -> Result<Outcome, CommandError> {
+    use mesh::harness::Harnesses as _;
+
+    let open = context.open()?;
+    if first == First::Load {
+        for name in open.adapters.names() {
+            // What went wrong is in the state that is shown below.
+            let _shown_below = open.adapters.get(&name).await;
+        }
+    }
+    let (states, unused) = open.adapters.states().await;
+    context.printer.show(&Listing {
+        adapters: states.into_iter().map(line).collect(),
+        unused: unused.into_iter().map(unused_line).collect(),
+    })?;
     Ok(Outcome::DONE)
+}
+
+fn line(state: State) -> PluginLine {
+    PluginLine {
+        name: state.name,
+        title: state.title,
+        version: state.version,
+        source: match state.source {
+            Source::BuiltIn => "built-in".to_owned(),
+            Source::Plugin(path) => path.display().to_string(),
+        },
+        digest: state.digest.to_string(),
+        wit: adapters::manifest::WIT.to_owned(),
+        grants: state
+            .grants
+            .into_iter()
+            .map(|grant| GrantLine { name: grant.name, allows: grant.allows, given: grant.given })
+            .collect(),
+        state: condition(&state.condition),
+        calls: state.counters.calls,
+        faults: state.counters.faults,
+        last_fault: state.counters.last_fault.map(|fault| fault.what),
+    }
+}
+
+fn condition(condition: &Condition) -> String {
+    match condition {
+        Condition::Unloaded => "not loaded".to_owned(),
+        Condition::Loaded(Compilation::Cached) => "loaded from the cache".to_owned(),
+        Condition::Loaded(Compilation::Fresh) => "compiled".to_owned(),
+        Condition::Loaded(Compilation::Unkept) => "compiled, and not kept".to_owned(),
+        Condition::Outdated(why) => format!("an older version answers: {why}"),
+        Condition::Broken(why) => format!("broken: {why}"),
+    }
+}
+
+fn unused_line(unused: Unused) -> UnusedLine {
+    UnusedLine { path: unused.path.display().to_string(), why: unused.why }
+}
+
+/// The table.
+#[derive(Debug, Serialize)]
+struct Listing {
+    /// One line for each adapter, by name.
+    adapters: Vec<PluginLine>,
+    /// Files in plugin folders that are not used.
+    unused: Vec<UnusedLine>,
+}
+
+impl Show for Listing {
+    fn text(&self) -> String {
+        let rows: Vec<Vec<String>> = self.adapters.iter().map(row).collect();
+        let head = ["NAME", "TITLE", "VERSION", "SOURCE", "DIGEST", "WIT", "GRANTS", "CALLS", "FAULTS", "STATE"];
+        let unused = self.unused.iter().map(|unused| printable(&format!("not used: {}: {}", unused.path, unused.why)));
+        std::iter::once(table(&head, &rows)).chain(unused).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn row(line: &PluginLine) -> Vec<String> {
+    let given = line.grants.iter().filter(|grant| grant.given).count();
+    let cells = [&line.name, &line.title, &line.version, &line.source];
+    let mut row: Vec<String> = cells.into_iter().map(|cell| printable_line(cell)).collect();
+    row.push(line.digest.chars().take(12).collect());
+    row.push(line.wit.clone());
+    row.push(format!("{given} of {}", line.grants.len()));
+    row.push(line.calls.to_string());
+    row.push(line.faults.to_string());
+    row.push(printable_line(&match &line.last_fault {
+        Some(fault) => format!("{}; last fault: {fault}", line.state),
+        None => line.state.clone(),
+    }));
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adapter_is_listed_with_what_it_is_lent_and_how_it_fared() {
+        let grant = |name: &str, given| GrantLine { name: name.to_owned(), allows: "something".to_owned(), given };
+        let adapter = PluginLine {
+            name: "toy".to_owned(),
+            title: "Toy".to_owned(),
+            version: "1.0".to_owned(),
+            source: "/p/toy.wasm".to_owned(),
+            digest: "0123456789abcdef".to_owned(),
+            wit: "0.1".to_owned(),
+            grants: vec![grant("notices", false), grant("state", true)],
+            state: condition(&Condition::Loaded(Compilation::Fresh)),
+            calls: 3,
+            faults: 1,
+            last_fault: Some("it ran too long".to_owned()),
+        };
+        let unused = vec![UnusedLine { path: "/p/x.wasm".to_owned(), why: "it is not a component".to_owned() }];
+        let text = Listing { adapters: vec![adapter], unused }.text();
+        assert_eq!(
+            text,
+            "NAME  TITLE  VERSION  SOURCE       DIGEST        WIT  GRANTS  CALLS  FAULTS  STATE\n\
+             toy   Toy    1.0      /p/toy.wasm  0123456789ab  0.1  1 of 2  3      1       compiled; last fault: it ran too long\n\
+             not used: /p/x.wasm: it is not a component"
+        );
+    }
 }

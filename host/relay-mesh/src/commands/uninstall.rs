@@ -1,17 +1,60 @@
-//! `relay-mesh uninstall`, written in the setup part.
+//! `relay-mesh uninstall`: takes the mesh out of a harness, byte for byte where nobody was in between.
+
+use mesh::harness::{Action, Harnesses as _};
 
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::setup::agreement::Wish;
+use crate::setup::carry::{Errand, carry_out};
+use crate::setup::changes::Changes;
+use crate::setup::installed::scope_name;
+use crate::setup::place::Place;
+use crate::setup::request::{Installation, Reach, setup};
+use crate::setup::trouble;
 
 /// What the command takes.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh uninstall")]
+#[command(after_help = "Examples:\n  \
+    relay-mesh uninstall claude-code --project . --dry-run\n  \
+    relay-mesh uninstall claude-code --user --yes\n\n\
+    A file that nobody touched since the install gets back what it held before, byte for byte; from any other \
+    one what is ours is taken out. Without a terminal nothing is changed unless `--yes` was said; the command \
+    then ends with 4.")]
 pub(crate) struct Args {
+    /// Which harness, as `relay-mesh harnesses` lists them
+    harness: String,
+    #[command(flatten)]
+    place: Place,
+    /// Show the changes and make none
+    #[arg(long)]
+    dry_run: bool,
+    /// Make the changes without asking
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let _arrives_with_the_setup_part = (args, context);
-    Ok(Outcome::DONE)
+    let context = &context.at(args.place.folder(&context.workdir)?);
+    let open = context.open()?;
+    let harness = match open.adapters.get(&args.harness).await {
+        Ok(Some(harness)) => harness,
+        Ok(None) => return Err(trouble::unknown(&args.harness, open.adapters.as_ref())),
+        Err(error) => return Err(trouble::of_adapter(&args.harness, error)),
+    };
+    let (name, title) = (harness.about().harness.as_str(), &harness.about().title);
+    let scope = args.place.scope();
+    let asked = setup(Action::Remove, scope, &Reach::Stdio, &Installation::of(context)?);
+    let proposed = harness.propose(&asked).await.map_err(|error| trouble::of_adapter(name, error))?;
+    let changes = Changes { context, open: &open, harness: name, scope };
+    let plan = changes.removal(proposed)?;
+    let errand = Errand {
+        harness: name,
+        scope,
+        wish: Wish::from_flags(args.dry_run, args.yes),
+        nothing_to_do: format!("{title} is not set up for the {}.", scope_name(scope)),
+        done: format!("{title} is no longer set up for the {}", scope_name(scope)),
+    };
+    carry_out(context, &errand, plan, |edit| changes.path_of(edit), |plan| changes.apply(Action::Remove, plan))
 }

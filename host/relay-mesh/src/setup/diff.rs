@@ -3,16 +3,19 @@
 use mesh::harness::{Edit, Plan};
 use similar::TextDiff;
 
+use crate::render::printable;
+
 /// Lines of the file that are shown around a change.
 const CONTEXT: usize = 3;
 
 /// The diff of one edit, under the path at which people find the file.
 pub(crate) fn unified(edit: &Edit, path: &str) -> String {
-    let before = visible(edit.before.as_deref().unwrap_or_default());
-    let after = visible(edit.after.as_deref().unwrap_or_default());
+    let before = printable(edit.before.as_deref().unwrap_or_default());
+    let after = printable(edit.after.as_deref().unwrap_or_default());
     let old = if edit.before.is_some() { path } else { "/dev/null" };
     let new = if edit.after.is_some() { path } else { "/dev/null" };
-    let body = TextDiff::from_lines(&before, &after).unified_diff().context_radius(CONTEXT).header(old, new).to_string();
+    let body =
+        TextDiff::from_lines(&before, &after).unified_diff().context_radius(CONTEXT).header(old, new).to_string();
     if body.is_empty() {
         // An empty file that comes or goes has no lines to show, and happens all the same.
         format!("--- {old}\n+++ {new}\n")
@@ -23,29 +26,25 @@ pub(crate) fn unified(edit: &Edit, path: &str) -> String {
 
 /// What a plan does, in one line: `2 files created, 1 changed`.
 pub(crate) fn summary(plan: &Plan) -> String {
+    counted(plan, ["created", "changed", "removed"])
+}
+
+/// What a plan would do, in one line: `2 files would be created, 1 changed`.
+pub(crate) fn future(plan: &Plan) -> String {
+    counted(plan, ["would be created", "would be changed", "would be removed"])
+}
+
+fn counted(plan: &Plan, [created, changed, removed]: [&str; 3]) -> String {
     let count = |happens: fn(&Edit) -> bool| plan.edits.iter().filter(|edit| happens(edit)).count();
     let counted = [
-        (count(|edit| edit.before.is_none() && edit.after.is_some()), "created"),
-        (count(|edit| edit.before.is_some() && edit.after.is_some()), "changed"),
-        (count(|edit| edit.before.is_some() && edit.after.is_none()), "removed"),
+        (count(|edit| edit.before.is_none() && edit.after.is_some()), created),
+        (count(|edit| edit.before.is_some() && edit.after.is_some()), changed),
+        (count(|edit| edit.before.is_some() && edit.after.is_none()), removed),
     ];
     let mut parts = counted.iter().filter(|(number, _)| *number > 0).map(|(number, verb)| (number, verb));
     let Some((number, verb)) = parts.next() else { return "no file changed".to_owned() };
     let noun = if *number == 1 { "file" } else { "files" };
     parts.fold(format!("{number} {noun} {verb}"), |line, (number, verb)| format!("{line}, {number} {verb}"))
-}
-
-/// Text whose control characters are spelled out, so that a file cannot move the terminal's cursor
-/// over the very diff that a person is asked to agree to.
-fn visible(text: &str) -> String {
-    text.chars()
-        .map(|character| match character {
-            '\n' | '\t' => character.to_string(),
-            '\r' => "␍".to_owned(),
-            control if control.is_control() => control.escape_unicode().to_string(),
-            plain => plain.to_string(),
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -96,7 +95,7 @@ mod tests {
         check(
             Some("\u{1b}[2Jx\r\n"),
             Some("y\n"),
-            "--- settings.json\n+++ settings.json\n@@ -1 +1 @@\n-\\u{1b}[2Jx␍\n+y\n",
+            "--- settings.json\n+++ settings.json\n@@ -1 +1 @@\n-\\u{1b}[2Jx\\u{d}\n+y\n",
         );
     }
 

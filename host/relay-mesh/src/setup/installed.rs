@@ -64,12 +64,9 @@ mod tests {
 
     #[test]
     fn what_is_installed_shows_in_what_is_left_to_do() {
-        for (to_install, to_remove, expected) in [
-            (0, 2, Installed::Yes),
-            (1, 2, Installed::Outdated),
-            (2, 0, Installed::No),
-            (0, 0, Installed::ByHand),
-        ] {
+        for (to_install, to_remove, expected) in
+            [(0, 2, Installed::Yes), (1, 2, Installed::Outdated), (2, 0, Installed::No), (0, 0, Installed::ByHand)]
+        {
             assert_eq!(judge(&plan(to_install), &plan(to_remove)), expected, "{to_install} and {to_remove}");
         }
     }

@@ -6,6 +6,11 @@ use std::str::FromStr;
 
 use mesh::harness::{Action, Scope, Server, Setup};
 
+use crate::config::Origin;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
 /// What our server is called in a harness's settings.
 pub(crate) const SERVER_NAME: &str = "relay-mesh";
 
@@ -59,6 +64,25 @@ pub(crate) struct Installation {
     pub(crate) data_folder: Option<PathBuf>,
 }
 
+impl Installation {
+    /// The program that runs now, with the data folder that this command line chose. One that a
+    /// settings file names needs no handing on: the harness's own processes read that file too.
+    pub(crate) fn of(context: &Context) -> Result<Installation, CommandError> {
+        let program = std::env::current_exe().map_err(|source| CommandError::Told {
+            what: "the path of this very program cannot be told".to_owned(),
+            hint: Some("start it by its full path".to_owned()),
+            exit: Exit::Failure,
+            source: Some(Box::new(source)),
+        })?;
+        let dir = &context.settings.dir;
+        let data_folder = match dir.origin {
+            Origin::Flags | Origin::Environment => Some(dir.value.clone()),
+            Origin::Project(_) | Origin::User(_) | Origin::Default => None,
+        };
+        Ok(Installation { program, data_folder })
+    }
+}
+
 /// What the adapter is asked for.
 pub(crate) fn setup(action: Action, scope: Scope, reach: &Reach, installation: &Installation) -> Setup {
     let program = installation.program.display().to_string();
@@ -101,7 +125,8 @@ mod tests {
         for good in ["http://127.0.0.1:7423/mcp", "https://relay.example/mcp", "http://[::1]:7423/mcp"] {
             assert!(good.parse::<HostUrl>().is_ok(), "{good}");
         }
-        for bad in ["", "127.0.0.1:7423", "http://", "http:///mcp", "ftp://x/", "http://a b/", "http://me:secret@x/mcp"] {
+        for bad in ["", "127.0.0.1:7423", "http://", "http:///mcp", "ftp://x/", "http://a b/", "http://me:secret@x/mcp"]
+        {
             assert!(bad.parse::<HostUrl>().is_err(), "{bad}");
         }
     }

@@ -1,9 +1,11 @@
 //! Runs the hook's program as a harness would, and judges what came of it.
 
+use std::io;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use adapters::manifest;
 use mesh::harness::{Finding, Severity};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -40,9 +42,18 @@ pub(crate) enum Came {
         took: Duration,
     },
     /// It could not be started.
-    NotStarted(std::io::Error),
+    NotStarted(io::Error),
     /// It had to be killed.
     Stuck,
+}
+
+/// Runs a hook once in a data folder of its own, which is gone afterwards: a rehearsal leaves no
+/// session behind.
+pub(crate) async fn rehearse_aside(program: &Path, harness: &str, call: &manifest::Rehearsal) -> io::Result<Came> {
+    let folder = tempfile::Builder::new().prefix("relay-mesh-doctor-").tempdir()?;
+    let environment = [("RELAY_DIR".to_owned(), folder.path().display().to_string())];
+    let (event, payload) = (call.hook.as_str(), call.payload.as_str());
+    Ok(rehearse(&Rehearsal { program, harness, event, payload, environment: &environment }).await)
 }
 
 /// Runs the hook once.
@@ -70,9 +81,10 @@ pub(crate) async fn rehearse(rehearsal: &Rehearsal<'_>) -> Came {
 /// What a person is told of it.
 pub(crate) fn judge(event: &str, came: &Came) -> Finding {
     match came {
-        Came::NotStarted(error) => {
-            broken(format!("the hook's program cannot be started: {error}"), "install relay-mesh again and run `relay-mesh install` once more")
-        }
+        Came::NotStarted(error) => broken(
+            format!("the hook's program cannot be started: {error}"),
+            "install relay-mesh again and run `relay-mesh install` once more",
+        ),
         Came::Stuck => broken(
             format!("the {event} hook did not answer within {}", shown(PATIENCE)),
             "run it by hand with RELAY_LOG=debug to see where it stays",
@@ -85,10 +97,16 @@ fn judge_end(event: &str, output: &Output, took: Duration) -> Finding {
     let complaint = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         let why = complaint.lines().next().unwrap_or("it said nothing").to_owned();
-        broken(format!("the {event} hook ended with {}: {why}", output.status), "report this: a hook must always end with 0")
+        broken(
+            format!("the {event} hook ended with {}: {why}", output.status),
+            "report this: a hook must always end with 0",
+        )
     } else if let Some(line) = complaint.lines().find(|line| !line.trim().is_empty()) {
         // A failing hook ends with 0, so that the harness goes on, and complains here.
-        broken(format!("the {event} hook answered nothing and complained: {line}"), "see `relay-mesh plugin list` for the adapter's state")
+        broken(
+            format!("the {event} hook answered nothing and complained: {line}"),
+            "see `relay-mesh plugin list` for the adapter's state",
+        )
     } else if took > SLOW {
         let what = format!("the {event} hook answered in {}, which is slow", shown(took));
         Finding { severity: Severity::Warning, what, fix: Some("look for what else keeps the machine busy".to_owned()) }

@@ -99,7 +99,8 @@ mod tests {
 
     #[tokio::test]
     async fn no_host_is_no_fault() {
-        let free = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address").to_string();
+        let free =
+            TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address").to_string();
         let heard = ask(&free).await;
         assert_eq!(heard, Heard::Silence);
         assert_eq!(finding(&free, &heard).severity, Severity::Ok);

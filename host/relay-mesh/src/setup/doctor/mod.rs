@@ -1,6 +1,7 @@
 //! Proofs that the mesh works here: each tries the thing itself and says what came of it.
 
 pub(crate) mod data_folder;
+pub(crate) mod examine;
 pub(crate) mod hook;
 pub(crate) mod host;
 pub(crate) mod wake;

@@ -3,13 +3,54 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mesh::MessageStatus;
 use mesh::harness::{Finding, Severity};
+use mesh::message::Draft;
+use mesh::names::AgentName;
 use mesh::receipt::{RecipientStatus, Rung};
 
 use super::{broken, fine, shown};
+use crate::compose::Open;
+use crate::error::CommandError;
+use crate::exit::Exit;
 
 /// How often the receipts are looked at. A rung is told with its own time, not with this one's.
 pub(crate) const EVERY: Duration = Duration::from_millis(50);
+
+/// The agent of a session, or the one of that name.
+pub(crate) async fn agent_of(open: &Open, session: &str) -> Result<AgentName, CommandError> {
+    let sessions = open.mesh.sessions().await?;
+    if let Some(view) = sessions.into_iter().find(|view| view.record.session.id == session) {
+        return view.record.agent.ok_or_else(|| absent(format!("no agent is registered in session `{session}`")));
+    }
+    match session.parse::<AgentName>() {
+        Ok(name) if open.mesh.agent(&name).await?.is_some() => Ok(name),
+        Ok(_) | Err(_) => Err(absent(format!("no session and no agent is called `{session}`"))),
+    }
+}
+
+fn absent(what: String) -> CommandError {
+    let hint = Some("run `relay-mesh agents` to see who is here, and in which session".to_owned());
+    CommandError::Told { what, hint, exit: Exit::NotFound, source: None }
+}
+
+/// The test message. It says what it is, so that no model thinks it has to act on it.
+pub(crate) fn message(nonce: &str) -> Draft {
+    Draft {
+        subject: Some(format!("relay-mesh doctor {nonce}")),
+        body: format!(
+            "This is a test by `relay-mesh doctor`: it checks that messages reach this session ({nonce}). \
+             Acknowledge it; there is nothing else to do."
+        ),
+        tags: vec!["doctor".to_owned()],
+        ..Draft::default()
+    }
+}
+
+/// Where the test message stands. It was sent to one agent.
+pub(crate) fn only_recipient(status: MessageStatus) -> Result<RecipientStatus, CommandError> {
+    status.recipients.into_iter().next().ok_or_else(|| absent("the test message is in nobody's mail".to_owned()))
+}
 
 /// What has been told of a message so far.
 #[derive(Debug, Default)]
@@ -68,10 +109,17 @@ pub(crate) fn verdict(status: &RecipientStatus, patience: Duration) -> Finding {
     if rung.settles() {
         fine(format!("the message was {} within {within}", rung.as_str()))
     } else if let Some(reason) = &ladder.undeliverable {
-        broken(format!("the message cannot be delivered: {reason}"), "start the session again and let its agent register")
+        broken(
+            format!("the message cannot be delivered: {reason}"),
+            "start the session again and let its agent register",
+        )
     } else if let Some(reason) = &ladder.held {
         let what = format!("waking is stopped: {reason}");
-        Finding { severity: Severity::Warning, what, fix: Some("type something in that session, then try again".to_owned()) }
+        Finding {
+            severity: Severity::Warning,
+            what,
+            fix: Some("type something in that session, then try again".to_owned()),
+        }
     } else {
         broken(
             format!("the message was {} and not shown within {within}", rung.as_str()),

@@ -1,0 +1,162 @@
+//! Carries a plan out: shows it, asks where that is needed, and says what became of it.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::Path;
+
+use mesh::harness::{Edit, Plan, Scope};
+
+use super::agreement::{Audience, Course, Wish, course, is_yes};
+use super::diff;
+use super::installed::scope_name;
+use super::shapes::{Became, Carried, FileChange};
+use crate::cli::{Format, Outcome};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::{Show, printable, printable_line};
+
+/// What a plan is for, in the words that people are told.
+pub(crate) struct Errand<'a> {
+    /// The harness.
+    pub(crate) harness: &'a str,
+    /// Whose settings.
+    pub(crate) scope: Scope,
+    /// What the person said on the command line.
+    pub(crate) wish: Wish,
+    /// What is said where nothing is left to do.
+    pub(crate) nothing_to_do: String,
+    /// What is said when it is done.
+    pub(crate) done: String,
+}
+
+/// Shows a plan, asks where that is needed, and carries it out by `perform` where the person agreed.
+pub(crate) fn carry_out(
+    context: &Context,
+    errand: &Errand<'_>,
+    plan: Plan,
+    locate: impl Fn(&Edit) -> String,
+    perform: impl FnOnce(&Plan) -> Result<(), CommandError>,
+) -> Result<Outcome, CommandError> {
+    let files: Vec<FileChange> = plan.edits.iter().map(|edit| change(edit, &locate(edit))).collect();
+    let course = course(&plan, errand.wish, audience(context.printer.format()));
+    if context.printer.format() == Format::Text && !files.is_empty() {
+        let diffs: Vec<&str> = files.iter().map(|file| file.diff.as_str()).collect();
+        context.printer.data(&diffs.concat())?;
+    }
+    let became = match course {
+        Course::NothingToDo => Became::Unchanged,
+        Course::ShowOnly => Became::Shown,
+        Course::Unasked => Became::Unasked,
+        Course::Apply => {
+            perform(&plan)?;
+            Became::Applied
+        }
+        Course::Ask if ask(context, &plan)? => {
+            perform(&plan)?;
+            Became::Applied
+        }
+        Course::Ask => Became::Declined,
+    };
+    tell(context, errand, &plan, became);
+    let carried = Carried {
+        harness: errand.harness.to_owned(),
+        scope: scope_name(errand.scope),
+        outcome: became,
+        files,
+        next_steps: plan.next_steps,
+    };
+    context.printer.show(&carried)?;
+    Ok(Outcome::ending(exit(became)))
+}
+
+/// Where a file is, as people find it: below their home by `~`.
+pub(crate) fn shown_path(path: &Path, home: Option<&Path>) -> String {
+    let below = home.and_then(|home| path.strip_prefix(home).ok());
+    let text = below.map_or_else(|| path.display().to_string(), |rest| format!("~/{}", rest.display()));
+    printable_line(&text)
+}
+
+impl Show for Carried {
+    /// The diffs and the talk have been printed by then, so that a person can be asked in between.
+    fn text(&self) -> String {
+        String::new()
+    }
+}
+
+fn change(edit: &Edit, path: &str) -> FileChange {
+    let change = match (&edit.before, &edit.after) {
+        (None, Some(_)) => "created",
+        (Some(_), Some(_)) => "changed",
+        (Some(_) | None, None) => "removed",
+    };
+    FileChange { path: path.to_owned(), change, diff: diff::unified(edit, path) }
+}
+
+/// With JSON the diff is not shown before the question, and nobody shall agree to what they have not seen.
+fn audience(format: Format) -> Audience {
+    match format {
+        Format::Text if io::stdin().is_terminal() && io::stderr().is_terminal() => Audience::Terminal,
+        Format::Text | Format::Json => Audience::Nobody,
+    }
+}
+
+fn ask(context: &Context, plan: &Plan) -> Result<bool, CommandError> {
+    context.printer.to_standard_error(&format!("{}. Go on? [y/N] ", diff::future(plan)));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(CommandError::Input)?;
+    Ok(is_yes(&answer))
+}
+
+fn tell(context: &Context, errand: &Errand<'_>, plan: &Plan, became: Became) {
+    let printer = &context.printer;
+    match became {
+        Became::Unchanged => printer.say(&errand.nothing_to_do),
+        Became::Shown => printer.say(&format!("{}. Nothing was changed; leave out `--dry-run` to do it.", diff::future(plan))),
+        Became::Declined => printer.say("Nothing was changed."),
+        Became::Unasked => printer.warn(&format!(
+            "nothing was changed, because nobody is here to agree ({}); look at the changes and say `--yes` to make them",
+            diff::future(plan)
+        )),
+        Became::Applied => {
+            printer.say(&format!("{} ({}).", errand.done, diff::summary(plan)));
+            for step in &plan.next_steps {
+                printer.say(&format!("Next: {}", printable(step)));
+            }
+        }
+    }
+}
+
+fn exit(became: Became) -> Exit {
+    match became {
+        Became::Applied | Became::Unchanged | Became::Shown => Exit::Success,
+        Became::Declined | Became::Unasked => Exit::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_sees_whether_anybody_agreed() {
+        for (became, expected) in [
+            (Became::Applied, 0),
+            (Became::Unchanged, 0),
+            (Became::Shown, 0),
+            (Became::Declined, 4),
+            (Became::Unasked, 4),
+        ] {
+            assert_eq!(exit(became).code(), expected, "{became:?}");
+        }
+    }
+
+    #[test]
+    fn paths_are_shown_as_people_type_them() {
+        let home = Some(Path::new("/home/u"));
+        for (path, expected) in
+            [("/home/u/.claude/x", "~/.claude/x"), ("/srv/app/x", "/srv/app/x"), ("/home/user2/x", "/home/user2/x")]
+        {
+            assert_eq!(shown_path(Path::new(path), home), expected);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything that is proven of one harness: its adapter, the harness itself, its settings, its hook.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mesh::harness::{Finding, Harness, HarnessError, Harnesses as _, Scope, Severity};
+
+use super::hook::{self, Came};
+use super::{broken, fine, shown};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::setup::installed::{Installed, scope_name};
+use crate::setup::request::{HostUrl, Installation};
+use crate::setup::shapes::Proof;
+use crate::setup::survey::{self, Found};
+use crate::setup::trouble;
+
+/// Proves what can be proven of a harness. What an adapter fails at is a finding; what fails here is an error.
+pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Result<Vec<Proof>, CommandError> {
+    let began = Instant::now();
+    let harness = match open.adapters.get(name).await {
+        Ok(Some(harness)) => harness,
+        Ok(None) => return Ok(Vec::new()),
+        Err(error) => return Ok(vec![Proof::new("adapter", Some(name), adapter_failed(&error))]),
+    };
+    let mut proofs = Vec::new();
+    let mut tell = |subject, finding| proofs.push(Proof::new(subject, Some(name), finding));
+    let version = &harness.about().version;
+    tell("adapter", fine(format!("version {version} was loaded and answered in {}", shown(began.elapsed()))));
+
+    let installation = Installation::of(context)?;
+    let host = HostUrl::of_listener(context.settings.listen.value);
+    let mut installed = false;
+    for scope in [Scope::Project, Scope::User] {
+        match survey::look(harness.as_ref(), scope, &installation, &host).await {
+            Err(error) => tell("settings", adapter_failed(&error)),
+            Ok(found) => {
+                installed |= matches!(found.installed, Installed::Yes | Installed::Outdated);
+                for finding in settings(&harness, name, &found).await {
+                    tell("settings", finding);
+                }
+            }
+        }
+    }
+    match harness.present().await {
+        Err(error) => tell("harness", adapter_failed(&error)),
+        Ok(version) => tell("harness", presence(&harness.about().title, version.as_deref(), installed)),
+    }
+    let manifest = open.adapters.describe(name).map_err(|error| trouble::of_adapter(name, error))?;
+    if let Some(call) = manifest.and_then(|(manifest, _)| manifest.rehearsal).filter(|_| installed) {
+        let came = hook::rehearse_aside(&installation.program, name, &call).await.unwrap_or_else(Came::NotStarted);
+        tell("hook", hook::judge(&call.hook, &came));
+    }
+    Ok(proofs)
+}
+
+/// What is said of the settings in one scope.
+async fn settings(harness: &Arc<dyn Harness>, name: &str, found: &Found) -> Vec<Finding> {
+    let scope = scope_name(found.scope);
+    let again =
+        format!("relay-mesh install {name} --{}", if found.scope == Scope::User { "user" } else { "project ." });
+    match found.installed {
+        Installed::No => vec![fine(format!("not set up for the {scope}; `{again}` does it"))],
+        Installed::ByHand => Vec::new(),
+        Installed::Yes | Installed::Outdated => {
+            let mut findings = match harness.check(&found.setup).await {
+                Ok(findings) => findings,
+                Err(error) => vec![adapter_failed(&error)],
+            };
+            if found.installed == Installed::Outdated && findings.iter().all(|finding| finding.severity == Severity::Ok)
+            {
+                let what = format!("what is set up for the {scope} is not what this relay-mesh would set up");
+                findings.push(Finding { severity: Severity::Warning, what, fix: Some(again) });
+            }
+            findings
+        }
+    }
+}
+
+/// What is said of the harness itself. One that is set up and not here will not do much.
+fn presence(title: &str, version: Option<&str>, installed: bool) -> Finding {
+    match (version, installed) {
+        (Some(version), _) => fine(format!("{title} {version} is on this machine")),
+        (None, false) => fine(format!("no version of {title} was found on this machine")),
+        (None, true) => Finding {
+            severity: Severity::Warning,
+            what: format!("{title} is set up, and no version of it was found on this machine"),
+            fix: Some("put its program into PATH, where it is installed elsewhere".to_owned()),
+        },
+    }
+}
+
+fn adapter_failed(error: &HarnessError) -> Finding {
+    match error {
+        HarnessError::Unsupported(what) => fine(format!("this cannot be looked at: {what}")),
+        HarnessError::NotFound(_) | HarnessError::Denied(_) | HarnessError::Busy(_) | HarnessError::Failed(_) => {
+            broken(
+                format!("the adapter did not answer: {error}"),
+                "see `relay-mesh plugin list`, and RELAY_LOG=debug for more",
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harness_that_is_set_up_and_not_here_is_worth_a_warning() {
+        for (version, installed, severity, expected) in [
+            (Some("2.1.329"), true, Severity::Ok, "Claude Code 2.1.329 is on this machine"),
+            (None, false, Severity::Ok, "no version"),
+            (None, true, Severity::Warning, "is set up, and no version"),
+        ] {
+            let finding = presence("Claude Code", version, installed);
+            assert_eq!(finding.severity, severity);
+            assert!(finding.what.contains(expected), "{}", finding.what);
+        }
+    }
+
+    #[test]
+    fn what_an_adapter_cannot_do_is_no_fault() {
+        assert_eq!(adapter_failed(&HarnessError::Unsupported("no settings".to_owned())).severity, Severity::Ok);
+        assert_eq!(adapter_failed(&HarnessError::Failed("trapped".to_owned())).severity, Severity::Broken);
+    }
+}

@@ -1,0 +1,38 @@
+//! How far a harness is set up, found by asking its adapter what an install would still change.
+
+use mesh::harness::{Action, Harness, HarnessError, Scope, Setup};
+
+use super::installed::{Installed, judge};
+use super::request::{HostUrl, Installation, Reach, setup};
+
+/// What was found of one harness in one scope.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Whose settings were looked at.
+    pub(crate) scope: Scope,
+    /// How far it is set up there.
+    pub(crate) installed: Installed,
+    /// The setup that fits what is there best, for the adapter to check.
+    pub(crate) setup: Setup,
+}
+
+/// Looks at one scope. A setup by which nothing would change is the one that is there; where
+/// neither fits, the adapter is asked about the plainer one.
+pub(crate) async fn look(
+    harness: &dyn Harness,
+    scope: Scope,
+    installation: &Installation,
+    host: &HostUrl,
+) -> Result<Found, HarnessError> {
+    let stdio = setup(Action::Install, scope, &Reach::Stdio, installation);
+    let remove = harness.propose(&Setup { action: Action::Remove, ..stdio.clone() }).await?;
+    let installed = judge(&harness.propose(&stdio).await?, &remove);
+    if installed == Installed::Outdated {
+        let http = setup(Action::Install, scope, &Reach::Http(host.clone()), installation);
+        let by_http = judge(&harness.propose(&http).await?, &remove);
+        if by_http == Installed::Yes {
+            return Ok(Found { scope, installed: by_http, setup: http });
+        }
+    }
+    Ok(Found { scope, installed, setup: stdio })
+}
