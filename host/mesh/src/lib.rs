@@ -32,6 +32,7 @@ mod send;
 mod sessions;
 mod status;
 mod ticket;
+mod wait;
 mod watching;
 mod work;
 

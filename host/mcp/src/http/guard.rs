@@ -1,0 +1,189 @@
+//! Who may talk to the server: whoever calls it by a name of this machine, is no web page, and shows
+//! the token.
+//!
+//! The Host header is checked because a web page may make a name of its own lead here (DNS
+//! rebinding); an address in digits cannot be rebound. The Origin header is checked because only
+//! browsers send it.
+
+use std::net::IpAddr;
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+use super::settings::{HttpSettings, Reach};
+
+/// Checks requests by their headers.
+pub(super) struct Guard {
+    /// The token's digest. Digests are compared, so the time that this takes says nothing of the token.
+    token: Option<[u8; 32]>,
+    reach: Reach,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// Why a request is turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TurnedAway {
+    /// It calls this machine by a name that is none of ours.
+    Host(String),
+    /// It does not say whom it calls.
+    NoHost,
+    /// It comes from a web page.
+    Origin(String),
+    /// It shows no token.
+    NoToken,
+    /// It shows another one.
+    WrongToken,
+}
+
+impl Guard {
+    /// A guard by these settings.
+    pub(super) fn new(settings: &HttpSettings) -> Guard {
+        Guard {
+            token: settings.token.as_ref().map(|token| digest(token.as_bytes())),
+            reach: settings.reach,
+            hosts: settings.hosts.clone(),
+            origins: settings.origins.clone(),
+        }
+    }
+
+    /// Whether a request may speak to the mesh.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), TurnedAway> {
+        self.from_here(headers)?;
+        let Some(token) = &self.token else { return Ok(()) };
+        let shown = headers.get(header::AUTHORIZATION).ok_or(TurnedAway::NoToken)?;
+        let shown = bearer(shown.as_bytes()).ok_or(TurnedAway::NoToken)?;
+        if digest(shown) == *token { Ok(()) } else { Err(TurnedAway::WrongToken) }
+    }
+
+    /// Whether a request comes from where requests may come from.
+    pub(super) fn from_here(&self, headers: &HeaderMap) -> Result<(), TurnedAway> {
+        let host = headers.get(header::HOST).ok_or(TurnedAway::NoHost)?;
+        let called = readable(host);
+        if !called.parse::<Authority>().is_ok_and(|authority| self.is_ours(authority.host())) {
+            return Err(TurnedAway::Host(called));
+        }
+        match headers.get(header::ORIGIN) {
+            Some(origin) if !self.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()) => {
+                Err(TurnedAway::Origin(readable(origin)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        match bare.parse::<IpAddr>() {
+            Ok(address) => {
+                address.is_loopback()
+                    || match self.reach {
+                        Reach::Loopback => false,
+                        Reach::Network => true,
+                    }
+            }
+            Err(_) => {
+                host.eq_ignore_ascii_case("localhost") || self.hosts.iter().any(|name| name.eq_ignore_ascii_case(host))
+            }
+        }
+    }
+}
+
+/// The token in an Authorization header.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+fn digest(token: &[u8]) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+/// A header as it may be put into an answer: short, and readable characters alone.
+fn readable(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).chars().filter(|c| c.is_ascii_graphic()).take(100).collect()
+}
+
+impl IntoResponse for TurnedAway {
+    fn into_response(self) -> Response {
+        let (status, sentence) = match self {
+            TurnedAway::Host(host) => (
+                StatusCode::FORBIDDEN,
+                format!("`{host}` is not a name of this server; call it 127.0.0.1 or localhost\n"),
+            ),
+            TurnedAway::NoHost => (StatusCode::FORBIDDEN, "the request does not say which host it calls\n".to_owned()),
+            TurnedAway::Origin(origin) => {
+                (StatusCode::FORBIDDEN, format!("web pages may not call this server, and `{origin}` is one\n"))
+            }
+            TurnedAway::NoToken => (
+                StatusCode::UNAUTHORIZED,
+                "this server asks for its token: send the header `Authorization: Bearer TOKEN`\n".to_owned(),
+            ),
+            TurnedAway::WrongToken => (
+                StatusCode::UNAUTHORIZED,
+                "the token is not this server's; run the install of your harness again to have its own\n".to_owned(),
+            ),
+        };
+        let mut response = (status, sentence).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"relay-mesh\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(settings: &HttpSettings, headers: &str, expected: Result<(), TurnedAway>) {
+        let mut map = HeaderMap::new();
+        for line in headers.split("; ") {
+            let (name, value) = line.split_once(": ").expect("a name and a value");
+            let name: axum::http::HeaderName = name.parse().expect("a header's name");
+            map.insert(name, HeaderValue::from_bytes(value.as_bytes()).expect("a header's value"));
+        }
+        assert_eq!(Guard::new(settings).admit(&map), expected, "{headers}");
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        let settings = HttpSettings::default();
+        for good in ["127.0.0.1:7423", "localhost", "LOCALHOST:80", "[::1]:7423", "127.9.9.9"] {
+            check(&settings, &format!("host: {good}"), Ok(()));
+        }
+        for bad in
+            ["evil.example", "evil.example:7423", "192.0.2.1", "localhost.evil.example", "127.0.0.1.evil.example"]
+        {
+            check(&settings, &format!("host: {bad}"), Err(TurnedAway::Host(bad.to_owned())));
+        }
+        check(&settings, "x-nothing: 1", Err(TurnedAway::NoHost));
+        let open = HttpSettings { reach: Reach::Network, hosts: vec!["box.lan".to_owned()], ..settings };
+        check(&open, "host: 192.0.2.1:7423", Ok(()));
+        check(&open, "host: box.lan:7423", Ok(()));
+        check(&open, "host: evil.example", Err(TurnedAway::Host("evil.example".to_owned())));
+    }
+
+    #[test]
+    fn web_pages_are_turned_away_unless_they_are_named() {
+        let settings = HttpSettings { origins: vec!["http://localhost:6274".to_owned()], ..HttpSettings::default() };
+        check(&settings, "host: localhost; origin: http://localhost:6274", Ok(()));
+        for page in ["http://localhost:3000", "null", "https://localhost:6274"] {
+            let headers = format!("host: localhost; origin: {page}");
+            check(&settings, &headers, Err(TurnedAway::Origin(page.to_owned())));
+        }
+    }
+
+    #[test]
+    fn the_token_is_asked_for() {
+        let settings = HttpSettings { token: Some("s3cret".to_owned()), ..HttpSettings::default() };
+        check(&settings, "host: localhost; authorization: Bearer s3cret", Ok(()));
+        check(&settings, "host: localhost; authorization: bearer  s3cret", Ok(()));
+        check(&settings, "host: localhost; authorization: Bearer s3cre", Err(TurnedAway::WrongToken));
+        check(&settings, "host: localhost; authorization: Bearer", Err(TurnedAway::NoToken));
+        check(&settings, "host: localhost; authorization: Basic s3cret", Err(TurnedAway::NoToken));
+        check(&settings, "host: localhost", Err(TurnedAway::NoToken));
+    }
+}

@@ -1,0 +1,148 @@
+//! The sessions of clients that shook hands: each is a connection of the mesh.
+//!
+//! rmcp keeps them; this gives each a name in the mesh, watches what goes out, tells the mesh when one
+//! ends, and ends the quietest when there are too many.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::Stream;
+use mesh::Mesh;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::WorkerTransport;
+use rmcp::transport::common::server_side_http::ServerSseMessage;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig,
+};
+use rmcp::transport::streamable_http_server::{SessionId, SessionManager};
+use tokio::time::Instant;
+
+use crate::confirming::Confirming;
+use crate::connection::Link;
+use crate::keeper::Keeper;
+use crate::stdio::fresh_connection;
+
+/// Sessions, by the id that their clients send.
+pub(super) struct Sessions {
+    inner: LocalSessionManager,
+    mesh: Arc<Mesh>,
+    keeper: Keeper,
+    most: usize,
+    /// A std mutex: nothing is awaited while it is held.
+    open: Mutex<HashMap<SessionId, Open>>,
+}
+
+/// What we know of a session.
+struct Open {
+    /// Its connection. Written when it is made.
+    link: Link,
+    /// When its client last spoke. Written by every message.
+    heard: Instant,
+}
+
+impl Sessions {
+    /// At most so many sessions, each of which may be quiet for so long.
+    pub(super) fn new(mesh: Arc<Mesh>, keeper: Keeper, idle: Duration, most: usize) -> Sessions {
+        let mut config = SessionConfig::default();
+        config.keep_alive = Some(idle);
+        // Answers are not kept for a client to come back for: what it missed is fetched again.
+        config.sse_retry = None;
+        config.completed_cache_ttl = Duration::ZERO;
+        let mut inner = LocalSessionManager::default();
+        inner.session_config = config;
+        Sessions { inner, mesh, keeper, most: most.max(1), open: Mutex::default() }
+    }
+
+    fn hear(&self, id: &SessionId) {
+        if let Some(open) = self.open().get_mut(id) {
+            open.heard = Instant::now();
+        }
+    }
+
+    /// The session that was quiet the longest, where there is no room for one more.
+    fn one_too_many(&self) -> Option<SessionId> {
+        let open = self.open();
+        if open.len() < self.most {
+            return None;
+        }
+        open.iter().min_by_key(|(_, open)| open.heard).map(|(id, _)| SessionId::clone(id))
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Open>> {
+        self.open.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = LocalSessionManagerError;
+    type Transport = Confirming<WorkerTransport<LocalSessionWorker>>;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        while let Some(quiet) = self.one_too_many() {
+            tracing::info!("a session ends to make room for another");
+            self.close_session(&quiet).await?;
+        }
+        let (id, transport) = self.inner.create_session().await?;
+        // Not the session's own id, which is as good as a password: names of connections are listed.
+        let link = Link::new(fresh_connection(&self.mesh), self.keeper.clone());
+        self.open().insert(SessionId::clone(&id), Open { link: link.clone(), heard: Instant::now() });
+        Ok((id, Confirming::new(transport, link, self.keeper.clone())))
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        let closed = self.open().remove(id);
+        if let Some(Open { link, heard: _ }) = closed {
+            link.closing.cancel();
+            link.ledger.close();
+            if let Err(error) = self.mesh.disconnect(&link.id).await {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "the mesh could not be told that a session has ended");
+            }
+        }
+        self.inner.close_session(id).await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.inner.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.inner.has_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.hear(id);
+        self.inner.create_stream(id, message).await
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.hear(id);
+        self.inner.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.hear(id);
+        self.inner.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.hear(id);
+        self.inner.resume(id, last_event_id).await
+    }
+}

@@ -1,0 +1,208 @@
+//! Why a tool did not do what it was asked: one sentence, and what to do next. A model reads this.
+
+use std::error::Error;
+
+use mesh::message::InvalidDraft;
+use mesh::names::AgentName;
+use mesh::{
+    AckError, AddressError, BindError, FetchError, FindError, IdentifyError, RegisterError, SendError, StatusError,
+};
+use rmcp::model::{CallToolResult, ContentBlock};
+
+/// An error of a tool, as the client is told.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// What is wrong, without a final stop.
+    what: String,
+    /// What to do next, as a sentence.
+    next: Option<String>,
+}
+
+impl Refusal {
+    /// What is wrong and what to do next.
+    pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Refusal {
+        Refusal { what: what.into(), next: Some(next.into()) }
+    }
+
+    /// The caller has not joined.
+    pub(crate) fn not_registered() -> Refusal {
+        Refusal::new("you have not registered", "Call register_agent first.")
+    }
+
+    /// What the client is told.
+    pub(crate) fn text(&self) -> String {
+        match &self.next {
+            Some(next) => format!("{}. {next}", self.what),
+            None => format!("{}.", self.what),
+        }
+    }
+
+    /// The same as a tool's result.
+    pub(crate) fn into_result(self) -> CallToolResult {
+        CallToolResult::error(vec![ContentBlock::text(self.text())])
+    }
+
+    fn of(error: &dyn Error, next: impl Into<String>) -> Refusal {
+        Refusal::new(chain(error), next)
+    }
+}
+
+const AGAIN: &str = "Try again; if it stays so, your person can run `relay-mesh doctor`.";
+
+impl From<AddressError> for Refusal {
+    fn from(error: AddressError) -> Refusal {
+        let next = match &error {
+            AddressError::Invalid(_) => "list_agents shows the names.".to_owned(),
+            AddressError::Unknown { near, .. } if near.is_empty() => "list_agents shows who is here.".to_owned(),
+            AddressError::Unknown { near, .. } => format!("Did you mean {}?", one_of(near)),
+            AddressError::Ambiguous { candidates, .. } => format!("Write {}.", one_of(candidates)),
+            AddressError::Store(_) => AGAIN.to_owned(),
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<InvalidDraft> for Refusal {
+    fn from(error: InvalidDraft) -> Refusal {
+        let next = match &error {
+            InvalidDraft::Empty => "Put the text into body.",
+            InvalidDraft::BodyTooLong { .. } => "Write it to a file and send the path, or send it in parts.",
+            InvalidDraft::LabelTooLong { .. } => "Make it shorter; the body has room.",
+            InvalidDraft::TooManyTags(_) => "Leave some out.",
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<SendError> for Refusal {
+    fn from(error: SendError) -> Refusal {
+        match error {
+            SendError::Draft(draft) => draft.into(),
+            SendError::Address(address) => address.into(),
+            SendError::NotRegistered => Refusal::not_registered(),
+            SendError::Nobody => Refusal::of(&error, "list_agents shows who is here."),
+            SendError::UnknownReply(_) => {
+                Refusal::of(&error, "Take reply_to from a message that you got, or leave it out.")
+            }
+            SendError::Store { ref stored, .. } if !stored.is_empty() => {
+                let next = format!("It was stored for {}; send it to the others again.", all_of(stored));
+                Refusal::of(&error, next)
+            }
+            SendError::Store { .. } | SendError::Unreadable(_) => Refusal::of(&error, AGAIN),
+        }
+    }
+}
+
+impl From<RegisterError> for Refusal {
+    fn from(error: RegisterError) -> Refusal {
+        let next = match &error {
+            RegisterError::Name(_) => "Choose another one.",
+            RegisterError::TooLong { .. } | RegisterError::TooManySkills(_) => "Make it shorter.",
+            RegisterError::Crowded(_) => "Choose another name.",
+            RegisterError::Contended(_) => "Try again, or choose another name.",
+            RegisterError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<BindError> for Refusal {
+    fn from(error: BindError) -> Refusal {
+        let next = match &error {
+            BindError::Nothing => {
+                "Your harness names no session; that is no fault: fetch_messages with wait_seconds waits for mail."
+            }
+            BindError::Unproven(_) => {
+                "Leave session_id and harness out, so that your session is detected; a hook of your harness can prove \
+                 another one."
+            }
+            BindError::Taken { .. } => "Call register_agent to join under a name of your own.",
+            BindError::UnknownHarness(_) => "Leave harness out.",
+            BindError::Ticket(_) => "Leave the argument `_relay` to the hooks of your harness.",
+            BindError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<IdentifyError> for Refusal {
+    fn from(error: IdentifyError) -> Refusal {
+        let next = match &error {
+            IdentifyError::Ticket(_) => {
+                "Leave the argument `_relay` to the hooks of your harness; if it comes from one, install it anew."
+            }
+            IdentifyError::Key => "Pass the agent_key that register_agent gave you, or register again without one.",
+            IdentifyError::NotYours(_) | IdentifyError::Unknown(_) => "Call register_agent first.",
+            IdentifyError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<AckError> for Refusal {
+    fn from(error: AckError) -> Refusal {
+        let next = match &error {
+            AckError::Unknown { .. } => "Nothing was acknowledged; take the ids from messages that you got.",
+            AckError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<StatusError> for Refusal {
+    fn from(error: StatusError) -> Refusal {
+        let next = match &error {
+            StatusError::Unknown(_) => "Use the id that send_message gave you.",
+            StatusError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<FetchError> for Refusal {
+    fn from(error: FetchError) -> Refusal {
+        match error {
+            FetchError::Store(_) => Refusal::of(&error, AGAIN),
+        }
+    }
+}
+
+impl From<FindError> for Refusal {
+    fn from(error: FindError) -> Refusal {
+        match error {
+            FindError::Store(_) => Refusal::of(&error, AGAIN),
+        }
+    }
+}
+
+/// An error with its causes, each once.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let clause = error.to_string();
+        if !text.ends_with(&clause) {
+            text.push_str(": ");
+            text.push_str(&clause);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn one_of(names: &[AgentName]) -> String {
+    listed(names, "or")
+}
+
+fn all_of(names: &[AgentName]) -> String {
+    listed(names, "and")
+}
+
+fn listed(names: &[AgentName], last: &str) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.as_slice() {
+        [] => "nobody".to_owned(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}

@@ -1,0 +1,171 @@
+//! What a call shows of its caller. Collected here, judged by the mesh.
+
+use axum::http::request::Parts;
+use mesh::session::{Call, Sighting, Ticket, Transport};
+use rmcp::RoleServer;
+use rmcp::model::JsonObject;
+use rmcp::service::RequestContext;
+use serde::Deserialize;
+
+use crate::connection::Link;
+use crate::refusal::Refusal;
+
+/// What hooks and connectors add to the arguments of any tool; no model writes it.
+pub(crate) const HIDDEN: &str = "_relay";
+/// The argument by which a client speaks that has nothing else to be known by.
+pub(crate) const KEY: &str = "agent_key";
+
+/// Headers that are secrets of the client, or say nothing of it.
+const KEPT_BACK: [&str; 5] = ["authorization", "cookie", "proxy-authorization", "mcp-session-id", "content-length"];
+
+/// What was taken out of a call's arguments before they were looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Proof {
+    /// The session that a hook or a connector named.
+    pub(crate) ticket: Option<Ticket>,
+    /// The key that registration gave out.
+    pub(crate) key: Option<String>,
+}
+
+/// The shape of the hidden argument.
+#[derive(Deserialize)]
+struct Hidden {
+    ticket: Option<Ticket>,
+    key: Option<String>,
+}
+
+/// Takes out of the arguments what says who calls.
+pub(crate) fn take_proof(arguments: &mut JsonObject) -> Result<Proof, Refusal> {
+    let mut proof = Proof::default();
+    if let Some(hidden) = arguments.shift_remove(HIDDEN) {
+        let hidden: Hidden = serde_json::from_value(hidden).map_err(|_| {
+            Refusal::new(
+                format!("the argument `{HIDDEN}` is not what a hook of relay-mesh writes"),
+                "Leave it to the hooks of your harness.",
+            )
+        })?;
+        proof.ticket = hidden.ticket;
+        proof.key = hidden.key;
+    }
+    if let Some(key) = arguments.shift_remove(KEY)
+        && !key.is_null()
+    {
+        let key = key.as_str().ok_or_else(|| {
+            Refusal::new(format!("`{KEY}` is not text"), "Pass the agent_key that register_agent gave you.")
+        })?;
+        proof.key = Some(key.to_owned());
+    }
+    Ok(proof)
+}
+
+/// Where the servers of this process see their callers from.
+pub(crate) struct Outlook {
+    /// How calls come.
+    pub(crate) transport: Transport,
+    /// Variables of the process that started us, where one client did.
+    pub(crate) environment: Vec<(String, String)>,
+    /// The folder in which it started us.
+    pub(crate) workdir: Option<String>,
+}
+
+/// All that a call shows of its caller.
+pub(crate) fn call(
+    outlook: &Outlook,
+    tool: &str,
+    arguments: &JsonObject,
+    proof: &Proof,
+    context: &RequestContext<RoleServer>,
+    root: Option<String>,
+) -> Call {
+    let client = context.client_info();
+    let headers = match context.extensions.get::<Parts>() {
+        Some(parts) => parts
+            .headers
+            .iter()
+            .filter(|(name, _)| !KEPT_BACK.contains(&name.as_str()))
+            .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+            .collect(),
+        None => Vec::new(),
+    };
+    Call {
+        sighting: Sighting {
+            transport: outlook.transport,
+            client_version: client.as_ref().map(|client| client.version.clone()),
+            client_name: client.map(|client| client.name),
+            meta: serde_json::to_string(&context.meta).ok(),
+            headers,
+            tool: Some(tool.to_owned()),
+            arguments: serde_json::to_string(arguments).ok(),
+            environment: outlook.environment.clone(),
+            workdir: root.or_else(|| outlook.workdir.clone()),
+        },
+        connection: context.extensions.get::<Link>().map(|link| link.id.clone()),
+        ticket: proof.ticket.clone(),
+        key: proof.key.clone(),
+        claims_to_be: None,
+    }
+}
+
+/// The path in a `file:` URI. None where it is no such URI, or not of this machine.
+pub(crate) fn path_of(uri: &str) -> Option<String> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut left = path.bytes();
+    while let Some(byte) = left.next() {
+        if byte == b'%' {
+            let digits = [left.next()?, left.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|path| !path.contains('\0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(uri: &str, expected: Option<&str>) {
+        assert_eq!(path_of(uri).as_deref(), expected, "{uri}");
+    }
+
+    #[test]
+    fn a_root_is_a_folder_of_this_machine() {
+        check("file:///home/u/my%20app", Some("/home/u/my app"));
+        check("file://localhost/srv", Some("/srv"));
+        check("file://elsewhere/srv", None);
+        check("https://example.org/", None);
+        check("file:///a%2", None);
+        check("file:///a%00b", None);
+    }
+
+    fn taken(arguments: &str) -> String {
+        let mut arguments: JsonObject = serde_json::from_str(arguments).expect("an object");
+        let proof = match take_proof(&mut arguments) {
+            Ok(proof) => proof,
+            Err(refusal) => return refusal.text(),
+        };
+        let session = proof.ticket.map(|ticket| ticket.session.id);
+        format!("{session:?} {:?} {}", proof.key, serde_json::Value::Object(arguments))
+    }
+
+    #[test]
+    fn what_says_who_calls_is_taken_out_of_the_arguments() {
+        let ticket = r#"{"session": {"harness": "h", "id": "s1"}, "proof": "00"}"#;
+        assert_eq!(
+            taken(&format!(r#"{{"a": 1, "_relay": {{"ticket": {ticket}}}, "b": 2}}"#)),
+            r#"Some("s1") None {"a":1,"b":2}"#
+        );
+        assert_eq!(taken(r#"{"_relay": {"key": "k"}}"#), r#"None Some("k") {}"#);
+        assert_eq!(taken(r#"{"agent_key": "k"}"#), r#"None Some("k") {}"#);
+        assert_eq!(taken(r#"{"agent_key": null}"#), "None None {}");
+        assert!(taken(r#"{"_relay": "spoof"}"#).contains("_relay"));
+        assert!(taken(r#"{"_relay": {"ticket": {"session": "s1"}}}"#).contains("_relay"));
+        assert!(taken(r#"{"agent_key": 7}"#).contains("agent_key"));
+    }
+}

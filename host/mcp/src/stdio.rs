@@ -1,0 +1,97 @@
+//! MCP over standard input and output: the server that a harness starts for itself.
+//!
+//! Standard output carries the protocol and nothing else. It ends when its client closes standard
+//! input, or when it is told to stop.
+
+use std::sync::Arc;
+
+use mesh::session::ConnectionId;
+use mesh::{Mesh, Served};
+use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::confirming::Confirming;
+use crate::connection::Link;
+use crate::keeper::Keeper;
+use crate::profile::Profile;
+use crate::server::{self, Server};
+
+/// What is known of the process that started us.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientProcess {
+    /// Its variables, as we inherited them. The adapters crate narrows them to each manifest's list.
+    pub environment: Vec<(String, String)>,
+    /// The folder in which it started us. A root that the client names comes first.
+    pub workdir: Option<String>,
+}
+
+/// Why a connection did not come to its end in order.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// The client could not be answered before it had said which protocol it speaks.
+    #[error("the client could not be answered")]
+    Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The task that serves the connection broke off.
+    #[error("the connection broke off")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+/// Serves the process that started us, until it leaves or `stop` is cancelled.
+pub async fn serve_stdio(mesh: Arc<Mesh>, process: ClientProcess, stop: CancellationToken) -> Result<(), StdioError> {
+    let (read, write) = rmcp::transport::stdio_pipes();
+    serve_on(mesh, process, Profile::default(), (read, write), stop).await
+}
+
+/// Serves one client over any pair of streams. Also delivers mail to the sessions that register here.
+pub async fn serve_on<R, W>(
+    mesh: Arc<Mesh>,
+    process: ClientProcess,
+    profile: Profile,
+    (read, write): (R, W),
+    stop: CancellationToken,
+) -> Result<(), StdioError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let keeper = Keeper::new(Arc::clone(&mesh));
+    let link = Link::new(fresh_connection(&mesh), keeper.clone());
+    let outlook = server::beside(process.environment, process.workdir);
+    let server = Server::new(Arc::clone(&mesh), keeper.clone(), outlook, profile);
+    let transport = Confirming::new(AsyncRwTransport::new_server(read, write), link.clone(), keeper.clone());
+
+    // Delivery ends with the connection, whichever way that ends.
+    let delivery = stop.child_token();
+    let _ends_delivery = delivery.clone().drop_guard();
+    let delivering = tokio::spawn(Arc::clone(&mesh).deliver(Served::Connection(link.id.clone()), delivery.clone()));
+    let outcome = match server.serve_with_ct(transport, stop.clone()).await {
+        Ok(running) => match running.waiting().await? {
+            QuitReason::Cancelled | QuitReason::Closed => Ok(()),
+            QuitReason::JoinError(error) => Err(error.into()),
+            other => {
+                tracing::debug!(?other, "the connection ended for a reason that this version does not know");
+                Ok(())
+            }
+        },
+        // A client that leaves without a word, and a person who stops us early, are no failures.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+        Err(error) => Err(StdioError::Handshake(Box::new(error))),
+    };
+    delivery.cancel();
+    link.closing.cancel();
+    link.ledger.close();
+    keeper.finish().await;
+    delivering.await?;
+    if let Err(error) = mesh.disconnect(&link.id).await {
+        let error: &dyn std::error::Error = &error;
+        tracing::warn!(error, "the mesh could not be told that a connection has closed");
+    }
+    outcome
+}
+
+/// A name for a connection that no other one has.
+pub(crate) fn fresh_connection(mesh: &Mesh) -> ConnectionId {
+    ConnectionId(mesh.machine().random().iter().map(|byte| format!("{byte:02x}")).collect())
+}

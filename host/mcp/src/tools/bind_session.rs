@@ -1,0 +1,76 @@
+//! `bind_session`: says which session of which harness an agent is.
+
+use mesh::session::SessionRef;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Done, Effect, Tool, Visit};
+use crate::refusal::Refusal;
+
+/// What it takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    session_id: Option<String>,
+    harness: Option<String>,
+}
+
+/// What it gives.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    harness: String,
+    session_id: String,
+    /// The agent that speaks for it, where one has registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// The session that the agent had before, where it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_from: Option<String>,
+}
+
+/// The tool.
+pub(super) struct BindSession;
+
+impl Tool for BindSession {
+    const NAME: &'static str = "bind_session";
+    const TITLE: &'static str = "Bind to a session";
+    const DESCRIPTION: &'static str = "Bind your agent to your harness session, so that mail wakes it. Usually automatic; without arguments it detects.";
+    const EFFECT: Effect = Effect::Settles;
+    type Input = Input;
+    type Output = Output;
+
+    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
+        let known = visit.caller.session().or(visit.ticket.as_ref().map(|ticket| &ticket.session));
+        let named = match (input.session_id, input.harness, known) {
+            (Some(id), Some(harness), _) => Some(SessionRef { harness, id }),
+            (Some(id), None, Some(known)) => Some(SessionRef { harness: known.harness.clone(), id }),
+            (Some(id), None, None) => {
+                let what = format!("session `{id}` was named without its harness");
+                return Err(Refusal::new(what, "Name the harness too, or leave both out."));
+            }
+            (None, Some(harness), Some(known)) if harness != known.harness => {
+                let what = format!("this call comes from {}, not from `{harness}`", known.harness);
+                return Err(Refusal::new(what, "Leave harness out."));
+            }
+            (None, Some(_) | None, _) => None,
+        };
+        let bound = visit.mesh.bind(&visit.caller, named, visit.ticket).await?;
+        let mut text = match &bound.agent {
+            Some(agent) => format!("`{agent}` is bound to {} session {}", bound.session.harness, bound.session.id),
+            None => format!(
+                "{} session {} is detected, and no agent speaks for it: register_agent",
+                bound.session.harness, bound.session.id
+            ),
+        };
+        if let Some(before) = &bound.moved_from {
+            text.push_str(&format!("; before it was {}", before.id));
+        }
+        let output = Output {
+            harness: bound.session.harness,
+            session_id: bound.session.id,
+            agent: bound.agent.map(|agent| agent.to_string()),
+            moved_from: bound.moved_from.map(|before| before.id),
+        };
+        Ok(Done::new(output, text))
+    }
+}

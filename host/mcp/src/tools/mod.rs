@@ -1,0 +1,227 @@
+//! The tools, one file each: what it takes, what it gives, and how it is done.
+//!
+//! To add one, write its file with an implementation of [`Tool`] and name it in [`tools`].
+
+mod bind_session;
+mod broadcast;
+mod fetch_messages;
+mod find_agents;
+mod list_agents;
+mod message_status;
+mod register_agent;
+mod send_message;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use mesh::Mesh;
+use mesh::names::AgentName;
+use mesh::session::{Caller, Ticket};
+use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::keeper::Carried;
+use crate::profile::Profile;
+use crate::refusal::Refusal;
+use crate::schema;
+use crate::sighting::KEY;
+use fetch_messages::Patience;
+pub(crate) use fetch_messages::Patience as WaitingPatience;
+
+/// One tool.
+trait Tool: 'static {
+    /// What clients call.
+    const NAME: &'static str;
+    /// What people read.
+    const TITLE: &'static str;
+    /// What models read. Every word costs context in every session.
+    const DESCRIPTION: &'static str;
+    /// What it does to the mesh.
+    const EFFECT: Effect;
+    /// What it takes.
+    type Input: DeserializeOwned + JsonSchema + Send;
+    /// What it gives.
+    type Output: Serialize + JsonSchema;
+
+    /// Does it.
+    fn run(visit: Visit, input: Self::Input) -> impl Future<Output = Result<Done<Self::Output>, Refusal>> + Send;
+}
+
+/// What a tool does to the mesh, which clients are told as annotations. No tool destroys anything,
+/// and none reaches beyond the mesh.
+#[derive(Clone, Copy)]
+enum Effect {
+    /// Looks.
+    Reads,
+    /// Changes something, and the same again changes nothing more.
+    Settles,
+    /// Changes something each time.
+    Adds,
+}
+
+/// One call of a tool by somebody.
+pub(crate) struct Visit {
+    /// The mesh.
+    pub(crate) mesh: Arc<Mesh>,
+    /// Who calls.
+    pub(crate) caller: Caller,
+    /// The proof that came with the call.
+    pub(crate) ticket: Option<Ticket>,
+    /// How to wait on the caller's behalf.
+    pub(crate) patience: Patience,
+}
+
+impl Visit {
+    /// The agent that calls, which must have joined.
+    fn agent(&self) -> Result<AgentName, Refusal> {
+        self.caller.agent().cloned().ok_or_else(Refusal::not_registered)
+    }
+}
+
+/// What a tool came to.
+struct Done<O> {
+    output: O,
+    /// The same for a client that shows text alone.
+    text: String,
+    /// Mail in it.
+    carried: Option<Carried>,
+}
+
+impl<O> Done<O> {
+    fn new(output: O, text: impl Into<String>) -> Done<O> {
+        Done { output, text: text.into(), carried: None }
+    }
+}
+
+/// A tool's answer, in the words of the protocol.
+pub(crate) struct Answer {
+    /// The typed output.
+    pub(crate) structured: Value,
+    /// The same as text.
+    pub(crate) text: String,
+    /// Mail in it.
+    pub(crate) carried: Option<Carried>,
+}
+
+/// A tool as the server lists and runs it.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    /// What clients are shown.
+    pub(crate) shown: rmcp::model::Tool,
+    /// Checks the arguments and does it.
+    pub(crate) run: fn(Visit, Value) -> BoxFuture<'static, Result<Answer, Refusal>>,
+}
+
+/// Whether tools take the key by which a client without connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keyed {
+    /// The connection or the session says who calls.
+    No,
+    /// Nothing else does.
+    Yes,
+}
+
+/// The tools of a profile, by name.
+pub(crate) fn tools(profile: Profile, keyed: Keyed) -> BTreeMap<&'static str, Entry> {
+    match profile {
+        Profile::Core => BTreeMap::from([
+            entry::<register_agent::RegisterAgent>(keyed),
+            entry::<find_agents::FindAgents>(keyed),
+            entry::<list_agents::ListAgents>(keyed),
+            entry::<send_message::SendMessage>(keyed),
+            entry::<broadcast::Broadcast>(keyed),
+            entry::<fetch_messages::FetchMessages>(keyed),
+            entry::<message_status::Status>(keyed),
+            entry::<bind_session::BindSession>(keyed),
+        ]),
+    }
+}
+
+fn entry<T: Tool>(keyed: Keyed) -> (&'static str, Entry) {
+    let mut input = schema::input::<T::Input>();
+    match keyed {
+        Keyed::No => {}
+        Keyed::Yes => {
+            let properties = input.entry("properties").or_insert_with(|| json!({}));
+            if let Some(properties) = properties.as_object_mut() {
+                let key = json!({ "type": "string", "description": "from register_agent; says who you are" });
+                properties.insert(KEY.to_owned(), key);
+            }
+        }
+    }
+    let annotations = ToolAnnotations::with_title(T::TITLE).destructive(false).open_world(false);
+    let annotations = match T::EFFECT {
+        Effect::Reads => annotations.read_only(true).idempotent(true),
+        Effect::Settles => annotations.read_only(false).idempotent(true),
+        Effect::Adds => annotations.read_only(false).idempotent(false),
+    };
+    let mut shown = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, input).annotate(annotations);
+    shown.title = Some(T::TITLE.to_owned());
+    shown.output_schema = Some(schema::output::<T::Output>());
+    (T::NAME, Entry { shown, run: run::<T> })
+}
+
+fn run<T: Tool>(visit: Visit, arguments: Value) -> BoxFuture<'static, Result<Answer, Refusal>> {
+    Box::pin(async move {
+        let input: T::Input = parse(arguments)?;
+        let Done { output, text, carried } = T::run(visit, input).await?;
+        let structured = serde_json::to_value(&output).expect("an output is a struct with keys that are text");
+        Ok(Answer { structured, text, carried })
+    })
+}
+
+/// Arguments as a tool takes them.
+fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, Refusal> {
+    serde_json::from_value(arguments).map_err(|error| {
+        let known: JsonObject = schema::input::<I>();
+        let names: Vec<&str> = known
+            .get("properties")
+            .and_then(Value::as_object)
+            .map(|properties| properties.keys().map(String::as_str).collect())
+            .unwrap_or_default();
+        let next = match names.as_slice() {
+            [] => "It takes no arguments.".to_owned(),
+            names => format!("It takes {}.", names.join(", ")),
+        };
+        Refusal::new(error.to_string(), next)
+    })
+}
+
+/// A list, for which models also write a single text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(from = "OneOrMany")]
+struct List(Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for List {
+    fn from(list: OneOrMany) -> List {
+        match list {
+            OneOrMany::One(one) => List(vec![one]),
+            OneOrMany::Many(many) => List(many),
+        }
+    }
+}
+
+impl JsonSchema for List {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "List".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Vec::<String>::json_schema(generator)
+    }
+}
