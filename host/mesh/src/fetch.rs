@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use store::{Durability, StoreError};
 
-use crate::inbox::{Inbox, Slot};
+use crate::Mesh;
+use crate::inbox::{Header, Inbox, Slot};
 use crate::machine::Instant;
 use crate::message::{Message, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::receipt::{Event, Ladder, Receipt, Rung};
-use crate::{Mesh, keys};
 
 /// What is wanted of an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,19 +117,24 @@ pub enum AckError {
     Store(#[from] store::StoreError),
 }
 
+impl Fetch {
+    /// Whether a message is of the kind that is asked for.
+    pub(crate) fn wants(&self, header: &Header) -> bool {
+        self.from.as_ref().is_none_or(|from| header.from == *from)
+            && self.thread.as_ref().is_none_or(|thread| header.thread == *thread)
+            && self.since.is_none_or(|since| header.at >= since)
+    }
+}
+
 impl Mesh {
     /// Takes an agent's mail and claims it for presentation by whoever asked.
     pub async fn fetch(&self, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
         if ask.include_settled {
             return self.fetch_history(agent, ask).await;
         }
-        let wanted = |slot: &Slot| {
-            ask.from.as_ref().is_none_or(|from| slot.header.from == *from)
-                && ask.thread.as_ref().is_none_or(|thread| slot.header.thread == *thread)
-                && ask.since.is_none_or(|since| slot.header.at >= since)
+        let pick = |inbox: &Inbox, now: Instant| {
+            choose(inbox.presentable(now).into_iter().filter(|slot| ask.wants(&slot.header)), ask)
         };
-        let pick =
-            |inbox: &Inbox, now: Instant| choose(inbox.presentable(now).into_iter().filter(|slot| wanted(slot)), ask);
         let (slots, claim, waiting) = if ask.peek {
             let inbox = self.inbox_of(agent);
             let mut inbox = inbox.lock().await;
@@ -192,37 +197,6 @@ impl Mesh {
         Ok(outcomes)
     }
 
-    /// Returns when mail waits that nobody presents: at once, or as soon as some is stored.
-    /// Cancel it to stop waiting.
-    pub async fn mail_waits(&self, agent: &AgentName) -> Result<(), FetchError> {
-        // Watching begins before looking, so that nothing can come in between.
-        let mut watch = self.shared.watch(&[keys::inbox(agent), keys::receipts(agent)]).await?;
-        loop {
-            let lapse = {
-                let inbox = self.inbox_of(agent);
-                let mut inbox = inbox.lock().await;
-                inbox.refresh(self.shared.as_ref(), agent).await?;
-                let now = self.machine.now();
-                if !inbox.presentable(now).is_empty() {
-                    return Ok(());
-                }
-                // A claim that lapses changes nothing in the store, so it is waited for by time.
-                let claims = inbox.unsettled.values().filter_map(|slot| slot.ladder.claim.as_ref());
-                claims.map(|(_, until)| until.since(now)).min()
-            };
-            match lapse {
-                Some(lapse) => {
-                    let lapse = std::time::Duration::from_millis(lapse.max(1));
-                    tokio::select! {
-                        changed = watch.changed() => changed?,
-                        () = tokio::time::sleep(lapse) => {}
-                    }
-                }
-                None => watch.changed().await?,
-            }
-        }
-    }
-
     /// Claims what `pick` chooses, however many others do the same: the choice is made from the
     /// receipts and written back only if they have not grown. Also gives how many were presentable.
     pub(crate) async fn claim(
@@ -258,16 +232,8 @@ impl Mesh {
 
     /// Everything that is kept, of which the unsettled part is claimed like any other mail.
     async fn fetch_history(&self, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
-        let mut kept: Vec<(Message, Ladder)> = self
-            .history(agent)
-            .await?
-            .into_iter()
-            .filter(|(message, _)| {
-                ask.from.as_ref().is_none_or(|from| message.from == *from)
-                    && ask.thread.as_ref().is_none_or(|thread| message.thread == *thread)
-                    && ask.since.is_none_or(|since| message.at >= since)
-            })
-            .collect();
+        let mut kept: Vec<(Message, Ladder)> =
+            self.history(agent).await?.into_iter().filter(|(message, _)| ask.wants(&Header::of(message))).collect();
         let left_out = kept.len().saturating_sub(ask.limit);
         if ask.newest {
             kept.drain(..left_out);

@@ -58,6 +58,20 @@ pub(crate) struct Header {
     pub(crate) trace: Trace,
 }
 
+impl Header {
+    /// The header of a whole message.
+    pub(crate) fn of(message: &Message) -> Header {
+        Header {
+            id: message.id,
+            at: message.at,
+            from: message.from.clone(),
+            thread: message.thread.clone(),
+            priority: message.priority,
+            trace: message.trace,
+        }
+    }
+}
+
 /// How far something has been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Cursor {
