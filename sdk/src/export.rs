@@ -36,6 +36,7 @@
 #[macro_export]
 macro_rules! export {
     ($adapter:ty, manifest = $manifest:literal) => {
+        #[cfg(target_arch = "wasm32")]
         const _: () = {
             use $crate::bindings::exports::relay::adapter as exported;
             use $crate::bindings::relay::adapter::types as words;
@@ -119,14 +120,17 @@ macro_rules! export {
     $crate::bindings::export_component!(Component with_types_in $crate::bindings);
 
             /// The manifest, as a custom section of the component, so that one file is enough.
-            #[cfg(target_arch = "wasm32")]
             #[used]
             #[unsafe(link_section = "relay:adapter/manifest")]
             static MANIFEST: [u8; include_bytes!($manifest).len()] = *include_bytes!($manifest);
+        };
 
-            /// Natively the manifest must exist too, so that a wrong path fails every build.
-            #[cfg(not(target_arch = "wasm32"))]
-            const _: &[u8] = include_bytes!($manifest);
+        // Natively nothing is exported, but what every build can find out, every build does: that the
+        // traits are there and that the manifest lies where the macro says.
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: (fn(), &[u8]) = {
+            fn is_adapter<A: $crate::Adapter>() {}
+            (is_adapter::<$adapter>, include_bytes!($manifest))
         };
     };
 }

@@ -1,6 +1,11 @@
-//! Any MCP client: one that this mesh knows nothing about but that it speaks MCP.
+//! Any MCP client: one of which this mesh knows nothing but that it speaks MCP. One connection is one
+//! session; there are no hooks, so mail is fetched, and a notification tells the person that it waits.
 
-use relay_mesh_sdk::{About, Context, Hooks, Identity, Install, Push, Sessions};
+mod clients;
+mod notice;
+mod setup;
+
+use relay_mesh_sdk::{About, Context, Error, Hooks, Identity, Moment, Sessions};
 
 /// Any MCP client.
 pub struct Generic;
@@ -16,10 +21,38 @@ impl Identity for Generic {
         }
     }
 }
+
+/// What has to be said more where nothing brings mail by itself.
+const FETCH: &str = "Nothing brings mail to you in this client: call fetch_messages when you begin, between steps \
+                     of longer work, and with wait_seconds where you need an answer to go on.";
+
+impl Context for Generic {
+    fn protocol(base: String, _moment: Moment, _agent: Option<&str>) -> Result<Option<String>, Error> {
+        Ok(Some(format!("{base}\n- {FETCH}")))
+    }
+}
+
+/// The host knows the connection, and there is nothing else to know.
 impl Sessions for Generic {}
-impl Context for Generic {}
-impl Push for Generic {}
-impl Install for Generic {}
+
+/// There are no hooks.
 impl Hooks for Generic {}
 
 relay_mesh_sdk::export!(Generic, manifest = "../adapter.toml");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_says_that_mail_must_be_fetched() {
+        let said =
+            Generic::protocol("Base.".into(), Moment::SessionStart, None).expect("it is said").unwrap_or_default();
+        assert!(said.starts_with("Base.\n- ") && said.contains("wait_seconds"), "{said}");
+    }
+
+    #[test]
+    fn nothing_is_recognised_as_a_session() {
+        assert_eq!(Generic::discover(), Err(Error::Unsupported("this harness keeps no list of its sessions".into())));
+    }
+}

@@ -88,11 +88,11 @@ impl Findings {
                 Ok(None)
             }
             Ok(document) => {
-                // Comments and trailing commas are ours to keep, but Claude Code reads plain JSON.
+                // We keep comments and trailing commas; Claude Code 2.1.329 drops the whole file for one.
                 if let Err(error) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
-                    self.warn(
-                        format!("{path} is not plain JSON: {error}"),
-                        "take out comments and trailing commas, which not every version of Claude Code reads",
+                    self.broken(
+                        format!("{path} is not plain JSON, so Claude Code passes over it: {error}"),
+                        "take comments and trailing commas out of it",
                     );
                 }
                 Ok(document.get(&[]))

@@ -1,10 +1,10 @@
 //! One project: the server goes into `.mcp.json`, which a team commits and which names nothing of
 //! this machine; hooks, permissions and variables go into the local settings file.
 
-use relay_mesh_sdk::Error;
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::{Server, Setup};
 use relay_mesh_sdk::plan::Draft;
+use relay_mesh_sdk::{Error, programs};
 
 use super::settings::{
     put_hooks, put_in_list, put_server, put_variables, take_from_list, take_hooks, take_server, take_variables,
@@ -21,15 +21,11 @@ pub(super) fn permission(server: &str) -> String {
     format!("mcp__{server}")
 }
 
-/// The variables of the local settings: what the host gives, and where the program lies, because the
-/// committed file only knows its name.
-pub(super) fn variables(setup: &Setup) -> Vec<(String, String)> {
-    let mut variables = setup.environment.clone();
-    if let (Server::Stdio(command), Some(program)) = (&setup.server, setup.program.first()) {
-        let program = command.first().filter(|word| word.contains('/')).unwrap_or(program);
-        variables.push(("RELAY_MESH_BIN".to_owned(), program.clone()));
-    }
-    variables
+/// The variables of the local settings, which Claude Code hands to servers and hooks. RELAY_MESH_BIN
+/// is not among them: 2.1.329 leaves `${RELAY_MESH_BIN:-…}` in `.mcp.json` unexpanded where a project's
+/// settings set it, so it can only come from the shell.
+fn variables(setup: &Setup) -> Vec<(String, String)> {
+    setup.environment.iter().filter(|(name, _)| name != "RELAY_MESH_BIN").cloned().collect()
 }
 
 pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
@@ -51,6 +47,7 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         "Start a new Claude Code session in this project; one that runs already does not see the new server. \
          If Claude Code asks whether you trust the folder, agree: hooks and permissions wait for that.",
     );
+    tell_program(draft, setup)?;
     tell_token(draft, setup);
     if !ignores_local_settings(&root)? {
         draft.next_step(format!(
@@ -68,7 +65,7 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     draft.jsonc(&root, LOCAL_SETTINGS, |settings| {
         taken(|| {
             // In the reverse order of installing, so that what was made last is gone first.
-            take_variables(settings, &setup.environment);
+            take_variables(settings, &variables(setup));
             take_from_list(settings, &["enabledMcpjsonServers"], name);
             take_from_list(settings, &["permissions", "allow"], &permission(name));
             take_hooks(settings);
@@ -78,6 +75,26 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     disown(draft, &root, COMMAND_FILE)?;
     if !draft.changes_nothing() {
         draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
+    }
+    Ok(())
+}
+
+/// The committed file knows the program by name alone: where the shell does not find that name, the
+/// person has to say where it is.
+fn tell_program(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+    let Some(program) = setup.program.first().filter(|_| matches!(setup.server, Server::Stdio(_))) else {
+        return Ok(());
+    };
+    let found = match programs::find("relay-mesh") {
+        Ok(found) => found,
+        Err(Error::NotFound(_)) => None,
+        Err(error) => return Err(error),
+    };
+    if found.is_none() {
+        draft.next_step(format!(
+            "`relay-mesh` is not in your PATH. Put it there, or say where it is before you start Claude Code: \
+             export RELAY_MESH_BIN=\"{program}\""
+        ));
     }
     Ok(())
 }

@@ -86,11 +86,9 @@ pub(super) fn put_variables(document: &mut Document, variables: &[(String, Strin
     Ok(())
 }
 
-/// Takes out the variables that are ours by their name, and those that the setup gave.
+/// Takes out RELAY_DIR, which is ours by its name, and the variables that the setup gives.
 pub(super) fn take_variables(document: &mut Document, variables: &[(String, String)]) {
-    for name in ["RELAY_DIR", "RELAY_MESH_BIN"] {
-        document.remove(&["env", name]);
-    }
+    document.remove(&["env", "RELAY_DIR"]);
     for (name, value) in variables {
         if document.get(&["env", name]).is_some_and(|found| found == value.as_str()) {
             document.remove(&["env", name]);

@@ -1,0 +1,62 @@
+//! The only way to such a client goes by its person: a notification on the desktop.
+
+use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
+use relay_mesh_sdk::{Activity, Error, Mail, Push, Session, notices};
+
+use crate::Generic;
+
+impl Push for Generic {
+    fn routes(_to: &Session) -> Result<Vec<Route>, Error> {
+        Ok(vec![Route {
+            name: "notification".into(),
+            load: Load::Bell,
+            proves: Rung::Offered,
+            when: vec![Activity::Idle, Activity::Busy],
+            room: 0,
+            patience_ms: 0,
+        }])
+    }
+
+    fn deliver(to: &Session, route: &str, mail: &Mail) -> Result<Receipt, Error> {
+        if route != "notification" {
+            return Err(Error::NotFound(format!("an MCP client has no route named `{route}`")));
+        }
+        let folder = to.workdir.rsplit('/').find(|name| !name.is_empty());
+        let at = folder.map_or_else(String::new, |folder| format!(" in {folder}"));
+        let waiting = if mail.ids.len() > 1 { "Messages wait" } else { "A message waits" };
+        notices::show("relay-mesh", &format!("{waiting} for your agent{at}. Ask it to fetch its messages."))?;
+        Ok(Receipt::at(Rung::Offered))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use relay_mesh_sdk::testing::{Fakes, mail};
+
+    use super::*;
+
+    #[test]
+    fn a_notice_says_where_mail_waits_and_never_what_it_says() {
+        let lent = Fakes::default().desktop().lend();
+        let receipt = Generic::deliver(&Session::new("c1", "/home/u/app"), "notification", &mail("the secret"));
+        assert_eq!(receipt, Ok(Receipt::at(Rung::Offered)));
+        let [(title, body)] = lent.notices().try_into().expect("one notice");
+        assert_eq!(
+            (title.as_str(), body.as_str()),
+            ("relay-mesh", "A message waits for your agent in app. Ask it to fetch its messages.",)
+        );
+    }
+
+    #[test]
+    fn without_a_desktop_the_route_says_so() {
+        let _lent = Fakes::default().lend();
+        let receipt = Generic::deliver(&Session::new("c1", "/"), "notification", &mail("x"));
+        assert_eq!(receipt, Err(Error::Unsupported("there is no desktop".into())));
+    }
+
+    #[test]
+    fn another_route_is_not_found() {
+        let receipt = Generic::deliver(&Session::new("c1", "/"), "bell", &mail("x"));
+        assert!(matches!(receipt, Err(Error::NotFound(_))), "{receipt:?}");
+    }
+}

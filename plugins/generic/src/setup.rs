@@ -1,0 +1,86 @@
+//! Setting up a client by hand: nothing is edited, and the exact words to paste are given.
+
+use relay_mesh_sdk::install::{Action, Plan, Server, Setup};
+use relay_mesh_sdk::{Error, Install};
+
+use crate::Generic;
+use crate::clients::CLIENTS;
+
+impl Install for Generic {
+    fn propose(setup: &Setup) -> Result<Plan, Error> {
+        let next_steps = match setup.action {
+            Action::Remove => vec![format!(
+                "Take the server `{}` out of the settings of your client; relay-mesh has written nothing there.",
+                setup.server_name
+            )],
+            Action::Install => {
+                let last = match setup.server {
+                    Server::Stdio(_) => "Restart the client, then ask its agent to call register_agent.".to_owned(),
+                    Server::Http(_) => format!(
+                        "Put the content of {}/http.token in the place of TOKEN, keep `relay-mesh serve` running, \
+                         restart the client, then ask its agent to call register_agent.",
+                        folder(setup)
+                    ),
+                };
+                CLIENTS.iter().map(|client| client.step(setup)).chain([last]).collect()
+            }
+        };
+        Ok(Plan { edits: Vec::new(), next_steps })
+    }
+}
+
+/// The data folder, as far as the setup names one.
+fn folder(setup: &Setup) -> &str {
+    let given = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
+    given.map_or("~/.relay-mesh", |(_, folder)| folder.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use relay_mesh_sdk::install::Scope;
+
+    use super::*;
+
+    fn setup(action: Action, scope: Scope, server: Server) -> Setup {
+        Setup {
+            action,
+            scope,
+            server,
+            server_name: "relay-mesh".into(),
+            program: vec!["/opt/relay-mesh".into()],
+            environment: vec![("RELAY_DIR".into(), "/srv/relay".into())],
+        }
+    }
+
+    fn stdio() -> Server {
+        Server::Stdio(vec!["/opt/relay-mesh".into(), "mcp".into()])
+    }
+
+    fn steps(action: Action, scope: Scope, server: Server) -> String {
+        let plan = Generic::propose(&setup(action, scope, server)).expect("there is a plan");
+        assert_eq!(plan.edits, [], "nothing is ever edited");
+        plan.next_steps.join("\n\n")
+    }
+
+    #[test]
+    fn stdio_in_a_project() {
+        insta::assert_snapshot!(steps(Action::Install, Scope::Project, stdio()));
+    }
+
+    #[test]
+    fn http_for_a_user() {
+        let server = Server::Http("http://127.0.0.1:7423/mcp".into());
+        insta::assert_snapshot!(steps(Action::Install, Scope::User, server));
+    }
+
+    #[test]
+    fn removing_is_left_to_the_person() {
+        insta::assert_snapshot!(steps(Action::Remove, Scope::User, stdio()));
+    }
+
+    #[test]
+    fn it_is_on_no_machine_in_particular() {
+        assert_eq!(Generic::present(), Ok(None));
+        assert_eq!(Generic::check(&setup(Action::Install, Scope::User, stdio())), Ok(Vec::new()));
+    }
+}
