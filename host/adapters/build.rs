@@ -68,7 +68,9 @@ fn embed() -> Result<(), String> {
     if !plugins.is_empty() {
         build(&workspace, &target, &plugins)?;
     }
-    let mut listed = String::from("/// Every adapter that is part of this program, by name.\npub(crate) static BUILT_IN: &[BuiltIn] = &[\n");
+    let mut listed = String::from(
+        "/// Every adapter that is part of this program, by name.\npub(crate) static BUILT_IN: &[BuiltIn] = &[\n",
+    );
     for plugin in &plugins {
         let file = format!("{}.wasm", plugin.package.replace('-', "_"));
         let component = target.join(TARGET).join("release").join(file);
@@ -110,7 +112,12 @@ fn plugins(folder: &Path) -> Result<Vec<Plugin>, String> {
 }
 
 fn watch(workspace: &Path, plugins: &[Plugin]) {
-    let mut watched = vec![workspace.join("plugins"), workspace.join("sdk/src"), workspace.join("sdk/Cargo.toml"), workspace.join("wit")];
+    let mut watched = vec![
+        workspace.join("plugins"),
+        workspace.join("sdk/src"),
+        workspace.join("sdk/Cargo.toml"),
+        workspace.join("wit"),
+    ];
     watched.retain(|path| path.is_dir() && !path.ends_with("plugins") || path.is_file());
     for plugin in plugins {
         watched.extend(["src", "adapter.toml", "Cargo.toml"].map(|part| plugin.folder.join(part)));
@@ -135,7 +142,10 @@ fn build(workspace: &Path, target: &Path, plugins: &[Plugin]) -> Result<(), Stri
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     #[expect(clippy::disallowed_methods, reason = "a build script has to start the compiler")]
     let mut command = Command::new(cargo);
-    command.current_dir(workspace).args(["build", "--release", "--lib", "--target", TARGET, "--target-dir"]).arg(target);
+    command
+        .current_dir(workspace)
+        .args(["build", "--release", "--lib", "--target", TARGET, "--target-dir"])
+        .arg(target);
     for plugin in plugins {
         command.args(["-p", &plugin.package]);
     }

@@ -271,7 +271,9 @@ impl Adapters {
     /// The engine, made when it is first needed.
     fn machinery(&self) -> Result<Arc<Machinery>, HarnessError> {
         self.machinery
-            .get_or_init(|| Machinery::new().map(Arc::new).map_err(|error| format!("the engine does not start: {error:#}")))
+            .get_or_init(|| {
+                Machinery::new().map(Arc::new).map_err(|error| format!("the engine does not start: {error:#}"))
+            })
             .clone()
             .map_err(HarnessError::Failed)
     }
@@ -281,7 +283,8 @@ impl Adapters {
         let slot = self.slot(&candidate.manifest.name);
         let mut loaded = slot.loaded.lock().await;
         if let Some((digest, adapter)) = &loaded.current
-            && (*digest == candidate.digest || loaded.refused.as_ref().is_some_and(|(tried, _)| *tried == candidate.digest))
+            && (*digest == candidate.digest
+                || loaded.refused.as_ref().is_some_and(|(tried, _)| *tried == candidate.digest))
         {
             return Ok(Arc::clone(adapter));
         }
@@ -324,7 +327,8 @@ impl Adapters {
                 // Compiling takes seconds of processor time, which other calls must not wait for.
                 let work = move || cache::load(&machinery, &cache, &candidate.component, || candidate.bytes());
                 let compiled = tokio::task::spawn_blocking(work).await;
-                let compiled = compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
+                let compiled =
+                    compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
                 compiled.map_err(|error| Unmade::Never(format!("the adapter `{name}` cannot be loaded: {error}")))?
             }
         };

@@ -23,7 +23,7 @@ use mesh::harness::{Action, Edit, Plan, Scope};
 
 use crate::adapters::Adapters;
 use crate::grants::{Denied, Grants};
-use crate::roots::{Absent, OpenRoot, RootError};
+use crate::roots::{OpenRoot, RootError};
 use crate::template::Surroundings;
 use journal::{Change, Journal, Stage, Standing};
 use perform::Target;
@@ -170,9 +170,13 @@ impl Place<'_> {
     }
 
     fn apply(&self, action: Action, plan: &Plan) -> Result<Applied, ApplyError> {
-        let targets = self.targets(&plan.edits)?;
+        let mut made = MadeFolders::default();
+        let targets = self.targets(&plan.edits, &mut made)?;
         let old = self.settled()?;
-        let changes: Vec<Change> = targets.iter().map(Target::change).collect();
+        let mut changes: Vec<Change> = targets.iter().map(Target::change).collect();
+        if let Some(first) = changes.first_mut() {
+            first.folders.splice(0..0, made.0.iter().cloned());
+        }
         let mut open = match action {
             Action::Install => old.clone().grown(changes),
             Action::Remove => old.clone(),
@@ -184,6 +188,7 @@ impl Place<'_> {
             old.write_or_remove(&self.journal)?;
             return Err(error);
         }
+        made.keep();
         match action {
             Action::Install => {
                 open.stage = Stage::Done;
@@ -239,7 +244,7 @@ impl Place<'_> {
     /// What a file of the journal holds now; none where it is absent or no text.
     fn content(&self, change: &Change) -> Result<Option<String>, ApplyError> {
         let root = self.grants.editable_root(&change.root)?;
-        let root = match OpenRoot::open(&change.root, root, self.surroundings, Absent::Refuse) {
+        let root = match OpenRoot::open(&change.root, root, self.surroundings) {
             Ok(root) => root,
             Err(RootError::Missing(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -249,8 +254,9 @@ impl Place<'_> {
             .map(|bytes| bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
-    /// Every file of a plan, checked against what the plan expects of it.
-    fn targets(&self, edits: &[Edit]) -> Result<Vec<Target>, ApplyError> {
+    /// Every file of a plan, checked against what the plan expects of it. Roots that are not there
+    /// yet are made, because a file can only be looked for in a folder.
+    fn targets(&self, edits: &[Edit], made: &mut MadeFolders) -> Result<Vec<Target>, ApplyError> {
         let mut roots: BTreeMap<&str, OpenRoot> = BTreeMap::new();
         let mut targets: Vec<Target> = Vec::new();
         for edit in edits {
@@ -258,8 +264,13 @@ impl Place<'_> {
                 Some(root) => root.clone(),
                 None => {
                     let asked = self.grants.editable_root(&edit.root)?;
-                    let absent = if edit.after.is_some() { Absent::Make } else { Absent::Refuse };
-                    let root = OpenRoot::open(&edit.root, asked, self.surroundings, absent)?;
+                    let root = match OpenRoot::open(&edit.root, asked, self.surroundings) {
+                        Err(RootError::Missing(path)) if edit.after.is_some() => {
+                            made.make(&path)?;
+                            OpenRoot::open(&edit.root, asked, self.surroundings)?
+                        }
+                        opened => opened?,
+                    };
                     roots.entry(&edit.root).or_insert(root).clone()
                 }
             };
@@ -274,6 +285,38 @@ impl Place<'_> {
             targets.push(target);
         }
         Ok(targets)
+    }
+}
+
+/// Folders that were made while a plan was looked at. Taken away again unless the plan is applied.
+#[derive(Default)]
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    fn make(&mut self, folder: &Path) -> Result<(), ApplyError> {
+        let missing: Vec<PathBuf> =
+            folder.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+        for folder in missing.into_iter().rev() {
+            std::fs::create_dir(&folder).map_err(|source| ApplyError::Write {
+                doing: "make the folder",
+                path: folder.clone(),
+                source,
+            })?;
+            self.0.push(folder);
+        }
+        Ok(())
+    }
+
+    /// They are needed from now on.
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        self.0.reverse();
+        perform::remove_folders(&self.0);
     }
 }
 

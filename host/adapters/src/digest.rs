@@ -54,8 +54,8 @@ impl std::str::FromStr for Digest {
             return Err(InvalidDigest(text.to_owned()));
         }
         for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16)
-                .map_err(|_| InvalidDigest(text.to_owned()))?;
+            *byte =
+                u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).map_err(|_| InvalidDigest(text.to_owned()))?;
         }
         Ok(Digest(bytes))
     }

@@ -57,9 +57,7 @@ pub struct Grant {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// The manifest asks for it, and the person has not given it.
-    #[error(
-        "the adapter `{adapter}` has no grant `{grant}`; give it by `relay-mesh plugin grant {adapter} {grant}`"
-    )]
+    #[error("the adapter `{adapter}` has no grant `{grant}`; give it by `relay-mesh plugin grant {adapter} {grant}`")]
     NotGiven {
         /// Who asked.
         adapter: String,
@@ -136,9 +134,8 @@ impl Grants {
 
     /// Those of the variables that it may see.
     pub fn narrow(&self, environment: &[(String, String)]) -> Vec<(String, String)> {
-        let may_see = |name: &String| {
-            self.asks.environment.contains(name) && self.is_given(&format!("environment.{name}"))
-        };
+        let may_see =
+            |name: &String| self.asks.environment.contains(name) && self.is_given(&format!("environment.{name}"));
         environment.iter().filter(|(name, _)| may_see(name)).cloned().collect()
     }
 
@@ -146,9 +143,11 @@ impl Grants {
     pub fn list(&self) -> Vec<Grant> {
         let asks = &self.asks;
         let mut all = vec![("state".to_owned(), "keep small notes of its own between calls".to_owned())];
-        all.extend(asks.environment.iter().map(|name| {
-            (format!("environment.{name}"), format!("see the variable {name} of the harness's process"))
-        }));
+        all.extend(
+            asks.environment.iter().map(|name| {
+                (format!("environment.{name}"), format!("see the variable {name} of the harness's process"))
+            }),
+        );
         all.extend(asks.roots.iter().map(|(name, root)| {
             let verb = match root.access {
                 Access::Read => "read files",
@@ -156,12 +155,16 @@ impl Grants {
             };
             (format!("roots.{name}"), format!("{verb} under {}", root.path))
         }));
-        all.extend(asks.origins.keys().map(|name| {
-            (format!("origins.{name}"), "make requests to a server on this machine".to_owned())
-        }));
-        all.extend(asks.endpoints.keys().map(|name| {
-            (format!("endpoints.{name}"), "talk over a socket on this machine".to_owned())
-        }));
+        all.extend(
+            asks.origins
+                .keys()
+                .map(|name| (format!("origins.{name}"), "make requests to a server on this machine".to_owned())),
+        );
+        all.extend(
+            asks.endpoints
+                .keys()
+                .map(|name| (format!("endpoints.{name}"), "talk over a socket on this machine".to_owned())),
+        );
         all.extend(asks.programs.iter().map(|(name, line)| {
             (format!("programs.{name}"), format!("run `{}` with {} arguments", line.program, line.arguments.len()))
         }));

@@ -374,11 +374,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn within(
-    written: Option<Spanned<u64>>,
-    default: u64,
-    ceiling: u64,
-) -> Result<u64, (std::ops::Range<usize>, String)> {
+fn within(written: Option<Spanned<u64>>, default: u64, ceiling: u64) -> Result<u64, (std::ops::Range<usize>, String)> {
     match written {
         None => Ok(default),
         Some(value) if (1..=ceiling).contains(value.get_ref()) => Ok(value.into_inner()),
@@ -423,7 +419,8 @@ mod tests {
 
     #[test]
     fn a_newer_interface_is_told_in_one_sentence() {
-        let error = Manifest::parse("name = \"x\"\ntitle = \"X\"\nversion = \"1\"\nwit = \"0.9\"\n").expect_err("too new");
+        let error =
+            Manifest::parse("name = \"x\"\ntitle = \"X\"\nversion = \"1\"\nwit = \"0.9\"\n").expect_err("too new");
         assert_eq!(error.to_string(), "line 4: it is written for interface 0.9, and this relay-mesh speaks 0.1");
     }
 }

@@ -77,28 +77,11 @@ pub enum RootError {
     },
 }
 
-/// Whether a root may be made where it is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absent {
-    /// It is an error.
-    Refuse,
-    /// The folder is made.
-    Make,
-}
-
 impl OpenRoot {
     /// Opens a root. Blocks.
-    pub(crate) fn open(
-        name: &str,
-        root: &Root,
-        surroundings: &Surroundings,
-        absent: Absent,
-    ) -> Result<OpenRoot, RootError> {
+    pub(crate) fn open(name: &str, root: &Root, surroundings: &Surroundings) -> Result<OpenRoot, RootError> {
         let path = fill_path(&root.path, surroundings)
             .map_err(|source| RootError::Unknown { root: name.to_owned(), source })?;
-        if absent == Absent::Make {
-            std::fs::create_dir_all(&path).map_err(|source| RootError::Io { path: path.clone(), source })?;
-        }
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => RootError::Missing(path.clone()),
             _ => RootError::Io { path: path.clone(), source },
@@ -218,7 +201,7 @@ mod tests {
         }
         let surroundings = Surroundings { home: Some(home.clone()), ..Surroundings::default() };
         let asked = Root { path: "~/.x".to_owned(), access: Access::Read, links };
-        let open = OpenRoot::open("config", &asked, &surroundings, Absent::Refuse).expect("the root");
+        let open = OpenRoot::open("config", &asked, &surroundings).expect("the root");
         let outcome = match open.locate(path) {
             Ok(located) => located.path.display().to_string(),
             Err(error) => error.to_string(),

@@ -133,7 +133,11 @@ impl Sources {
         let mut candidates = Vec::new();
         for file in files {
             let stamp = Stamp([stamp_of(&file.component), stamp_of(&file.manifest)]);
-            let known = seen.entry(file.component.clone()).or_insert(Seen { stamp: Stamp([None; 2]), candidate: None, problem: None });
+            let known = seen.entry(file.component.clone()).or_insert(Seen {
+                stamp: Stamp([None; 2]),
+                candidate: None,
+                problem: None,
+            });
             if known.stamp != stamp {
                 known.stamp = stamp;
                 match read(&file) {

@@ -341,7 +341,8 @@ fn loopback(authority: &str) -> Option<(&'static str, Blanks)> {
         Piece::Literal(text) => text.is_empty() || text.parse::<u16>().is_ok_and(|port| port > 0),
         Piece::Blank(_) => true,
     };
-    let whole = port.count() == 1 || port.pieces.iter().any(|piece| matches!(piece, Piece::Literal(text) if !text.is_empty()));
+    let whole =
+        port.count() == 1 || port.pieces.iter().any(|piece| matches!(piece, Piece::Literal(text) if !text.is_empty()));
     (whole && port.pieces.iter().all(plain)).then_some((host, port))
 }
 

@@ -199,6 +199,19 @@ fn what_fails_half_way_is_put_back_and_named() {
 }
 
 #[test]
+fn a_root_that_is_not_there_comes_and_goes_with_the_install() {
+    let scene = Scene::new();
+    fs::remove_dir(scene.folder.path().join("home/.x")).expect("removed");
+    let made = edit("config", "sub/a", None, Some("made"));
+    scene.install(&[made.clone(), edit("project", "b", Some("x"), Some("y"))]).expect_err("refused");
+    assert!(!scene.folder.path().join("home/.x").exists());
+    scene.install(&[made]).expect("applied");
+    assert!(scene.folder.path().join("home/.x/sub/a").exists());
+    scene.uninstall(&[]);
+    assert!(!scene.folder.path().join("home/.x").exists());
+}
+
+#[test]
 fn a_read_only_file_is_respected() {
     let scene = Scene::new();
     scene.write("project/a", "old");

@@ -118,9 +118,7 @@ pub(crate) fn finding(finding: install::Finding) -> mesh_side::Finding {
 pub(crate) fn reading(reading: hooks::Reading) -> mesh_side::Reading {
     let event = |event: hooks::Event| match event {
         hooks::Event::Seen(seen) => mesh_side::HookEvent::Seen(session(seen)),
-        hooks::Event::Activity((session, now)) => {
-            mesh_side::HookEvent::Activity { session, activity: activity(now) }
-        }
+        hooks::Event::Activity((session, now)) => mesh_side::HookEvent::Activity { session, activity: activity(now) },
         hooks::Event::Rebound((from, to)) => mesh_side::HookEvent::Rebound { from, to },
         hooks::Event::HumanSpoke(session) => mesh_side::HookEvent::HumanSpoke(session),
         hooks::Event::Ended(session) => mesh_side::HookEvent::Ended(session),

@@ -30,11 +30,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings {
-            longest: 1024 * 1024,
-            patience: Duration::from_secs(5),
-            longest_wait: Duration::from_secs(10),
-        }
+        Settings { longest: 1024 * 1024, patience: Duration::from_secs(5), longest_wait: Duration::from_secs(10) }
     }
 }
 
@@ -64,9 +60,11 @@ impl HostChannel for Guest {
     async fn open(&mut self, endpoint: String, values: Vec<String>) -> wasmtime::Result<Lent<Resource<OpenChannel>>> {
         let lender = &self.lender;
         let settings = lender.settings.channels;
-        let filled = lender.grants.endpoint(&endpoint).map_err(Error::from).and_then(|granted| {
-            Ok((granted.address.fill(&values, &lender.surroundings)?, granted.framing))
-        });
+        let filled = lender
+            .grants
+            .endpoint(&endpoint)
+            .map_err(Error::from)
+            .and_then(|granted| Ok((granted.address.fill(&values, &lender.surroundings)?, granted.framing)));
         let (place, framing) = match filled {
             Ok(filled) => filled,
             Err(error) => return Ok(Err(error)),
@@ -116,8 +114,7 @@ impl OpenChannel {
         let framed = match framing {
             Framing::Lines => Framed::Lines { stream, buffer: Vec::new() },
             Framing::Websocket => {
-                let config =
-                    WebSocketConfig::default().max_message_size(Some(longest)).max_frame_size(Some(longest));
+                let config = WebSocketConfig::default().max_message_size(Some(longest)).max_frame_size(Some(longest));
                 let request = match place {
                     Place::Unix(_) => "ws://localhost/".to_owned(),
                     Place::Tcp(host, port) if host.contains(':') => format!("ws://[{host}]:{port}/"),

@@ -11,7 +11,7 @@ use crate::bindings::relay::adapter::files::{Entry, Host, HostRoot};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
 pub use crate::roots::OpenRoot;
-use crate::roots::{Absent, RootError, is_escape};
+use crate::roots::{RootError, is_escape};
 
 /// How far files go.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl HostRoot for Guest {
         };
         let surroundings = self.lender.surroundings.clone();
         let opened = blocking(self.lender.settings.files.patience, "opening a folder", move || {
-            OpenRoot::open(&name, &root, &surroundings, Absent::Refuse).map_err(told)
+            OpenRoot::open(&name, &root, &surroundings).map_err(told)
         });
         Ok(match opened.await {
             Ok(root) => Ok(self.table.push(root)?),

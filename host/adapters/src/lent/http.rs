@@ -64,9 +64,10 @@ async fn exchange(host: &str, port: u16, prefix: &str, request: Request, largest
     let answer = async move {
         let response = sender.send_request(request).await.map_err(broken)?;
         let status = response.status().as_u16();
-        let headers = response.headers().iter().map(|(name, value)| {
-            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-        });
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
         let headers = headers.collect();
         let body = Limited::new(response.into_body(), largest).collect().await.map_err(broken)?;
         Ok(Response { status, headers, body: body.to_bytes().to_vec() })
@@ -89,13 +90,7 @@ async fn exchange(host: &str, port: u16, prefix: &str, request: Request, largest
     }
 }
 
-fn compose(
-    host: &str,
-    port: u16,
-    prefix: &str,
-    request: Request,
-    largest: usize,
-) -> Lent<hyper::Request<Full<Bytes>>> {
+fn compose(host: &str, port: u16, prefix: &str, request: Request, largest: usize) -> Lent<hyper::Request<Full<Bytes>>> {
     if request.body.len() > largest {
         return Err(failed(format!("a body of {} bytes is too long: {largest} fit", request.body.len())));
     }
@@ -116,7 +111,8 @@ fn compose(
     composed = composed.header("host", authority);
     for (name, value) in request.headers {
         let name: HeaderName = name.parse().map_err(|_| failed(format!("`{}` is not a header", shorten(&name))))?;
-        let value = HeaderValue::from_str(&value).map_err(|_| failed(format!("the header `{name}` has no such value")))?;
+        let value =
+            HeaderValue::from_str(&value).map_err(|_| failed(format!("the header `{name}` has no such value")))?;
         if OURS.contains(&name.as_str()) {
             return Err(Error::Denied(format!("the header `{name}` is the host's own")));
         }

@@ -74,11 +74,7 @@ pub(crate) fn failed(what: impl std::fmt::Display) -> types::Error {
 }
 
 /// Bounds a wait on the host's side. It does not count as the guest's own time.
-pub(crate) async fn within<T>(
-    limit: Duration,
-    what: &str,
-    wait: impl Future<Output = Lent<T>>,
-) -> Lent<T> {
+pub(crate) async fn within<T>(limit: Duration, what: &str, wait: impl Future<Output = Lent<T>>) -> Lent<T> {
     match tokio::time::timeout(limit, wait).await {
         Ok(outcome) => outcome,
         Err(_) => Err(failed(format!("{what} took longer than {} ms", limit.as_millis()))),
@@ -92,7 +88,9 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Lent<T> + Send + 'static,
 ) -> Lent<T> {
     within(limit, what, async {
-        tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(format!("{what} broke off: {error}"))))
+        tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or_else(|error| Err(failed(format!("{what} broke off: {error}"))))
     })
     .await
 }

@@ -34,8 +34,20 @@ impl Default for Settings {
 /// Variables that programs commonly need to run at all. Anything else, keys and tokens first among
 /// it, stays here; a variable that the manifest was granted goes along.
 const PASSED_ON: [&str; 14] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ",
-    "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
 ];
 
 impl Host for Guest {
@@ -63,18 +75,18 @@ impl Host for Guest {
 
     async fn find(&mut self, name: String) -> wasmtime::Result<Lent<Option<String>>> {
         let lender = &self.lender;
-        Ok(lender.grants.program(&name).map_err(Error::from).map(|line| {
-            search(&line.program, &lender.surroundings).map(|path| path.to_string_lossy().into_owned())
-        }))
+        Ok(lender
+            .grants
+            .program(&name)
+            .map_err(Error::from)
+            .map(|line| search(&line.program, &lender.surroundings).map(|path| path.to_string_lossy().into_owned())))
     }
 }
 
 /// Where a program is: an executable file of its name in a folder of `PATH`.
 fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
     let executable = |path: &Path| {
-        path.is_absolute()
-            && path.is_file()
-            && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+        path.is_absolute() && path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
     };
     if program.contains('/') {
         let path = crate::template::fill_path(program, surroundings).ok()?;

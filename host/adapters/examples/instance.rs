@@ -1,0 +1,127 @@
+//! What an adapter costs beside bare wasmtime: a fresh instance and a call, and loading one that was
+//! compiled before. Both sides run the same component in one process and take turns, so that the
+//! ratio means something on any machine. `cargo run --release -p adapters --example instance`.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adapters::{Adapters, NoConsents, Settings, Surroundings, lent};
+use mesh::harness::{Harness as _, Harnesses as _};
+use mesh::machine::{self, Machine, Process};
+use store::memory::MemoryStore;
+use wasmtime::component::{Component, Linker, ResourceTable};
+use wasmtime::{Config, Engine, Store};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+/// How often each side runs.
+const ROUNDS: usize = 2_000;
+/// The adapter that is measured: built in, so that nothing has to be prepared.
+const ADAPTER: &str = "generic";
+
+mod bare {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "relay:adapter/adapter",
+        exports: { default: async },
+    });
+}
+
+struct Still;
+
+impl Machine for Still {
+    fn now(&self) -> machine::Instant {
+        machine::Instant(0)
+    }
+
+    fn process(&self, _pid: u32) -> Option<Process> {
+        None
+    }
+
+    fn this_process(&self) -> Process {
+        Process { pid: 1, start: 1 }
+    }
+
+    fn host(&self) -> &str {
+        "here"
+    }
+
+    fn random(&self) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+struct Bare {
+    wasi: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for Bare {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+fn settings(cache: &std::path::Path) -> Settings {
+    Settings {
+        store: Arc::new(MemoryStore::new()),
+        machine: Arc::new(Still),
+        cache: cache.to_owned(),
+        installs: cache.to_owned(),
+        plugin_folders: Vec::new(),
+        surroundings: Surroundings::default(),
+        consents: Arc::new(NoConsents),
+        lent: lent::Settings::default(),
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let cache = std::env::temp_dir().join(format!("relay-mesh-bench-{}", std::process::id()));
+    let adapters = Adapters::new(settings(&cache));
+    let ours = adapters.get(ADAPTER).await?.ok_or("it is not built in")?;
+
+    let engine = Engine::new(&Config::new())?;
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(ADAPTER);
+    let component = Component::from_file(&engine, path.join(ADAPTER).with_extension("wasm"))?;
+    let mut linker = Linker::<Bare>::new(&engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    linker.define_unknown_imports_as_traps(&component)?;
+    let bare = bare::AdapterPre::new(linker.instantiate_pre(&component)?)?;
+
+    let (mut mine, mut theirs, mut loads) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let answer = ours.protocol("base", mesh::harness::Moment::Registered, None).await?;
+        mine.push(began.elapsed());
+
+        let began = Instant::now();
+        let data = Bare { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
+        let mut store = Store::new(&engine, data);
+        let instance = bare.instantiate_async(&mut store).await?;
+        let moment = bare::relay::adapter::types::Moment::Registered;
+        let same = instance.relay_adapter_context().call_protocol(&mut store, "base", moment, None).await?;
+        drop(store);
+        theirs.push(began.elapsed());
+        assert_eq!(answer, same.ok().flatten());
+    }
+    for _ in 0..200 {
+        // All of what a new process does: the engine, the linker, the cached code, and `describe`.
+        let began = Instant::now();
+        let adapters = Adapters::new(settings(&cache));
+        adapters.get(ADAPTER).await?.ok_or("it is not built in")?;
+        loads.push(began.elapsed());
+    }
+    let (mine, theirs, loads) = (median(mine), median(theirs), median(loads));
+    let ratio = mine.as_secs_f64() / theirs.as_secs_f64();
+    println!("fresh instance and call: {mine:.1?}; bare wasmtime: {theirs:.1?}; ratio {ratio:.2} (budget 3)");
+    println!("load of a cached adapter, engine and first call included: {loads:.1?} (budget 1 ms)");
+    std::fs::remove_dir_all(&cache)?;
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! A stage for adapters: a home, a plugin folder, a store in memory, and the components of
+//! `tests/hostile`, built from their sources.
+
+#![allow(dead_code, reason = "each test file uses a part of the stage")]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adapters::{Adapters, Consent, Consents, Digest, Settings, Surroundings};
+use async_trait::async_trait;
+use mesh::harness::{Desk, Findings, HarnessError, HookCall, Mail, Reading, Reply};
+use mesh::machine::{Instant, Machine, Process};
+use mesh::message::Priority;
+use store::memory::MemoryStore;
+
+/// A home, a plugin folder and everything else that adapters are run with.
+pub struct Stage {
+    /// Gone when the stage is.
+    pub folder: tempfile::TempDir,
+    pub store: Arc<MemoryStore>,
+    pub consents: Arc<Given>,
+}
+
+/// Consents that a test sets.
+#[derive(Default)]
+pub struct Given(Mutex<Consent>);
+
+impl Consents for Given {
+    fn given(&self, _adapter: &str, _digest: &Digest) -> Consent {
+        self.0.lock().expect("no test panics here").clone()
+    }
+}
+
+/// A clock that stands still: what waits in these tests waits for real things.
+pub struct Still;
+
+impl Machine for Still {
+    fn now(&self) -> Instant {
+        Instant(1_700_000_000_000)
+    }
+
+    fn process(&self, _pid: u32) -> Option<Process> {
+        None
+    }
+
+    fn this_process(&self) -> Process {
+        Process { pid: 1, start: 1 }
+    }
+
+    fn host(&self) -> &str {
+        "here"
+    }
+
+    fn random(&self) -> [u8; 16] {
+        [7; 16]
+    }
+}
+
+impl Stage {
+    /// With these components of `tests/hostile` in its plugin folder.
+    pub fn with(components: &[&str]) -> Stage {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["home/.hostile", "plugins"] {
+            std::fs::create_dir_all(folder.path().join(name)).expect("a folder");
+        }
+        let stage = Stage { folder, store: Arc::new(MemoryStore::new()), consents: Arc::new(Given::default()) };
+        for name in components {
+            stage.put(name, &component(name));
+        }
+        stage
+    }
+
+    /// Puts bytes where the component of this name belongs, beside its manifest.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let folder = self.plugins().join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let manifest = sources().join(name).join("adapter.toml");
+        if manifest.is_file() {
+            std::fs::copy(manifest, folder.join("adapter.toml")).expect("copied");
+        }
+        // By rename, as a build does: a new inode, whatever the clock's resolution.
+        let temporary = folder.join("new");
+        std::fs::write(&temporary, bytes).expect("written");
+        std::fs::rename(temporary, folder.join(name).with_extension("wasm")).expect("renamed");
+    }
+
+    pub fn plugins(&self) -> PathBuf {
+        self.folder.path().join("plugins")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Gives these grants to whoever asks for them.
+    pub fn grant(&self, grants: &[&str]) {
+        let mut consent = self.consents.0.lock().expect("no test panics here");
+        consent.grants = grants.iter().map(|grant| (*grant).to_owned()).collect();
+        consent.replaces_built_in = grants.contains(&"replaces-built-in");
+    }
+
+    pub fn adapters(&self) -> Adapters {
+        self.adapters_with(|_| {})
+    }
+
+    pub fn adapters_with(&self, change: impl FnOnce(&mut Settings)) -> Adapters {
+        let path = std::env::var_os("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut settings = Settings {
+            store: self.store.clone(),
+            machine: Arc::new(Still),
+            // Shared by all tests of a run, as it is by all processes of a person.
+            cache: target().join("cwasm"),
+            installs: self.folder.path().join("installs"),
+            plugin_folders: vec![self.plugins()],
+            surroundings: Surroundings {
+                home: Some(self.home()),
+                project: None,
+                environment: [("PATH".to_owned(), path), ("SECRET".to_owned(), "s".to_owned())].into(),
+            },
+            consents: self.consents.clone(),
+            lent: adapters::lent::Settings { longest_call: Duration::from_secs(20), ..Default::default() },
+        };
+        change(&mut settings);
+        Adapters::new(settings)
+    }
+}
+
+/// A host that found a message and nothing else.
+#[derive(Default)]
+pub struct TestDesk {
+    pub read: Option<Reading>,
+}
+
+#[async_trait]
+impl Desk for TestDesk {
+    async fn look_up(&mut self, reading: Reading) -> Findings {
+        self.read = Some(reading);
+        Findings {
+            agent: Some("alice".to_owned()),
+            mail: Some(Mail { ids: Vec::new(), text: "you have mail".to_owned(), priority: Priority::High }),
+            protocol: None,
+            refusal: Some("no".to_owned()),
+            bell: "/bell".to_owned(),
+            ticket: "ticket".to_owned(),
+        }
+    }
+}
+
+/// Calls a hook by its name.
+pub async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Result<Reply, HarnessError> {
+    use mesh::harness::Harness as _;
+    let adapter = adapters.adapter(adapter).await?.expect("it is known");
+    let environment = ["HOSTILE_SESSION", "SECRET"].map(|name| (name.to_owned(), "1".to_owned())).to_vec();
+    let call = HookCall { name: name.to_owned(), payload: "session".to_owned(), environment };
+    adapter.hook(&call, &mut TestDesk::default()).await
+}
+
+/// The component of this name, built from `tests/hostile`.
+pub fn component(name: &str) -> Vec<u8> {
+    static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    let folder = BUILT.get_or_init(build);
+    let file = folder.join(name.replace('-', "_")).with_extension("wasm");
+    std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile")
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile")
+}
+
+/// Builds all of them, in a target folder of their own. Processes that come at once wait in turn.
+fn build() -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "the components are built by cargo, as their authors would")]
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["build", "--release", "--target", "wasm32-wasip2", "--target-dir"])
+        .arg(target())
+        .current_dir(sources())
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    target().join("wasm32-wasip2/release")
+}

@@ -1,0 +1,117 @@
+//! Everything that a well-behaved component says crosses the interface whole, in both directions.
+
+mod common;
+
+use common::{Stage, TestDesk};
+use mesh::harness::*;
+use mesh::message::Priority;
+use mesh::receipt::Rung;
+use mesh::session::{Activity, Certainty, Session, Sighting, Transport};
+
+fn session(id: &str) -> Session {
+    Session { id: id.to_owned(), parent: None, workdir: "/".to_owned(), process: None, route_hint: None }
+}
+
+fn sighting(client: Option<&str>, variables: &[&str]) -> Sighting {
+    Sighting {
+        transport: Transport::Stdio,
+        client_name: client.map(str::to_owned),
+        client_version: None,
+        meta: Some("s1".to_owned()),
+        headers: Vec::new(),
+        tool: None,
+        arguments: None,
+        environment: variables.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect(),
+        workdir: None,
+    }
+}
+
+#[tokio::test]
+async fn a_component_answers_every_question() {
+    let stage = Stage::with(&["polite"]);
+    let adapters = stage.adapters();
+    let polite = adapters.get("polite").await.expect("loaded").expect("known");
+    assert_eq!(polite.about().title, "A polite adapter");
+    let detected = polite.detect(&sighting(None, &[])).await.expect("an answer").expect("a session");
+    assert_eq!((detected.session, detected.certainty), (session("s1"), Certainty::Certain));
+    assert_eq!(polite.discover().await, Ok(vec![session("one"), session("two")]));
+    assert_eq!(polite.activity_of("asks").await, Ok(Activity::AwaitingHuman));
+    assert_eq!(polite.activity_of("none").await, Err(HarnessError::NotFound("none".to_owned())));
+    let protocol = polite.protocol("base", Moment::Resumed, Some("alice")).await.expect("an answer");
+    assert_eq!(protocol.as_deref(), Some("base Moment::Resumed Some(\"alice\")"));
+    let routes = polite.routes(&session("one")).await.expect("an answer");
+    let expected = Route {
+        name: "bell".to_owned(),
+        load: Load::Bell,
+        proves: Rung::Offered,
+        when: vec![Activity::Idle],
+        room: 0,
+        patience: 5,
+    };
+    assert_eq!(routes, [expected]);
+    let mail = Mail { ids: Vec::new(), text: String::new(), priority: Priority::Urgent };
+    let sent = polite.deliver(&session("one"), "bell", &mail).await.expect("an answer");
+    assert_eq!(sent.evidence.as_deref(), Some("\"one bell [] Priority::Urgent\""));
+    let seen = polite.confirm(&session("one"), "bell", &sent).await.expect("an answer");
+    assert_eq!((seen.rung, seen.evidence), (Rung::Shown, sent.evidence));
+    assert_eq!(polite.present().await, Ok(Some("1.0".to_owned())));
+    let setup = Setup {
+        action: Action::Remove,
+        scope: Scope::User,
+        server: Server::Stdio(vec!["relay-mesh".to_owned()]),
+        server_name: "relay".to_owned(),
+        program: vec!["relay-mesh".to_owned()],
+        environment: Vec::new(),
+    };
+    let plan = polite.propose(&setup).await.expect("an answer");
+    assert_eq!(plan.edits[0].after.as_deref(), Some("Action::Remove Scope::User"));
+    assert_eq!(plan.next_steps, ["relay-mesh"]);
+    assert_eq!(polite.check(&setup).await.expect("an answer")[0].severity, Severity::Warning);
+}
+
+#[tokio::test]
+async fn a_hook_is_read_and_answered() {
+    let stage = Stage::with(&["polite"]);
+    let adapters = stage.adapters();
+    let polite = adapters.get("polite").await.expect("loaded").expect("known");
+    let call = HookCall { name: "Stop".to_owned(), payload: "s1".to_owned(), environment: Vec::new() };
+    let mut desk = TestDesk::default();
+    let reply = polite.hook(&call, &mut desk).await.expect("an answer");
+    let expected = Reply {
+        stdout: Some("Stop ticket you have mail".to_owned()),
+        stderr: Some("no".to_owned()),
+        exit_code: 2,
+        shows_mail: true,
+    };
+    assert_eq!(reply, expected);
+    let read = desk.read.expect("read");
+    assert_eq!(read.speaker, Some(session("s1")));
+    assert_eq!(read.events.len(), 4);
+    assert_eq!(read.events[2], HookEvent::Rebound { from: "before".to_owned(), to: "s1".to_owned() });
+    assert_eq!((read.moment, read.room, read.attended), (Some(Moment::Compacted), 1000, true));
+}
+
+#[tokio::test]
+async fn only_what_can_be_meant_is_loaded() {
+    let stage = Stage::with(&["polite", "hostile"]);
+    for (client, variables, expected) in [
+        (Some("polite-client"), &[][..], vec!["polite"]),
+        (None, &["HOSTILE_SESSION"][..], vec!["hostile"]),
+        (Some("polite-client"), &["HOSTILE_SESSION"][..], vec!["polite", "hostile"]),
+        (Some("another"), &["ANOTHER"][..], vec![]),
+    ] {
+        let adapters = stage.adapters();
+        let found = adapters.candidates(&sighting(client, variables)).await;
+        let mut names: Vec<_> = found.iter().map(|harness| harness.about().harness.clone()).collect();
+        // Built-in adapters that take any client come last.
+        names.retain(|name| ["polite", "hostile"].contains(&name.as_str()));
+        assert_eq!(names, expected, "{client:?} {variables:?}");
+        let (states, _) = adapters.states().await;
+        for state in states.iter().filter(|state| !expected.contains(&state.name.as_str())) {
+            if ["polite", "hostile"].contains(&state.name.as_str()) {
+                assert_eq!(state.condition, adapters::Condition::Unloaded, "{}", state.name);
+            }
+        }
+    }
+    assert!(stage.adapters().get("unheard-of").await.expect("no failure").is_none());
+}

@@ -1,0 +1,132 @@
+//! Where adapters come from, and what becomes of a file that changes.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+
+use adapters::{Compilation, Condition, Source};
+use common::{Stage, component, hook};
+use mesh::harness::{Harness as _, Harnesses as _};
+
+#[tokio::test]
+async fn built_in_adapters_are_loaded_and_answer() {
+    let stage = Stage::with(&[]);
+    let adapters = stage.adapters_with(|settings| settings.plugin_folders.clear());
+    assert_eq!(adapters.names(), ["claude-code", "generic"]);
+    for name in adapters.names() {
+        let harness = adapters.get(&name).await.expect("it loads").expect("it is known");
+        assert_eq!(harness.about().harness, name);
+    }
+    let (states, unused) = adapters.states().await;
+    assert!(unused.is_empty(), "{unused:?}");
+    for state in states {
+        assert_eq!(state.source, Source::BuiltIn);
+        assert!(state.grants.iter().all(|grant| grant.given), "{}", state.name);
+        assert_eq!(state.counters.faults, 0, "{}: {:?}", state.name, state.counters.last_fault);
+    }
+}
+
+#[tokio::test]
+async fn a_new_version_is_picked_up_between_two_calls() {
+    let stage = Stage::with(&["polite"]);
+    let adapters = stage.adapters();
+    let first = adapters.adapter("polite").await.expect("loaded").expect("known");
+    let again = adapters.adapter("polite").await.expect("loaded").expect("known");
+    assert!(std::sync::Arc::ptr_eq(&first, &again));
+    // The same component with one custom section more is another version of it.
+    let mut newer = component("polite");
+    newer.extend_from_slice(b"\0\x05\x04more");
+    stage.put("polite", &newer);
+    let second = adapters.adapter("polite").await.expect("loaded").expect("known");
+    assert!(!std::sync::Arc::ptr_eq(&first, &second));
+    second.discover().await.expect("it answers");
+}
+
+#[tokio::test]
+async fn a_broken_new_version_leaves_the_old_one_running() {
+    let stage = Stage::with(&["polite"]);
+    let adapters = stage.adapters();
+    hook(&adapters, "polite", "Stop").await.expect("it answers");
+    for broken in [&b"garbage"[..], b"\0asm\x0d\0\x01\0garbage", b"\0asm\x01\0\0\0"] {
+        stage.put("polite", broken);
+        hook(&adapters, "polite", "Stop").await.expect("the old one answers");
+    }
+    let (states, _) = adapters.states().await;
+    let state = states.iter().find(|state| state.name == "polite").expect("it is listed");
+    assert!(
+        matches!(&state.condition, Condition::Outdated(why) if why.contains("core module")),
+        "{:?}",
+        state.condition
+    );
+    std::fs::remove_dir_all(stage.plugins().join("polite")).expect("removed");
+    assert!(adapters.adapter("polite").await.expect("no failure").is_none());
+}
+
+#[tokio::test]
+async fn the_name_of_a_built_in_adapter_is_taken_only_with_consent() {
+    let stage = Stage::with(&["polite"]);
+    let manifest = stage.plugins().join("polite/adapter.toml");
+    let text = std::fs::read_to_string(&manifest).expect("a manifest");
+    std::fs::write(&manifest, text.replace("\"polite\"", "\"generic\"")).expect("written");
+    let adapters = stage.adapters();
+    let generic = adapters.get("generic").await.expect("loaded").expect("known");
+    assert_eq!(generic.about().harness, "generic");
+    let (_, unused) = adapters.states().await;
+    let why: String = unused.iter().map(|unused| unused.why.clone()).collect();
+    assert!(why.contains("relay-mesh plugin grant generic replaces-built-in"), "{why}");
+    stage.grant(&["replaces-built-in"]);
+    let error = stage.adapters().adapter("generic").await.err().expect("it is tried");
+    assert!(error.to_string().contains("says that it is for `polite`"), "{error}");
+}
+
+async fn check_cache(damage: impl Fn(&std::path::Path), expected: Compilation) {
+    let stage = Stage::with(&["polite"]);
+    let cache = stage.folder.path().join("cache");
+    let load = || async {
+        let adapters = stage.adapters_with(|settings| settings.cache = cache.clone());
+        hook(&adapters, "polite", "Stop").await.expect("it answers");
+        let (states, _) = adapters.states().await;
+        states.into_iter().find(|state| state.name == "polite").expect("it is listed").condition
+    };
+    assert_eq!(load().await, Condition::Loaded(Compilation::Fresh));
+    assert_eq!(load().await, Condition::Loaded(Compilation::Cached));
+    let mode = std::fs::metadata(&cache).expect("a folder").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700);
+    damage(&cache);
+    assert_eq!(load().await, Condition::Loaded(expected));
+}
+
+fn each(cache: &std::path::Path, change: impl Fn(&std::path::Path)) {
+    for entry in std::fs::read_dir(cache).expect("a folder").flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "cwasm") {
+            change(&entry.path());
+        }
+    }
+}
+
+#[tokio::test]
+async fn compiled_code_is_kept_and_never_trusted_further_than_it_deserves() {
+    check_cache(|_| {}, Compilation::Cached).await;
+    check_cache(|cache| std::fs::remove_dir_all(cache).expect("removed"), Compilation::Fresh).await;
+    check_cache(|cache| each(cache, |file| std::fs::write(file, b"garbage").expect("written")), Compilation::Fresh)
+        .await;
+    let flip = |file: &std::path::Path| {
+        let mut bytes = std::fs::read(file).expect("read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(file, bytes).expect("written");
+    };
+    check_cache(|cache| each(cache, flip), Compilation::Fresh).await;
+    let open = |mode| {
+        move |path: &std::path::Path| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+        }
+    };
+    check_cache(|cache| each(cache, open(0o666)), Compilation::Fresh).await;
+    check_cache(open(0o777), Compilation::Fresh).await;
+    let replace_by_file = |cache: &std::path::Path| {
+        std::fs::remove_dir_all(cache).expect("removed");
+        std::fs::write(cache, "a file").expect("written");
+    };
+    check_cache(replace_by_file, Compilation::Unkept).await;
+}
