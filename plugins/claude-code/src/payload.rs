@@ -23,17 +23,37 @@ pub(crate) struct Payload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     SessionStart(Source),
-    UserPromptSubmit { prompt: String },
-    PreToolUse { tool: String, tool_use_id: Option<String>, path: Option<String> },
-    PostToolUse { tool: String },
+    UserPromptSubmit {
+        prompt: String,
+    },
+    PreToolUse {
+        tool: String,
+        tool_use_id: Option<String>,
+        path: Option<String>,
+    },
+    PostToolUse {
+        tool: String,
+    },
     PermissionRequest,
     Elicitation,
     ElicitationResult,
-    Notification { kind: String },
-    Stop { again: bool },
-    SubagentStop,
-    FileChanged { path: String, gone: bool },
-    SessionEnd { reason: String },
+    Notification {
+        kind: String,
+    },
+    Stop {
+        again: bool,
+    },
+    /// `internal` for an agent of the client's own, such as the one that compacts: it has no type.
+    SubagentStop {
+        internal: bool,
+    },
+    FileChanged {
+        path: String,
+        gone: bool,
+    },
+    SessionEnd {
+        reason: String,
+    },
 }
 
 /// Why a session starts.
@@ -101,7 +121,7 @@ fn event(name: &str, fields: &Fields<'_>) -> Result<Event, Error> {
         "ElicitationResult" => Event::ElicitationResult,
         "Notification" => Event::Notification { kind: fields.required("notification_type")? },
         "Stop" => Event::Stop { again: fields.flag("stop_hook_active")? },
-        "SubagentStop" => Event::SubagentStop,
+        "SubagentStop" => Event::SubagentStop { internal: fields.optional("agent_type").is_none() },
         "FileChanged" => Event::FileChanged {
             path: fields.required("file_path")?,
             gone: fields.optional("event").as_deref() == Some("unlink"),

@@ -44,7 +44,7 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
         | Event::Elicitation
         | Event::ElicitationResult
         | Event::Notification { .. }
-        | Event::SubagentStop
+        | Event::SubagentStop { .. }
         | Event::SessionEnd { .. } => Reply::silent(),
     })
 }

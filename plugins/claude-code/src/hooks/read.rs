@@ -73,9 +73,9 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             let room = if memory::blocks(&id)? < MOST_BLOCKS { ROOM } else { 0 };
             Reading { room, ..spoken(vec![Happened::Activity((id, Activity::Idle))]) }
         }
-        // Also fires for the client's own compaction agent; nothing is ever shown here.
-        Event::SubagentStop if !is_subagent => Reading::nothing(),
-        Event::SubagentStop => {
+        Event::SubagentStop { internal } if *internal || !is_subagent => Reading::nothing(),
+        // Nothing is shown here: whether mail waits is not known before its end is told.
+        Event::SubagentStop { .. } => {
             memory::forget_apart(&id)?;
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }

@@ -1,1 +1,289 @@
-//! Hooks against payloads that the real client wrote, and the rules that no payload may break.
+//! Hooks against payloads that the real client wrote (`fixtures/`, named by its version), and the
+//! rules that no payload may break.
+
+use proptest::prelude::*;
+use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading, Reply};
+use relay_mesh_sdk::testing::{Fakes, Lent, hook, mail, nothing_found};
+use relay_mesh_sdk::{Error, Hooks, Moment};
+use serde_json::Value;
+
+use crate::ClaudeCode;
+
+const WINDOW: &str = "4711";
+
+fn fixture(name: &str) -> String {
+    let path = format!("{}/fixtures/2.1.329-{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn call(name: &str, payload: String, attended: &str) -> Call {
+    let event = name.split('-').next().unwrap_or(name).to_owned();
+    let environment = vec![
+        ("CLAUDE_PID".to_owned(), WINDOW.to_owned()),
+        ("CLAUDE_CODE_SESSION_ATTENDED".to_owned(), attended.to_owned()),
+    ];
+    Call { name: event, payload, environment }
+}
+
+fn recorded(name: &str) -> Call {
+    call(name, fixture(name), "1")
+}
+
+/// A session id, short enough to read: `S` for the recording's first, `S2` for the one after /clear.
+fn short(id: &str) -> String {
+    let first = "5d20e1e5-4937-4c69-a085-49c47ebb9562";
+    match id.split_once('.') {
+        Some((_, agent)) => format!("sub:{}", &agent[..4]),
+        None if id == first => "S".to_owned(),
+        None => "S2".to_owned(),
+    }
+}
+
+/// An enum's case, without the type that the generated `Debug` puts before it.
+fn case(value: &impl std::fmt::Debug) -> String {
+    format!("{value:?}").rsplit("::").next().unwrap_or_default().to_owned()
+}
+
+/// A reading in one line.
+fn told(reading: &Reading) -> String {
+    let mut words = Vec::new();
+    words.push(reading.speaker.as_ref().map_or("nobody".to_owned(), |session| {
+        let of = session.parent.as_deref().map_or(String::new(), |parent| format!(" of {}", short(parent)));
+        format!("{}{of}", short(&session.id))
+    }));
+    for event in &reading.events {
+        words.push(match event {
+            Event::Seen(session) => format!("seen {}", short(&session.id)),
+            Event::Activity((id, activity)) => format!("{} {}", short(id), case(activity)),
+            Event::Rebound((from, to)) => format!("{} goes on as {}", short(from), short(to)),
+            Event::HumanSpoke(id) => format!("person spoke in {}", short(id)),
+            Event::Ended(id) => format!("{} ended", short(id)),
+        });
+    }
+    words.extend(reading.moment.map(|moment| format!("protocol {}", case(&moment))));
+    words.extend((reading.room > 0).then(|| format!("room {}", reading.room)));
+    words.extend(reading.attended.then(|| "attended".to_owned()));
+    words.extend(reading.edits.iter().map(|path| format!("edits {path}")));
+    words.join("; ")
+}
+
+#[track_caller]
+fn reads(name: &str, expected: &str) {
+    let reading = ClaudeCode::read(&recorded(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(told(&reading), expected, "{name}");
+}
+
+/// A reply as `exit code | stdout | stderr | shows mail`.
+fn worded(reply: &Reply) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let shows = if reply.shows_mail { "shows mail" } else { "no mail" };
+    format!("{} | {} | {} | {shows}", reply.exit_code, text(&reply.stdout), text(&reply.stderr))
+}
+
+#[track_caller]
+fn answers(name: &str, found: Findings, expected: &str) {
+    let (_, reply) = hook::<ClaudeCode>(&recorded(name), |_| found).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(worded(&reply), expected, "{name}");
+}
+
+fn lend() -> Lent {
+    Fakes::default().at(1_000_000).lend()
+}
+
+fn with_mail() -> Findings {
+    Findings { mail: Some(mail("<mail>")), ..nothing_found() }
+}
+
+#[test]
+fn every_recorded_payload_means_something() {
+    let _lent = lend();
+    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended");
+    reads("UserPromptSubmit-person", "S; S Busy; person spoke in S; room 9000; attended");
+    reads("UserPromptSubmit-wake", "S; S Busy");
+    reads("UserPromptSubmit-subagent-done", "S; S Busy");
+    reads("PreToolUse-mcp", "S; S Busy");
+    reads("PreToolUse-Write", "S; S Busy; edits /home/u/app/a.txt");
+    reads("PostToolUse-mcp", "S; S Busy; protocol Registered; room 6500");
+    reads("PostToolUse-Write", "S; S Busy; room 6500");
+    reads("PermissionRequest", "S; S AwaitingHuman");
+    reads("Notification-permission_prompt", "S; S AwaitingHuman");
+    reads("Stop", "S; S Idle; room 9000");
+    reads("Stop-again", "S; S Idle; room 9000");
+    reads("FileChanged", "S; room 9000");
+    reads("SubagentStop", "nobody; sub:a30f ended");
+    reads("SubagentStop-internal", "nobody");
+    reads("SessionStart-compact", "S; seen S; protocol Compacted; room 6500");
+    reads("SessionEnd-clear", "nobody; S ended");
+    reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended");
+}
+
+#[test]
+fn a_clear_is_followed_also_where_no_hook_saw_the_end() {
+    let _lent = lend();
+    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended");
+    reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended");
+}
+
+#[test]
+fn a_window_that_was_left_has_no_successor() {
+    let _lent = lend();
+    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended");
+    let left = fixture("SessionEnd-clear").replace("\"clear\"", "\"logout\"");
+    ClaudeCode::read(&call("SessionEnd", left, "1")).expect("it is read");
+    reads("SessionStart-clear", "S2; seen S2; S2 Idle; protocol Compacted; room 6500; attended");
+}
+
+#[test]
+fn a_script_is_no_person() {
+    let _lent = lend();
+    let reading = ClaudeCode::read(&call("UserPromptSubmit", fixture("UserPromptSubmit-person"), "0"));
+    assert_eq!(told(&reading.expect("it is read")), "S; S Busy; room 9000");
+}
+
+#[test]
+fn the_other_starts_say_why_the_protocol_is_told() {
+    let _lent = lend();
+    for (source, moment) in [("resume", Moment::Resumed), ("fork", Moment::SessionStart)] {
+        let payload = fixture("SessionStart-startup").replace("\"startup\"", &format!("\"{source}\""));
+        let reading = ClaudeCode::read(&call("SessionStart", payload, "1")).expect("it is read");
+        assert_eq!(reading.moment, Some(moment), "{source}");
+        assert!(!reading.events.iter().any(|event| matches!(event, Event::Rebound(_))), "{source} keeps its own agent");
+    }
+}
+
+#[test]
+fn answers_take_the_shape_of_their_event() {
+    let _lent = lend();
+    let protocol = || Findings { protocol: Some("<protocol>".into()), ..with_mail() };
+    answers(
+        "SessionStart-startup",
+        protocol(),
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"<protocol>\n\n<mail>","watchPaths":["/relay/bells/session"]}} | - | shows mail"#,
+    );
+    answers(
+        "UserPromptSubmit-person",
+        with_mail(),
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"<mail>"}} | - | shows mail"#,
+    );
+    answers(
+        "PostToolUse-mcp",
+        protocol(),
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"<protocol>\n\n<mail>"}} | - | shows mail"#,
+    );
+    answers("PostToolUse-Write", nothing_found(), "0 | - | - | no mail");
+    answers("PreToolUse-Write", nothing_found(), "0 | - | - | no mail");
+    answers(
+        "PreToolUse-Write",
+        Findings { refusal: Some("a.txt is held by `bob`".into()), ..nothing_found() },
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"a.txt is held by `bob`"}} | - | no mail"#,
+    );
+    answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
+    answers("Stop", nothing_found(), "0 | - | - | no mail");
+    answers("PermissionRequest", with_mail(), "0 | - | - | no mail");
+    answers("SessionEnd-clear", with_mail(), "0 | - | - | no mail");
+}
+
+#[test]
+fn only_the_sessions_own_bell_wakes_it() {
+    let _lent = lend();
+    let bell = || "/home/u/.relay-mesh/bells/s1".to_owned();
+    answers("FileChanged", Findings { bell: bell(), ..with_mail() }, "2 | - | <mail> | shows mail");
+    answers("FileChanged", Findings { bell: bell(), ..nothing_found() }, "0 | - | - | no mail");
+    answers("FileChanged", with_mail(), "0 | - | - | no mail");
+    for (from, to) in [("\"add\"", "\"unlink\""), ("/bells/", "/src/")] {
+        let payload = fixture("FileChanged").replace(from, to);
+        assert_eq!(told(&ClaudeCode::read(&call("FileChanged", payload, "1")).expect("it is read")), "nobody");
+    }
+}
+
+#[test]
+fn the_end_of_a_turn_is_blocked_six_times_in_a_row_and_no_more() {
+    let lent = lend();
+    let room = |name: &str| ClaudeCode::read(&recorded(name)).expect("it is read").room;
+    answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
+    for _ in 1..super::read::MOST_BLOCKS {
+        assert!(room("Stop-again") > 0);
+        answers("Stop-again", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
+    }
+    assert_eq!(room("Stop-again"), 0, "after six");
+    assert!(room("Stop") > 0, "a turn of its own begins the count again");
+    assert!(lent.state_keys().iter().all(|key| !key.starts_with("blocks/")));
+}
+
+#[test]
+fn a_subagent_takes_mail_only_as_an_agent_of_its_own() {
+    let _lent = lend();
+    reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registered");
+    reads("PreToolUse-subagent", "sub:a337 of S2; sub:a337 Busy");
+    reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registered; room 6500");
+}
+
+#[test]
+fn what_is_old_is_cleared_away() {
+    let lent = lend();
+    reads("PreToolUse-mcp", "S; S Busy");
+    assert_eq!(lent.state_keys().iter().filter(|key| key.starts_with("call/")).count(), 1);
+    lent.advance(25 * 3_600_000);
+    ClaudeCode::read(&recorded("SessionStart-startup")).expect("it is read");
+    assert_eq!(lent.state_keys(), [format!("window/{WINDOW}")]);
+}
+
+#[test]
+fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
+    let _lent = lend();
+    let refused = |name: &str, payload: &str| match ClaudeCode::read(&call(name, payload.to_owned(), "1")) {
+        Ok(reading) => told(&reading),
+        Err(Error::Unsupported(what)) => format!("unsupported: {what}"),
+        Err(Error::Failed(what)) => format!("failed: {what}"),
+        Err(other) => format!("{other:?}"),
+    };
+    assert_eq!(
+        refused("PostModelSwitch", r#"{"session_id":"s"}"#),
+        "unsupported: Claude Code's hook `PostModelSwitch` says nothing to the mesh"
+    );
+    assert_eq!(refused("Stop", r#"{"session_id":"s"}"#), "failed: the payload of Stop has no flag `stop_hook_active`");
+    assert_eq!(refused("Stop", r#"{"stop_hook_active":true}"#), "failed: the payload of Stop has no text `session_id`");
+    assert_eq!(
+        refused("SessionStart", r#"{"session_id":"s","source":"nightly"}"#),
+        "failed: SessionStart has an unknown source `nightly`"
+    );
+    assert!(refused("Stop", "not JSON").starts_with("failed: the payload of Stop is not JSON"));
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map("[a-z_]{1,12}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_payload_is_too_strange(
+        name in prop::sample::select(vec!["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Notification",
+            "Stop", "SubagentStop", "FileChanged", "SessionEnd", "PermissionRequest", "Elicitation", "Nonsense"]),
+        fixture_name in prop::sample::select(vec!["SessionStart-clear", "PreToolUse-Write", "FileChanged", "Stop", "PostToolUse-subagent"]),
+        field in prop::sample::select(vec!["session_id", "source", "tool_name", "tool_input", "tool_use_id", "agent_id", "cwd",
+            "prompt", "file_path", "reason", "notification_type", "stop_hook_active", "event"]),
+        value in any_json(),
+    ) {
+        let _lent = lend();
+        let mut payload: Value = serde_json::from_str(&fixture(fixture_name)).expect("a fixture is JSON");
+        payload[field] = value;
+        // Whatever it says, it says it without a panic, and what it reads can be answered.
+        let answered = hook::<ClaudeCode>(&call(name, payload.to_string(), "1"), |_| with_mail());
+        if let Ok((reading, reply)) = answered {
+            prop_assert!(reply.exit_code == 0 || (name == "FileChanged" && reply.exit_code == 2));
+            prop_assert!(reading.room <= 9_000);
+        }
+    }
+}

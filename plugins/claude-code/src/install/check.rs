@@ -162,7 +162,7 @@ impl Findings {
                 continue;
             };
             let is_set = |flag: &str| value.get(flag) == Some(&Value::Bool(true));
-            let file = if root.name() == "managed" { "the managed settings of this machine" } else { path };
+            let file = if root.name() == "managed" { "managed-settings.json of this machine" } else { path };
             if is_set("disableAllHooks") {
                 self.broken(format!("{file} turns all hooks off"), "take `disableAllHooks` out of it");
             }

@@ -1,1 +1,269 @@
+//! Install plans, applied to folders in memory as the host would apply them.
 
+use relay_mesh_sdk::install::{Action, Finding, Scope, Server, Setup, Severity};
+use relay_mesh_sdk::programs::Outcome;
+use relay_mesh_sdk::testing::{Fakes, Lent};
+use relay_mesh_sdk::{Error, Install};
+
+use crate::ClaudeCode;
+
+const SETTINGS: &str = ".claude/settings.local.json";
+
+fn setup(action: Action, scope: Scope) -> Setup {
+    Setup {
+        action,
+        scope,
+        server: Server::Stdio(vec!["/opt/bin/relay-mesh".into(), "mcp".into()]),
+        server_name: "relay-mesh".into(),
+        program: vec!["/opt/bin/relay-mesh".into()],
+        environment: vec![("RELAY_DIR".into(), "/srv/relay".into())],
+    }
+}
+
+fn folders() -> Fakes {
+    let version = Outcome { exit_code: 0, stdout: b"2.1.329 (Claude Code)\n".to_vec(), stderr: Vec::new() };
+    Fakes::default()
+        .root("project")
+        .root("config")
+        .root("managed")
+        .program("claude-version", move |_, _| version.clone())
+}
+
+/// Plans and applies; answers the plan in words: each file, then the steps.
+#[track_caller]
+fn run(lent: &Lent, setup: &Setup) -> String {
+    let plan = ClaudeCode::propose(setup).unwrap_or_else(|error| panic!("no plan: {error}"));
+    lent.apply(&plan).unwrap_or_else(|error| panic!("not applied: {error}"));
+    let file = |edit: &relay_mesh_sdk::install::Edit| {
+        let what = edit.after.as_deref().unwrap_or("(deleted)\n");
+        format!("=== {}/{}\n{what}", edit.root, edit.path)
+    };
+    let steps = plan.next_steps.iter().map(|step| format!("--> {step}\n"));
+    plan.edits.iter().map(file).chain(steps).collect()
+}
+
+#[test]
+fn an_install_into_an_empty_project() {
+    let lent = folders().lend();
+    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::Project)));
+}
+
+#[test]
+fn an_install_for_a_user() {
+    let lent = folders().lend();
+    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::User)));
+}
+
+#[test]
+fn an_install_over_http() {
+    let lent = folders().lend();
+    let server = Server::Http("http://127.0.0.1:7423/mcp".into());
+    let shown = run(&lent, &Setup { server, ..setup(Action::Install, Scope::Project) });
+    let (servers, rest) = shown.split_once("=== project/.claude/settings").expect("two files");
+    let steps = &rest[rest.find("\n--> ").expect("steps")..];
+    insta::assert_snapshot!(format!("{servers}{steps}"));
+}
+
+/// Settings as people keep them, each of which an install and a removal must leave as they were.
+const THEIRS: &[&str] = &[
+    "{}",
+    "{}\n",
+    "{\n  \"model\": \"opus\"\n}\n",
+    "{\n\t\"permissions\": {\n\t\t\"allow\": [],\n\t\t\"deny\": [\"Read(.env)\"]\n\t}\n}\n",
+    "{\r\n  \"hooks\": {\r\n    \"Stop\": [\r\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"say done\" }] }\r\n    ]\r\n  }\r\n}\r\n",
+    "{\"env\":{\"A\":\"1\"},\"hooks\":{},\"enabledMcpjsonServers\":[\"other\"]}",
+    "{\n  // with a comment\n  \"model\": \"opus\", // and another\n}\n",
+];
+
+#[test]
+fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
+    for scope in [Scope::Project, Scope::User] {
+        for theirs in THEIRS {
+            let lent = folders()
+                .file("project", SETTINGS, *theirs)
+                .file(
+                    "project",
+                    ".mcp.json",
+                    "{\n  \"mcpServers\": {\n    \"other\": { \"command\": \"other\" }\n  }\n}\n",
+                )
+                .file("config", "settings.json", *theirs)
+                .lend();
+            let before = lent.files();
+            assert_ne!(run(&lent, &setup(Action::Install, scope)), "");
+            assert_eq!(run(&lent, &setup(Action::Install, scope)), "", "the second time, on {theirs}");
+            run(&lent, &setup(Action::Remove, scope));
+            let words = |files: Vec<(String, Vec<u8>)>| -> Vec<(String, String)> {
+                files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
+            };
+            assert_eq!(words(lent.files()), words(before), "{scope:?} on {theirs}");
+            assert_eq!(run(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+        }
+    }
+}
+
+#[test]
+fn a_newer_install_takes_the_place_of_an_older_one() {
+    let lent = folders().lend();
+    let older = Setup { program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::Project) };
+    run(&lent, &older);
+    run(&lent, &setup(Action::Install, Scope::Project));
+    let settings = lent.text("project", SETTINGS).expect("settings");
+    assert!(!settings.contains("/old/"), "{settings}");
+    assert_eq!(settings.matches("SessionStart").count(), 2, "one key and one argument");
+}
+
+#[test]
+fn what_others_wrote_in_between_stays() {
+    let lent = folders().lend();
+    run(&lent, &setup(Action::Install, Scope::Project));
+    let settings = lent.text("project", SETTINGS).expect("settings");
+    let edited = settings.replace("\"mcp__relay-mesh\"", "\"mcp__relay-mesh\", \"WebFetch\"").replacen(
+        "\"hooks\": [\n",
+        "\"hooks\": [\n          { \"type\": \"command\", \"command\": \"mine\" },\n",
+        1,
+    );
+    assert_ne!(settings, edited);
+    lent.write("project", SETTINGS, edited);
+    let skill = ".claude/skills/relay-mesh/SKILL.md";
+    let changed = lent.text("project", skill).expect("a skill").replace("Weigh it", "Weigh it well");
+    lent.write("project", skill, changed);
+    insta::assert_snapshot!(run(&lent, &setup(Action::Remove, Scope::Project)));
+    assert!(lent.text("project", skill).is_some(), "a changed skill is the person's");
+}
+
+#[test]
+fn a_broken_file_is_named_and_nothing_is_planned() {
+    let refused = |path: &str, text: &str| {
+        let _lent = folders().file("project", path, text).lend();
+        match ClaudeCode::propose(&setup(Action::Install, Scope::Project)) {
+            Err(Error::Failed(what)) => what,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        refused(SETTINGS, "{\n  \"model\": opus\n}"),
+        ".claude/settings.local.json, line 2, column 12: Unexpected word"
+    );
+    assert_eq!(refused(SETTINGS, "{\"hooks\": []}"), ".claude/settings.local.json, line 1: `hooks` is not an object");
+    assert_eq!(
+        refused(".mcp.json", "{\"mcpServers\": {\"relay-mesh\": {\"command\": \"theirs\"}}}"),
+        ".mcp.json, `mcpServers.relay-mesh`: a server of this name that is not relay-mesh's is there; rename it first"
+    );
+}
+
+#[test]
+fn a_name_that_cannot_stand_in_a_tools_name_is_refused() {
+    let _lent = folders().lend();
+    let setup = Setup { server_name: "relay mesh.*".into(), ..setup(Action::Install, Scope::Project) };
+    assert!(matches!(ClaudeCode::propose(&setup), Err(Error::Failed(what)) if what.contains("`relay mesh.*`")));
+}
+
+#[test]
+fn the_version_is_the_clients_own() {
+    let _lent = folders().lend();
+    assert_eq!(ClaudeCode::present(), Ok(Some("2.1.329".into())));
+    let _lent = Fakes::default().lend();
+    assert_eq!(ClaudeCode::present(), Ok(None));
+}
+
+/// The findings that are not ok, one a line.
+fn complaints(scope: Scope) -> String {
+    let findings = ClaudeCode::check(&setup(Action::Install, scope)).expect("it is checked");
+    let worded = |finding: &Finding| {
+        let severity = if finding.severity == Severity::Broken { "broken" } else { "warning" };
+        format!("{severity}: {}", finding.what)
+    };
+    findings.iter().filter(|finding| finding.severity != Severity::Ok).map(worded).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_fresh_install_has_nothing_to_complain_of() {
+    for scope in [Scope::Project, Scope::User] {
+        let lent = folders().lend();
+        run(&lent, &setup(Action::Install, scope));
+        assert_eq!(complaints(scope), "", "{scope:?}");
+    }
+}
+
+#[test]
+fn a_check_says_what_is_wrong() {
+    let installed = || {
+        let lent = folders().lend();
+        run(&lent, &setup(Action::Install, Scope::Project));
+        lent
+    };
+    let check = |what: &str, change: &dyn Fn(&Lent), expected: &str| {
+        let lent = installed();
+        change(&lent);
+        assert_eq!(complaints(Scope::Project), expected, "{what}");
+    };
+    let edit = |from: &'static str, to: &'static str| {
+        move |lent: &Lent| {
+            let settings = lent.text("project", SETTINGS).expect("settings");
+            assert!(settings.contains(from), "{settings}");
+            lent.write("project", SETTINGS, settings.replace(from, to));
+        }
+    };
+    check(
+        "no server",
+        &|lent| lent.write("project", ".mcp.json", "{}"),
+        "broken: .mcp.json has no server named `relay-mesh`",
+    );
+    check(
+        "an older server",
+        &|lent| {
+            let servers = lent.text("project", ".mcp.json").expect("servers");
+            lent.write("project", ".mcp.json", servers.replace("\"mcp\"", "\"mcp\", \"--old\""));
+        },
+        "warning: the server `relay-mesh` in .mcp.json is of another install",
+    );
+    check(
+        "an older program",
+        &edit("/opt/bin/relay-mesh", "/old/relay-mesh"),
+        "warning: the hooks in .claude/settings.local.json for SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, \
+         PermissionRequest, Elicitation, ElicitationResult, Notification, Stop, SubagentStop, FileChanged, SessionEnd \
+         are of another install",
+    );
+    check(
+        "a hook missing",
+        &edit("\"FileChanged\": [", "\"Other\": ["),
+        "broken: .claude/settings.local.json lacks our hooks for FileChanged",
+    );
+    check(
+        "hooks turned off",
+        &|lent| lent.write("config", "settings.json", "{\"disableAllHooks\": true}"),
+        "broken: settings.json turns all hooks off",
+    );
+    check(
+        "an administrator",
+        &|lent| lent.write("managed", "managed-settings.json", "{\"allowManagedHooksOnly\": true}"),
+        "broken: managed-settings.json of this machine allows only hooks that an administrator installed",
+    );
+    check(
+        "the server refused",
+        &|lent| lent.write("project", ".claude/settings.json", "{\"disabledMcpjsonServers\": [\"relay-mesh\"]}"),
+        "broken: .claude/settings.json disables the server `relay-mesh`",
+    );
+    check(
+        "not approved",
+        &edit("enabledMcpjsonServers", "someServers"),
+        "warning: Claude Code asks whether to use the server `relay-mesh` when a session starts",
+    );
+    check(
+        "both scopes",
+        &|lent| {
+            run(lent, &setup(Action::Install, Scope::User));
+        },
+        "warning: relay-mesh is also installed for every project of this user, so hooks run twice here",
+    );
+    check(
+        "set up by hand",
+        &|lent| lent.write("config", ".claude.json", "{\"mcpServers\": {\"mesh\": {\"command\": \"relay-mesh\"}}}"),
+        "warning: relay-mesh is also set up by hand for this user, as the server `mesh`",
+    );
+    check(
+        "a comment",
+        &edit("{\n  \"hooks\"", "{\n  // mine\n  \"hooks\""),
+        "broken: .claude/settings.local.json is not plain JSON, so Claude Code passes over it: key must be a string at line 2 column 3",
+    );
+}
