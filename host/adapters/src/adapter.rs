@@ -98,6 +98,9 @@ impl Adapter {
         let _running = self.run()?;
         let mut instance = self.instance(verb).await?;
         let outcome = instance.call(call).await;
+        if outcome.is_ok() {
+            self.faults.clear();
+        }
         self.judge(verb, outcome).await
     }
 
@@ -136,10 +139,7 @@ impl Adapter {
         outcome: wasmtime::Result<Result<T, types::Error>>,
     ) -> Result<T, HarnessError> {
         match outcome {
-            Ok(answer) => {
-                self.faults.clear();
-                answer.map_err(from_guest::error)
-            }
+            Ok(answer) => answer.map_err(from_guest::error),
             Err(error) => Err(self.fault(verb, &error).await),
         }
     }
@@ -197,7 +197,10 @@ fn sentence(error: &wasmtime::Error) -> String {
         return stopped.to_string();
     }
     match error.downcast_ref::<Trap>() {
-        Some(trap) => format!("it trapped: {trap}"),
+        Some(trap) => {
+            let trap = trap.to_string();
+            format!("it trapped: {}", trap.strip_prefix("wasm trap: ").unwrap_or(&trap))
+        }
         None => {
             let root: &dyn std::error::Error = error.as_ref();
             let mut deepest = root;
@@ -318,6 +321,11 @@ impl Harness for Adapter {
         let answer = instance.call(|store, component| {
             Box::pin(async move { component.relay_adapter_hooks().call_answer(store, &again, &found).await })
         });
-        Ok(from_guest::reply(self.judge("hook answer", answer.await).await?))
+        let answer = answer.await;
+        // Only now: an adapter that reads well and always fails to answer is at fault each time.
+        if answer.is_ok() {
+            self.faults.clear();
+        }
+        Ok(from_guest::reply(self.judge("hook answer", answer).await?))
     }
 }

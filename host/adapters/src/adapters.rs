@@ -19,8 +19,8 @@ use crate::bindings::AdapterPre;
 use crate::cache::{self, Compilation};
 use crate::digest::Digest;
 use crate::engine::Machinery;
-use crate::faults::{Counters, Faults, noted};
-use crate::grants::{Consents, Given, Grant, Grants};
+use crate::faults::Faults;
+use crate::grants::{Consents, Given, Grants};
 use crate::guest::Lender;
 use crate::lent;
 use crate::manifest::{Manifest, WIT};
@@ -49,7 +49,7 @@ pub struct Settings {
 
 /// All adapters that this process knows.
 pub struct Adapters {
-    settings: Settings,
+    pub(crate) settings: Settings,
     surroundings: Arc<Surroundings>,
     sources: Sources,
     machinery: OnceLock<Result<Arc<Machinery>, String>>,
@@ -59,61 +59,18 @@ pub struct Adapters {
 
 /// One name's adapter, whatever version of it.
 #[derive(Default)]
-struct Slot {
-    faults: Arc<Faults>,
+pub(crate) struct Slot {
+    pub(crate) faults: Arc<Faults>,
     /// Held while a version is loaded, so that callers who come at once load it once.
-    loaded: AsyncMutex<Loaded>,
+    pub(crate) loaded: AsyncMutex<Loaded>,
 }
 
 #[derive(Default)]
-struct Loaded {
+pub(crate) struct Loaded {
     /// The version that answers calls.
-    current: Option<(Digest, Arc<Adapter>)>,
+    pub(crate) current: Option<(Digest, Arc<Adapter>)>,
     /// A later version that could not be loaded, and why. It is not tried again.
-    refused: Option<(Digest, String)>,
-}
-
-/// What became of an adapter's component in this process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// Nobody has asked for it yet.
-    Unloaded,
-    /// It answers calls.
-    Loaded(Compilation),
-    /// It answers calls in an older version, because the file's present one cannot be loaded.
-    Outdated(String),
-    /// It cannot be loaded.
-    Broken(String),
-}
-
-/// One adapter, for `plugin list` and `doctor`.
-#[derive(Clone, Debug)]
-pub struct State {
-    /// What people type.
-    pub name: String,
-    /// What people read.
-    pub title: String,
-    /// The adapter's own version.
-    pub version: String,
-    /// Where it comes from.
-    pub source: Source,
-    /// What consent is pinned to.
-    pub digest: Digest,
-    /// What it asks for, and whether that is given.
-    pub grants: Vec<Grant>,
-    /// What became of its component.
-    pub condition: Condition,
-    /// How it has fared.
-    pub counters: Counters,
-}
-
-/// A file in a plugin folder that is not used, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unused {
-    /// The file, or the folder.
-    pub path: PathBuf,
-    /// Why, in one sentence.
-    pub why: String,
+    pub(crate) refused: Option<(Digest, String)>,
 }
 
 impl Adapters {
@@ -151,47 +108,8 @@ impl Adapters {
         &self.settings.installs
     }
 
-    /// Every adapter with its condition, and every plugin file that is not used.
-    pub async fn states(&self) -> (Vec<State>, Vec<Unused>) {
-        let (candidates, problems) = self.known();
-        let mut states = Vec::new();
-        for candidate in candidates {
-            states.push(self.state(&candidate).await);
-        }
-        (states, problems.into_iter().map(|Problem { path, why }| Unused { path, why }).collect())
-    }
-
-    async fn state(&self, candidate: &Candidate) -> State {
-        let name = candidate.manifest.name.clone();
-        let slot = self.slot(&name);
-        let condition = {
-            let loaded = slot.loaded.lock().await;
-            match (&loaded.current, &loaded.refused) {
-                (Some(_), Some((_, why))) => Condition::Outdated(why.clone()),
-                (Some((_, adapter)), None) => Condition::Loaded(adapter.compilation()),
-                (None, Some((_, why))) => Condition::Broken(why.clone()),
-                (None, None) => Condition::Unloaded,
-            }
-        };
-        let noted = match lent::state::home_of(&name) {
-            Ok(home) => noted(self.settings.store.as_ref(), &home.child("faults")).await.ok(),
-            Err(_) => None,
-        };
-        let (faults, last_fault) = noted.unwrap_or_default();
-        State {
-            title: candidate.manifest.title.clone(),
-            version: candidate.manifest.version.clone(),
-            source: candidate.source.clone(),
-            digest: candidate.digest,
-            grants: self.grants(candidate).list(),
-            condition,
-            counters: Counters { calls: slot.faults.calls(), faults, last_fault },
-            name,
-        }
-    }
-
     /// The one adapter per name that is used, and what is passed over.
-    fn known(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
+    pub(crate) fn known(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
         let (plugins, mut problems) = self.sources.plugins();
         let mut chosen: BTreeMap<String, Arc<Candidate>> = BTreeMap::new();
         for plugin in plugins {
@@ -254,7 +172,7 @@ impl Adapters {
         Ok(candidates.iter().find(named).or_else(|| candidates.iter().find(aliased)).cloned())
     }
 
-    fn grants(&self, candidate: &Candidate) -> Grants {
+    pub(crate) fn grants(&self, candidate: &Candidate) -> Grants {
         let name = &candidate.manifest.name;
         let given = match candidate.source {
             Source::BuiltIn => Given::BuiltIn,
@@ -263,7 +181,7 @@ impl Adapters {
         Grants::new(name, candidate.manifest.asks.clone(), given)
     }
 
-    fn slot(&self, name: &str) -> Arc<Slot> {
+    pub(crate) fn slot(&self, name: &str) -> Arc<Slot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(slots.entry(name.to_owned()).or_default())
     }

@@ -43,12 +43,15 @@
 //! whose adapter is denied something. The manifest lies beside the component, or inside it as the
 //! custom section [`SECTION`].
 
+mod written;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::template::{Address, Argument, InvalidTemplate, Origin};
+use crate::template::{Address, Argument, Origin};
+use written::{Written, is_name, line_of, within};
 
 /// The custom section in which a component carries its manifest.
 pub const SECTION: &str = "relay:adapter/manifest";
@@ -256,136 +259,6 @@ impl Manifest {
     }
 }
 
-/// The file as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Written {
-    name: Spanned<String>,
-    title: String,
-    version: String,
-    wit: Spanned<String>,
-    #[serde(default)]
-    aliases: Vec<Spanned<String>>,
-    #[serde(default)]
-    recognises: Recognises,
-    #[serde(default)]
-    grants: WrittenGrants,
-    #[serde(default)]
-    limits: WrittenLimits,
-    rehearsal: Option<Rehearsal>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenGrants {
-    #[serde(default)]
-    environment: Vec<String>,
-    #[serde(default)]
-    notices: bool,
-    #[serde(default)]
-    roots: BTreeMap<String, WrittenRoot>,
-    #[serde(default)]
-    origins: BTreeMap<String, Spanned<String>>,
-    #[serde(default)]
-    endpoints: BTreeMap<String, WrittenEndpoint>,
-    #[serde(default)]
-    programs: BTreeMap<String, Spanned<Vec<String>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenRoot {
-    path: Spanned<String>,
-    #[serde(default)]
-    access: Access,
-    #[serde(default)]
-    links: Links,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenEndpoint {
-    unix: Option<Spanned<String>>,
-    tcp: Option<Spanned<String>>,
-    framing: Spanned<Framing>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct WrittenLimits {
-    guest_ms: Option<Spanned<u64>>,
-    memory_mb: Option<Spanned<u64>>,
-}
-
-/// A place in the text, and what is wrong there.
-type Wrong = (std::ops::Range<usize>, InvalidTemplate);
-
-impl WrittenGrants {
-    fn parse(self) -> Result<Asks, Wrong> {
-        let mut asks = Asks { environment: self.environment, notices: self.notices, ..Asks::default() };
-        for (name, root) in self.roots {
-            crate::template::check_path(root.path.get_ref()).map_err(|error| (root.path.span(), error))?;
-            let root = Root { path: root.path.into_inner(), access: root.access, links: root.links };
-            asks.roots.insert(name, root);
-        }
-        for (name, text) in self.origins {
-            let origin = text.get_ref().parse().map_err(|error| (text.span(), error))?;
-            asks.origins.insert(name, origin);
-        }
-        for (name, written) in self.endpoints {
-            let address = match (&written.unix, &written.tcp) {
-                (Some(path), None) => Address::unix(path.get_ref()).map_err(|error| (path.span(), error))?,
-                (None, Some(text)) => Address::tcp(text.get_ref()).map_err(|error| (text.span(), error))?,
-                (None, None) | (Some(_), Some(_)) => {
-                    return Err((written.framing.span(), InvalidTemplate::NotOneAddress(name)));
-                }
-            };
-            asks.endpoints.insert(name, Endpoint { address, framing: written.framing.into_inner() });
-        }
-        for (name, words) in self.programs {
-            let line = CommandLine::parse(&name, words.get_ref()).map_err(|error| (words.span(), error))?;
-            asks.programs.insert(name, line);
-        }
-        Ok(asks)
-    }
-}
-
-impl CommandLine {
-    fn parse(name: &str, words: &[String]) -> Result<CommandLine, InvalidTemplate> {
-        let Some((program, arguments)) = words.split_first() else {
-            return Err(InvalidTemplate::NoProgram(name.to_owned()));
-        };
-        if program.is_empty() || program.contains(['{', '\0']) {
-            return Err(InvalidTemplate::NoProgram(name.to_owned()));
-        }
-        let mut after_separator = false;
-        let mut parsed = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            parsed.push(Argument::parse(argument, after_separator)?);
-            after_separator |= argument == "--";
-        }
-        Ok(CommandLine { program: program.clone(), arguments: parsed })
-    }
-}
-
-fn is_name(text: &str) -> bool {
-    text.len() <= 63
-        && text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
-
-fn within(written: Option<Spanned<u64>>, default: u64, ceiling: u64) -> Result<u64, (std::ops::Range<usize>, String)> {
-    match written {
-        None => Ok(default),
-        Some(value) if (1..=ceiling).contains(value.get_ref()) => Ok(value.into_inner()),
-        Some(value) => Err((value.span(), format!("is {}, and may be 1 to {ceiling}", value.get_ref()))),
-    }
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,7 +268,7 @@ mod tests {
     fn check(rest: &str, expected: &str) {
         let outcome = match Manifest::parse(&format!("{HEAD}{rest}")) {
             Ok(manifest) => format!("{manifest:?}"),
-            Err(error) => format!("{error}; {}", error.hint.unwrap_or_default()),
+            Err(error) => format!("{error}; {}", error.hint.as_deref().unwrap_or_default()),
         };
         assert!(outcome.contains(expected), "{rest}: {outcome}");
     }

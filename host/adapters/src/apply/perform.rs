@@ -137,8 +137,9 @@ impl Target {
 
     fn sync_folder(&self) -> Result<(), ApplyError> {
         let folder = self.located.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let opened = self.located.dir.open_dir(folder.unwrap_or(Path::new(".")));
-        let synced = opened.and_then(|folder| folder.into_std_file().sync_all());
+        // As a file: a folder that is opened as one by cap-std cannot be synced.
+        let opened = self.located.dir.open(folder.unwrap_or(Path::new(".")));
+        let synced = opened.and_then(|folder| folder.sync_all());
         synced.map_err(|error| wrong("sync the folder of", &self.shown, error))
     }
 }

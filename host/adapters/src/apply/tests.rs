@@ -81,7 +81,9 @@ impl Scene {
             for entry in fs::read_dir(folder).expect("a folder").flatten() {
                 let path = entry.path();
                 let name = path.strip_prefix(base).expect("below").display().to_string();
-                if path.is_dir() {
+                if path.is_symlink() {
+                    found.push(format!("{name}@"));
+                } else if path.is_dir() {
                     found.push(format!("{name}/"));
                     walk(&path, base, found);
                 } else {

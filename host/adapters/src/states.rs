@@ -1,0 +1,95 @@
+//! How each adapter stands and has fared, for `plugin list` and `doctor`. Asking loads nothing.
+
+use std::path::PathBuf;
+
+use crate::adapters::Adapters;
+use crate::cache::Compilation;
+use crate::digest::Digest;
+use crate::faults::{Counters, noted};
+use crate::grants::Grant;
+use crate::lent;
+use crate::sources::{Candidate, Problem, Source};
+
+/// What became of an adapter's component in this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nobody has asked for it yet.
+    Unloaded,
+    /// It answers calls.
+    Loaded(Compilation),
+    /// It answers calls in an older version, because the file's present one cannot be loaded.
+    Outdated(String),
+    /// It cannot be loaded.
+    Broken(String),
+}
+
+/// One adapter, for `plugin list` and `doctor`.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// What people type.
+    pub name: String,
+    /// What people read.
+    pub title: String,
+    /// The adapter's own version.
+    pub version: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// What consent is pinned to.
+    pub digest: Digest,
+    /// What it asks for, and whether that is given.
+    pub grants: Vec<Grant>,
+    /// What became of its component.
+    pub condition: Condition,
+    /// How it has fared.
+    pub counters: Counters,
+}
+
+/// A file in a plugin folder that is not used, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    /// The file, or the folder.
+    pub path: PathBuf,
+    /// Why, in one sentence.
+    pub why: String,
+}
+
+impl Adapters {
+    /// Every adapter with its condition, and every plugin file that is not used.
+    pub async fn states(&self) -> (Vec<State>, Vec<Unused>) {
+        let (candidates, problems) = self.known();
+        let mut states = Vec::new();
+        for candidate in candidates {
+            states.push(self.state(&candidate).await);
+        }
+        (states, problems.into_iter().map(|Problem { path, why }| Unused { path, why }).collect())
+    }
+
+    async fn state(&self, candidate: &Candidate) -> State {
+        let name = candidate.manifest.name.clone();
+        let slot = self.slot(&name);
+        let condition = {
+            let loaded = slot.loaded.lock().await;
+            match (&loaded.current, &loaded.refused) {
+                (Some(_), Some((_, why))) => Condition::Outdated(why.clone()),
+                (Some((_, adapter)), None) => Condition::Loaded(adapter.compilation()),
+                (None, Some((_, why))) => Condition::Broken(why.clone()),
+                (None, None) => Condition::Unloaded,
+            }
+        };
+        let noted = match lent::state::home_of(&name) {
+            Ok(home) => noted(self.settings.store.as_ref(), &home.child("faults")).await.ok(),
+            Err(_) => None,
+        };
+        let (faults, last_fault) = noted.unwrap_or_default();
+        State {
+            title: candidate.manifest.title.clone(),
+            version: candidate.manifest.version.clone(),
+            source: candidate.source.clone(),
+            digest: candidate.digest,
+            grants: self.grants(candidate).list(),
+            condition,
+            counters: Counters { calls: slot.faults.calls(), faults, last_fault },
+            name,
+        }
+    }
+}
