@@ -6,6 +6,11 @@
 //! They are built by a cargo of their own in a target folder of their own: sharing the outer one
 //! would wait for a lock that the outer cargo holds until this ends.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a build script is told everything by variables, and has to start the compiler"
+)]
+
 use std::env;
 use std::fs;
 use std::io;
@@ -140,7 +145,6 @@ fn target_folder(out: &Path) -> PathBuf {
 
 fn build(workspace: &Path, target: &Path, plugins: &[Plugin]) -> Result<(), String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    #[expect(clippy::disallowed_methods, reason = "a build script has to start the compiler")]
     let mut command = Command::new(cargo);
     command
         .current_dir(workspace)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adapters::{Adapters, NoConsents, Settings, Surroundings, lent};
-use mesh::harness::{Harness as _, Harnesses as _};
+use mesh::harness::Harnesses as _;
 use mesh::machine::{self, Machine, Process};
 use store::memory::MemoryStore;
 use wasmtime::component::{Component, Linker, ResourceTable};

@@ -57,11 +57,11 @@ pub(crate) struct Guest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Stopped {
     #[error("it ran for more than {0} ms")]
-    TooLong(u64),
+    OutOfTime(u64),
     #[error("it needed more than {0} MB of memory")]
-    TooMuchMemory(u64),
+    OutOfMemory(u64),
     #[error("it asked for a table of {0} entries")]
-    TooLargeTable(usize),
+    LargeTable(usize),
 }
 
 impl Guest {
@@ -83,7 +83,7 @@ impl Guest {
         let (meter, limit) = (Arc::clone(meter), lender.limits.guest_ms);
         store.epoch_deadline_callback(move |_| {
             if meter.spent_ms() >= limit {
-                return Err(Stopped::TooLong(limit).into());
+                return Err(Stopped::OutOfTime(limit).into());
             }
             // Others on this thread go on meanwhile, however long the guest runs.
             Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
@@ -109,7 +109,7 @@ impl ResourceLimiter for MemoryCap {
         let used = self.used.saturating_add(desired.saturating_sub(current));
         if used as u64 > self.limit_mb.saturating_mul(1024 * 1024) {
             // An error, not a refusal: a guest's allocator would only trap without saying why.
-            return Err(Stopped::TooMuchMemory(self.limit_mb).into());
+            return Err(Stopped::OutOfMemory(self.limit_mb).into());
         }
         self.used = used;
         Ok(true)
@@ -117,7 +117,7 @@ impl ResourceLimiter for MemoryCap {
 
     fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         if desired > MOST_TABLE_ELEMENTS {
-            return Err(Stopped::TooLargeTable(desired).into());
+            return Err(Stopped::LargeTable(desired).into());
         }
         Ok(true)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adapters::Adapters;
 use common::{Stage, hook};
-use mesh::harness::{Harness as _, HarnessError, Harnesses as _};
+use mesh::harness::{HarnessError, Harnesses as _};
 
 async fn check_neighbour(adapters: &Adapters, after: &str) {
     let reply = hook(adapters, "polite", "Stop").await.expect("the neighbour answers");

@@ -15,16 +15,16 @@ use mesh::message::Priority;
 use store::memory::MemoryStore;
 
 /// A home, a plugin folder and everything else that adapters are run with.
-pub struct Stage {
+pub(crate) struct Stage {
     /// Gone when the stage is.
-    pub folder: tempfile::TempDir,
-    pub store: Arc<MemoryStore>,
-    pub consents: Arc<Given>,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) consents: Arc<Given>,
 }
 
 /// Consents that a test sets.
 #[derive(Default)]
-pub struct Given(Mutex<Consent>);
+pub(crate) struct Given(Mutex<Consent>);
 
 impl Consents for Given {
     fn given(&self, _adapter: &str, _digest: &Digest) -> Consent {
@@ -33,7 +33,7 @@ impl Consents for Given {
 }
 
 /// A clock that stands still: what waits in these tests waits for real things.
-pub struct Still;
+pub(crate) struct Still;
 
 impl Machine for Still {
     fn now(&self) -> Instant {
@@ -59,7 +59,7 @@ impl Machine for Still {
 
 impl Stage {
     /// With these components of `tests/hostile` in its plugin folder.
-    pub fn with(components: &[&str]) -> Stage {
+    pub(crate) fn with(components: &[&str]) -> Stage {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["home/.hostile", "plugins"] {
             std::fs::create_dir_all(folder.path().join(name)).expect("a folder");
@@ -72,7 +72,7 @@ impl Stage {
     }
 
     /// Puts bytes where the component of this name belongs, beside its manifest.
-    pub fn put(&self, name: &str, bytes: &[u8]) {
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         let folder = self.plugins().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
         let manifest = sources().join(name).join("adapter.toml");
@@ -85,27 +85,27 @@ impl Stage {
         std::fs::rename(temporary, folder.join(name).with_extension("wasm")).expect("renamed");
     }
 
-    pub fn plugins(&self) -> PathBuf {
+    pub(crate) fn plugins(&self) -> PathBuf {
         self.folder.path().join("plugins")
     }
 
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
     /// Gives these grants to whoever asks for them.
-    pub fn grant(&self, grants: &[&str]) {
+    pub(crate) fn grant(&self, grants: &[&str]) {
         let mut consent = self.consents.0.lock().expect("no test panics here");
         consent.grants = grants.iter().map(|grant| (*grant).to_owned()).collect();
         consent.replaces_built_in = grants.contains(&"replaces-built-in");
     }
 
-    pub fn adapters(&self) -> Adapters {
+    pub(crate) fn adapters(&self) -> Adapters {
         self.adapters_with(|_| {})
     }
 
-    pub fn adapters_with(&self, change: impl FnOnce(&mut Settings)) -> Adapters {
-        let path = std::env::var_os("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    pub(crate) fn adapters_with(&self, change: impl FnOnce(&mut Settings)) -> Adapters {
+        let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
         let mut settings = Settings {
             store: self.store.clone(),
             machine: Arc::new(Still),
@@ -128,8 +128,8 @@ impl Stage {
 
 /// A host that found a message and nothing else.
 #[derive(Default)]
-pub struct TestDesk {
-    pub read: Option<Reading>,
+pub(crate) struct TestDesk {
+    pub(crate) read: Option<Reading>,
 }
 
 #[async_trait]
@@ -148,7 +148,7 @@ impl Desk for TestDesk {
 }
 
 /// Calls a hook by its name.
-pub async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Result<Reply, HarnessError> {
+pub(crate) async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Result<Reply, HarnessError> {
     use mesh::harness::Harness as _;
     let adapter = adapters.adapter(adapter).await?.expect("it is known");
     let environment = ["HOSTILE_SESSION", "SECRET"].map(|name| (name.to_owned(), "1".to_owned())).to_vec();
@@ -157,7 +157,7 @@ pub async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Result<Repl
 }
 
 /// The component of this name, built from `tests/hostile`.
-pub fn component(name: &str) -> Vec<u8> {
+pub(crate) fn component(name: &str) -> Vec<u8> {
     static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     let folder = BUILT.get_or_init(build);
     let file = folder.join(name.replace('-', "_")).with_extension("wasm");
