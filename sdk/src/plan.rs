@@ -26,6 +26,7 @@ use std::fmt;
 
 use crate::Error;
 use crate::edit::jsonc::Document;
+use crate::edit::toml;
 use crate::files::Root;
 use crate::install::{Edit, Plan};
 
@@ -60,6 +61,21 @@ impl Draft {
         let before = root.read_text(path)?;
         let mut document =
             Document::parse(before.as_deref()).map_err(|broken| broken_file(root, path, &broken.to_string()))?;
+        change(&mut document).map_err(|refused| broken_file(root, path, &refused.to_string()))?;
+        self.push(root, path, before, document.finish());
+        Ok(())
+    }
+
+    /// Changes a TOML file, on the same terms.
+    pub fn toml<R: fmt::Display>(
+        &mut self,
+        root: &Root,
+        path: &str,
+        change: impl FnOnce(&mut toml::Document) -> Result<(), R>,
+    ) -> Result<(), Error> {
+        let before = root.read_text(path)?;
+        let mut document =
+            toml::Document::parse(before.as_deref()).map_err(|broken| broken_file(root, path, &broken.to_string()))?;
         change(&mut document).map_err(|refused| broken_file(root, path, &refused.to_string()))?;
         self.push(root, path, before, document.finish());
         Ok(())

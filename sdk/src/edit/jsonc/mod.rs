@@ -33,10 +33,10 @@ mod shape;
 mod splice;
 mod style;
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
+use super::line_of;
+pub use super::{Broken, Occupied};
 use shape::{Kind, Node};
 use style::{Layout, Style};
 
@@ -56,28 +56,6 @@ pub enum Step {
     Key(String),
     /// Into an array, by position.
     Index(usize),
-}
-
-/// Why a text is not JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// Counted from 1.
-    pub line: usize,
-    /// Counted from 1, in characters.
-    pub column: usize,
-    /// What is wrong there.
-    pub what: String,
-}
-
-/// Why a value cannot be put where it should go. The document is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Occupied {
-    /// The path, joined by dots.
-    pub path: String,
-    /// Where what stands there begins, counted from 1.
-    pub line: usize,
-    /// What would have to be there: `an object` or `an array`.
-    pub wanted: &'static str,
 }
 
 impl Document {
@@ -270,24 +248,5 @@ fn value_of(text: &str, node: &Node) -> Value {
 }
 
 fn occupied(text: &str, node: &Node, path: &[&str], wanted: &'static str) -> Occupied {
-    Occupied { path: path.join("."), line: text[..node.range.start].matches('\n').count() + 1, wanted }
+    Occupied { path: path.join("."), line: line_of(text, node.range.start), wanted }
 }
-
-impl fmt::Display for Broken {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {}, column {}: {}", self.line, self.column, self.what)
-    }
-}
-
-impl std::error::Error for Broken {}
-
-impl fmt::Display for Occupied {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.path.is_empty() {
-            true => write!(out, "line {}: the file does not hold {}", self.line, self.wanted),
-            false => write!(out, "line {}: `{}` is not {}", self.line, self.path, self.wanted),
-        }
-    }
-}
-
-impl std::error::Error for Occupied {}

@@ -1,9 +1,9 @@
 //! The splices themselves. [`remove`] is the exact inverse of [`insert`]: each says of every byte
 //! that it adds how the other finds it again.
 
-use std::ops::Range;
-
 use serde_json::Value;
+
+use crate::edit::spliced;
 
 use super::shape::{Node, gap};
 use super::style::{Layout, Style, line_indent};
@@ -153,17 +153,4 @@ fn member_indent(text: &str, style: &Style, here: &Node) -> String {
         Some(start) if on_its_own_line(start) => line_indent(text, start).to_owned(),
         Some(_) | None => format!("{}{}", line_indent(text, here.range.start), style.unit),
     }
-}
-
-/// Applies splices, which are in order and do not overlap.
-fn spliced(text: &str, splices: Vec<(Range<usize>, String)>) -> String {
-    let mut out = String::with_capacity(text.len() + splices.iter().map(|(_, added)| added.len()).sum::<usize>());
-    let mut at = 0;
-    for (range, added) in splices {
-        out.push_str(&text[at..range.start]);
-        out.push_str(&added);
-        at = range.end;
-    }
-    out.push_str(&text[at..]);
-    out
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::shape::Node;
+use crate::edit::newline_of;
 
 /// The longest array of plain values that is written on one line.
 const SHORT: usize = 72;
@@ -29,10 +30,7 @@ pub(super) enum Layout<'a> {
 impl Style {
     /// Reads the style off a text. Where it shows nothing, two spaces and `\n`.
     pub(super) fn of(text: &str, root: Option<&Node>) -> Style {
-        let newline = match text.find('\n') {
-            Some(at) if text[..at].ends_with('\r') => "\r\n",
-            Some(_) | None => "\n",
-        };
+        let newline = newline_of(text);
         let unit = root.and_then(|root| indented_by(text, root, "")).unwrap_or_else(|| "  ".to_owned());
         let spaced = root.is_none_or(|root| root.members().is_empty()) || text.contains('\n') || text.contains("\": ");
         Style { newline, unit, spaced }
