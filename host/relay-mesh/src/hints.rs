@@ -219,14 +219,14 @@ fn of_host(error: &HostError) -> Option<String> {
         HostError::Running { .. } => {
             Some("stop it by `relay-mesh down`, or use another folder by `--dir DIR`".to_owned())
         }
-        HostError::Listen { .. } => Some("choose another port by `--http 127.0.0.1:PORT`".to_owned()),
+        HostError::Listen(error) => Some(error.hint()),
         HostError::Start { log, .. } => Some(format!("its log says more: {}", log.display())),
         HostError::Stubborn { pid } => Some(format!("look at what it does, and end it yourself: kill -KILL {pid}")),
         HostError::Starting { .. } => Some("wait a moment, and look again with `relay-mesh status`".to_owned()),
         HostError::Token { path, .. } | HostError::Record { path, .. } => {
             Some(format!("look at the file, and remove it where it is not needed: {}", path.display()))
         }
-        HostError::Spawn(_) | HostError::Signal { .. } | HostError::Served(_) => None,
+        HostError::Spawn(_) | HostError::Signal { .. } | HostError::Http(_) | HostError::Stdio(_) => None,
     }
 }
 

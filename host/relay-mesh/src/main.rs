@@ -12,7 +12,6 @@ mod hints;
 mod host;
 mod logging;
 mod machine;
-mod mcp_standin;
 mod render;
 mod setup;
 mod shapes;

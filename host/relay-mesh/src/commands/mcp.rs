@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::mcp_standin as mcp;
 use mcp::ClientProcess;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +37,6 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandEr
             serving.await
         }
     };
-    outcome.map_err(|error| HostError::Served(Box::new(error)))?;
+    outcome.map_err(HostError::from)?;
     Ok(Outcome::DONE)
 }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::mcp_standin as mcp;
 use mcp::http::{HttpSettings, Listener};
 use mesh::Served;
 use mesh::machine::Machine;
@@ -74,7 +73,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         Some(lease) => lease,
         None => return Err(taken(context, &open)?.into()),
     };
-    let address = context.settings.listen.value;
     let (token, token_note) = match context.settings.token.value {
         TokenUse::Required => {
             let token = token::read_or_make(dir, open.machine.as_ref())?;
@@ -82,9 +80,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         }
         TokenUse::Off => (None, "it asks for no token".to_owned()),
     };
-    let settings = HttpSettings { listen: address, token, ..HttpSettings::default() };
-    let listener =
-        Listener::bind(settings).await.map_err(|source| HostError::Listen { address, source: Box::new(source) })?;
+    let settings = HttpSettings { listen: context.settings.listen.value, token, ..HttpSettings::default() };
+    let listener = Listener::bind(settings).await.map_err(HostError::from)?;
     let record = HostRecord {
         process: open.machine.this_process(),
         host: open.machine.host().to_owned(),
@@ -124,7 +121,7 @@ async fn serve(open: &Open, listener: Listener, asked: &mut Stop) -> Result<(), 
     if let Err(error) = delivering.await {
         tracing::error!(%error, "delivery ended badly");
     }
-    outcome.map_err(|error| HostError::Served(Box::new(error)))
+    Ok(outcome?)
 }
 
 /// Who holds the folder.

@@ -4,7 +4,6 @@ pub(crate) mod background;
 pub(crate) mod record;
 pub(crate) mod token;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(crate) use record::HostRecord;
@@ -29,13 +28,8 @@ pub(crate) enum HostError {
         dir: PathBuf,
     },
     /// The address cannot be listened at.
-    #[error("could not listen at {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error(transparent)]
+    Listen(#[from] mcp::http::BindError),
     /// It was started and did not come up.
     #[error("the host did not come up: {why}")]
     Start {
@@ -79,5 +73,8 @@ pub(crate) enum HostError {
     },
     /// It ended by a fault.
     #[error("the host stopped serving")]
-    Served(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Http(#[from] mcp::http::ServeError),
+    /// The conversation with the client that started us ended by a fault.
+    #[error("the conversation with the client broke off")]
+    Stdio(#[from] mcp::StdioError),
 }
