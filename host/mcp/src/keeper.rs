@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 #[must_use = "mail that is neither confirmed nor released is kept from everybody until its claim lapses"]
 pub(crate) struct Carried {
     /// The right to present it.
-    pub(crate) claim: mesh::Claim,
+    pub(crate) claim: Box<mesh::Claim>,
     /// What its arrival means.
     pub(crate) meaning: Meaning,
 }
@@ -53,7 +53,7 @@ impl Keeper {
         let Carried { claim, meaning } = carried;
         let outcome = match fate {
             Fate::Sent => self.mesh.confirm(&claim, Rung::Fetched, "fetch", None).await,
-            Fate::Lost => return self.release(claim).await,
+            Fate::Lost => return self.release(*claim).await,
         };
         if let Err(error) = outcome {
             let error: &dyn std::error::Error = &error;

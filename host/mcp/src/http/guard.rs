@@ -51,7 +51,7 @@ impl Guard {
 
     /// Whether a request may speak to the mesh.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), TurnedAway> {
-        self.from_here(headers)?;
+        self.comes_from_here(headers)?;
         let Some(token) = &self.token else { return Ok(()) };
         let shown = headers.get(header::AUTHORIZATION).ok_or(TurnedAway::NoToken)?;
         let shown = bearer(shown.as_bytes()).ok_or(TurnedAway::NoToken)?;
@@ -59,7 +59,7 @@ impl Guard {
     }
 
     /// Whether a request comes from where requests may come from.
-    pub(super) fn from_here(&self, headers: &HeaderMap) -> Result<(), TurnedAway> {
+    pub(super) fn comes_from_here(&self, headers: &HeaderMap) -> Result<(), TurnedAway> {
         let host = headers.get(header::HOST).ok_or(TurnedAway::NoHost)?;
         let called = readable(host);
         if !called.parse::<Authority>().is_ok_and(|authority| self.is_ours(authority.host())) {

@@ -154,14 +154,14 @@ fn malformed() -> Response {
 
 /// Whether somebody is there, for whoever may reach the port. Says nothing of whom it serves.
 async fn healthz(State(desk): State<Desk>, request: Request) -> Response {
-    if let Err(turned_away) = desk.guard.from_here(request.headers()) {
+    if let Err(turned_away) = desk.guard.comes_from_here(request.headers()) {
         return turned_away.into_response();
     }
     json(StatusCode::OK, format!(r#"{{"name":"relay-mesh","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
 }
 
 async fn elsewhere(State(desk): State<Desk>, request: Request) -> Response {
-    match desk.guard.from_here(request.headers()) {
+    match desk.guard.comes_from_here(request.headers()) {
         Ok(()) => (StatusCode::NOT_FOUND, format!("nothing is here; MCP is at {PATH}\n")).into_response(),
         Err(turned_away) => turned_away.into_response(),
     }

@@ -134,7 +134,7 @@ impl Tool for FetchMessages {
             waiting,
             acknowledged,
         };
-        Ok(Done { output, text, carried: claim.map(|claim| Carried { claim, meaning }) })
+        Ok(Done { output, text, carried: claim.map(|claim| Carried { claim: Box::new(claim), meaning }) })
     }
 }
 

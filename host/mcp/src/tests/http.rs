@@ -1,0 +1,203 @@
+//! The HTTP server: whom it turns away, how its sessions end, and what becomes of mail in responses.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use mesh::agent::Presence;
+use serde_json::json;
+
+use super::World;
+use super::lines::hello;
+use super::web::{TOKEN, Web};
+use crate::http::{BindError, HttpSettings, Listener};
+
+fn initialize() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello("2025-11-25")}).to_string()
+}
+
+#[tokio::test]
+async fn who_has_no_business_here_is_turned_away_with_a_sentence() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    // What is different from a good request, the status, and what the sentence says.
+    let cases: [(&str, &str, u16, &str); 8] = [
+        ("x-harmless", "header", 200, ""),
+        ("authorization", "", 401, "Authorization: Bearer TOKEN"),
+        ("authorization", "Bearer of bad news", 401, "install"),
+        ("host", "evil.example:7423", 403, "127.0.0.1 or localhost"),
+        ("origin", "http://evil.example", 403, "web pages"),
+        ("origin", "null", 403, "web pages"),
+        ("content-type", "text/plain", 415, "application/json"),
+        ("accept", "text/html", 406, "text/event-stream"),
+    ];
+    for (header, value, status, sentence) in cases {
+        let answer = web.send("POST", "/mcp", &[(header, value)], initialize()).await;
+        assert_eq!(answer.status, status, "{header}: {value}: {answer:?}");
+        assert!(answer.body.contains(sentence), "{header}: {value}: {answer:?}");
+        assert_eq!(answer.headers.contains_key("www-authenticate"), status == 401, "{answer:?}");
+        assert!(!answer.body.contains(TOKEN), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_reaches_the_port_learns_that_it_is_us_and_nothing_more() {
+    let world = World::new();
+    world.register("alice").await;
+    let web = Web::start(&world).await;
+    let health = web.send("GET", "/healthz", &[("authorization", "")], String::new()).await;
+    assert_eq!(
+        (health.status, health.body),
+        (200, format!(r#"{{"name":"relay-mesh","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
+    );
+    let elsewhere = web.send("GET", "/", &[("authorization", "")], String::new()).await;
+    assert_eq!(elsewhere.status, 404, "{elsewhere:?}");
+    for path in ["/healthz", "/", "/mcp"] {
+        let rebound = web.send("GET", path, &[("host", "evil.example")], String::new()).await;
+        assert_eq!(rebound.status, 403, "{path}: {rebound:?}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_message_are_told_so() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    for body in ["{not json", "", "[]", r#"{"jsonrpc": "2.0"}"#] {
+        let answer = web.send("POST", "/mcp", &[], body.to_owned()).await;
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        assert!(answer.body.contains("-32700"), "{body}: {answer:?}");
+    }
+    let enormous = web.send("POST", "/mcp", &[], "x".repeat(3 * 1024 * 1024)).await;
+    assert_eq!(enormous.status, 413, "{enormous:?}");
+    let session = web.session("2025-11-25").await;
+    session.call("register_agent", json!({"name": "alice"})).await;
+    // The longest body, each of its bytes escaped, is still a request that is understood.
+    let long = session.call("send_message", json!({"to": "alice", "body": "\u{1}".repeat(256 * 1024)})).await;
+    assert!(long.contains("alice: "), "{long}");
+    let too_long = session.call("send_message", json!({"to": "alice", "body": "x".repeat(256 * 1024 + 1)})).await;
+    assert!(too_long.contains("262144"), "{too_long}");
+}
+
+#[tokio::test]
+async fn sessions_are_asked_for_and_end_when_told() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let without = web.send("POST", "/mcp", &[("mcp-protocol-version", "2025-11-25")], list.clone()).await;
+    assert_eq!(without.status, 400, "{without:?}");
+    let unknown = web.send("POST", "/mcp", &[("mcp-session-id", "nobody")], list.clone()).await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let session = web.session("2025-11-25").await;
+    session.call("register_agent", json!({"name": "alice"})).await;
+    let ended = web.send("DELETE", "/mcp", &session.headers(), String::new()).await;
+    assert_eq!(ended.status, 202, "{ended:?}");
+    let seen = world.mesh.agent(&"alice".parse().expect("a name")).await.expect("read").expect("there");
+    assert_eq!(seen.presence, Presence::Gone, "{}", seen.evidence);
+    assert_eq!(session.post(serde_json::from_str(&list).expect("JSON")).await.status, 404);
+}
+
+#[tokio::test]
+async fn one_session_too_many_ends_the_quietest() {
+    let world = World::new();
+    let settings = HttpSettings { token: Some(TOKEN.to_owned()), most_sessions: 2, ..HttpSettings::default() };
+    let web = Web::with(&world, settings).await;
+    let first = web.session("2025-11-25").await;
+    let second = web.session("2025-11-25").await;
+    first.ask("ping", json!({})).await;
+    let third = web.session("2025-11-25").await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let alive =
+        [first.post(ping.clone()).await.status, second.post(ping.clone()).await.status, third.post(ping).await.status];
+    assert_eq!(alive, [200, 404, 200]);
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_named() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let listen = taken.local_addr().expect("bound");
+    let error = Listener::bind(HttpSettings { listen, ..HttpSettings::default() }).await.expect_err("taken");
+    assert!(matches!(error, BindError::InUse(_)), "{error:?}");
+    assert!(error.to_string().contains(&listen.port().to_string()) && error.hint().contains("--http"), "{error}");
+}
+
+#[tokio::test]
+async fn mail_in_a_response_that_broke_off_waits_again() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let session = web.session("2025-11-25").await;
+    session.call("register_agent", json!({"name": "alice"})).await;
+    // More than the system holds for a connection on which nobody reads.
+    let mut last = None;
+    for _ in 0..50 {
+        last = Some(world.say("alice", &"long ".repeat(50_000)).await);
+    }
+    let last = last.expect("sent");
+    let fetch = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+        "name": "fetch_messages", "arguments": {"limit": 100, "max_length": 262_144}}});
+    let request = web.request("POST", "/mcp", &session.headers(), fetch.to_string());
+    let mut sender = web.connect().await;
+    let mut answer = sender.send_request(request).await.expect("an answer begins");
+    answer.body_mut().frame().await.expect("a first piece").expect("a piece");
+    assert_eq!(world.rung(last).await, "stored", "most of the answer is still here");
+    drop((answer, sender));
+    world.waits_for("alice").await;
+    assert_eq!(world.rung(last).await, "stored");
+    let fetched = session.call("fetch_messages", json!({"limit": 100, "max_length": 262_144})).await;
+    assert_eq!(fetched.matches("</relay-mesh-message>").count(), 50);
+    world.reaches("alice", last, "fetched").await;
+}
+
+#[tokio::test]
+async fn a_waiting_call_whose_client_is_gone_takes_nothing() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let session = web.session("2025-11-25").await;
+    session.call("register_agent", json!({"name": "alice"})).await;
+    let fetch = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+        "name": "fetch_messages", "arguments": {"wait_seconds": 300}}});
+    let request = web.request("POST", "/mcp", &session.headers(), fetch.to_string());
+    let mut sender = web.connect().await;
+    let answer = sender.send_request(request).await.expect("a stream of events begins");
+    drop((answer, sender));
+    let id = world.say("alice", "hello").await;
+    let fetched = session.call("fetch_messages", json!({"wait_seconds": 20})).await;
+    assert!(fetched.contains("hello"), "{fetched}");
+    world.reaches("alice", id, "fetched").await;
+}
+
+#[tokio::test]
+async fn a_call_cancelled_over_http_takes_nothing() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let session = web.session("2025-11-25").await;
+    session.call("register_agent", json!({"name": "alice"})).await;
+    let fetch = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+        "name": "fetch_messages", "arguments": {"wait_seconds": 300}}});
+    let request = web.request("POST", "/mcp", &session.headers(), fetch.to_string());
+    let mut sender = web.connect().await;
+    let answer = sender.send_request(request).await.expect("a stream of events begins");
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}});
+    assert_eq!(session.post(cancel).await.status, 202);
+    let rest = answer.into_body().collect().await.expect("the stream ends").to_bytes();
+    assert!(!String::from_utf8_lossy(&rest).contains("\"id\":9"), "a cancelled call is not answered");
+    world.say("alice", "hello").await;
+    let fetched = session.call("fetch_messages", json!({})).await;
+    assert!(fetched.contains("hello"), "{fetched}");
+}
+
+#[tokio::test]
+async fn it_stops_while_somebody_waits() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let session = web.session("2025-11-25").await;
+    session.call("register_agent", json!({"name": "alice"})).await;
+    let fetch = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+        "name": "fetch_messages", "arguments": {"wait_seconds": 300}}});
+    let request = web.request("POST", "/mcp", &session.headers(), fetch.to_string());
+    let mut sender = web.connect().await;
+    let answer = sender.send_request(request).await.expect("a stream of events begins");
+    let began = std::time::Instant::now();
+    web.stop.cancel();
+    web.serving.await.expect("no panic").expect("no failure");
+    assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+    drop(answer);
+}
