@@ -32,11 +32,13 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     let installation = Installation::of(context)?;
     let host = HostUrl::of_listener(context.settings.listen.value);
     let mut installed = false;
+    let mut by_hand = true;
     for scope in [Scope::Project, Scope::User] {
         match survey::look(harness.as_ref(), scope, &installation, &host).await {
             Err(error) => tell("settings", adapter_failed(&error)),
             Ok(found) => {
                 installed |= matches!(found.installed, Installed::Yes | Installed::Outdated);
+                by_hand &= found.installed == Installed::ByHand;
                 for finding in settings(&harness, name, &found).await {
                     tell("settings", finding);
                 }
@@ -45,6 +47,8 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     }
     match harness.present().await {
         Err(error) => tell("harness", adapter_failed(&error)),
+        // An adapter for any client looks for none in particular.
+        Ok(None) if by_hand => {}
         Ok(version) => tell("harness", presence(&harness.about().title, version.as_deref(), installed)),
     }
     let manifest = open.adapters.describe(name).map_err(|error| trouble::of_adapter(name, error))?;

@@ -1,6 +1,8 @@
 //! Runs the hook's program as a harness would, and judges what came of it.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -50,7 +52,8 @@ pub(crate) enum Came {
 /// Runs a hook once in a data folder of its own, which is gone afterwards: a rehearsal leaves no
 /// session behind.
 pub(crate) async fn rehearse_aside(program: &Path, harness: &str, call: &manifest::Rehearsal) -> io::Result<Came> {
-    let folder = tempfile::Builder::new().prefix("relay-mesh-doctor-").tempdir()?;
+    let own = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix("relay-mesh-doctor-").permissions(own).tempdir()?;
     let environment = [("RELAY_DIR".to_owned(), folder.path().display().to_string())];
     let (event, payload) = (call.hook.as_str(), call.payload.as_str());
     Ok(rehearse(&Rehearsal { program, harness, event, payload, environment: &environment }).await)
@@ -117,7 +120,6 @@ fn judge_end(event: &str, output: &Output, took: Duration) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
