@@ -30,6 +30,12 @@ impl Context {
         compose::open(self, Client::ThisProcess)
     }
 
+    /// The same, as if the command had been given in another folder. The settings stay.
+    pub(crate) fn at(&self, workdir: PathBuf) -> Context {
+        let Context { settings, environment, printer, workdir: _ } = self;
+        Context { settings: settings.clone(), environment: environment.clone(), printer: *printer, workdir }
+    }
+
     /// What a command line shows of itself.
     pub(crate) fn sighting(&self) -> Sighting {
         Sighting {

@@ -55,11 +55,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let heard = host::ask(&address).await;
     tell(Proof::new("host", None, host::finding(&address, &heard)))?;
     let names = match &args.harness {
-        Some(name) => match open.adapters.get(name).await {
-            Ok(Some(harness)) => vec![harness.about().harness.clone()],
-            Ok(None) => return Err(trouble::unknown(name, open.adapters.as_ref())),
-            // That it cannot be loaded is a finding, told below with everything else.
-            Err(_) => vec![name.clone()],
+        Some(name) => match open.adapters.describe(name).map_err(|error| trouble::of_adapter(name, error))? {
+            Some((manifest, _)) => vec![manifest.name],
+            None => return Err(trouble::unknown(name, open.adapters.as_ref())),
         },
         None => open.adapters.names(),
     };
