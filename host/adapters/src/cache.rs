@@ -9,11 +9,15 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use wasmtime::component::Component;
 
 use crate::digest::Digest;
 use crate::engine::{Machinery, compile};
+
+/// How long compiled code is kept after it was written.
+const LONGEST_KEPT: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 
 /// Where a loaded component's machine code came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +149,23 @@ impl Entry {
     fn write(&self, code: &[u8]) -> Result<(), CacheError> {
         // The code first: a checksum of something else only means another compilation.
         replace(&self.code, code)?;
-        replace(&self.checksum, checksum_of(code).as_bytes())
+        replace(&self.checksum, checksum_of(code).as_bytes())?;
+        self.sweep();
+        Ok(())
+    }
+
+    /// Removes what was compiled long before this entry: adapters and engines that are gone. One
+    /// that is still in use is compiled again, once in that time.
+    fn sweep(&self) {
+        let age = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+        let (Some(now), Some(folder)) = (age(&self.code), self.code.parent()) else { return };
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if age(&path).and_then(|then| now.duration_since(then).ok()).is_some_and(|old| old > LONGEST_KEPT) {
+                // Another process may sweep at the same time.
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 
     fn lock(&self) -> Option<File> {

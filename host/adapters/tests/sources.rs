@@ -94,6 +94,7 @@ async fn check_cache(damage: impl Fn(&std::path::Path), expected: Compilation) {
     assert_eq!(mode, 0o700);
     damage(&cache);
     assert_eq!(load().await, Condition::Loaded(expected));
+    assert!(!cache.join("old.cwasm").exists(), "what is long out of use goes");
 }
 
 fn each(cache: &std::path::Path, change: impl Fn(&std::path::Path)) {
@@ -124,6 +125,13 @@ async fn compiled_code_is_kept_and_never_trusted_further_than_it_deserves() {
     };
     check_cache(|cache| each(cache, open(0o666)), Compilation::Fresh).await;
     check_cache(open(0o777), Compilation::Fresh).await;
+    let leave_old_code = |cache: &std::path::Path| {
+        std::fs::remove_dir_all(cache).expect("removed");
+        std::fs::create_dir(cache).expect("a folder");
+        let old = std::fs::File::create(cache.join("old.cwasm")).expect("a file");
+        old.set_modified(std::time::UNIX_EPOCH).expect("set");
+    };
+    check_cache(leave_old_code, Compilation::Fresh).await;
     let replace_by_file = |cache: &std::path::Path| {
         std::fs::remove_dir_all(cache).expect("removed");
         std::fs::write(cache, "a file").expect("written");
