@@ -1,11 +1,12 @@
 //! A transport that tells the mesh what left: mail counts as fetched once the answer that carries it
 //! has been sent, and is given back when it has not.
 
+use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, ProtocolVersion,
+    RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use rmcp::{RoleServer, model::GetExtensions};
 
 use crate::connection::{Link, Shipment};
 use crate::keeper::{Fate, Keeper};
@@ -15,8 +16,8 @@ pub(crate) struct Confirming<T> {
     inner: T,
     link: Link,
     keeper: Keeper,
-    /// Whether a request was read. Until then notifications and answers are passed over, for rmcp
-    /// would end the connection on them.
+    /// Whether the client has said which era it speaks. Until then notifications and answers are
+    /// passed over, for rmcp would end the connection on them.
     opened: bool,
 }
 
@@ -69,7 +70,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Confirming<T> {
             };
             match &mut message {
                 ClientJsonRpcMessage::Request(request) => {
-                    self.opened = true;
+                    self.opened |= opens(&request.request);
                     request.request.extensions_mut().insert(self.link.clone());
                     if matches!(request.request, ClientRequest::CallToolRequest(_)) {
                         self.link.ledger.began(request.id.clone());
@@ -85,7 +86,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Confirming<T> {
                 }
                 ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {}
             }
-            if self.opened {
+            if self.opened || matches!(message, ClientJsonRpcMessage::Request(_)) {
                 return Some(message);
             }
             tracing::debug!("a message before the first request is passed over");
@@ -107,6 +108,20 @@ enum Mail {
     Here(crate::keeper::Carried),
     /// With an HTTP response, which knows better than this transport when it is out.
     InReply(crate::http::reply::Reply),
+}
+
+/// Whether a request settles which era a client speaks: it shakes hands, or it is of the era that has
+/// no handshake. Looking for that era, or asking whether we live, settles nothing.
+fn opens(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        other => {
+            let meta = other.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+                && meta.protocol_version().is_some_and(|era| ProtocolVersion::KNOWN_VERSIONS.contains(&era))
+        }
+    }
 }
 
 /// The call that a message answers.

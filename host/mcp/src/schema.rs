@@ -9,10 +9,7 @@ use serde_json::Value;
 
 /// What a tool takes.
 pub(crate) fn input<T: JsonSchema>() -> JsonObject {
-    let mut schema = of::<T>(SchemaSettings::draft2020_12().for_deserialize());
-    // The tool's own description says it already.
-    schema.remove("description");
-    schema
+    of::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// What a tool gives.
@@ -28,7 +25,11 @@ fn of<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     lean(&mut schema);
     match schema {
-        Value::Object(schema) => schema,
+        Value::Object(mut schema) => {
+            // The tool's own description says it already.
+            schema.remove("description");
+            schema
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => JsonObject::new(),
     }
 }

@@ -66,6 +66,7 @@ impl Server {
         let patience = WaitingPatience {
             given_up: context.ct.clone(),
             closing: link.map(|link| link.closing.clone()).unwrap_or_default(),
+            unheard: reply_of(context).map(|reply| reply.over.clone()).unwrap_or_default(),
             progress,
         };
         let visit = Visit { mesh: Arc::clone(&shared.mesh), caller, ticket: proof.ticket, patience };
@@ -173,7 +174,7 @@ impl ServerHandler for Server {
             Err(refusal) => return Ok(refusal.into_result().into()),
         };
         if let Some(carried) = answer.carried {
-            let reply = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Reply>()).cloned();
+            let reply = reply_of(&context).cloned();
             if let Err(shipment) = running.ends_with(Shipment { carried, reply })
                 && let Some(carried) = shipment.board()
             {
@@ -202,6 +203,11 @@ impl Shipment {
             None => Some(self.carried),
         }
     }
+}
+
+/// The HTTP response that will hold the answer, where the call came that way.
+fn reply_of(context: &RequestContext<RoleServer>) -> Option<&Reply> {
+    context.extensions.get::<Parts>()?.extensions.get::<Reply>()
 }
 
 /// The folder that the client names as its first root, where it names any. Asked once per connection.

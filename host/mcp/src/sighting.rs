@@ -92,7 +92,7 @@ pub(crate) fn call(
             transport: outlook.transport,
             client_version: client.as_ref().map(|client| client.version.clone()),
             client_name: client.map(|client| client.name),
-            meta: serde_json::to_string(&context.meta).ok(),
+            meta: (!context.meta.is_empty()).then(|| serde_json::to_string(&context.meta).ok()).flatten(),
             headers,
             tool: Some(tool.to_owned()),
             arguments: serde_json::to_string(arguments).ok(),

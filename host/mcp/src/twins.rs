@@ -126,7 +126,7 @@ impl From<Presence> for PresenceTwin {
     }
 }
 
-/// How far a message may interrupt.
+// How far a message may interrupt. Not a doc comment: it would stand in every schema.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PriorityTwin {

@@ -7,13 +7,19 @@ use std::task::{Context, Poll};
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
+use tokio_util::sync::CancellationToken;
 
 use super::flush::Conversation;
 use crate::keeper::{Carried, Fate, Keeper};
 
 /// The response to one request, as whoever puts mail into it sees it.
 #[derive(Clone)]
-pub(crate) struct Reply(Arc<Mutex<Hold>>);
+pub(crate) struct Reply {
+    /// A std mutex: nothing is awaited while it is held.
+    hold: Arc<Mutex<Hold>>,
+    /// Cancelled when the response has ended, or nobody reads it any more.
+    pub(crate) over: CancellationToken,
+}
 
 /// What a response holds.
 enum Hold {
@@ -44,6 +50,7 @@ impl Reply {
     }
 
     fn end(&self) -> Option<Carried> {
+        self.over.cancel();
         match std::mem::replace(&mut *self.hold(), Hold::Over) {
             Hold::Open(carried) => carried,
             Hold::Over => None,
@@ -51,7 +58,7 @@ impl Reply {
     }
 
     fn hold(&self) -> std::sync::MutexGuard<'_, Hold> {
-        self.0.lock().expect("no holder of this lock panics")
+        self.hold.lock().expect("no holder of this lock panics")
     }
 }
 
@@ -69,7 +76,8 @@ pub(super) struct Expected {
 impl Expected {
     /// Expects a response on a connection.
     pub(super) fn new(keeper: Keeper, conversation: Option<Conversation>) -> Expected {
-        let reply = Reply(Arc::new(Mutex::new(Hold::Open(None))));
+        let hold = Arc::new(Mutex::new(Hold::Open(None)));
+        let reply = Reply { hold, over: CancellationToken::new() };
         Expected { reply, keeper, conversation, whole: false }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use mesh::agent::Presence;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::World;
 use super::lines::hello;
@@ -154,12 +156,22 @@ async fn a_waiting_call_whose_client_is_gone_takes_nothing() {
     session.call("register_agent", json!({"name": "alice"})).await;
     let fetch = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
         "name": "fetch_messages", "arguments": {"wait_seconds": 300}}});
-    let request = web.request("POST", "/mcp", &session.headers(), fetch.to_string());
-    let mut sender = web.connect().await;
-    let answer = sender.send_request(request).await.expect("a stream of events begins");
-    drop((answer, sender));
+    let mut stream = TcpStream::connect(web.address).await.expect("somebody listens");
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nMcp-Session-Id: {}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{fetch}",
+        session.id,
+        fetch.to_string().len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("written");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.expect("a stream of events begins");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    // The server closes once it has noticed that nobody listens.
+    stream.shutdown().await.expect("closed");
+    stream.read_to_end(&mut Vec::new()).await.expect("read");
     let id = world.say("alice", "hello").await;
-    let fetched = session.call("fetch_messages", json!({"wait_seconds": 20})).await;
+    let fetched = session.call("fetch_messages", json!({})).await;
     assert!(fetched.contains("hello"), "{fetched}");
     world.reaches("alice", id, "fetched").await;
 }

@@ -163,17 +163,18 @@ async fn what_others_wrote_stays_inside_its_envelope_and_its_quotes() {
 async fn a_session_that_the_process_inherited_is_bound_and_known_at_the_next_start() {
     let world = World::new();
     let process = || ClientProcess { environment: vec![("FAKE_SESSION".to_owned(), "s1".to_owned())], workdir: None };
-    let first = world.client_of("some", process()).await;
-    check(
-        &first,
-        &[
-            ("register_agent", r#"{"name": "alice"}"#, "you are `alice`"),
-            ("bind_session", "{}", "`alice` is bound to fake session s1"),
-            ("bind_session", r#"{"harness": "fake"}"#, "`alice` is bound to fake session s1"),
-            ("bind_session", r#"{"harness": "emacs"}"#, "[this call comes from fake, not from `emacs`."),
-        ],
-    )
-    .await;
+    // Without `_meta`: with it, the fake harness would be certain of a session of that name.
+    let mut first = super::lines::Lines::connected(world.pipe(super::PIPE, process()).0, "2025-11-25").await;
+    let calls = [
+        ("register_agent", r#"{"name": "alice"}"#, "you are `alice`"),
+        ("bind_session", "{}", "`alice` is bound to fake session s1"),
+        ("bind_session", r#"{"harness": "fake"}"#, "`alice` is bound to fake session s1"),
+        ("bind_session", r#"{"harness": "emacs"}"#, "this call comes from fake, not from `emacs`."),
+    ];
+    for (id, (tool, arguments, expected)) in (1..).zip(calls) {
+        let text = first.call(id, tool, arguments).await;
+        assert!(text.contains(expected), "{tool} {arguments}: {text}");
+    }
     let second = world.client_of("some", process()).await;
     let greeting = second.0.peer_info().and_then(|info| info.instructions.clone()).expect("instructions");
     assert!(greeting.starts_with("You are `alice` on the relay-mesh."), "{greeting}");

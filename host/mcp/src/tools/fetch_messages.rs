@@ -181,6 +181,8 @@ pub(crate) struct Patience {
     pub(crate) given_up: CancellationToken,
     /// Cancelled when the client is leaving.
     pub(crate) closing: CancellationToken,
+    /// Cancelled when the HTTP response that waits for this call has nobody left to read it.
+    pub(crate) unheard: CancellationToken,
     /// Whom to tell, and by which token, where the client asked to be told.
     pub(crate) progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
@@ -205,6 +207,7 @@ async fn fetch(visit: &Visit, agent: &AgentName, ask: &Fetch, wait: Duration) ->
                 () = tokio::time::sleep_until(began + wait) => break,
                 () = visit.patience.given_up.cancelled() => return Ok(fetched),
                 () = visit.patience.closing.cancelled() => return Ok(fetched),
+                () = visit.patience.unheard.cancelled() => return Ok(fetched),
                 _ = signs.tick() => visit.patience.sign_of_life(began.elapsed(), wait).await,
             }
         }
