@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::render::{Show, printable_line};
 use crate::setup::shapes::Detected;
 
-/// What the command takes.
+/// Show what harness and session this shell belongs to
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example, in a shell that a harness started:\n  relay-mesh detect-harness\n\n\
     Ends with 3 where no harness is recognised.")]

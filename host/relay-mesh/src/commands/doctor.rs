@@ -15,7 +15,7 @@ use crate::setup::place::Place;
 use crate::setup::shapes::Proof;
 use crate::setup::trouble;
 
-/// What the command takes.
+/// Prove that everything works
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh doctor\n  \

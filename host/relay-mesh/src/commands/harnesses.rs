@@ -14,7 +14,7 @@ use crate::setup::request::{HostUrl, Installation};
 use crate::setup::shapes::{HarnessLine, severity_name};
 use crate::setup::survey;
 
-/// What the command takes.
+/// Show which harnesses are here, and how they do
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  relay-mesh harnesses\n  relay-mesh harnesses --json | jq '.harnesses[] | select(.health != \"ok\")'"

@@ -14,7 +14,7 @@ use crate::setup::place::Place;
 use crate::setup::request::{HostUrl, Installation, Reach, setup};
 use crate::setup::trouble;
 
-/// What the command takes.
+/// Set a harness up for the mesh
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh install claude-code --project . --dry-run\n  \
@@ -30,7 +30,8 @@ pub(crate) struct Args {
     rest: NamedArgs,
 }
 
-/// What the aliases take that name their harness: `install-claude-code` and the like.
+// What the aliases take that name their harness: `install-claude-code` and the like. No doc comment:
+// clap would put it over what the list of commands says of each alias.
 #[derive(clap::Args, Debug)]
 pub(crate) struct NamedArgs {
     #[command(flatten)]

@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::render::{Show, printable, printable_line, table};
 use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
 
-/// What the command takes.
+/// Show the adapters
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load")]
 pub(crate) struct Args {

@@ -13,7 +13,7 @@ use crate::setup::place::Place;
 use crate::setup::request::{Installation, Reach, setup};
 use crate::setup::trouble;
 
-/// What the command takes.
+/// Take the mesh out of a harness
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh uninstall claude-code --project . --dry-run\n  \
