@@ -7,7 +7,8 @@ use mesh::harness::Scope;
 use crate::error::CommandError;
 use crate::exit::Exit;
 
-/// Whose settings are meant.
+// Whose settings are meant. No doc comment: clap would make it the help of a command that has none
+// of its own.
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Place {
     /// The settings of the project in this folder, which is the default with the current folder
