@@ -1,0 +1,296 @@
+//! What send_message over HTTP costs beside a tool that does nothing on a bare rmcp server.
+//!
+//! Both servers run in this process, with the same transport settings, and are asked in turns by the
+//! same clients: one connection and one session per agent, over loopback. The mesh keeps its data in
+//! files and syncs each message before it answers, as people run it. Prints calls per second and the
+//! ratios that the budgets speak of; exits with 1 where one is missed.
+//!
+//! `cargo run --release -p mcp --example throughput [FOLDER]`, where the folder lies on the disk that
+//! is meant.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example's output is for whoever runs it")]
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::SendRequest;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use mcp::http::{HttpSettings, Listener};
+use mesh::machine::{Instant as MeshInstant, Machine, Process};
+use mesh::testing::FakeHarnesses;
+use mesh::{Limits, Mesh, Parts};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use store::Store;
+use store::files::{FilesOptions, FilesStore};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How often each server has its turn. The median counts.
+const TURNS: usize = 7;
+/// Calls of one turn, over all its agents.
+const CALLS: usize = 960;
+/// How many agents there are in a crowd.
+const CROWD: usize = 32;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<ExitCode, Failure> {
+    let folder = match std::env::args().nth(1) {
+        Some(folder) => tempfile::tempdir_in(folder)?,
+        None => tempfile::tempdir()?,
+    };
+    let stop = CancellationToken::new();
+    let bare = serve_bare(stop.child_token()).await?;
+    let relay = serve_relay(folder.path(), stop.child_token()).await?;
+    println!("the mesh's files lie in {}", folder.path().display());
+
+    let mut met = true;
+    for (agents, budget) in [(1, Budget::AtMostTimes(3.0)), (CROWD, Budget::AtLeastShare(0.5))] {
+        let mut null = crowd(bare, agents, Work::Nothing).await?;
+        let mut send = crowd(relay, agents, Work::Sends).await?;
+        // Once without a clock, so that neither pays for being first.
+        turn(&mut null, CALLS / 4).await?;
+        turn(&mut send, CALLS / 4).await?;
+        let mut pairs = Vec::new();
+        for _ in 0..TURNS {
+            pairs.push((turn(&mut null, CALLS).await?, turn(&mut send, CALLS).await?));
+        }
+        let of = |pick: fn(&(Duration, Duration)) -> f64| median(pairs.iter().map(pick).collect());
+        let null = of(|(null, _)| per_second(*null));
+        let send = of(|(_, send)| per_second(*send));
+        let times = of(|(null, send)| send.as_secs_f64() / null.as_secs_f64());
+        let fits = match budget {
+            Budget::AtMostTimes(most) => times <= most,
+            Budget::AtLeastShare(least) => 1.0 / times >= least,
+        };
+        met &= fits;
+        println!(
+            "{agents:>2} agents: null tool {null:>6.0}/s, send_message {send:>6.0}/s, {times:.2} × the time, {:.0} % of \
+             the calls — {} ({})",
+            100.0 / times,
+            budget.words(),
+            if fits { "met" } else { "missed" }
+        );
+    }
+    stop.cancel();
+    Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is asked of a ratio.
+enum Budget {
+    AtMostTimes(f64),
+    AtLeastShare(f64),
+}
+
+impl Budget {
+    fn words(&self) -> String {
+        match self {
+            Budget::AtMostTimes(most) => format!("at most {most} × the time"),
+            Budget::AtLeastShare(least) => format!("at least {:.0} % of the calls", least * 100.0),
+        }
+    }
+}
+
+fn per_second(elapsed: Duration) -> f64 {
+    CALLS as f64 / elapsed.as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The real machine, as far as the mesh asks for it here.
+struct ThisMachine;
+
+impl Machine for ThisMachine {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that others take")]
+    fn now(&self) -> MeshInstant {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        MeshInstant(since.as_millis() as u64)
+    }
+
+    fn process(&self, pid: u32) -> Option<Process> {
+        // Read as the binary reads it, for what it costs.
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let start = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
+        Some(Process { pid, start })
+    }
+
+    fn this_process(&self) -> Process {
+        let pid = std::process::id();
+        self.process(pid).unwrap_or(Process { pid, start: 0 })
+    }
+
+    fn host(&self) -> &str {
+        "here"
+    }
+
+    fn random(&self) -> [u8; 16] {
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835).to_be_bytes()
+    }
+}
+
+async fn serve_relay(folder: &std::path::Path, stop: CancellationToken) -> Result<SocketAddr, Failure> {
+    let store = Arc::new(FilesStore::open(folder, FilesOptions::default())?);
+    let mesh = Arc::new(Mesh::new(Parts {
+        shared: Arc::clone(&store) as Arc<dyn Store>,
+        local: store,
+        machine: Arc::new(ThisMachine),
+        harnesses: Arc::new(FakeHarnesses::default()),
+        limits: Limits::default(),
+    }));
+    let settings = HttpSettings { listen: ([127, 0, 0, 1], 0).into(), ..HttpSettings::default() };
+    let listener = Listener::bind(settings).await?;
+    let address = listener.address();
+    tokio::spawn(listener.serve(mesh, stop));
+    Ok(address)
+}
+
+/// A server with one tool that does nothing.
+#[derive(Clone)]
+struct Bare;
+
+impl ServerHandler for Bare {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn call_tool(
+        &self,
+        _request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
+    }
+}
+
+async fn serve_bare(stop: CancellationToken) -> Result<SocketAddr, Failure> {
+    // As host/mcp/src/http sets its own.
+    let mut sessions = SessionConfig::default();
+    sessions.sse_retry = None;
+    sessions.completed_cache_ttl = Duration::ZERO;
+    let mut manager = LocalSessionManager::default();
+    manager.session_config = sessions;
+    let config = StreamableHttpServerConfig::default().with_json_response(true).with_sse_retry(None);
+    let service = StreamableHttpService::new(|| Ok(Bare), Arc::new(manager), config);
+    let router = axum::Router::new().route_service("/mcp", service);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let listener = axum::serve::ListenerExt::tap_io(listener, |stream: &mut TcpStream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            eprintln!("a connection goes on with delayed writes: {error}");
+        }
+    });
+    tokio::spawn(async move {
+        axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await }).await
+    });
+    Ok(address)
+}
+
+/// What the agents of a crowd do.
+#[derive(Clone, Copy)]
+enum Work {
+    Nothing,
+    Sends,
+}
+
+/// One agent: a connection, a session, and the call that it makes again and again.
+struct Caller {
+    sender: SendRequest<Full<Bytes>>,
+    address: SocketAddr,
+    session: String,
+    call: Value,
+    next: u64,
+}
+
+/// Agents that each send to the next.
+async fn crowd(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Caller>, Failure> {
+    let name = |number: usize| format!("agent-{agents}-{}", number % agents);
+    let mut callers = Vec::new();
+    for number in 0..agents {
+        let mut caller = Caller::connect(address).await?;
+        match work {
+            Work::Nothing => caller.call = json!({"name": "nothing", "arguments": {}}),
+            Work::Sends => {
+                caller.call = json!({"name": "register_agent", "arguments": {"name": name(number)}});
+                caller.call().await?;
+                let body = "Would you have a look at the parser? ".repeat(6);
+                caller.call = json!({"name": "send_message", "arguments": {"to": [name(number + 1)], "body": body}});
+            }
+        }
+        callers.push(caller);
+    }
+    Ok(callers)
+}
+
+/// One turn: so many calls, shared out among the agents, each with one in flight.
+async fn turn(callers: &mut Vec<Caller>, calls: usize) -> Result<Duration, Failure> {
+    let each = calls / callers.len();
+    let mut running = JoinSet::new();
+    let began = Instant::now();
+    for mut caller in callers.drain(..) {
+        running.spawn(async move {
+            for _ in 0..each {
+                caller.call().await?;
+            }
+            Ok::<Caller, Failure>(caller)
+        });
+    }
+    while let Some(caller) = running.join_next().await {
+        callers.push(caller??);
+    }
+    Ok(began.elapsed())
+}
+
+impl Caller {
+    async fn connect(address: SocketAddr) -> Result<Caller, Failure> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let mut caller = Caller { sender, address, session: String::new(), call: Value::Null, next: 1 };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
+        let answer = caller.post(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})).await?;
+        caller.session = answer.headers()["mcp-session-id"].to_str()?.to_owned();
+        answer.into_body().collect().await?;
+        let said = caller.post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+        said.into_body().collect().await?;
+        Ok(caller)
+    }
+
+    async fn call(&mut self) -> Result<(), Failure> {
+        self.next += 1;
+        let request = json!({"jsonrpc": "2.0", "id": self.next, "method": "tools/call", "params": self.call});
+        let answer = self.post(request).await?.into_body().collect().await?.to_bytes();
+        let text = std::str::from_utf8(&answer)?;
+        if text.contains("\"isError\":false") { Ok(()) } else { Err(format!("a call failed: {text}").into()) }
+    }
+
+    async fn post(&mut self, body: Value) -> Result<Response<hyper::body::Incoming>, Failure> {
+        let mut request = Request::post("/mcp")
+            .header("host", self.address.to_string())
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if !self.session.is_empty() {
+            request = request.header("mcp-session-id", &self.session).header("mcp-protocol-version", "2025-11-25");
+        }
+        self.sender.ready().await?;
+        Ok(self.sender.send_request(request.body(Full::new(Bytes::from(body.to_string())))?).await?)
+    }
+}
