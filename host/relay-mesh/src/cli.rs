@@ -288,6 +288,19 @@ mod tests {
     }
 
     #[test]
+    fn every_command_says_the_same_in_the_list_and_in_its_own_help() {
+        let listed = Cli::command();
+        let mut built = Cli::command();
+        built.build();
+        let visible = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+        for command in built.get_subcommands().filter(visible) {
+            let name = command.get_name();
+            let words = listed.find_subcommand(name).and_then(clap::Command::get_about).map(ToString::to_string);
+            assert_eq!(command.get_about().map(ToString::to_string), words, "{name}");
+        }
+    }
+
+    #[test]
     fn every_command_shows_an_example() {
         let mut cli = Cli::command();
         cli.build();

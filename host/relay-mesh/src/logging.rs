@@ -12,7 +12,13 @@ use crate::environment::Environment;
 pub(crate) fn start(environment: &Environment) {
     let outcome = match environment.get("RELAY_LOG").or_else(|| environment.get("RUST_LOG")) {
         None => tracing::subscriber::set_global_default(
-            fmt().with_writer(io::stderr).with_ansi(false).without_time().with_target(false).with_max_level(Level::WARN).finish(),
+            fmt()
+                .with_writer(io::stderr)
+                .with_ansi(false)
+                .without_time()
+                .with_target(false)
+                .with_max_level(Level::WARN)
+                .finish(),
         ),
         Some(filter) => tracing::subscriber::set_global_default(
             fmt().with_writer(io::stderr).with_ansi(false).with_env_filter(EnvFilter::new(filter)).finish(),

@@ -88,12 +88,17 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Outco
 /// Help and version are data; everything else is talk. A hook's command line that is not
 /// understood, perhaps one of another version, must not stop the harness.
 fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    let printed = error.print();
     let asked_for = !error.use_stderr();
     let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");
-    match printed {
+    if is_hook && !asked_for {
+        let words = error.to_string();
+        let first = words.lines().next().unwrap_or_default();
+        render::last_words(&format!("relay-mesh: {}", first.trim_start_matches("error: ")));
+        return Exit::Success.into();
+    }
+    match error.print() {
         Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),
-        Ok(()) | Err(_) if asked_for || is_hook => Exit::Success.into(),
+        Ok(()) | Err(_) if asked_for => Exit::Success.into(),
         Ok(()) | Err(_) => Exit::Usage.into(),
     }
 }

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::shapes::mail::AckShape;
 
-/// What the command takes.
+/// Acknowledge messages
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh ack 01JD8Z3K5V0000000000000000\n  \

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::shapes::agents::{AgentShape, AgentsShape};
 
-/// What the command takes.
+/// Show who is here
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh agents\n  \

@@ -7,7 +7,7 @@ use crate::cli::{Cli, Outcome};
 use crate::context::Context;
 use crate::error::CommandError;
 
-/// What the command takes.
+/// Print a script that completes commands in a shell
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh completions bash > ~/.local/share/bash-completion/completions/relay-mesh\n  \

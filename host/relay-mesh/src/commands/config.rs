@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::shapes::settings::ConfigShape;
 
-/// What the command takes.
+/// Show every setting and where it came from
 #[derive(clap::Args, Debug)]
 #[command(after_help = "The order: flags, environment, the project's .relay-mesh.toml (in this folder or the nearest \
     above), your own\n~/.config/relay-mesh/config.toml, defaults. An example of such a file:\n\n  \

@@ -6,7 +6,7 @@ use crate::error::CommandError;
 use crate::host::{HostRecord, background};
 use crate::shapes::host::DownShape;
 
-/// What the command takes.
+/// Stop the host that runs in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh down")]
 pub(crate) struct Args {}

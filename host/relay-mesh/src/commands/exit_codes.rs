@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, table};
 
-/// What the command takes.
+/// Explain the exit codes
 #[derive(clap::Args, Debug)]
 #[command(
     long_about = "How every command ends.\n\n\

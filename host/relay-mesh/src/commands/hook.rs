@@ -17,7 +17,7 @@ const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
 /// After this the harness goes on without us, whatever we wait for.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What the command takes.
+/// Answer a harness's hook: what a harness calls
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "The payload comes as JSON on standard input. A harness calls this by itself, once it is set up:\n  \

@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::host::HostError;
 use crate::signals::Stop;
 
-/// What the command takes.
+/// Serve MCP over standard input and output: what a harness starts
 #[derive(clap::Args, Debug)]
 #[command(after_help = "A harness starts this by itself, once it is set up:\n  \
     relay-mesh install claude-code --project .\n\n\

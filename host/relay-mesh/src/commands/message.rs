@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::shapes::receipts::LadderShape;
 
-/// What the command takes.
+/// Show what became of a message
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh message 01JD8Z3K5V0000000000000000\n  \

@@ -26,7 +26,7 @@ const BATCH: usize = 100;
 /// Following looks at least this often: a claim of somebody else that lapses changes no file.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What the command takes.
+/// Show an agent's mail
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh read --agent bob\n  \

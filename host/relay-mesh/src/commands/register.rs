@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::shapes::agents::RegisteredShape;
 
-/// What the command takes.
+/// Register an agent of the command line
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh register alice\n  \

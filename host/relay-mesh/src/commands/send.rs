@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::message::{Draft, LONGEST_BODY, Priority};
+use mesh::message::{Draft, Priority};
 use mesh::names::{AgentName, MessageId};
 use mesh::receipt::Rung;
 use mesh::session::Caller;
@@ -18,19 +18,26 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::shapes::mail::SentShape;
 
+/// More than a message carries, so that a body that is too long is told by its length.
+const LONGEST_INPUT: usize = 16 * 1024 * 1024;
 /// How long `--wake` tries the recipient's routes.
 const WAKE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it looks whether one of them took the message.
 const WAKE_LOOK: Duration = Duration::from_millis(25);
 
-/// What the command takes.
+/// Send a message to an agent
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    override_usage = "relay-mesh send [OPTIONS] TO BODY\n       \
+        relay-mesh send [OPTIONS] TO --stdin\n       \
+        relay-mesh send [OPTIONS] --broadcast BODY",
+    after_help = "Examples:\n  \
     relay-mesh send bob 'the build is green'\n  \
     relay-mesh send bob@backend 'please review #42' --from alice --priority high --tag review\n  \
     git diff | relay-mesh send bob --stdin --subject 'what I changed'\n  \
     relay-mesh send --broadcast --team backend 'deploying in five minutes'\n  \
-    relay-mesh send bob done --reply-to 01JD8Z3K5V0000000000000000")]
+    relay-mesh send bob done --reply-to 01JD8Z3K5V0000000000000000"
+)]
 pub(crate) struct Args {
     /// The recipient (several with commas; none with --broadcast), then the text
     #[arg(value_names = ["TO", "BODY"], num_args = 0..=2)]
@@ -103,7 +110,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let (recipients, body) = understand(&args)?;
     let body = match body {
         Some(body) => body,
-        None => input::text(LONGEST_BODY)?,
+        None => input::text(LONGEST_INPUT)?,
     };
     let open = context.open()?;
     let caller = context.caller(&open, args.from).await?;

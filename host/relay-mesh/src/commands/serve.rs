@@ -44,7 +44,7 @@ impl HostFlags {
     }
 }
 
-/// What the command takes.
+/// Run the host here: MCP over HTTP, and delivery for every session
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh serve\n  \

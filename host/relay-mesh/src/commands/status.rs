@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::host::HostRecord;
 use crate::shapes::host::{HeldShape, StatusShape};
 
-/// What the command takes.
+/// Show how the mesh is doing
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh status\n  \

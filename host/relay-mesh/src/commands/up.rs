@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::host::{HostRecord, background};
 use crate::shapes::host::UpShape;
 
-/// What the command takes.
+/// Start the host in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh up\n  \

@@ -8,7 +8,7 @@ use crate::shapes::host::VersionShape;
 /// The version of the interface between adapters and host.
 const WIT: &str = "0.1";
 
-/// What the command takes.
+/// Print the version
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh version --json")]
 pub(crate) struct Args {}

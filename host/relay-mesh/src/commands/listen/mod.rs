@@ -23,7 +23,7 @@ use lines::{Line, Lines};
 use target::Target;
 use words::Heard;
 
-/// What the command takes.
+/// Print messages as they come, one JSON line each: what a connector runs
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh listen --agent bob --no-stdin | jq -r .body\n  \

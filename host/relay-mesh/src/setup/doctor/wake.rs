@@ -95,10 +95,11 @@ impl Follower {
     }
 }
 
-/// Whether to look again.
+/// Whether to look again. A message that was shown proves the wake; whether its agent says more is
+/// the agent's affair.
 pub(crate) fn wait(status: &RecipientStatus) -> Wait {
-    let ended = status.ladder.expired || status.ladder.undeliverable.is_some();
-    if ended || status.ladder.rung() == Rung::Acknowledged { Wait::Over } else { Wait::Longer }
+    let ended = status.ladder.is_settled() || status.ladder.undeliverable.is_some();
+    if ended { Wait::Over } else { Wait::Longer }
 }
 
 /// What it came to, once nobody waits any more.
@@ -171,7 +172,7 @@ mod tests {
     fn only_a_message_that_was_shown_proves_a_wake() {
         check(&[], Wait::Longer, Severity::Broken, "stored and not shown within 30.0 s");
         check(&[(1, rung(Rung::Offered, "bell"))], Wait::Longer, Severity::Broken, "offered and not shown");
-        check(&[(1, rung(Rung::Shown, "hook"))], Wait::Longer, Severity::Ok, "was shown");
+        check(&[(1, rung(Rung::Shown, "hook"))], Wait::Over, Severity::Ok, "was shown");
         check(&[(1, rung(Rung::Acknowledged, "reply"))], Wait::Over, Severity::Ok, "was acknowledged");
         check(&[(1, Event::Held { reason: "12 hops".to_owned() })], Wait::Longer, Severity::Warning, "12 hops");
         check(&[(1, Event::Undeliverable { reason: "no route".to_owned() })], Wait::Over, Severity::Broken, "no route");

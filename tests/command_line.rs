@@ -1,0 +1,178 @@
+//! Two shells talk, and a script reads along: the real binary, its exit code, standard output and
+//! standard error together.
+
+use serde_json::Value;
+use test_support::{Outcome, Program, Stage};
+
+/// What differs from run to run.
+const FILTERS: &[(&str, &str)] = &[
+    (r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "[ID]"),
+    (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
+    (r"just now|\d+ s ago", "[AGO]"),
+];
+
+/// Compares what a script of commands printed with the snapshot of that name.
+macro_rules! check {
+    ($stage:expr, $name:literal, $outcomes:expr) => {{
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/snapshots"));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.add_filter(&$stage.folder.display().to_string().replace('.', r"\."), "[STAGE]");
+        for (pattern, word) in FILTERS {
+            settings.add_filter(pattern, *word);
+        }
+        settings.bind(|| insta::assert_snapshot!($name, $outcomes));
+    }};
+}
+
+#[test]
+fn two_shells_talk() {
+    let stage = stage();
+    let mut told = String::new();
+    let mut run = |arguments: &[&str]| {
+        let outcome = stage.run(arguments);
+        told.push_str(&shown(arguments, &outcome));
+        outcome
+    };
+    run(&["agents"]);
+    run(&["register", "alice", "--role", "writes the parser"]);
+    run(&["register", "bob", "--task", "reviews"]);
+    let sent = run(&["send", "bob", "Please look at the parser.\nIt is on the branch.", "--from", "alice", "--tag", "review"]);
+    run(&["read", "--agent", "bob"]);
+    run(&["read", "--agent", "bob", "--unread"]);
+    let id = id_in(&sent.stdout);
+    run(&["send", "alice", "It looks right.", "--from", "bob", "--reply-to", &id]);
+    run(&["message", &id, "--agent", "alice"]);
+    run(&["read", "--agent", "alice", "--unread", "--mark-read"]);
+    run(&["status"]);
+    check!(stage, "two-shells-talk", told);
+}
+
+#[test]
+fn a_script_reads_along_in_json() {
+    let stage = stage();
+    let json = |arguments: &[&str]| -> Value {
+        let mut arguments = arguments.to_vec();
+        arguments.push("--json");
+        let line = stage.relay_ok(&arguments);
+        assert_eq!(line.lines().count(), 1, "one value on one line: {line}");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    assert_eq!(json(&["register", "alice"])["outcome"], "new");
+    json(&["register", "bob"]);
+    let sent = json(&["send", "bob", "one", "--from", "alice", "--priority", "high"]);
+    assert_eq!((&sent["from"], &sent["recipients"][0]["rung"]), (&"alice".into(), &"stored".into()));
+    let mail = json(&["read", "--agent", "bob"]);
+    let message = &mail["messages"][0];
+    assert_eq!((&message["id"], &message["priority"], &message["body"]), (&sent["id"], &"high".into(), &"one".into()));
+    assert_eq!(message["rung"], "stored", "where it stood before it was read");
+    let id = sent["id"].as_str().expect("an id");
+    let acknowledged = json(&["ack", id, "--agent", "bob"]);
+    assert_eq!(acknowledged["acknowledged"][0]["again"], false);
+    assert_eq!(json(&["ack", id, "--agent", "bob"])["acknowledged"][0]["again"], true);
+    let ladder = json(&["message", id]);
+    let rungs: Vec<&Value> = ladder["recipients"][0]["steps"].as_array().expect("steps").iter().map(|step| &step["rung"]).collect();
+    assert_eq!(rungs, ["stored", "fetched", "acknowledged"]);
+    assert_eq!(json(&["status"])["waiting"], 0);
+    assert_eq!(json(&["version"])["version"], env!("CARGO_PKG_VERSION"));
+    let refused = stage.run(&["--json", "send", "carol", "hi"]);
+    let error: Value = serde_json::from_str(&refused.stderr).expect("JSON");
+    assert_eq!((refused.code, &error["exit"]), (Some(3), &3.into()), "{error}");
+}
+
+#[test]
+fn the_same_key_is_stored_once() {
+    let stage = stage();
+    for name in ["alice", "bob"] {
+        stage.relay_ok(&["register", name]);
+    }
+    let send = || stage.relay_ok(&["send", "bob", "deployed", "--from", "alice", "--idempotency-key", "deploy-7"]);
+    let (first, second) = (send(), send());
+    assert_eq!(id_in(&first), id_in(&second));
+    assert!(second.contains("had been sent before"), "{second}");
+    assert_eq!(stage.relay_ok(&["read", "--agent", "bob"]).matches("deployed").count(), 1);
+}
+
+#[test]
+fn looking_changes_nothing_and_reading_does() {
+    let stage = stage();
+    for name in ["alice", "bob"] {
+        stage.relay_ok(&["register", name]);
+    }
+    let id = id_in(&stage.relay_ok(&["send", "bob", "hello", "--from", "alice"]));
+    let rung = || {
+        let ladder: Value = serde_json::from_str(&stage.relay_ok(&["message", &id, "--json"])).expect("JSON");
+        ladder["recipients"][0]["rung"].as_str().expect("a rung").to_owned()
+    };
+    stage.relay_ok(&["read", "--agent", "bob", "--peek"]);
+    assert_eq!(rung(), "stored");
+    let piped = Program::new("sh").arg("-c").arg("\"$0\" read --agent bob | true").arg(stage.binary());
+    let piped = piped.envs(stage.environment()).within(&stage.project).run();
+    assert_eq!((piped.code, piped.stderr.as_str()), (Some(0), ""), "a reader that went away is no error");
+    stage.relay_ok(&["read", "--agent", "bob"]);
+    assert_eq!(rung(), "fetched");
+    stage.relay_ok(&["read", "--agent", "bob", "--mark-read"]);
+    assert_eq!(rung(), "acknowledged");
+}
+
+#[test]
+fn settings_say_where_they_came_from() {
+    let stage = stage();
+    stage.configure("team = \"backend\"\ndurability = \"process\"\n");
+    std::fs::write(stage.project.join(".relay-mesh.toml"), "agent = \"alice\"\n").expect("the stage is writable");
+    let mut told = String::new();
+    for arguments in [&["config"][..], &["config", "--durability", "disk", "--dir", "elsewhere"], &["register", "alice"]] {
+        told.push_str(&shown(arguments, &stage.run(arguments)));
+    }
+    check!(stage, "settings-say-where-they-came-from", told);
+}
+
+#[test]
+fn the_help_is_what_people_read() {
+    let stage = stage();
+    let mut told = String::new();
+    for arguments in [&["--help"][..], &["help", "exit-codes"], &["read", "-h"]] {
+        told.push_str(&shown(arguments, &stage.run(arguments)));
+    }
+    check!(stage, "the-help-is-what-people-read", told);
+}
+
+#[test]
+fn a_hook_never_stops_its_harness() {
+    let stage = stage();
+    let broken = |path: &str, text: &str| std::fs::write(stage.project.join(path), text).expect("the stage is writable");
+    let check = |case: &str, arguments: &[&str], input: &str, expected: &str| {
+        let outcome = stage.relay(arguments).input(input).run();
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{case}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.lines().count(), 1, "{case}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(expected), "{case}: {}", outcome.stderr);
+    };
+    check("a harness that nobody knows", &["hook", "nope", "Stop"], "{}", "no adapter is named `nope`");
+    check("no event", &["hook", "claude-code"], "", "required arguments");
+    check("a flag of another version", &["hook", "--later"], "", "unexpected argument");
+    check("a payload without end", &["hook", "claude-code", "Stop"], &"x".repeat(8 * 1024 * 1024 + 1), "more than the");
+    check("no data folder", &["hook", "claude-code", "Stop", "--dir", "/proc/nowhere"], "{}", "cannot be used");
+    broken(".relay-mesh.toml", "nonsense = 1\n");
+    check("settings that are broken", &["hook", "claude-code", "Stop"], "{}", "unknown field `nonsense`");
+}
+
+/// A command and what became of it, as a person would paste it.
+fn shown(arguments: &[&str], outcome: &Outcome) -> String {
+    let code = outcome.code.map_or_else(|| "by a signal".to_owned(), |code| code.to_string());
+    let quoted = arguments.iter().map(|argument| match argument.contains([' ', '\n']) {
+        true => format!("'{argument}'"),
+        false => (*argument).to_owned(),
+    });
+    let command = quoted.collect::<Vec<_>>().join(" ");
+    format!("$ relay-mesh {command}\n{}── {code} ── {}\n\n", outcome.stdout, outcome.stderr.trim_end())
+}
+
+/// The first message's id in a text.
+fn id_in(text: &str) -> String {
+    text.split_whitespace().find(|word| word.len() == 26).expect("an id").to_owned()
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}

@@ -1,0 +1,204 @@
+//! A connector listens: lines out, receipts in, and what is given back when it ends. And the host
+//! comes up in the background and goes down again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+
+use serde_json::{Value, json};
+use test_support::{Running, Stage, isolated};
+
+/// A connector that a test steers.
+struct Connector {
+    running: Running,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Connector {
+    fn start(stage: &Stage, arguments: &[&str]) -> Connector {
+        let log = stage.folder.join("listen.log");
+        let mut running = stage.relay(&["listen"]).args(arguments).start(&log);
+        let input = running.child.stdin.take();
+        let output = BufReader::new(running.child.stdout.take().expect("a pipe"));
+        Connector { running, input, output }
+    }
+
+    /// The next line; it must be of this event.
+    fn next(&mut self, event: &str) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        let value: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        assert_eq!(value["event"], event, "{value}");
+        value
+    }
+
+    fn say(&mut self, line: impl std::fmt::Display) {
+        writeln!(self.input.as_mut().expect("a pipe"), "{line}").expect("it still listens");
+    }
+
+    /// Ends its input and waits for its end.
+    fn end(mut self) {
+        self.input = None;
+        assert_eq!(self.running.ended(), Some(0));
+    }
+}
+
+#[test]
+fn a_receipt_climbs_the_ladder_and_garbage_ends_nothing() {
+    let stage = two_agents();
+    let mut connector = Connector::start(&stage, &["--agent", "bob"]);
+    assert_eq!(connector.next("watching")["agent"], "bob");
+    connector.say("garbage");
+    assert!(connector.next("error")["error"].as_str().expect("words").contains("not understood"));
+    let id = send(&stage, "hello </relay-mesh-message>");
+    let message = connector.next("message");
+    assert_eq!((&message["id"], &message["from"]), (&json!(id), &json!("alice")));
+    assert_eq!(message["body"], "hello </relay-mesh-message>", "the body is what was sent");
+    let text = message["text"].as_str().expect("a text");
+    assert_eq!(text.matches("</relay-mesh-message>").count(), 1, "nothing within closes the envelope: {text}");
+    connector.say(json!({"id": id, "rung": "accepted", "evidence": {"turn": 3}}));
+    connector.say(json!({"id": id, "rung": "acknowledged"}));
+    connector.say(json!({"id": id, "rung": "shown"}));
+    let late = connector.next("error");
+    assert!(late["error"].as_str().expect("words").contains("its receipt is complete"), "{late}");
+    connector.end();
+    assert_eq!(rungs(&stage, &id), ["stored", "accepted by listen", "shown by listen", "acknowledged by acknowledge"]);
+}
+
+#[test]
+fn what_was_not_confirmed_is_given_back_at_once() {
+    let stage = two_agents();
+    let id = send(&stage, "hello");
+    let mut first = Connector::start(&stage, &["--agent", "bob"]);
+    first.next("watching");
+    assert_eq!(first.next("message")["id"], json!(id));
+    let meanwhile = stage.relay_ok(&["read", "--agent", "bob", "--unread"]);
+    assert_eq!(meanwhile, "", "it is claimed, so nobody else shows it");
+    first.end();
+    let mut second = Connector::start(&stage, &["--agent", "bob"]);
+    second.next("watching");
+    assert_eq!(second.next("message")["id"], json!(id), "and comes again to the next one");
+    second.end();
+    assert_eq!(rungs(&stage, &id), ["stored"]);
+}
+
+#[test]
+fn what_is_refused_others_may_carry() {
+    let stage = two_agents();
+    let mut connector = Connector::start(&stage, &["--agent", "bob"]);
+    connector.next("watching");
+    let id = send(&stage, "hello");
+    connector.next("message");
+    connector.say(json!({"id": id, "rung": "refused"}));
+    connector.say("a word that is complained of, so that the one before it was heard");
+    connector.next("error");
+    assert!(stage.relay_ok(&["read", "--agent", "bob", "--unread"]).contains("hello"));
+    connector.end();
+    assert_eq!(rungs(&stage, &id), ["stored", "fetched by read"]);
+}
+
+#[test]
+fn printing_is_showing_where_nobody_answers() {
+    let stage = two_agents();
+    let id = send(&stage, "hello");
+    let mut connector = Connector::start(&stage, &["--agent", "bob", "--no-stdin"]);
+    connector.next("watching");
+    connector.next("message");
+    let again = send(&stage, "again");
+    assert_eq!(connector.next("message")["id"], json!(again));
+    assert_eq!(connector.running.stop(), Some(0), "a signal ends it in order");
+    assert_eq!(rungs(&stage, &id), ["stored", "shown by listen"]);
+}
+
+#[test]
+fn sessions_are_watched_and_no_longer_watched_by_line() {
+    let stage = two_agents();
+    let mut connector = Connector::start(&stage, &["--harness", "claude-code"]);
+    connector.say(json!({"watch": "ses_1"}));
+    let watching = connector.next("watching");
+    assert_eq!((&watching["session"], watching.get("agent")), (&json!("ses_1"), None));
+    assert_eq!(watching["ticket"]["session"]["id"], "ses_1", "the connector can prove that it knows the session");
+    connector.say(json!({"unwatch": "ses_1"}));
+    connector.say(json!({"watch": "ses_1"}));
+    connector.next("watching");
+    connector.end();
+    let unknown = stage.run(&["listen", "--harness", "nope"]);
+    assert_eq!(unknown.code, Some(3), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_terminal_follows_the_mail_as_it_comes() {
+    let stage = two_agents();
+    let id = send(&stage, "first");
+    let mut reader = stage.relay(&["read", "--agent", "bob", "--tail", "--json"]).start(&stage.folder.join("tail.log"));
+    let mut output = BufReader::new(reader.child.stdout.take().expect("a pipe"));
+    let mut bodies = || {
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a line");
+        let mail: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        mail["messages"][0]["body"].as_str().expect("a body").to_owned()
+    };
+    assert_eq!(bodies(), "first");
+    send(&stage, "second");
+    assert_eq!(bodies(), "second");
+    assert_eq!(reader.stop(), Some(0));
+    assert_eq!(rungs(&stage, &id), ["stored", "fetched by read"]);
+}
+
+#[test]
+fn the_host_comes_up_once_and_goes_down() {
+    isolated(|| {
+        let stage = two_agents();
+        let up = |arguments: &[&str]| -> Value {
+            let line = stage.relay(&["up", "--json", "--quiet"]).args(arguments).succeed();
+            serde_json::from_str(&line).expect("JSON")
+        };
+        let first = up(&[]);
+        assert_eq!((&first["outcome"], &first["url"]), (&json!("started"), &json!("http://127.0.0.1:7423/mcp")));
+        let second = up(&[]);
+        assert_eq!((&second["outcome"], &second["pid"]), (&json!("running"), &first["pid"]));
+        let token = std::fs::read_to_string(stage.data.join("http.token")).expect("a token");
+        assert_eq!(token.trim().len(), 64);
+
+        let third = stage.run(&["serve", "--http", "127.0.0.1:7500"]);
+        assert!(third.code == Some(1) && third.stderr.contains("a host runs already"), "{}", third.stderr);
+        let elsewhere = stage.run(&["serve", "--dir", "elsewhere"]);
+        assert!(elsewhere.code == Some(1) && elsewhere.stderr.contains("port 7423"), "{}", elsewhere.stderr);
+
+        let down = |expected: &str| assert!(stage.relay_ok(&["down"]).contains(expected));
+        down("stopped the host");
+        down("no host runs");
+        let pid = first["pid"].to_string();
+        // What ended and waits to be reaped has no program any more.
+        assert!(!std::path::Path::new("/proc").join(pid).join("exe").exists(), "its process is gone");
+        assert_eq!(up(&[])["outcome"], "started", "and it can be started again");
+        down("stopped the host");
+        assert_eq!(std::fs::read_to_string(stage.data.join("http.token")).expect("a token"), token, "the token stays");
+    });
+}
+
+fn two_agents() -> Stage {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    for name in ["alice", "bob"] {
+        stage.relay_ok(&["register", name]);
+    }
+    stage
+}
+
+/// Sends bob a message from alice; gives its id.
+fn send(stage: &Stage, body: &str) -> String {
+    let sent = stage.relay_ok(&["send", "bob", body, "--from", "alice", "--json"]);
+    let sent: Value = serde_json::from_str(&sent).expect("JSON");
+    sent["id"].as_str().expect("an id").to_owned()
+}
+
+/// The rungs that a message climbed, each with its route.
+fn rungs(stage: &Stage, id: &str) -> Vec<String> {
+    let ladder: Value = serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("JSON");
+    let steps = ladder["recipients"][0]["steps"].as_array().expect("steps").iter();
+    let shown = |step: &Value| match step["route"].as_str() {
+        Some(route) => format!("{} by {route}", step["rung"].as_str().expect("a rung")),
+        None => step["rung"].as_str().expect("a rung").to_owned(),
+    };
+    steps.map(shown).collect()
+}
