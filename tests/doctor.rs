@@ -1,0 +1,116 @@
+//! What the doctor proves, against the real Claude Code, and what a person is asked before their
+//! settings are changed.
+
+use serde_json::{Value, json};
+use test_support::{ClaudeCode, Model, Outcome, Script, Stage, Terminal, isolated, wait_for};
+
+#[test]
+fn a_message_of_the_doctor_wakes_an_idle_session_and_each_rung_is_told() {
+    isolated(|| {
+        let stage = stage();
+        let project = stage.project.display().to_string();
+        stage.relay_ok(&["install", "claude-code", "--project", &project, "--yes"]);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", "mcp__relay-mesh__register_agent", json!({"name": "alice"}))
+                .say("alice", "I am alice.")
+                .say("relay-mesh doctor", "I was woken."),
+        );
+        let terminal = ClaudeCode::new(&stage, &model).open();
+        terminal.type_line("Join the mesh as alice.");
+        terminal.wait_for("● I am alice.");
+
+        let examined = stage.run(&["doctor", "claude-code", "--project", &project]);
+        assert_eq!(examined.code, Some(0), "{examined:?}");
+        for proven in ["the SessionStart hook was run and answered in", "written, synced and read back", "all 12 hooks"]
+        {
+            assert!(examined.stdout.contains(proven), "{proven}: {examined:?}");
+        }
+        let agents = stage.relay_ok(&["agents", "--json"]);
+        assert!(!agents.contains("00000000"), "the rehearsal left no session behind: {agents}");
+
+        // The screen shows the answer before the turn has ended.
+        wait_for("the session is idle", || stage.relay_ok(&["agents", "--json"]).contains("\"idle\"").then_some(()));
+        let woken = stage.run(&["doctor", "--wake", "alice", "--patience", "20", "--json"]);
+        assert_eq!(woken.code, Some(0), "{woken:?}");
+        assert!(woken.stderr.contains("offered after"), "{woken:?}");
+        assert!(woken.stderr.contains("shown after"), "{woken:?}");
+        assert!(woken.stderr.contains("by hook:"), "by a hook of the session itself: {woken:?}");
+        let verdict: Value = serde_json::from_str(&woken.stdout).expect("--json writes JSON");
+        assert_eq!(verdict["severity"], "ok", "{verdict}");
+        terminal.wait_for("● I was woken.");
+    });
+}
+
+#[test]
+fn nobody_is_woken_where_nobody_is() {
+    isolated(|| {
+        let stage = stage();
+        check(&stage, &["doctor", "--wake", "alice"], 3, "no session and no agent is called `alice`");
+        stage.relay_ok(&["register", "alice"]);
+        check(&stage, &["doctor", "--wake", "alice", "--patience", "1"], 1, "was stored and not shown within 1.0 s");
+    });
+}
+
+#[test]
+fn the_doctor_finds_what_is_broken_and_says_what_to_do() {
+    isolated(|| {
+        let stage = stage();
+        let project = stage.project.display().to_string();
+        check(&stage, &["doctor"], 0, "not set up for the project");
+        stage.relay_ok(&["install", "claude-code", "--project", &project, "--yes"]);
+        std::fs::remove_file(stage.project.join(".mcp.json")).expect("it was made by the install");
+        check(&stage, &["doctor", "claude-code"], 1, "fix: ");
+        stage.relay_ok(&["install", "claude-code", "--project", &project, "--yes"]);
+        check(&stage, &["doctor", "claude-code"], 0, "names the server");
+        check(&stage, &["doctor", "notepad"], 3, "no adapter is named `notepad`");
+    });
+}
+
+#[test]
+fn a_person_is_asked_and_only_a_yes_changes_their_settings() {
+    isolated(|| {
+        let stage = stage();
+        let before = stage.tree(&stage.project);
+        let terminal = ask(&stage, "first", &["install", "claude-code"]);
+        terminal.wait_for("would be created. Go on? [y/N]");
+        terminal.type_line("n");
+        terminal.wait_for("Nothing was changed.");
+        drop(terminal);
+        assert_eq!(stage.tree(&stage.project), before);
+
+        let terminal = ask(&stage, "second", &["install", "claude-code"]);
+        terminal.wait_for("[y/N]");
+        terminal.type_line("y");
+        terminal.wait_for("Claude Code is set up for the project");
+        drop(terminal);
+        check(&stage, &["harnesses"], 0, "installed");
+
+        let terminal = ask(&stage, "third", &["uninstall", "claude-code"]);
+        terminal.wait_for("would be removed. Go on? [y/N]");
+        terminal.type_line("yes");
+        terminal.wait_for("no longer set up");
+        drop(terminal);
+        assert_eq!(stage.tree(&stage.project), before, "byte for byte");
+    });
+}
+
+/// Runs a command and looks at its exit code and at what it says, on either stream.
+fn check(stage: &Stage, arguments: &[&str], code: i32, says: &str) {
+    let outcome: Outcome = stage.run(arguments);
+    assert_eq!(outcome.code, Some(code), "{arguments:?}: {outcome:?}");
+    assert!(outcome.stdout.contains(says) || outcome.stderr.contains(says), "{arguments:?}: {outcome:?}");
+}
+
+/// Gives a command in a terminal of its own, which stays open after the command has ended.
+fn ask(stage: &Stage, name: &str, arguments: &[&str]) -> Terminal {
+    let folder = stage.folder.join(name);
+    std::fs::create_dir(&folder).expect("the stage is writable");
+    let line = format!("{} {}; exec cat", stage.binary().display(), arguments.join(" "));
+    let program = ["sh".to_owned(), "-c".to_owned(), line];
+    Terminal::start(&folder, &stage.project, &stage.environment(), &program)
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
