@@ -9,6 +9,8 @@ const FILTERS: &[(&str, &str)] = &[
     (r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "[ID]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
     (r"just now|\d+ s ago", "[AGO]"),
+    // Columns are as wide as the longest path or age in them.
+    (r"(\S) {2,}", "$1  "),
 ];
 
 /// Compares what a script of commands printed with the snapshot of that name.
@@ -38,7 +40,8 @@ fn two_shells_talk() {
     run(&["agents"]);
     run(&["register", "alice", "--role", "writes the parser"]);
     run(&["register", "bob", "--task", "reviews"]);
-    let sent = run(&["send", "bob", "Please look at the parser.\nIt is on the branch.", "--from", "alice", "--tag", "review"]);
+    let sent =
+        run(&["send", "bob", "Please look at the parser.\nIt is on the branch.", "--from", "alice", "--tag", "review"]);
     run(&["read", "--agent", "bob"]);
     run(&["read", "--agent", "bob", "--unread"]);
     let id = id_in(&sent.stdout);
@@ -72,7 +75,8 @@ fn a_script_reads_along_in_json() {
     assert_eq!(acknowledged["acknowledged"][0]["again"], false);
     assert_eq!(json(&["ack", id, "--agent", "bob"])["acknowledged"][0]["again"], true);
     let ladder = json(&["message", id]);
-    let rungs: Vec<&Value> = ladder["recipients"][0]["steps"].as_array().expect("steps").iter().map(|step| &step["rung"]).collect();
+    let rungs: Vec<&Value> =
+        ladder["recipients"][0]["steps"].as_array().expect("steps").iter().map(|step| &step["rung"]).collect();
     assert_eq!(rungs, ["stored", "fetched", "acknowledged"]);
     assert_eq!(json(&["status"])["waiting"], 0);
     assert_eq!(json(&["version"])["version"], env!("CARGO_PKG_VERSION"));
@@ -122,7 +126,9 @@ fn settings_say_where_they_came_from() {
     stage.configure("team = \"backend\"\ndurability = \"process\"\n");
     std::fs::write(stage.project.join(".relay-mesh.toml"), "agent = \"alice\"\n").expect("the stage is writable");
     let mut told = String::new();
-    for arguments in [&["config"][..], &["config", "--durability", "disk", "--dir", "elsewhere"], &["register", "alice"]] {
+    for arguments in
+        [&["config"][..], &["config", "--durability", "disk", "--dir", "elsewhere"], &["register", "alice"]]
+    {
         told.push_str(&shown(arguments, &stage.run(arguments)));
     }
     check!(stage, "settings-say-where-they-came-from", told);
@@ -141,7 +147,8 @@ fn the_help_is_what_people_read() {
 #[test]
 fn a_hook_never_stops_its_harness() {
     let stage = stage();
-    let broken = |path: &str, text: &str| std::fs::write(stage.project.join(path), text).expect("the stage is writable");
+    let broken =
+        |path: &str, text: &str| std::fs::write(stage.project.join(path), text).expect("the stage is writable");
     let check = |case: &str, arguments: &[&str], input: &str, expected: &str| {
         let outcome = stage.relay(arguments).input(input).run();
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{case}: {}", outcome.stderr);
@@ -165,7 +172,8 @@ fn shown(arguments: &[&str], outcome: &Outcome) -> String {
         false => (*argument).to_owned(),
     });
     let command = quoted.collect::<Vec<_>>().join(" ");
-    format!("$ relay-mesh {command}\n{}── {code} ── {}\n\n", outcome.stdout, outcome.stderr.trim_end())
+    let talk = format!("── {code} ── {}", outcome.stderr);
+    format!("$ relay-mesh {command}\n{}{}\n\n", outcome.stdout, talk.trim_end())
 }
 
 /// The first message's id in a text.

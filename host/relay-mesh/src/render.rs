@@ -1,8 +1,6 @@
 //! The only file that prints. Standard output is data, standard error is talk; colour never
 //! carries a meaning alone; a reader that went away is told to nobody.
 
-#![expect(clippy::print_stderr, reason = "this is the one file that talks to people")]
-
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -90,19 +88,20 @@ impl Printer {
     /// Says something to the person, unless they asked for quiet.
     pub(crate) fn say(&self, text: &str) {
         match self.talk {
-            Talk::Normal => eprintln!("{text}"),
+            Talk::Normal => last_words(text),
             Talk::Quiet => {}
         }
     }
 
     /// Says something that should not be missed, quiet or not.
     pub(crate) fn warn(&self, text: &str) {
-        eprintln!("{}: {text}", self.paint("warning", "33"));
+        last_words(&format!("{}: {text}", self.paint("warning", "33")));
     }
 
     /// Writes to standard error as it is, for a harness that reads it.
-    pub(crate) fn to_standard_error(&self, text: &str) {
-        eprint!("{text}");
+    pub(crate) fn on_standard_error(&self, text: &str) {
+        // With nobody left to listen there is nothing to be done about it.
+        let _unheard = io::stderr().write_all(text.as_bytes());
     }
 
     /// Prints an error with its causes and what to do about it, each once and on lines of its own.
@@ -118,13 +117,13 @@ impl Printer {
                 if let Some(hint) = hint {
                     let _infallible = write!(text, "\n{}: {}", self.paint("hint", "36"), printable(&hint));
                 }
-                eprintln!("{text}");
+                last_words(&text);
             }
             Format::Json => {
                 let told = serde_json::json!({
                     "error": error.to_string(), "causes": causes, "hint": hint, "exit": error.exit().code(),
                 });
-                eprintln!("{told}");
+                last_words(&told.to_string());
             }
         }
     }
@@ -132,7 +131,7 @@ impl Printer {
     /// The same on one line, for a harness's log.
     pub(crate) fn error_line(&self, error: &CommandError) {
         let words: Vec<String> = std::iter::once(error.to_string()).chain(causes(error)).collect();
-        eprintln!("relay-mesh: {}", printable_line(&words.join(": ")));
+        last_words(&format!("relay-mesh: {}", printable_line(&words.join(": "))));
     }
 
     fn paint(&self, word: &str, code: &str) -> String {
@@ -143,7 +142,8 @@ impl Printer {
     }
 }
 
-/// One line to standard error, where no printer has been made yet or none may fail.
+/// One line to standard error, where no printer has been made yet too. Unlike `eprintln!` it does
+/// not panic where nobody reads standard error any more.
 pub(crate) fn last_words(text: &str) {
     // With nobody left to listen there is nothing to be done about it.
     let _unheard = writeln!(io::stderr(), "{text}");

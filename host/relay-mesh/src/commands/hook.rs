@@ -65,7 +65,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         0
     });
     if let Some(text) = &outcome.reply.stderr {
-        context.printer.to_standard_error(text);
+        context.printer.on_standard_error(text);
     }
     if let Some(text) = &outcome.reply.stdout
         && let Err(error) = context.printer.bytes(text.as_bytes())

@@ -101,7 +101,7 @@ fn audience(format: Format) -> Audience {
 }
 
 fn ask(context: &Context, plan: &Plan) -> Result<bool, CommandError> {
-    context.printer.to_standard_error(&format!("{}. Go on? [y/N] ", diff::future(plan)));
+    context.printer.on_standard_error(&format!("{}. Go on? [y/N] ", diff::future(plan)));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(CommandError::Input)?;
     Ok(is_yes(&answer))

@@ -108,7 +108,7 @@ impl Desk {
                 let said = Said::Message {
                     session: target.session(),
                     agent: &claim.agent,
-                    message: MessageShape::from(&fetched.message),
+                    message: Box::new(MessageShape::from(&fetched.message)),
                     text,
                 };
                 let printed = self.printer.line(&said);

@@ -40,7 +40,7 @@ pub(super) enum Said<'a> {
         agent: &'a AgentName,
         /// The message.
         #[serde(flatten)]
-        message: MessageShape,
+        message: Box<MessageShape>,
         /// What a model may be shown: the body inside an envelope.
         text: String,
     },
