@@ -16,10 +16,13 @@ macro_rules! check {
         settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/snapshots"));
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
+        settings.add_filter(&escaped($stage.binary()), "[BINARY]");
         settings.add_filter(&escaped(&$stage.folder), "[STAGE]");
         for (pattern, word) in FILTERS {
             settings.add_filter(pattern, *word);
         }
+        // The contents of a plan are a snapshot of its adapter; here its files are enough.
+        settings.add_filter(r"(?m)^(---|@@|\+(?:[^+]|$)).*\n", "");
         settings.bind(|| insta::assert_snapshot!($name, told(&$outcome)));
     }};
 }
@@ -40,13 +43,13 @@ fn addresses_that_lead_to_nobody_or_to_several() {
         for name in ["alice@backend", "alice@frontend", "builder"] {
             stage.relay_ok(&["register", name]);
         }
-        check!(stage, "unknown recipient", stage.run(&["send", "builders", "hello"]));
-        check!(stage, "ambiguous recipient", stage.run(&["send", "alice", "hello"]));
-        check!(stage, "invalid recipient", stage.run(&["send", "Not A Name!", "hello"]));
-        check!(stage, "invalid name", stage.run(&["register", "Bob!"]));
-        check!(stage, "unknown message", stage.run(&["message", "01JD8Z3K5V0000000000000000"]));
-        check!(stage, "invalid message id", stage.run(&["message", "number-one"]));
-        check!(stage, "unknown command", stage.run(&["teleport"]));
+        check!(stage, "unknown-recipient", stage.run(&["send", "builders", "hello"]));
+        check!(stage, "ambiguous-recipient", stage.run(&["send", "alice", "hello"]));
+        check!(stage, "invalid-recipient", stage.run(&["send", "Not A Name!", "hello"]));
+        check!(stage, "invalid-name", stage.run(&["register", "Bob!"]));
+        check!(stage, "unknown-message", stage.run(&["message", "01JD8Z3K5V0000000000000000"]));
+        check!(stage, "invalid-message-id", stage.run(&["message", "number-one"]));
+        check!(stage, "unknown-command", stage.run(&["teleport"]));
         assert_eq!(stage.run(&["read", "--agent", "builder", "--peek"]).stdout.trim(), "", "nothing was stored");
     });
 }
@@ -58,7 +61,7 @@ fn a_body_that_is_too_long() {
         stage.relay_ok(&["register", "bob"]);
         check!(
             stage,
-            "oversized body",
+            "oversized-body",
             stage.relay(&["send", "bob", "--stdin"]).input("x".repeat(256 * 1024 + 1)).run()
         );
         let longest = stage.relay(&["send", "bob", "--stdin"]).input("x".repeat(256 * 1024)).run();
@@ -74,8 +77,8 @@ fn a_command_line_that_says_it_is_somebody_else() {
         let mut alice =
             StdioClient::connected(stage.relay(&["mcp"]).start(&stage.folder.join("alice.log")), "a-plain-client");
         alice.call("register_agent", json!({"name": "alice"}));
-        check!(stage, "spoofed sender", stage.run(&["send", "bob", "Trust me.", "--from", "alice"]));
-        check!(stage, "unknown sender", stage.run(&["send", "bob", "Trust me.", "--from", "nobody-at-all"]));
+        check!(stage, "spoofed-sender", stage.run(&["send", "bob", "Trust me.", "--from", "alice"]));
+        check!(stage, "unknown-sender", stage.run(&["send", "bob", "Trust me.", "--from", "nobody-at-all"]));
         assert_eq!(stage.run(&["read", "--agent", "bob", "--peek"]).stdout.trim(), "", "nothing was stored");
     });
 }
@@ -85,8 +88,8 @@ fn a_data_folder_that_cannot_be_used() {
     isolated(|| {
         let stage = stage();
         stage.relay_ok(&["register", "bob"]);
-        check!(stage, "folder is a file", with_data(&stage, &stage.project.join("README.md")).run());
-        check!(stage, "folder beneath a file", with_data(&stage, &stage.project.join("README.md/mesh")).run());
+        check!(stage, "folder-is-a-file", with_data(&stage, &stage.project.join("README.md")).run());
+        check!(stage, "folder-beneath-a-file", with_data(&stage, &stage.project.join("README.md/mesh")).run());
 
         let closed = stage.folder.join("closed");
         std::fs::create_dir(&closed).expect("the stage is writable");
@@ -99,12 +102,12 @@ fn a_data_folder_that_cannot_be_used() {
             .envs(stage.environment())
             .env("RELAY_DIR", &closed)
             .within(&stage.project);
-        check!(stage, "folder not readable", powerless.run());
+        check!(stage, "folder-not-readable", powerless.run());
 
         let home = stage.folder.join("read-only");
         std::fs::create_dir(&home).expect("the stage is writable");
         Program::new("mount").args(["-t", "tmpfs", "-o", "ro", "home"]).arg(&home).succeed();
-        check!(stage, "home is read-only", with_data(&stage, &home.join(".relay-mesh")).run());
+        check!(stage, "home-is-read-only", with_data(&stage, &home.join(".relay-mesh")).run());
     });
 }
 
@@ -121,7 +124,7 @@ fn a_disk_that_is_full() {
         let mut filler = std::fs::File::create(small.join("filler")).expect("the disk has room for a name");
         // Writing until it fails is the point.
         while filler.write_all(&[0; 4096]).is_ok() {}
-        check!(stage, "disk is full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
+        check!(stage, "disk-is-full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
         drop(filler);
         std::fs::remove_file(small.join("filler")).expect("the filler can be taken away");
         at(&["send", "bob", "And this one too."]).succeed();
@@ -149,7 +152,7 @@ fn damaged_files_in_the_data_folder() {
 
         let meta = find(&stage.data.join("agents/bob"), "meta");
         std::fs::write(&meta, "{ not JSON").expect("the stage is writable");
-        check!(stage, "corrupt agent record", stage.run(&["send", "bob", "hello"]));
+        check!(stage, "corrupt-agent-record", stage.run(&["send", "bob", "hello"]));
         assert_eq!(std::fs::read_to_string(&meta).expect("it is still there"), "{ not JSON", "it is left for a look");
     });
 }
@@ -159,9 +162,9 @@ fn settings_that_are_not_well_formed() {
     isolated(|| {
         let stage = stage();
         stage.configure("team = \"backend\"\ncolour = \"blue\"\n");
-        check!(stage, "unknown setting", stage.run(&["status"]));
+        check!(stage, "unknown-setting", stage.run(&["status"]));
         stage.configure("team = [unclosed\n");
-        check!(stage, "settings are no TOML", stage.run(&["status"]));
+        check!(stage, "settings-are-no-TOML", stage.run(&["status"]));
         stage.configure("");
 
         let broken = "{\n  \"hooks\": {,\n}\n";
@@ -169,7 +172,7 @@ fn settings_that_are_not_well_formed() {
         std::fs::create_dir_all(stage.project.join(".claude")).expect("the stage is writable");
         std::fs::write(&settings, broken).expect("the stage is writable");
         let before = stage.tree(&stage.project);
-        check!(stage, "harness settings are broken", install(&stage).run());
+        check!(stage, "harness-settings-are-broken", install(&stage).run());
         assert_eq!(stage.tree(&stage.project), before, "nothing was written, and the broken file is as it was");
     });
 }
@@ -181,15 +184,15 @@ fn hooks_that_bring_what_nobody_knows_never_break_the_harness() {
         let hook = |harness: &str, event: &str, payload: &str| {
             stage.relay(&["hook", harness, event]).input(payload.to_owned()).run()
         };
-        check!(stage, "hook payload is no JSON", hook("claude-code", "Stop", "not JSON at all"));
+        check!(stage, "hook-payload-is-no-JSON", hook("claude-code", "Stop", "not JSON at all"));
         check!(
             stage,
-            "hook payload of unknown shape",
+            "hook-payload-of-unknown-shape",
             hook("claude-code", "Stop", r#"{"session": ["what", "is", "this"]}"#)
         );
-        check!(stage, "hook payload is empty", hook("claude-code", "PreToolUse", ""));
-        check!(stage, "hook event is unknown", hook("claude-code", "Teleported", r#"{"session_id": "s"}"#));
-        check!(stage, "hook of an unknown harness", hook("notepad", "Stop", "{}"));
+        check!(stage, "hook-payload-is-empty", hook("claude-code", "PreToolUse", ""));
+        check!(stage, "hook-event-is-unknown", hook("claude-code", "Teleported", r#"{"session_id": "s"}"#));
+        check!(stage, "hook-of-an-unknown-harness", hook("notepad", "Stop", "{}"));
         let closed = stage.project.join("README.md");
         let without_folder = stage.relay(&["hook", "claude-code", "Stop"]).env("RELAY_DIR", &closed);
         let outcome = without_folder.input(r#"{"session_id": "s", "hook_event_name": "Stop", "cwd": "/"}"#).run();
@@ -240,17 +243,17 @@ fn an_install_that_was_only_looked_at_or_not_agreed_to_changes_nothing() {
         let stage = stage();
         let project = stage.project.display().to_string();
         let before = stage.tree(&stage.project);
-        check!(stage, "install dry run", stage.run(&["install", "claude-code", "--project", &project, "--dry-run"]));
-        check!(stage, "install without consent", stage.run(&["install", "claude-code", "--project", &project]));
+        check!(stage, "install-dry-run", stage.run(&["install", "claude-code", "--project", &project, "--dry-run"]));
+        check!(stage, "install-without-consent", stage.run(&["install", "claude-code", "--project", &project]));
         check!(
             stage,
-            "install of an unknown harness",
+            "install-of-an-unknown-harness",
             stage.run(&["install", "notepad", "--project", &project, "--yes"])
         );
-        check!(stage, "uninstall of nothing", stage.run(&["uninstall", "claude-code", "--project", &project, "--yes"]));
+        check!(stage, "uninstall-of-nothing", stage.run(&["uninstall", "claude-code", "--project", &project, "--yes"]));
         assert_eq!(stage.tree(&stage.project), before);
         install(&stage).succeed();
-        check!(stage, "install twice", install(&stage).run());
+        check!(stage, "install-twice", install(&stage).run());
     });
 }
 

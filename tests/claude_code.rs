@@ -116,10 +116,13 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
 #[test]
 fn an_agent_keeps_its_name_and_its_mail_after_clear() {
     isolated(|| {
-        keeps_its_name(|stage, terminal| {
+        keeps_its_name(|stage, client, terminal| {
             let before = session_of(stage, "alice");
             terminal.type_line("/clear");
-            wait_for("the agent has moved to the new session", || (session_of(stage, "alice") != before).then_some(()));
+            let moved = || session_of(stage, "alice").filter(|session| Some(session) != before.as_ref());
+            let session = wait_for("the agent has moved to the new session", moved);
+            // The hook has answered by now, and the client begins to watch what it was told.
+            client.wait_until_it_watches(&stage.data.join(format!("bells/claude-code/{session}.jsonl")));
         });
     });
 }
@@ -127,7 +130,7 @@ fn an_agent_keeps_its_name_and_its_mail_after_clear() {
 #[test]
 fn an_agent_keeps_its_name_and_its_mail_after_compact() {
     isolated(|| {
-        keeps_its_name(|stage, terminal| {
+        keeps_its_name(|stage, _, terminal| {
             let before = session_of(stage, "alice");
             terminal.type_line("/compact");
             terminal.wait_for("Compacted");
@@ -207,20 +210,22 @@ fn an_installation_over_http_reaches_the_host() {
         let committed = std::fs::read_to_string(stage.project.join(".mcp.json")).expect("the server is configured");
         assert!(!committed.contains(&host.token), "what a team commits holds no secret");
         let model = Model::start(joining("alice"));
-        let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice.", &[]);
+        let client = ClaudeCode::new(&stage, &model).with("RELAY_MESH_TOKEN", &host.token);
+        let run = client.ask("Join the mesh as alice.", &[]);
         assert_eq!(run.result, "I am alice.", "{:?}", run.outcome);
         assert_eq!(agents(&stage), ["alice"]);
     });
 }
 
 /// An agent joins, its session is given a new context, and it still has its name and gets its mail.
-fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) {
+fn keeps_its_name(renew: impl Fn(&Stage, &ClaudeCode<'_>, &Terminal)) {
     let stage = installed();
     let model = Model::start(joining("alice").say("Do you still hear me?", "I hear you."));
-    let terminal = ClaudeCode::new(&stage, &model).open();
+    let client = ClaudeCode::new(&stage, &model);
+    let terminal = client.open();
     terminal.type_line("Join the mesh as alice.");
     terminal.wait_for("● I am alice.");
-    renew(&stage, &terminal);
+    renew(&stage, &client, &terminal);
     let sent = stage.relay_ok(&["send", "alice", "Do you still hear me?", "--json"]);
     model.wait_for_news("Do you still hear me?");
     terminal.wait_for("● I hear you.");

@@ -9,6 +9,8 @@ use crate::model::Model;
 use crate::programs::{Outcome, Program, Running};
 use crate::stage::Stage;
 use crate::terminal::Terminal;
+use crate::waiting::wait_for;
+use crate::watches::is_watched;
 
 /// Any key will do. The client shows its last twenty characters and asks whether to use it.
 const KEY: &str = "sk-ant-api03-a-key-that-opens-nothing-at-all-0000";
@@ -58,6 +60,13 @@ impl<'a> ClaudeCode<'a> {
         ClaudeCode { stage, environment }
     }
 
+    /// Sets a further variable for it, as a person does before they start it.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> ClaudeCode<'a> {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Runs it headless with one prompt.
     pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
         let outcome = self.program(&["-p", prompt, "--output-format", "json"]).args(further).run();
@@ -81,6 +90,11 @@ impl<'a> ClaudeCode<'a> {
         let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
         terminal.wait_for("shift+tab to cycle");
         terminal
+    }
+
+    /// Waits until the client watches this file.
+    pub fn wait_until_it_watches(&self, file: &Path) {
+        wait_for(&format!("the client watches {}", file.display()), || is_watched(file, &client()).then_some(()));
     }
 
     /// The client as a program with further arguments.
