@@ -5,10 +5,12 @@
 //! files and syncs each message before it answers, as people run it. Prints calls per second and the
 //! ratios that the budgets speak of; exits with 1 where one is missed.
 //!
-//! `cargo run --release -p mcp --example throughput [FOLDER]`, where the folder lies on the disk that
-//! is meant.
+//! `cargo run --release -p mcp --example throughput [FOLDER [process]]`, where the folder lies on the
+//! disk that is meant. With `process` nothing is synced, which shows what is the disk's share and what
+//! is ours; what a bare append and sync costs on that disk just now is printed for the same reason.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example's output is for whoever runs it")]
 
+use std::io::{Seek, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,8 +33,8 @@ use rmcp::transport::streamable_http_server::session::local::{LocalSessionManage
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
-use store::Store;
 use store::files::{FilesOptions, FilesStore};
+use store::{Durability, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -52,10 +54,19 @@ async fn main() -> Result<ExitCode, Failure> {
         Some(folder) => tempfile::tempdir_in(folder)?,
         None => tempfile::tempdir()?,
     };
+    let durability = match std::env::args().nth(2).as_deref() {
+        None | Some("synced") => Durability::Synced,
+        Some("process") => Durability::Process,
+        Some(other) => return Err(format!("`{other}` is neither `synced` nor `process`").into()),
+    };
     let stop = CancellationToken::new();
     let bare = serve_bare(stop.child_token()).await?;
-    let relay = serve_relay(folder.path(), stop.child_token()).await?;
-    println!("the mesh's files lie in {}", folder.path().display());
+    let relay = serve_relay(folder.path(), durability, stop.child_token()).await?;
+    println!(
+        "the mesh's files lie in {} ({durability:?}); a bare append and sync takes {:.0} µs there",
+        folder.path().display(),
+        bare_sync(folder.path())?
+    );
 
     let mut met = true;
     for (agents, budget) in [(1, Budget::AtMostTimes(3.0)), (CROWD, Budget::AtLeastShare(0.5))] {
@@ -146,8 +157,28 @@ impl Machine for ThisMachine {
     }
 }
 
-async fn serve_relay(folder: &std::path::Path, stop: CancellationToken) -> Result<SocketAddr, Failure> {
-    let store = Arc::new(FilesStore::open(folder, FilesOptions::default())?);
+/// What one append and sync costs on a disk, in microseconds.
+fn bare_sync(folder: &std::path::Path) -> Result<f64, Failure> {
+    const TIMES: u32 = 200;
+    let mut file = std::fs::File::create(folder.join("sync"))?;
+    file.write_all(&vec![0; 1 << 20])?;
+    file.sync_all()?;
+    file.rewind()?;
+    let began = Instant::now();
+    for _ in 0..TIMES {
+        file.write_all(&[b'x'; 400])?;
+        file.sync_data()?;
+    }
+    Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(TIMES))
+}
+
+async fn serve_relay(
+    folder: &std::path::Path,
+    durability: Durability,
+    stop: CancellationToken,
+) -> Result<SocketAddr, Failure> {
+    let options = FilesOptions { durability, ..FilesOptions::default() };
+    let store = Arc::new(FilesStore::open(folder, options)?);
     let mesh = Arc::new(Mesh::new(Parts {
         shared: Arc::clone(&store) as Arc<dyn Store>,
         local: store,
