@@ -221,3 +221,41 @@ async fn an_agent_is_away_when_long_unheard_and_listed_all_the_same() {
     let client = world.client("a-client").await;
     check(&client, &[("list_agents", "{}", "carol (away")]).await;
 }
+
+/// A client that offers roots has shaken hands; its first call is under way.
+async fn with_roots(world: &World) -> super::lines::Lines {
+    let mut lines = super::lines::Lines::new(world.pipe(super::PIPE, inherited()).0);
+    let mut hello = super::lines::hello("2025-11-25");
+    hello["capabilities"]["roots"] = serde_json::json!({});
+    lines.ask(0, "initialize", hello).await;
+    lines.begin(1, "register_agent", r#"{"name": "alice"}"#).await;
+    lines
+}
+
+fn inherited() -> ClientProcess {
+    ClientProcess { environment: Vec::new(), workdir: Some("/inherited".to_owned()) }
+}
+
+#[tokio::test]
+async fn a_root_that_the_client_names_comes_before_the_folder_we_were_started_in() {
+    let world = World::new();
+    let mut lines = with_roots(&world).await;
+    let asked = lines.next().await;
+    assert_eq!(asked["method"], "roots/list", "{asked}");
+    let roots = serde_json::json!({"roots": [{"uri": "https://example.org/"}, {"uri": "file:///srv/my%20app"}]});
+    lines.write(&serde_json::json!({"jsonrpc": "2.0", "id": asked["id"], "result": roots}).to_string()).await;
+    assert_eq!(lines.next().await["id"], 1);
+    let listed = lines.call(2, "list_agents", "{}").await;
+    assert!(listed.contains(r#"project "/srv/my app""#), "{listed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_offers_roots_and_names_none_is_served_all_the_same() {
+    let world = World::new();
+    let mut lines = with_roots(&world).await;
+    assert_eq!(lines.next().await["method"], "roots/list");
+    // The request to name them is withdrawn or not; the call is answered.
+    while lines.next().await["id"] != 1 {}
+    let listed = lines.call(2, "list_agents", "{}").await;
+    assert!(listed.contains(r#"project "/inherited""#), "{listed}");
+}
