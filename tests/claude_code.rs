@@ -17,9 +17,9 @@ fn two_agents_talk_and_the_idle_one_is_woken() {
         let mut transcript = Transcript::new();
 
         let installed = stage.relay_ok(&["install", "claude-code", "--project", &project(&stage), "--yes"]);
-        transcript.step("person", "relay-mesh install claude-code --project . --yes", &installed);
+        transcript.step("person", "relay-mesh install claude-code --project . --yes", &files_in(&installed));
         let host = Host::start(&stage);
-        transcript.step("person", "relay-mesh serve", "the host answers on loopback");
+        transcript.step("person", "relay-mesh serve", "it answers on loopback");
 
         let model = Model::start(joining("alice").call_with(
             "What is the answer?",
@@ -28,7 +28,7 @@ fn two_agents_talk_and_the_idle_one_is_woken() {
         ));
         let terminal = ClaudeCode::new(&stage, &model).open();
         terminal.type_line("Join the mesh as alice.");
-        terminal.wait_for("● I am alice.");
+        says(&terminal, "I am alice.");
         transcript.step(
             "Claude Code",
             "joins the mesh, asked by its person, and is idle again",
@@ -58,10 +58,12 @@ fn two_agents_talk_and_the_idle_one_is_woken() {
         });
         assert_eq!(rungs(&stage, &id), ["stored", "offered", "shown", "acknowledged"]);
         transcript.step("plain MCP client", "message_status", &status.text);
+        let shown_by = self::status(&stage, &id)["recipients"][0]["steps"][2]["route"].clone();
+        assert_eq!(shown_by, "hook:FileChanged", "it was the wake that showed it");
 
         drop(terminal);
         let removed = stage.relay_ok(&["uninstall", "claude-code", "--project", &project(&stage), "--yes"]);
-        transcript.step("person", "relay-mesh uninstall claude-code --project . --yes", &removed);
+        transcript.step("person", "relay-mesh uninstall claude-code --project . --yes", &files_in(&removed));
         assert_eq!(stage.git_status(), "", "the project is as it was");
         assert_eq!(stage.tree(&stage.project), before, "byte for byte");
         transcript.show();
@@ -154,7 +156,7 @@ fn a_wake_is_no_person_and_a_person_frees_what_was_held() {
         );
         let terminal = ClaudeCode::new(&stage, &model).open();
         terminal.type_line("Join the mesh as alice.");
-        terminal.wait_for("● I am alice.");
+        says(&terminal, "I am alice.");
         let mut bob = host.client("a-plain-client");
         bob.call("register_agent", json!({"name": "bob"}));
         for greeting in ["Greeting 1", "Greeting 2"] {
@@ -171,7 +173,7 @@ fn a_wake_is_no_person_and_a_person_frees_what_was_held() {
         assert!(status["recipients"][0]["held"].is_string(), "{status}");
         terminal.type_line("Has anything come?");
         model.wait_for_news("Greeting 3");
-        terminal.wait_for("● Enough of that.");
+        says(&terminal, "Enough of that.");
     });
 }
 
@@ -224,11 +226,11 @@ fn keeps_its_name(renew: impl Fn(&Stage, &ClaudeCode<'_>, &Terminal)) {
     let client = ClaudeCode::new(&stage, &model);
     let terminal = client.open();
     terminal.type_line("Join the mesh as alice.");
-    terminal.wait_for("● I am alice.");
+    says(&terminal, "I am alice.");
     renew(&stage, &client, &terminal);
     let sent = stage.relay_ok(&["send", "alice", "Do you still hear me?", "--json"]);
     model.wait_for_news("Do you still hear me?");
-    terminal.wait_for("● I hear you.");
+    says(&terminal, "I hear you.");
     assert_eq!(agents(&stage), ["alice"], "nobody else has joined");
     let sent: Value = serde_json::from_str(&sent).expect("--json writes JSON");
     let id = sent["id"].as_str().expect("a message has an id");
@@ -288,6 +290,18 @@ fn session_of(stage: &Stage, name: &str) -> Option<String> {
     let agents = listed(stage);
     let agent = agents.iter().find(|agent| agent["name"] == name)?;
     agent["session"].as_str().map(str::to_owned)
+}
+
+/// Waits until the session has said this and is idle again, its hooks at an end.
+fn says(terminal: &Terminal, words: &str) {
+    terminal.wait_for(&format!("● {words}"));
+    terminal.wait_until_gone("esc to interrupt");
+}
+
+/// The files that a diff is about.
+fn files_in(diff: &str) -> String {
+    let heads = diff.lines().filter(|line| line.starts_with("--- ") || line.starts_with("+++ "));
+    heads.filter(|line| !line.ends_with("/dev/null")).collect::<Vec<_>>().join("\n")
 }
 
 /// A screen without its empty lines.

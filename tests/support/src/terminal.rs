@@ -37,6 +37,12 @@ impl Terminal {
         wait_or_show(&format!("the screen shows {text:?}"), look, || self.screen());
     }
 
+    /// Waits until the screen shows a text no more.
+    pub fn wait_until_gone(&self, text: &str) {
+        let look = || (!self.screen().contains(text)).then_some(());
+        wait_or_show(&format!("the screen shows {text:?} no more"), look, || self.screen());
+    }
+
     /// Types a text, waits until it stands on the screen, and presses Enter.
     pub fn type_line(&self, text: &str) {
         self.tmux().args(["send-keys", "-l", text]).succeed();

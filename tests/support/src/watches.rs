@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Whether a program whose command line begins with `program` watches a file or the folder that it
 /// lies in. Read from what the kernel says of inotify.
-pub fn is_watched(path: &Path, program: &Path) -> bool {
+pub(crate) fn is_watched(path: &Path, program: &Path) -> bool {
     let places = [Some(path), path.parent()];
     let inodes: Vec<String> = places
         .into_iter()
