@@ -109,6 +109,11 @@ impl Ledger {
         }
     }
 
+    /// Whether no call waits for its answer.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.calls().is_empty()
+    }
+
     /// Nothing can be sent any more.
     pub(crate) fn close(&self) {
         let calls = std::mem::take(&mut *self.calls());

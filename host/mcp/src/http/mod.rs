@@ -18,7 +18,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use mesh::Mesh;
@@ -132,6 +132,7 @@ async fn mcp(State(desk): State<Desk>, mut request: Request) -> Response {
     }
     let conversation =
         request.extensions().get::<ConnectInfo<Conversation>>().map(|ConnectInfo(conversation)| conversation.clone());
+    let ends_session = request.method() == Method::DELETE;
     let expected = Expected::new(desk.keeper.clone(), conversation);
     request.extensions_mut().insert(expected.reply());
     let claims_json = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
@@ -140,6 +141,8 @@ async fn mcp(State(desk): State<Desk>, mut request: Request) -> Response {
     let (head, body) = desk.service.handle(request).await.into_parts();
     match head.status {
         StatusCode::OK => Response::from_parts(head, Body::new(Delivering::new(body, expected))),
+        // What rmcp has only accepted is done by then, and some clients complain of anything less.
+        StatusCode::ACCEPTED if ends_session => StatusCode::NO_CONTENT.into_response(),
         // rmcp says of a body that is no message that its type is not supported; it is malformed.
         StatusCode::UNSUPPORTED_MEDIA_TYPE if claims_json => malformed(),
         _ => Response::from_parts(head, Body::new(body)),

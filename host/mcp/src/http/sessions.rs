@@ -2,12 +2,16 @@
 //!
 //! rmcp keeps them; this gives each a name in the mesh, watches what goes out, tells the mesh when one
 //! ends, and ends the quietest when there are too many.
+//!
+//! Few clients say that they leave. But most hold a stream open on which the server may speak, and a
+//! client whose stream broke off, who opens no other and says nothing more has left: its agent counts
+//! as gone, so that whoever starts it again gets its name back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use mesh::Mesh;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::WorkerTransport;
@@ -29,9 +33,14 @@ pub(super) struct Sessions {
     mesh: Arc<Mesh>,
     keeper: Keeper,
     most: usize,
-    /// A std mutex: nothing is awaited while it is held.
-    open: Mutex<HashMap<SessionId, Open>>,
+    open: Arc<Mutex<OpenSessions>>,
 }
+
+/// The sessions that are open. Behind a std mutex: nothing is awaited while it is held.
+type OpenSessions = HashMap<SessionId, Open>;
+
+/// How long a client may be without a stream and without a word before it counts as gone.
+const LEFT_AFTER: Duration = Duration::from_secs(60);
 
 /// What we know of a session.
 struct Open {
@@ -39,6 +48,8 @@ struct Open {
     link: Link,
     /// When its client last spoke. Written by every message.
     heard: Instant,
+    /// How many streams its client holds open. Written as they open and break off.
+    streams: usize,
 }
 
 impl Sessions {
@@ -51,7 +62,7 @@ impl Sessions {
         config.completed_cache_ttl = Duration::ZERO;
         let mut inner = LocalSessionManager::default();
         inner.session_config = config;
-        Sessions { inner, mesh, keeper, most: most.max(1), open: Mutex::default() }
+        Sessions { inner, mesh, keeper, most: most.max(1), open: Arc::default() }
     }
 
     fn hear(&self, id: &SessionId) {
@@ -69,8 +80,87 @@ impl Sessions {
         open.iter().min_by_key(|(_, open)| open.heard).map(|(id, _)| SessionId::clone(id))
     }
 
+    /// Counts a stream of a session for as long as what this gives is kept.
+    fn hold_open(&self, id: &SessionId) -> StreamHeld {
+        if let Some(open) = self.open().get_mut(id) {
+            open.streams += 1;
+        }
+        StreamHeld { id: SessionId::clone(id), open: Arc::clone(&self.open), mesh: Arc::clone(&self.mesh) }
+    }
+
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Open>> {
         self.open.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// A stream that a client holds open.
+struct StreamHeld {
+    id: SessionId,
+    open: Arc<Mutex<OpenSessions>>,
+    mesh: Arc<Mesh>,
+}
+
+impl StreamHeld {
+    /// Does nothing: whoever calls it keeps this until then.
+    fn stays(&self) {}
+}
+
+impl Drop for StreamHeld {
+    fn drop(&mut self) {
+        let link = match self.open.lock().expect("no holder of this lock panics").get_mut(&self.id) {
+            Some(open) => {
+                open.streams -= 1;
+                (open.streams == 0).then(|| open.link.clone())
+            }
+            None => None,
+        };
+        if let (Some(link), Ok(runtime)) = (link, tokio::runtime::Handle::try_current()) {
+            let (open, mesh, id) = (Arc::clone(&self.open), Arc::clone(&self.mesh), SessionId::clone(&self.id));
+            runtime.spawn(async move {
+                let found = tokio::select! {
+                    () = link.closing.cancelled() => Whereabouts::Settled,
+                    found = whereabouts(&open, &id) => found,
+                };
+                match found {
+                    Whereabouts::Left => forget(&mesh, &link).await,
+                    Whereabouts::Settled => {}
+                }
+            });
+        }
+    }
+}
+
+/// What became of a client whose last stream broke off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whereabouts {
+    /// No stream, no call and no word for long enough.
+    Left,
+    /// It has a stream again, or its session has ended.
+    Settled,
+}
+
+/// Waits until it is clear what became of a client.
+async fn whereabouts(open: &Mutex<OpenSessions>, id: &SessionId) -> Whereabouts {
+    let look = || {
+        let open = open.lock().expect("no holder of this lock panics");
+        open.get(id).map(|open| (open.streams, open.heard, open.link.ledger.is_quiet()))
+    };
+    let mut before = look();
+    loop {
+        tokio::time::sleep(LEFT_AFTER).await;
+        let now = look();
+        match (before, now) {
+            (Some((0, heard, _)), Some((0, still, true))) if heard == still => return Whereabouts::Left,
+            (_, Some((0, _, _))) => before = now,
+            (_, Some(_) | None) => return Whereabouts::Settled,
+        }
+    }
+}
+
+async fn forget(mesh: &Mesh, link: &Link) {
+    if let Err(error) = mesh.disconnect(&link.id).await {
+        let error: &dyn std::error::Error = &error;
+        tracing::warn!(error, "the mesh could not be told that a client has left");
     }
 }
 
@@ -86,19 +176,16 @@ impl SessionManager for Sessions {
         let (id, transport) = self.inner.create_session().await?;
         // Not the session's own id, which is as good as a password: names of connections are listed.
         let link = Link::new(fresh_connection(&self.mesh), self.keeper.clone());
-        self.open().insert(SessionId::clone(&id), Open { link: link.clone(), heard: Instant::now() });
+        self.open().insert(SessionId::clone(&id), Open { link: link.clone(), heard: Instant::now(), streams: 0 });
         Ok((id, Confirming::new(transport, link, self.keeper.clone())))
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         let closed = self.open().remove(id);
-        if let Some(Open { link, heard: _ }) = closed {
+        if let Some(Open { link, heard: _, streams: _ }) = closed {
             link.closing.cancel();
             link.ledger.close();
-            if let Err(error) = self.mesh.disconnect(&link.id).await {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "the mesh could not be told that a session has ended");
-            }
+            forget(&self.mesh, &link).await;
         }
         self.inner.close_session(id).await
     }
@@ -134,7 +221,9 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.hear(id);
-        self.inner.create_standalone_stream(id).await
+        let stream = self.inner.create_standalone_stream(id).await?;
+        let holds_open = self.hold_open(id);
+        Ok(stream.inspect(move |_| holds_open.stays()))
     }
 
     async fn resume(
@@ -143,6 +232,8 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.hear(id);
-        self.inner.resume(id, last_event_id).await
+        let stream = self.inner.resume(id, last_event_id).await?;
+        let holds_open = self.hold_open(id);
+        Ok(stream.inspect(move |_| holds_open.stays()))
     }
 }

@@ -91,7 +91,7 @@ async fn sessions_are_asked_for_and_end_when_told() {
     let session = web.session("2025-11-25").await;
     session.call("register_agent", json!({"name": "alice"})).await;
     let ended = web.send("DELETE", "/mcp", &session.headers(), String::new()).await;
-    assert_eq!(ended.status, 202, "{ended:?}");
+    assert_eq!(ended.status, 204, "{ended:?}");
     let seen = world.mesh.agent(&"alice".parse().expect("a name")).await.expect("read").expect("there");
     assert_eq!(seen.presence, Presence::Gone, "{}", seen.evidence);
     assert_eq!(session.post(serde_json::from_str(&list).expect("JSON")).await.status, 404);
@@ -212,4 +212,29 @@ async fn it_stops_while_somebody_waits() {
     web.serving.await.expect("no panic").expect("no failure");
     assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
     drop(answer);
+}
+
+#[tokio::test]
+async fn a_client_that_left_without_a_word_gives_its_name_back() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let session = web.session("2025-11-25").await;
+    session.call("register_agent", json!({"name": "alice"})).await;
+    let mut sender = web.connect().await;
+    let stream = sender.send_request(web.request("GET", "/mcp", &session.headers(), String::new()));
+    let stream = stream.await.expect("a stream of events begins");
+    assert_eq!(stream.status(), 200);
+    drop((stream, sender));
+    // From here on a minute passes in no time.
+    tokio::time::pause();
+    let mut watch = world.mesh.watch_sessions("generic").await.expect("watched");
+    let alice = "alice".parse().expect("a name");
+    while world.mesh.agent(&alice).await.expect("read").expect("there").presence != Presence::Gone {
+        watch.changed().await.expect("watched");
+    }
+    tokio::time::resume();
+    let again = web.session("2025-11-25").await;
+    assert!(again.call("register_agent", json!({"name": "alice"})).await.starts_with("you are `alice`, whose former"));
+    let late = session.call("fetch_messages", json!({})).await;
+    assert!(late.contains("Call register_agent first."), "{late}");
 }
