@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
 
 use crate::agent::Agent;
+use crate::caller::CONNECTION;
 use crate::loops::{Wakes, why_held};
 use crate::machine::Instant;
 use crate::message::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::receipt::{Event, Rung};
-use crate::session::{Activity, SessionRef};
+use crate::session::{Activity, SessionRecord, SessionRef};
 use crate::{Mesh, keys, records};
 
 /// The name of this route in receipts.
@@ -56,15 +57,22 @@ struct Line {
 }
 
 impl Mesh {
-    /// Rings for a stored message, where its recipient's session hears bells, and notes it in the receipts.
-    pub(crate) async fn ring(&self, to: &Agent, ring: &Ring) -> Result<Rang, StoreError> {
-        let Some(session) = to.session.as_ref().filter(|_| to.host == self.machine.host()) else {
+    /// Rings for a stored message, where its recipient's session on this machine can be woken, and
+    /// notes it in the receipts. A bare connection has no harness that could wake it: it asks for its
+    /// mail by itself, so nothing is rationed for it either.
+    pub(crate) async fn ring(
+        &self,
+        to: &Agent,
+        record: Option<&SessionRecord>,
+        ring: &Ring,
+    ) -> Result<Rang, StoreError> {
+        let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else {
             return Ok(Rang::Nobody);
         };
-        let Some(record) = self.session_record(session).await? else { return Ok(Rang::Nobody) };
-        if self.activity(&record) == Activity::Gone || ring.priority == Priority::Low {
+        if self.activity(record) == Activity::Gone || ring.priority == Priority::Low {
             return Ok(Rang::Nobody);
         }
+        let session = &record.session;
         let now = self.machine.now();
         let wakes = self.recent_wakes(session, &ring.from, now).await?;
         if let Some(reason) = why_held(&self.limits.loops, ring.hops, wakes) {

@@ -264,7 +264,8 @@ impl Mesh {
                     priority: header.priority,
                     hops: header.trace.hops,
                 };
-                self.ring(&to, &ring).await?;
+                let record = self.traces(&to).await?.record;
+                self.ring(&to, record.as_ref(), &ring).await?;
             }
             return Ok(u64::from(route.patience));
         }

@@ -11,6 +11,7 @@ use crate::loops::next_trace;
 use crate::machine::Instant;
 use crate::message::{Draft, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
+use crate::presence::judge;
 use crate::receipt::{Event, Rung};
 use crate::session::{Caller, Transport};
 use crate::{Mesh, keys, records};
@@ -189,15 +190,18 @@ impl Mesh {
             }
         };
         let agent = self.load_agent(&message.to).await?;
-        let presence = match &agent {
-            Some(agent) => self.presence(agent).await?,
-            None => Presence::Away,
+        let (presence, record) = match &agent {
+            Some(agent) => {
+                let traces = self.traces(agent).await?;
+                (judge(agent, &traces, self.machine.now(), self.limits.away_after).0, traces.record)
+            }
+            None => (Presence::Away, None),
         };
         let mut outcome =
             SentTo { to: message.to.clone(), rung: Rung::Stored, presence, held: None, duplicate: first.is_some() };
         if let (None, Some(agent)) = (first, &agent) {
             // The message is stored: whatever becomes of the bell, sending has succeeded.
-            match self.ring(agent, &Ring::of(message)).await {
+            match self.ring(agent, record.as_ref(), &Ring::of(message)).await {
                 Ok(Rang::Yes) => outcome.rung = Rung::Offered,
                 Ok(Rang::Nobody) => {}
                 Ok(Rang::Held(reason)) => outcome.held = Some(reason),

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use mesh::machine::{Instant, Machine, Process};
 
@@ -44,12 +45,18 @@ impl Machine for ThisMachine {
     }
 
     fn process(&self, pid: u32) -> Option<Process> {
-        process(pid)
+        let own = self.this_process();
+        if pid == own.pid { Some(own) } else { process(pid) }
     }
 
     fn this_process(&self) -> Process {
-        let pid = std::process::id();
-        process(pid).unwrap_or(Process { pid, start: 0 })
+        // That this process runs, and since when, need not be asked again: a host asks for each
+        // message to one of its connections.
+        static OWN: OnceLock<Process> = OnceLock::new();
+        *OWN.get_or_init(|| {
+            let pid = std::process::id();
+            process(pid).unwrap_or(Process { pid, start: 0 })
+        })
     }
 
     fn host(&self) -> &str {

@@ -168,3 +168,14 @@ async fn stored_is_not_called_offered_where_nobody_hears_the_bell() {
     let sent = world.send(&shell_call(None), "carol", low).await.expect("sent");
     assert_eq!(sent.recipients[0].rung, Rung::Stored);
 }
+
+#[tokio::test]
+async fn a_client_that_fetches_by_itself_is_sent_any_number_and_nothing_is_held() {
+    let world = World::new();
+    let alice = world.joined("alice").await;
+    world.joined("bob").await;
+    for _ in 0..crate::LoopLimits::default().pair + 1 {
+        let sent = world.send(&alice, "bob", draft("x")).await.expect("sent");
+        assert_eq!((sent.recipients[0].rung, sent.recipients[0].held.as_deref()), (Rung::Stored, None));
+    }
+}
