@@ -60,7 +60,7 @@ impl Default for FilesOptions {
 }
 
 /// How many logs keep their files open between calls. Each has up to four.
-const LOGS_KEPT_OPEN: usize = 160;
+const LOGS_KEPT_OPEN: usize = 100;
 
 /// A store in a folder.
 pub struct FilesStore {
