@@ -31,6 +31,8 @@ pub(crate) fn host(subject: &Subject, report: &Report) -> Result<(), Failure> {
     let data = subject.data_folder("memory-host");
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let address = format!("127.0.0.1:{port}");
+    // Compiling an adapter happens once per machine and version, and is not rest.
+    programs::output(programs::relay_mesh(&subject.relay_mesh, &data).args(["plugin", "list", "--load"]), "")?;
     let mut serve = programs::relay_mesh(&subject.relay_mesh, &data);
     serve.args(["serve", "--http", &address]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let host = Running(serve.spawn()?);

@@ -1,10 +1,11 @@
 //! The real Claude Code, pinned in tests/package.json, against the scripted model.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::lines::Lines;
 use crate::model::Model;
 use crate::programs::{Outcome, Program, Running};
 use crate::stage::Stage;
@@ -80,7 +81,7 @@ impl<'a> ClaudeCode<'a> {
         let mut process = self
             .program(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"])
             .start(&self.stage.folder.join("claude-stream.log"));
-        let lines = BufReader::new(process.child.stdout.take().expect("its output is a pipe"));
+        let lines = Lines::of(process.child.stdout.take().expect("its output is a pipe"));
         Conversation { process, lines }
     }
 
@@ -112,7 +113,7 @@ const ALLOWED: [&str; 2] = ["--allowedTools", "Bash,Read"];
 pub struct Conversation {
     /// The client's process.
     pub process: Running,
-    lines: BufReader<std::process::ChildStdout>,
+    lines: Lines,
 }
 
 impl Conversation {
@@ -128,8 +129,7 @@ impl Conversation {
     /// # Panics
     /// Where the client ends before that.
     pub fn wait_for_result(&mut self) -> Value {
-        for line in (&mut self.lines).lines() {
-            let line = line.expect("the client writes text");
+        while let Some(line) = self.lines.next() {
             let event: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
             if event["type"] == "result" {
                 return event;

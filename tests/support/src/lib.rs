@@ -5,6 +5,7 @@
 mod claude_code;
 mod host;
 mod isolation;
+mod lines;
 mod mcp_http;
 mod mcp_stdio;
 pub mod model;

@@ -1,10 +1,11 @@
 //! A plain MCP client over standard input and output, as a harness starts one.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{ChildStdin, ChildStdout};
+use std::io::Write;
+use std::process::ChildStdin;
 
 use serde_json::{Value, json};
 
+use crate::lines::Lines;
 use crate::programs::Running;
 use crate::rpc::{self, ToolAnswer};
 
@@ -13,7 +14,7 @@ pub struct StdioClient {
     /// The server's process.
     pub server: Running,
     to_server: Option<ChildStdin>,
-    from_server: BufReader<ChildStdout>,
+    from_server: Lines,
     last_id: u64,
 }
 
@@ -21,7 +22,7 @@ impl StdioClient {
     /// Takes the pipes of a server that was just started. Says nothing to it yet.
     pub fn new(mut server: Running) -> StdioClient {
         let to_server = server.child.stdin.take();
-        let from_server = BufReader::new(server.child.stdout.take().expect("the server's output is a pipe"));
+        let from_server = Lines::of(server.child.stdout.take().expect("the server's output is a pipe"));
         StdioClient { server, to_server, from_server, last_id: 0 }
     }
 
@@ -74,11 +75,8 @@ impl StdioClient {
     /// # Panics
     /// Where the line is not JSON: nothing but protocol may come this way.
     pub fn read(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        match self.from_server.read_line(&mut line) {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}"))),
-        }
+        let line = self.from_server.next()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}")))
     }
 
     /// Ends the input, as a harness does, and waits until the server has ended. Gives its exit code.

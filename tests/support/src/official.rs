@@ -1,12 +1,12 @@
 //! The clients of the official MCP SDKs, steered by a test: see tests/clients/.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ChildStdout;
 
 use serde_json::{Value, json};
 
 use crate::host::Host;
+use crate::lines::Lines;
 use crate::programs::{Program, Running};
 use crate::rpc::{self, ToolAnswer};
 use crate::stage::Stage;
@@ -34,7 +34,7 @@ pub struct Official {
     /// The protocol era that client and server agreed on.
     pub era: String,
     process: Running,
-    answers: BufReader<ChildStdout>,
+    answers: Lines,
 }
 
 impl Official {
@@ -56,7 +56,7 @@ impl Official {
         };
         let log = stage.folder.join("official-client.log");
         let mut process = program.envs(stage.environment()).within(&stage.project).start(&log);
-        let answers = BufReader::new(process.child.stdout.take().expect("its output is a pipe"));
+        let answers = Lines::of(process.child.stdout.take().expect("its output is a pipe"));
         let mut client = Official { era: String::new(), process, answers };
         let opened = client.read();
         let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -77,8 +77,7 @@ impl Official {
     }
 
     fn read(&mut self) -> Value {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).expect("the client writes text");
+        let line = self.answers.next().unwrap_or_default();
         serde_json::from_str(&line).unwrap_or_else(|error| json!({"error": format!("{error}: {line:?}")}))
     }
 }
