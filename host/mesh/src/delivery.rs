@@ -33,6 +33,9 @@ pub enum Served {
 
 /// How long a burst of changes is collected before it is looked at.
 const BURST: Duration = Duration::from_millis(5);
+/// How often the bell is rung for a message. More than once, for a session that has only just
+/// begun does not watch its bell yet.
+const MOST_RINGS: u32 = 2;
 /// How long to wait after a fault, or for another process's lease.
 const RETRY: Duration = Duration::from_secs(2);
 /// How often the long-lived host retires what is old.
@@ -398,7 +401,7 @@ enum Step {
     Try(usize),
 }
 
-/// Routes are tried in order, each once, and the next one only when the last one's patience has run
+/// Routes are tried in order, each once but for the bell, and the next one only when the last one's patience has run
 /// out or it refused. A session that waits for its person is left alone.
 fn next_step(now: Instant, ladder: &Ladder, routes: &[Route], activity: Activity) -> Step {
     match activity {
@@ -407,11 +410,14 @@ fn next_step(now: Instant, ladder: &Ladder, routes: &[Route], activity: Activity
     }
     for (index, route) in routes.iter().enumerate() {
         match ladder.tried.get(&route.name) {
-            Some(at) => {
+            Some((times, at)) => {
                 let refused = ladder.refused.iter().any(|(name, ..)| *name == route.name);
                 let until = at.plus(u64::from(route.patience));
                 if !refused && now < until {
                     return Step::Wait(until);
+                }
+                if route.name == ROUTE && *times < MOST_RINGS && route.when.contains(&activity) {
+                    return Step::Try(index);
                 }
             }
             None if route.when.contains(&activity) => return Step::Try(index),
@@ -458,7 +464,8 @@ mod tests {
     fn check(now: u64, tried: &[(&str, u64)], refused: &[&str], activity: Activity, expected: &str) {
         let mut ladder = Ladder::default();
         for (route, at) in tried {
-            ladder.tried.insert((*route).to_owned(), Instant(*at));
+            let rung = Event::Rung { rung: Rung::Offered, route: (*route).to_owned(), evidence: None };
+            ladder.take(Instant(*at), rung);
         }
         for route in refused {
             ladder.take(Instant(now), Event::Refused { route: (*route).to_owned(), reason: "no".to_owned() });
@@ -481,6 +488,24 @@ mod tests {
         check(100, &[], &["socket"], Activity::Idle, "try queue");
         check(5_500, &[("socket", 0), ("queue", 5_000)], &[], Activity::Idle, "wait until 6000");
         check(9_000, &[("socket", 0), ("queue", 5_000), ("notification", 8_000)], &[], Activity::Idle, "nothing");
+    }
+
+    #[test]
+    fn the_bell_is_rung_once_more_before_the_next_route() {
+        let bell = [Route { name: ROUTE.to_owned(), ..routes().remove(0) }, routes().remove(2)];
+        let step = |now, rung_at: &[u64]| {
+            let mut ladder = Ladder::default();
+            for at in rung_at {
+                let rung = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
+                ladder.take(Instant(*at), rung);
+            }
+            next_step(Instant(now), &ladder, &bell, Activity::Idle)
+        };
+        assert_eq!(step(0, &[]), Step::Try(0));
+        assert_eq!(step(4_999, &[0]), Step::Wait(Instant(5_000)));
+        assert_eq!(step(5_000, &[0]), Step::Try(0));
+        assert_eq!(step(9_999, &[0, 5_000]), Step::Wait(Instant(10_000)));
+        assert_eq!(step(10_000, &[0, 5_000]), Step::Try(1));
     }
 
     #[test]

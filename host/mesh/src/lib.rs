@@ -24,6 +24,7 @@ mod inbox;
 mod keep;
 mod keys;
 mod loops;
+mod once;
 mod presence;
 pub mod protocol;
 mod records;
@@ -119,6 +120,8 @@ pub struct Mesh {
     connections: Mutex<BTreeMap<ConnectionId, AgentName>>,
     /// What this process has read of each inbox so far, so that a second look reads only what is new.
     inboxes: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<inbox::Inbox>>>>,
+    /// Which idempotency keys this process has read in each inbox so far.
+    keyed: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<once::Keyed>>>>,
     /// Rung when somebody registered in this process, so that delivery looks for new agents.
     joined: tokio::sync::Notify,
 }
@@ -135,6 +138,7 @@ impl Mesh {
             limits,
             connections: Mutex::default(),
             inboxes: Mutex::default(),
+            keyed: Mutex::default(),
             joined: tokio::sync::Notify::new(),
         }
     }

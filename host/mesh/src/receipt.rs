@@ -134,8 +134,8 @@ pub struct Ladder {
     pub undeliverable: Option<String>,
     /// Routes that did not take it, with reason and time.
     pub refused: Vec<(String, String, Instant)>,
-    /// Every route that was tried, and when last.
-    pub tried: BTreeMap<String, Instant>,
+    /// Every route that was tried: how often, and when last.
+    pub tried: BTreeMap<String, (u32, Instant)>,
 }
 
 impl Ladder {
@@ -147,7 +147,7 @@ impl Ladder {
                     self.claim = None;
                     self.held = None;
                 }
-                self.tried.insert(route.clone(), at);
+                self.note_try(&route, at);
                 self.climbed.entry(rung).or_insert(Climbed { at, route, evidence });
             }
             Event::Claimed { claim, until } => self.claim = Some((claim, until)),
@@ -161,10 +161,16 @@ impl Ladder {
             Event::Expired => self.expired = true,
             Event::Undeliverable { reason } => self.undeliverable = Some(reason),
             Event::Refused { route, reason } => {
-                self.tried.insert(route.clone(), at);
+                self.note_try(&route, at);
                 self.refused.push((route, reason, at));
             }
         }
+    }
+
+    fn note_try(&mut self, route: &str, at: Instant) {
+        let (times, last) = self.tried.entry(route.to_owned()).or_insert((0, at));
+        *times += 1;
+        *last = at;
     }
 
     /// The highest rung. Every message in an inbox is at least stored.

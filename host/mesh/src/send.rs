@@ -1,7 +1,7 @@
 //! Sending: store first, tell afterwards.
 
 use serde::{Deserialize, Serialize};
-use store::{AppendError, Durability, Expect, Position, StoreError};
+use store::{Durability, Position, StoreError};
 use ulid::Ulid;
 
 use crate::agent::Presence;
@@ -209,35 +209,6 @@ impl Mesh {
             }
         }
         Ok((first.unwrap_or(message.id), outcome))
-    }
-
-    /// Appends a message unless its sender has used this key here before. Decided from the whole
-    /// log and written only if nothing was appended meanwhile; gives the id of the older one.
-    async fn store_once(&self, message: &Message, key: &str) -> Result<Option<MessageId>, StoreError> {
-        let log = keys::inbox(&message.to);
-        let needle = records::json(&key);
-        let mut from = Position::START;
-        loop {
-            let mut older = None;
-            let (end, _) = records::scan(self.shared.as_ref(), &log, from, |entry| {
-                if older.is_none() && contains(&entry.bytes, &needle) {
-                    older = serde_json::from_slice::<Message>(&entry.bytes)
-                        .ok()
-                        .filter(|other| other.from == message.from && other.idempotency_key.as_deref() == Some(key))
-                        .map(|other| other.id);
-                }
-            })
-            .await?;
-            if older.is_some() {
-                return Ok(older);
-            }
-            let entry = records::json(message);
-            match self.shared.append(&log, &[entry], Expect::End(end), Durability::Synced).await {
-                Ok(_) => return Ok(None),
-                Err(AppendError::Moved) => from = end,
-                Err(AppendError::Store(error)) => return Err(error),
-            }
-        }
     }
 
     /// Notes a sending for its sender's own eyes and in the diary. The message itself is safe.

@@ -1,0 +1,67 @@
+//! Idempotency: one key of one sender is stored once in an inbox, whoever else sends meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use store::{AppendError, Durability, Expect, Position, StoreError};
+
+use crate::inbox::contains;
+use crate::message::Message;
+use crate::names::{AgentName, MessageId};
+use crate::{Mesh, keys, records};
+
+/// The keys in one inbox, as far as this process has read it.
+#[derive(Default)]
+pub(crate) struct Keyed {
+    /// How far.
+    read: Position,
+    /// The first message of each sender and key.
+    first: BTreeMap<(AgentName, String), MessageId>,
+}
+
+/// What must be read of a message to know its key.
+#[derive(Deserialize)]
+struct Key {
+    id: MessageId,
+    from: AgentName,
+    idempotency_key: Option<String>,
+}
+
+impl Mesh {
+    /// Appends a message unless its sender has used this key here before. Decided from the whole
+    /// log, of which each process reads every entry once, and written only if nothing was appended
+    /// meanwhile. Gives the id of the older one.
+    pub(crate) async fn store_once(&self, message: &Message, key: &str) -> Result<Option<MessageId>, StoreError> {
+        let log = keys::inbox(&message.to);
+        let entry = records::json(message);
+        let wanted = (message.from.clone(), key.to_owned());
+        let keyed = {
+            // A std mutex: nothing is awaited while it is held, and the section is a map insert.
+            let mut all = self.keyed.lock().expect("no holder of this lock panics");
+            Arc::clone(all.entry(message.to.clone()).or_default())
+        };
+        let mut keyed = keyed.lock().await;
+        loop {
+            let Keyed { read, first } = &mut *keyed;
+            let (end, _) = records::scan(self.shared.as_ref(), &log, *read, |entry| {
+                if contains(&entry.bytes, b"\"idempotency_key\"")
+                    && let Ok(Key { id, from, idempotency_key: Some(key) }) =
+                        serde_json::from_slice::<Key>(&entry.bytes)
+                {
+                    first.entry((from, key)).or_insert(id);
+                }
+            })
+            .await?;
+            *read = end;
+            if let Some(older) = first.get(&wanted) {
+                return Ok(Some(*older));
+            }
+            match self.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {
+                Ok(_) => return Ok(None),
+                Err(AppendError::Moved) => {}
+                Err(AppendError::Store(error)) => return Err(error),
+            }
+        }
+    }
+}
