@@ -1,10 +1,15 @@
 //! Short-lived commands: `send`, and the hook that stands in the way of every edit.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::client::StdioClient;
 use crate::report::Report;
-use crate::sampling::compare;
+use crate::sampling::{compare, median_of};
 use crate::{Failure, Subject, programs};
 
 /// The session that the measured hook belongs to.
@@ -16,15 +21,30 @@ pub(crate) fn send(subject: &Subject, report: &Report) -> Result<(), Failure> {
     for agent in ["alice", "bob"] {
         programs::output(programs::relay_mesh(&subject.relay_mesh, &data).args(["register", agent]), "")?;
     }
-    let compared = compare(
-        || {
-            let mut send = programs::relay_mesh(&subject.relay_mesh, &data);
-            programs::time(send.args(["send", "bob", "the build is green again", "--from", "alice"]), None)
-        },
-        || programs::time(&mut programs::command(&subject.hello), None),
-    )?;
-    report.ratio("relay-mesh send", &compared, 3.0);
+    for (name, durability) in [("relay-mesh send", "disk"), ("the same with --durability process", "process")] {
+        let compared = compare(
+            || {
+                let mut send = programs::relay_mesh(&subject.relay_mesh, &data);
+                send.args(["send", "bob", "the build is green again", "--from", "alice", "--durability", durability]);
+                programs::time(&mut send, None)
+            },
+            || programs::time(&mut programs::command(&subject.hello), None),
+        )?;
+        report.ratio(name, &compared, 3.0);
+    }
+    report.note("a lone append and sync on this disk", lone_sync(&data.join("lone"))?);
     Ok(())
+}
+
+/// What the disk takes for one short synced append, as `send` makes one.
+fn lone_sync(file: &Path) -> Result<Duration, Failure> {
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    median_of(|| {
+        let began = Instant::now();
+        file.write_all(&[b'x'; 250])?;
+        file.sync_data()?;
+        Ok(began.elapsed())
+    })
 }
 
 /// `relay-mesh hook claude-code PreToolUse` before an edit, in a session whose agent is registered,
@@ -62,7 +82,7 @@ pub(crate) fn hook(subject: &Subject, report: &Report) -> Result<(), Failure> {
 }
 
 /// Registers an agent for the measured session, by the server that the harness itself would start.
-fn register(subject: &Subject, data: &std::path::Path, project: &std::path::Path) -> Result<(), Failure> {
+fn register(subject: &Subject, data: &Path, project: &Path) -> Result<(), Failure> {
     let mut server = programs::relay_mesh(&subject.relay_mesh, data);
     server.current_dir(project).arg("mcp");
     server.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDE_PROJECT_DIR", project);

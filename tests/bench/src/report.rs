@@ -30,11 +30,16 @@ impl Report {
         ));
     }
 
+    /// A time that has no budget of its own and explains those that do.
+    pub(crate) fn note(&self, name: &str, time: Duration) {
+        self.line(&format!("{name:<46} {}", shown(time)));
+    }
+
     /// A size against its budget, both in one unit.
     pub(crate) fn size(&self, name: &str, measured: f64, budget: f64, unit: &str, remark: &str) {
         let verdict = verdict(measured, budget);
         let measured = format!("{measured:.1} {unit}");
-        self.line(&format!("{name:<46} {measured:<26} {:>7}   budget {budget} {unit}   {verdict}{remark}", ""));
+        self.line(&format!("{name:<46} {measured:<26}           budget {budget} {unit}   {verdict}{remark}"));
     }
 
     fn line(&self, text: &str) {

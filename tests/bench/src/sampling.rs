@@ -32,13 +32,23 @@ pub(crate) fn compare(
     let mut subjects = Vec::with_capacity(RUNS);
     let mut baselines = Vec::with_capacity(RUNS);
     for run in 0..WARM_UP + RUNS {
-        let pair = (subject()?, baseline()?);
+        let took = subject()?;
+        // What the subject leaves behind (a journal that the disk still writes, memory that is
+        // given back) delays whatever starts next. That is not the baseline's own time.
+        baseline()?;
+        let pair = (took, baseline()?);
         if run >= WARM_UP {
             subjects.push(pair.0);
             baselines.push(pair.1);
         }
     }
     Ok(Compared { subject: median(subjects), baseline: median(baselines) })
+}
+
+/// Runs one thing many times and takes the median.
+pub(crate) fn median_of(mut run: impl FnMut() -> Result<Duration, Failure>) -> Result<Duration, Failure> {
+    let times: Vec<Duration> = (0..WARM_UP + RUNS).map(|_| run()).collect::<Result<_, _>>()?;
+    Ok(median(times.into_iter().skip(WARM_UP).collect()))
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
