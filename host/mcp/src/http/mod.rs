@@ -2,7 +2,7 @@
 //!
 //! The eras with a handshake have sessions, and a session is a connection of the mesh; 2026-07-28 has
 //! none, and each of its calls stands for itself. Whatever comes is first checked for where it comes
-//! from (see [`guard`]); what goes out is watched until it is flushed (see [`reply`] and [`flush`]).
+//! from (see `guard`); what goes out is watched until it is flushed (see `reply` and `flush`).
 
 mod flush;
 mod guard;
