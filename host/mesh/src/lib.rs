@@ -2,7 +2,7 @@
 //!
 //! This crate does no I/O of its own and reads no clock. Everything it keeps goes through
 //! [`store::Store`]; time, randomness and processes come from a [`Machine`]; everything that is
-//! particular to a harness comes from a [`Harness`].
+//! particular to a harness comes from a [`harness::Harness`].
 
 pub mod agent;
 pub mod harness;
