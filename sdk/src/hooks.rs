@@ -27,7 +27,15 @@ impl Call {
 impl Reading {
     /// Nothing of interest: no speaker, no events, no room for mail.
     pub fn nothing() -> Reading {
-        Reading { speaker: None, events: Vec::new(), moment: None, room: 0, attended: false, edits: Vec::new() }
+        Reading {
+            speaker: None,
+            events: Vec::new(),
+            moment: None,
+            room: 0,
+            attended: false,
+            watches_bell: false,
+            edits: Vec::new(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who is calling, worked out once per call from evidence and never from what a model typed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -64,11 +65,13 @@ impl Mesh {
             }
             (None, None) => None,
         };
+        let owns_connection = known.as_ref().is_none_or(|(_, _, per_connection)| *per_connection);
         let caller = |session, agent, evidence| Caller {
             session,
             connection: call.connection.clone(),
             agent,
             evidence,
+            owns_connection,
             transport: call.sighting.transport,
             profile: profile.clone(),
         };
@@ -110,6 +113,7 @@ impl Mesh {
 
     /// Forgets a connection that closed. The agent that was bound to it alone counts as gone.
     pub async fn disconnect(&self, connection: &ConnectionId) -> Result<(), IdentifyError> {
+        self.served.lock().expect("no holder of this lock panics").remove(connection);
         let agent = self.connections.lock().expect("no holder of this lock panics").remove(connection);
         if agent.is_some() {
             let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
@@ -160,6 +164,22 @@ impl Mesh {
             }
             Origin::Session | Origin::Connection => Err(IdentifyError::NotYours(claimed.clone())),
         }
+    }
+
+    /// Notes that an agent registered by way of a connection: its mail is this process's to bring,
+    /// and where the connection is its own, it speaks by it from now on.
+    pub(crate) fn joined_by(&self, connection: &ConnectionId, agent: &AgentName, owns_connection: bool) {
+        let mut served = self.served.lock().expect("no holder of this lock panics");
+        served.entry(connection.clone()).or_default().insert(agent.clone());
+        if owns_connection {
+            let mut connections = self.connections.lock().expect("no holder of this lock panics");
+            connections.insert(connection.clone(), agent.clone());
+        }
+    }
+
+    /// The agents that registered by way of a connection of this process.
+    pub(crate) fn agents_by(&self, connection: &ConnectionId) -> BTreeSet<AgentName> {
+        self.served.lock().expect("no holder of this lock panics").get(connection).cloned().unwrap_or_default()
     }
 
     /// The agent that registered on a connection of this process.

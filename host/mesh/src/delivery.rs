@@ -170,16 +170,15 @@ impl Mesh {
     async fn clients(&self, served: &Served) -> Result<Vec<(AgentName, SessionRecord)>, StoreError> {
         let records: Vec<SessionRecord> = match served {
             Served::Everyone => self.sessions().await?.into_iter().map(|view| view.record).collect(),
-            Served::Connection(connection) => match self.agent_on(Some(connection)) {
-                Some(agent) => {
-                    let session = self.load_agent(&agent).await?.and_then(|agent| agent.session);
-                    match session {
-                        Some(session) => self.session_record(&session).await?.into_iter().collect(),
-                        None => Vec::new(),
+            Served::Connection(connection) => {
+                let mut records = Vec::new();
+                for agent in self.agents_by(connection) {
+                    if let Some(session) = self.load_agent(&agent).await?.and_then(|agent| agent.session) {
+                        records.extend(self.session_record(&session).await?);
                     }
                 }
-                None => Vec::new(),
-            },
+                records
+            }
         };
         Ok(records.into_iter().filter_map(|record| record.agent.clone().map(|agent| (agent, record))).collect())
     }

@@ -221,6 +221,8 @@ pub struct Reading {
     pub room: u32,
     /// Whether a person's own action brought this hook about, so that held mail may be shown too.
     pub attended: bool,
+    /// Whether this answer tells the harness to watch the bell, so that ringing it is an offer from now on.
+    pub watches_bell: bool,
     /// Files about to be written.
     pub edits: Vec<String>,
 }

@@ -5,7 +5,7 @@ use store::StoreError;
 
 use crate::caller::bare;
 use crate::fetch::Claim;
-use crate::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Moment, Reading, Reply};
+use crate::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Reading, Reply};
 use crate::inbox::{Inbox, Slot};
 use crate::machine::Instant;
 use crate::names::AgentName;
@@ -124,11 +124,10 @@ impl MeshDesk<'_> {
             });
         };
         let agent = mesh.agent_of(&session).await?;
-        // Only a session's start can tell the harness what to watch: a session that was running when
-        // the hooks were installed registers, and still does not hear its bell.
-        let bell = match reading.moment {
-            Some(Moment::SessionStart | Moment::Compacted | Moment::Resumed) => mesh.bell_of(&session).await?,
-            Some(Moment::Registered) | None => mesh.bell_path(&session),
+        // Only the adapter knows whether its harness can be told to watch a file, and when.
+        let bell = match reading.watches_bell {
+            true => mesh.bell_of(&session).await?,
+            false => mesh.bell_path(&session),
         };
         let mail = match &agent {
             Some(agent) if reading.room > 0 && !self.waits_for_person(&session).await? => {

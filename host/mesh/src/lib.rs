@@ -42,7 +42,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use store::Store;
@@ -115,9 +115,12 @@ pub struct Mesh {
     machine: Arc<dyn Machine>,
     harnesses: Arc<dyn Harnesses>,
     limits: Limits,
-    /// Who registered on which connection of this process. Written by registration, dropped when
+    /// Who speaks by which connection of this process. Written by registration, dropped when
     /// the connection closes.
     connections: Mutex<BTreeMap<ConnectionId, AgentName>>,
+    /// Every agent that registered by way of a connection of this process, also where each of its calls
+    /// has to say who it is. Written by registration, dropped when the connection closes.
+    served: Mutex<BTreeMap<ConnectionId, BTreeSet<AgentName>>>,
     /// What this process has read of each inbox so far, so that a second look reads only what is new.
     inboxes: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<inbox::Inbox>>>>,
     /// Which idempotency keys this process has read in each inbox so far.
@@ -137,6 +140,7 @@ impl Mesh {
             harnesses,
             limits,
             connections: Mutex::default(),
+            served: Mutex::default(),
             inboxes: Mutex::default(),
             keyed: Mutex::default(),
             joined: tokio::sync::Notify::new(),

@@ -321,8 +321,7 @@ impl Mesh {
     /// Binds a fresh registration to the caller's session or connection.
     async fn settle_in(&self, caller: &Caller, agent: &Agent) -> Result<(), RegisterError> {
         if let Some(connection) = &caller.connection {
-            let mut connections = self.connections.lock().expect("no holder of this lock panics");
-            connections.insert(connection.clone(), agent.name.clone());
+            self.joined_by(connection, &agent.name, caller.owns_connection);
         }
         let (harness, session) = match (&caller.session, &caller.connection) {
             (Some((reference, session)), _) => (reference.harness.clone(), session.clone()),

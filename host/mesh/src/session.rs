@@ -185,6 +185,9 @@ pub struct Caller {
     pub(crate) agent: Option<AgentName>,
     /// By what.
     pub(crate) evidence: Evidence,
+    /// Whether whoever registers by this call speaks for the whole connection from then on: where a
+    /// harness has several sessions on one, each call has to say whose it is.
+    pub(crate) owns_connection: bool,
     /// How the call came.
     pub(crate) transport: Transport,
     /// What the sighting says of the client, for the profile.

@@ -226,7 +226,15 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
             Some(_) | None => (Vec::new(), None, 0, false),
         },
     };
-    Reading { speaker: Some(session), events, moment, room, attended, edits: Vec::new() }
+    Reading {
+        speaker: Some(session),
+        events,
+        moment,
+        room,
+        attended,
+        watches_bell: moment.is_some(),
+        edits: Vec::new(),
+    }
 }
 
 /// The fake harness alone.
@@ -249,6 +257,15 @@ impl Harnesses for FakeHarnesses {
 /// The harnesses of a test: the fake one.
 #[derive(Clone, Debug, Default)]
 pub struct FakeHarnesses(pub Arc<FakeHarness>);
+
+impl FakeHarnesses {
+    /// A fake harness whose windows hold several sessions.
+    pub fn of_many_sessions_per_connection() -> FakeHarnesses {
+        let mut harness = FakeHarness::default();
+        harness.about.connection_per_session = false;
+        FakeHarnesses(Arc::new(harness))
+    }
+}
 
 /// A call over stdio by a client that no adapter knows.
 pub fn call(connection: &str) -> Call {

@@ -129,6 +129,7 @@ pub(crate) fn reading(reading: hooks::Reading) -> mesh_side::Reading {
         moment: reading.moment.map(moment),
         room: reading.room,
         attended: reading.attended,
+        watches_bell: reading.watches_bell,
         edits: reading.edits,
     }
 }

@@ -188,3 +188,16 @@ async fn a_client_with_neither_session_nor_connection_is_known_by_its_key() {
     let kept = world.store.get(&crate::keys::meta(&name("alice"))).await.expect("read").expect("there");
     assert!(!String::from_utf8_lossy(&kept.bytes).contains(key.split_once('.').expect("two parts").1));
 }
+
+#[tokio::test]
+async fn on_a_connection_that_several_sessions_share_nobody_speaks_without_evidence() {
+    let mut world = World::new();
+    world.harnesses = crate::testing::FakeHarnesses::of_many_sessions_per_connection();
+    let world = world.another_process();
+    assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+    assert_eq!(world.register(&session_call("c1", "s2"), "bob").await, "bob new");
+    let who = async |call| world.mesh.identify(&call).await.expect("identified").agent().map(ToString::to_string);
+    assert_eq!(who(session_call("c1", "s1")).await.as_deref(), Some("alice"));
+    assert_eq!(who(session_call("c1", "s3")).await, None, "another session of the same window");
+    assert_eq!(who(call("c1")).await, None, "a call that shows nothing");
+}

@@ -121,6 +121,7 @@ fn session_start(payload: &Payload, session: &Session, source: Source) -> Result
         }),
         room: ROOM_BESIDE_PROTOCOL,
         attended: payload.attended && source != Source::Compact,
+        watches_bell: true,
         edits: Vec::new(),
     })
 }

@@ -28,7 +28,7 @@ impl hooks::Guest for Hostile {
             Some(deed) => vec![deeds::perform(deed, &call)?],
             None => Vec::new(),
         };
-        Ok(hooks::Reading { speaker: None, events: Vec::new(), moment: None, room: 0, attended: false, edits })
+        Ok(hooks::Reading { speaker: None, events: Vec::new(), moment: None, room: 0, attended: false, watches_bell: false, edits })
     }
 
     fn answer(call: hooks::Call, _found: hooks::Findings) -> Result<hooks::Reply, Error> {

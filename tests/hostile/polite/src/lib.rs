@@ -38,6 +38,7 @@ impl hooks::Guest for Polite {
             moment: Some(Moment::Compacted),
             room: 1000,
             attended: true,
+            watches_bell: false,
             edits: vec!["a.rs".to_owned()],
         })
     }
