@@ -27,6 +27,59 @@ pub trait Install {
     }
 }
 
+impl Setup {
+    /// The server's name becomes part of tool names and of matchers, so it has to be plain.
+    pub fn check_name(&self, title: &str) -> Result<(), Error> {
+        let name = &self.server_name;
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+        match !name.is_empty() && name.chars().all(plain) {
+            true => Ok(()),
+            false => Err(Error::Failed(format!(
+                "`{name}` cannot name a server of {title}: letters, digits, - and _ may stand in it"
+            ))),
+        }
+    }
+
+    /// The words by which a harness runs one of our hooks.
+    pub fn hook_words(&self, harness: &str, event: &str) -> Vec<String> {
+        let program: &[String] = if self.program.is_empty() { &["relay-mesh".to_owned()] } else { &self.program };
+        program.iter().cloned().chain(["hook", harness, event].map(str::to_owned)).collect()
+    }
+
+    /// The same as one line for a POSIX shell, with the setup's variables before it: a harness that
+    /// takes a line has no other place for them.
+    ///
+    /// ```
+    /// use relay_mesh_sdk::{install::{Action, Scope}, testing};
+    /// let mut setup = testing::setup(Action::Install, Scope::User);
+    /// setup.program = vec!["/opt/my tools/relay-mesh".into()];
+    /// assert_eq!(
+    ///     setup.hook_line("cursor", "stop"),
+    ///     "RELAY_DIR=/srv/relay '/opt/my tools/relay-mesh' hook cursor stop",
+    /// );
+    /// ```
+    pub fn hook_line(&self, harness: &str, event: &str) -> String {
+        let variables = self.environment.iter().map(|(name, value)| format!("{name}={}", shell_word(value)));
+        let words = self.hook_words(harness, event);
+        variables.chain(words.iter().map(|word| shell_word(word))).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Whether a shell's line runs one of our hooks, of this install or an older one: by what it runs, not
+/// by where the program lies.
+pub fn is_hook_line(line: &str, harness: &str) -> bool {
+    line.contains("relay-mesh") && line.contains(&format!(" hook {harness} "))
+}
+
+/// A word as a POSIX shell takes it.
+fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@%+,".contains(letter);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 impl Finding {
     /// Something is as it should be.
     pub fn ok(what: impl Into<String>) -> Finding {

@@ -9,8 +9,10 @@
 //! - [`export!`] makes the component and embeds its manifest: `cargo build --target wasm32-wasip2`.
 //! - [`files`], [`state`], [`http`], [`programs`], [`channels`], [`notices`], [`clock`] and the log
 //!   macros are what the host lends, under the names of the manifest.
-//! - [`edit`] changes settings files without disturbing what others wrote in them, and [`plan`]
-//!   makes an install plan of such changes.
+//! - [`edit`] changes settings files without disturbing what others wrote in them, [`plan`] makes an
+//!   install plan of such changes, [`servers`] keeps our entry in a list of MCP servers, and
+//!   [`checklist`] collects what a check finds.
+//! - [`payload`] reads a hook's payload, and [`kept`] remembers what a later call needs.
 //! - [`testing`] runs an adapter natively with everything that the host lends faked, so that its
 //!   logic is tested by plain `cargo test`.
 //!
@@ -20,6 +22,7 @@
 
 #[doc(hidden)]
 pub mod bindings;
+pub mod checklist;
 pub mod context;
 pub mod edit;
 mod export;
@@ -27,8 +30,10 @@ pub mod hooks;
 pub mod identity;
 pub mod install;
 mod lent;
+pub mod payload;
 pub mod plan;
 pub mod push;
+pub mod servers;
 pub mod sessions;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
@@ -38,7 +43,7 @@ pub use context::Context;
 pub use hooks::Hooks;
 pub use identity::{About, Identity};
 pub use install::Install;
-pub use lent::{channels, clock, files, http, log, notices, programs, state};
+pub use lent::{channels, clock, files, http, kept, log, notices, programs, state};
 pub use push::Push;
 pub use sessions::Sessions;
 

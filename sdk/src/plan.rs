@@ -28,7 +28,7 @@ use crate::Error;
 use crate::edit::jsonc::Document;
 use crate::edit::toml;
 use crate::files::Root;
-use crate::install::{Edit, Plan};
+use crate::install::{Edit, Plan, Server, Setup};
 
 /// A plan in the making.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +66,14 @@ impl Draft {
         Ok(())
     }
 
+    /// Takes our part out of such a file. What only takes out refuses nothing.
+    pub fn prune(&mut self, root: &Root, path: &str, take: impl FnOnce(&mut Document)) -> Result<(), Error> {
+        self.jsonc(root, path, |document| {
+            take(document);
+            Ok::<(), std::convert::Infallible>(())
+        })
+    }
+
     /// Changes a TOML file, on the same terms.
     pub fn toml<R: fmt::Display>(
         &mut self,
@@ -90,6 +98,39 @@ impl Draft {
     /// Deletes a text file that [`Draft::own`] wrote and that nobody has changed since.
     pub fn disown(&mut self, root: &Root, path: &str) -> Result<Owned, Error> {
         self.replace(root, path, None, is_stamped)
+    }
+
+    /// As [`Draft::own`], and the person is told where the file is not ours.
+    pub fn own_or_tell(&mut self, root: &Root, path: &str, text: &str) -> Result<(), Error> {
+        if self.own(root, path, text)? == Owned::Theirs {
+            self.next_step(format!(
+                "{path} is not as relay-mesh wrote it and is left as it is; delete it to get ours."
+            ));
+        }
+        Ok(())
+    }
+
+    /// As [`Draft::disown`], and the person is told where the file is left.
+    pub fn disown_or_tell(&mut self, root: &Root, path: &str) -> Result<(), Error> {
+        if self.disown(root, path)? == Owned::Theirs {
+            self.next_step(format!(
+                "{path} was changed since relay-mesh wrote it and is left; delete it by hand if you want."
+            ));
+        }
+        Ok(())
+    }
+
+    /// Says what the person has to do so that a server over HTTP lets the harness in, and nothing where
+    /// the server is started by the harness.
+    pub fn tell_token(&mut self, setup: &Setup, title: &str) {
+        if matches!(setup.server, Server::Http(_)) {
+            let folder = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
+            let folder = folder.map_or("$HOME/.relay-mesh", |(_, folder)| folder.as_str());
+            self.next_step(format!("Keep `relay-mesh serve` running: {title} connects to it when a session starts."));
+            self.next_step(format!(
+                "Give {title} the host's token before you start it: export RELAY_MESH_TOKEN=\"$(cat \"{folder}/http.token\")\""
+            ));
+        }
     }
 
     /// Writes a whole file, or deletes it where `after` is none, unless what is there is not ours.
@@ -150,8 +191,9 @@ pub fn is_stamped(text: &str) -> bool {
     stamped == Some(format!("{:016x}", digest(body.trim_end())).as_str())
 }
 
-/// FNV-1a: tells an edit from none, which is all that is asked of it.
-fn digest(text: &str) -> u64 {
+/// FNV-1a of 64 bits: tells an edit from none, which is all that is asked of it. No secret is safe and
+/// no stranger is kept out by it.
+pub fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

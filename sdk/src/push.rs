@@ -1,7 +1,7 @@
 //! Bringing a message to a session.
 
 pub use crate::bindings::exports::relay::adapter::push::{Load, Receipt, Route, Rung};
-use crate::{Error, Mail, Session};
+use crate::{Activity, Error, Mail, Session};
 
 /// The ways to a session. By default there are none: mail waits for a hook or a fetch.
 pub trait Push {
@@ -28,5 +28,19 @@ impl Receipt {
     /// A rung without evidence.
     pub fn at(rung: Rung) -> Receipt {
         Receipt { rung, evidence: None }
+    }
+}
+
+impl Route {
+    /// A bell that may be rung for a session that waits or works, and whose ringing is all it proves.
+    pub fn bell(name: &str, patience_ms: u32) -> Route {
+        Route {
+            name: name.into(),
+            load: Load::Bell,
+            proves: Rung::Offered,
+            when: vec![Activity::Idle, Activity::Busy],
+            room: 0,
+            patience_ms,
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! - `blocks/ID`: how often in a row our Stop hook has kept a session going.
 //! - `apart/ID`: a subagent that has registered an agent of its own.
 
-use relay_mesh_sdk::{Error, Session, clock, state};
+use relay_mesh_sdk::{Error, Session, kept};
 use serde::{Deserialize, Serialize};
 
 /// A tool call follows its hook at once, or after a person has allowed it.
@@ -18,13 +18,6 @@ const CALLS_LAST: u64 = 24 * 3_600_000;
 const OTHERS_LAST: u64 = 60 * 24 * 3_600_000;
 /// How many sessions after /clear are followed before a circle is assumed.
 const LONGEST_CHAIN: usize = 64;
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept<T> {
-    /// When it was written, for clearing away.
-    at: u64,
-    what: T,
-}
 
 /// The parts of a session that a later call needs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,45 +33,39 @@ struct Speaker {
 /// Remembers that a session is about to make a tool call.
 pub(crate) fn remember_call(tool_use_id: &str, session: &Session) -> Result<(), Error> {
     let Session { id, parent, workdir, process, route_hint: _ } = session.clone();
-    keep(&format!("call/{tool_use_id}"), Speaker { id, parent, workdir, process })
+    kept::write(&format!("call/{tool_use_id}"), &Speaker { id, parent, workdir, process })
 }
 
 /// The session that made a tool call. Each is told once.
 pub(crate) fn take_call(tool_use_id: &str) -> Result<Option<Session>, Error> {
-    let kept: Option<Kept<Speaker>> = state::take(&format!("call/{tool_use_id}"))?;
-    Ok(kept.map(|Kept { what: Speaker { id, parent, workdir, process }, .. }| Session {
-        id,
-        parent,
-        workdir,
-        process,
-        route_hint: None,
-    }))
+    let kept: Option<Speaker> = kept::take(&format!("call/{tool_use_id}"))?;
+    Ok(kept.map(|Speaker { id, parent, workdir, process }| Session { id, parent, workdir, process, route_hint: None }))
 }
 
 /// Notes the session that a process shows now and answers the one that it showed before.
 pub(crate) fn enter_window(process: u32, session: &str) -> Result<Option<String>, Error> {
     let key = format!("window/{process}");
-    let before: Option<Kept<String>> = state::read(&key)?;
-    keep(&key, session.to_owned())?;
-    Ok(before.map(|kept| kept.what).filter(|before| before != session))
+    let before: Option<String> = kept::read(&key)?;
+    kept::write(&key, &session)?;
+    Ok(before.filter(|before| before != session))
 }
 
 /// Notes that a process shows no session any more.
 pub(crate) fn leave_window(process: u32) -> Result<(), Error> {
-    state::update(&format!("window/{process}"), |_: Option<Kept<String>>| None).map(|_| ())
+    kept::forget(&format!("window/{process}"))
 }
 
 /// Notes that a session goes on under another id.
 pub(crate) fn follow(old: &str, new: &str) -> Result<(), Error> {
-    keep(&format!("next/{old}"), new.to_owned())
+    kept::write(&format!("next/{old}"), &new)
 }
 
 /// The id under which a session goes on now.
 pub(crate) fn current(session: &str) -> Result<String, Error> {
     let mut at = session.to_owned();
     for _ in 0..LONGEST_CHAIN {
-        match state::read::<Kept<String>>(&format!("next/{at}"))? {
-            Some(next) => at = next.what,
+        match kept::read::<String>(&format!("next/{at}"))? {
+            Some(next) => at = next,
             None => return Ok(at),
         }
     }
@@ -87,39 +74,36 @@ pub(crate) fn current(session: &str) -> Result<String, Error> {
 
 /// How often in a row a session's end of turn was blocked.
 pub(crate) fn blocks(session: &str) -> Result<u32, Error> {
-    Ok(state::read::<Kept<u32>>(&format!("blocks/{session}"))?.map_or(0, |kept| kept.what))
+    Ok(kept::read(&format!("blocks/{session}"))?.unwrap_or(0))
 }
 
 /// Counts one block more.
 pub(crate) fn count_block(session: &str) -> Result<(), Error> {
-    let at = clock::now();
-    let count = |kept: Option<Kept<u32>>| Some(Kept { at, what: kept.map_or(0, |kept| kept.what) + 1 });
-    state::update(&format!("blocks/{session}"), count).map(|_| ())
+    kept::update(&format!("blocks/{session}"), |blocks: Option<u32>| Some(blocks.unwrap_or(0) + 1))
 }
 
 /// Begins the count again.
 pub(crate) fn forget_blocks(session: &str) -> Result<(), Error> {
-    state::update(&format!("blocks/{session}"), |_: Option<Kept<u32>>| None).map(|_| ())
+    kept::forget(&format!("blocks/{session}"))
 }
 
 /// Notes that a subagent has an agent of its own, so that mail may be shown to it.
 pub(crate) fn set_apart(session: &str) -> Result<(), Error> {
-    keep(&format!("apart/{session}"), ())
+    kept::write(&format!("apart/{session}"), &())
 }
 
 /// Whether a subagent has an agent of its own.
 pub(crate) fn is_apart(session: &str) -> Result<bool, Error> {
-    Ok(state::get(&format!("apart/{session}"))?.is_some())
+    kept::is_kept(&format!("apart/{session}"))
 }
 
 /// Forgets a subagent that ended.
 pub(crate) fn forget_apart(session: &str) -> Result<(), Error> {
-    state::update(&format!("apart/{session}"), |_: Option<Kept<()>>| None).map(|_| ())
+    kept::forget(&format!("apart/{session}"))
 }
 
 /// Clears away what nobody will ask for any more. Called where a session starts, which is rare.
 pub(crate) fn clear_away() -> Result<(), Error> {
-    let now = clock::now();
     for (prefix, lasts) in [
         ("call/", CALLS_LAST),
         ("window/", OTHERS_LAST),
@@ -127,14 +111,7 @@ pub(crate) fn clear_away() -> Result<(), Error> {
         ("blocks/", OTHERS_LAST),
         ("apart/", OTHERS_LAST),
     ] {
-        for key in state::keys(prefix)? {
-            let old = |kept: &Kept<serde_json::Value>| now.saturating_sub(kept.at) > lasts;
-            state::update(&key, |kept: Option<Kept<serde_json::Value>>| kept.filter(|kept| !old(kept)))?;
-        }
+        kept::clear_away(prefix, lasts)?;
     }
     Ok(())
-}
-
-fn keep<T: Serialize + serde::de::DeserializeOwned>(key: &str, what: T) -> Result<(), Error> {
-    state::write(key, &Kept { at: clock::now(), what })
 }

@@ -1,6 +1,7 @@
 //! What Claude Code writes to a hook's standard input, parsed once at the edge.
 
 use relay_mesh_sdk::hooks::Call;
+use relay_mesh_sdk::payload::Fields;
 use relay_mesh_sdk::{Error, Session};
 use serde_json::Value;
 
@@ -67,13 +68,15 @@ pub(crate) enum Source {
 }
 
 impl Payload {
-    /// Parses a call. An event that we do not know is `unsupported`, a payload of another shape `failed`.
-    pub(crate) fn parse(call: &Call) -> Result<Payload, Error> {
-        let value: Value = serde_json::from_str(&call.payload)
-            .map_err(|error| Error::Failed(format!("the payload of {} is not JSON: {error}", call.name)))?;
-        let fields = Fields { event: &call.name, value: &value };
+    /// Parses a call; none where Cursor makes it. An event that we do not know is `unsupported`, a
+    /// payload of another shape `failed`.
+    pub(crate) fn parse(call: &Call) -> Result<Option<Payload>, Error> {
+        let fields = Fields::of(call)?;
+        if is_run_by_cursor(call, &fields) {
+            return Ok(None);
+        }
         let event = event(&call.name, &fields)?;
-        Ok(Payload {
+        Ok(Some(Payload {
             session_id: fields.required("session_id")?,
             agent_id: fields.optional("agent_id"),
             cwd: fields
@@ -83,7 +86,7 @@ impl Payload {
             process: call.variable("CLAUDE_PID").and_then(|pid| pid.parse().ok()),
             attended: call.variable("CLAUDE_CODE_SESSION_ATTENDED") != Some("0"),
             event,
-        })
+        }))
     }
 
     /// The session that the hook speaks for. A subagent is one of its own: its id is only sure to be
@@ -99,7 +102,16 @@ impl Payload {
     }
 }
 
-fn event(name: &str, fields: &Fields<'_>) -> Result<Event, Error> {
+/// Cursor runs the hooks of Claude Code's settings too. It has an adapter of its own: a session of
+/// Cursor is none of Claude Code, and its mail must not be shown twice. A payload that names Cursor's
+/// version is Cursor's; the variable alone may have been inherited by a Claude Code that was started
+/// from one of Cursor's shells, which then names its own process.
+fn is_run_by_cursor(call: &Call, fields: &Fields) -> bool {
+    let by_variable = call.variable("CURSOR_VERSION").is_some() && call.variable("CLAUDE_PID").is_none();
+    by_variable || fields.optional("cursor_version").is_some()
+}
+
+fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
     Ok(match name {
         "SessionStart" => Event::SessionStart(match fields.required("source")?.as_str() {
             "startup" => Source::Startup,
@@ -113,7 +125,7 @@ fn event(name: &str, fields: &Fields<'_>) -> Result<Event, Error> {
         "PreToolUse" => Event::PreToolUse {
             tool: fields.required("tool_name")?,
             tool_use_id: fields.optional("tool_use_id"),
-            path: fields.written_path(),
+            path: written_path(fields.value()),
         },
         "PostToolUse" => Event::PostToolUse { tool: fields.required("tool_name")? },
         "PermissionRequest" => Event::PermissionRequest,
@@ -131,33 +143,12 @@ fn event(name: &str, fields: &Fields<'_>) -> Result<Event, Error> {
     })
 }
 
-struct Fields<'a> {
-    event: &'a str,
-    value: &'a Value,
-}
-
-impl Fields<'_> {
-    fn optional(&self, name: &str) -> Option<String> {
-        self.value.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-    }
-
-    fn required(&self, name: &str) -> Result<String, Error> {
-        let found = self.value.get(name).and_then(Value::as_str).map(str::to_owned);
-        found.ok_or_else(|| Error::Failed(format!("the payload of {} has no text `{name}`", self.event)))
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, Error> {
-        let found = self.value.get(name).and_then(Value::as_bool);
-        found.ok_or_else(|| Error::Failed(format!("the payload of {} has no flag `{name}`", self.event)))
-    }
-
-    /// The file that a tool is about to write, absolute or from the session's folder.
-    fn written_path(&self) -> Option<String> {
-        let name = match self.value.get("tool_name")?.as_str()? {
-            "Edit" | "Write" | "MultiEdit" => "file_path",
-            "NotebookEdit" => "notebook_path",
-            _ => return None,
-        };
-        self.value.get("tool_input")?.get(name)?.as_str().map(str::to_owned)
-    }
+/// The file that a tool is about to write, absolute or from the session's folder.
+fn written_path(payload: &Value) -> Option<String> {
+    let name = match payload.get("tool_name")?.as_str()? {
+        "Edit" | "Write" | "MultiEdit" => "file_path",
+        "NotebookEdit" => "notebook_path",
+        _ => return None,
+    };
+    payload.get("tool_input")?.get(name)?.as_str().map(str::to_owned)
 }

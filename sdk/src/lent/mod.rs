@@ -5,6 +5,7 @@ pub mod channels;
 pub mod clock;
 pub mod files;
 pub mod http;
+pub mod kept;
 pub mod log;
 pub mod notices;
 pub mod programs;

@@ -1,6 +1,6 @@
 //! Notifications on the person's desktop.
 
-use crate::Error;
+use crate::{Error, Mail, Session};
 
 /// Shows one. Say who and that mail waits, never a message's text: others may see the screen.
 /// Needs `grants.notices` in the manifest; [`Error::Unsupported`] where there is no desktop.
@@ -15,4 +15,14 @@ pub fn show(title: &str, body: &str) -> Result<(), Error> {
         fakes.notices.push((title.to_owned(), body.to_owned()));
         Ok(())
     });
+}
+
+/// Shows that mail waits for the agent of a session: where, and how many, never what it says.
+pub fn mail_waits(title: &str, to: &Session, mail: &Mail) -> Result<(), Error> {
+    let folder = to.workdir.rsplit('/').find(|name| !name.is_empty()).unwrap_or("a session");
+    let waiting = match mail.ids.len() {
+        0 | 1 => "A message waits".to_owned(),
+        several => format!("{several} messages wait"),
+    };
+    show(title, &format!("{waiting} for the agent in {folder}"))
 }

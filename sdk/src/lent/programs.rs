@@ -22,6 +22,19 @@ pub fn find(name: &str) -> Result<Option<String>, Error> {
     return crate::testing::fakes::find_program(name);
 }
 
+/// The version that a program says of itself: the first word that begins with a digit. None where it is
+/// not installed, or says nothing of the kind.
+pub fn version(name: &str) -> Result<Option<String>, Error> {
+    match run(name, &[], &[]) {
+        Ok(outcome) => Ok(outcome.text().and_then(|text| {
+            let mut words = text.split_whitespace().map(|word| word.trim_start_matches('v'));
+            words.find(|word| word.starts_with(|letter: char| letter.is_ascii_digit())).map(str::to_owned)
+        })),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl Outcome {
     /// Standard output as text, without the white space around it; none where the program failed.
     ///

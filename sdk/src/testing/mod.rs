@@ -21,11 +21,14 @@
 
 pub(crate) mod fakes;
 mod lent;
+mod words;
 
 pub use fakes::Fakes;
 pub use lent::Lent;
+pub use words::{SETTINGS, complaints, reading, reply};
 
 use crate::hooks::{Call, Findings, Hooks, Reading, Reply};
+use crate::install::{Action, Install, Scope, Server, Setup};
 use crate::{Error, Mail, Priority};
 
 /// Runs a hook as the host does: read, let `look_up` play the host's part, answer.
@@ -51,4 +54,30 @@ pub fn nothing_found() -> Findings {
 /// Mail of one message at normal priority.
 pub fn mail(text: &str) -> Mail {
     Mail { ids: vec!["01JD0000000000000000000000".to_owned()], text: text.to_owned(), priority: Priority::Normal }
+}
+
+/// A setup as a person's machine would ask for it.
+pub fn setup(action: Action, scope: Scope) -> Setup {
+    Setup {
+        action,
+        scope,
+        server: Server::Stdio(vec!["/opt/bin/relay-mesh".into(), "mcp".into()]),
+        server_name: "relay-mesh".into(),
+        program: vec!["/opt/bin/relay-mesh".into()],
+        environment: vec![("RELAY_DIR".into(), "/srv/relay".into())],
+    }
+}
+
+/// Plans and applies; answers the plan in words: each file, then the steps. Nothing where the plan is
+/// empty.
+#[track_caller]
+pub fn carry_out<A: Install>(lent: &Lent, setup: &Setup) -> String {
+    let plan = A::propose(setup).unwrap_or_else(|error| panic!("no plan: {error}"));
+    lent.apply(&plan).unwrap_or_else(|error| panic!("not applied: {error}"));
+    let file = |edit: &crate::install::Edit| {
+        let what = edit.after.as_deref().unwrap_or("(deleted)\n");
+        format!("=== {}/{}\n{what}", edit.root, edit.path)
+    };
+    let steps = plan.next_steps.iter().map(|step| format!("--> {step}\n"));
+    plan.edits.iter().map(file).chain(steps).collect()
 }

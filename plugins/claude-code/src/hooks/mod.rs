@@ -14,10 +14,16 @@ use crate::payload::Payload;
 
 impl Hooks for ClaudeCode {
     fn read(call: &Call) -> Result<Reading, Error> {
-        read::read(&Payload::parse(call)?)
+        match Payload::parse(call)? {
+            Some(payload) => read::read(&payload),
+            None => Ok(Reading::nothing()),
+        }
     }
 
     fn answer(call: &Call, found: Findings) -> Result<Reply, Error> {
-        answer::answer(&Payload::parse(call)?, found)
+        match Payload::parse(call)? {
+            Some(payload) => answer::answer(&payload, found),
+            None => Ok(Reply::silent()),
+        }
     }
 }

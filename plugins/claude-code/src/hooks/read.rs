@@ -1,6 +1,7 @@
 //! What a payload means to the mesh.
 
 use relay_mesh_sdk::hooks::{Event as Happened, Reading};
+use relay_mesh_sdk::payload::{absolute, carries_mail};
 use relay_mesh_sdk::{Activity, Error, Moment, Session};
 
 use crate::memory;
@@ -132,15 +133,10 @@ fn is_injected(prompt: &str) -> bool {
     let prompt = prompt.trim_start();
     prompt.starts_with("<task-notification")
         || prompt.starts_with("Another Claude session sent a message")
-        || prompt.contains("<relay-mesh-message")
+        || carries_mail(prompt)
 }
 
 /// Whether a path is a bell's: the host keeps them in a folder of that name.
 fn is_bell(path: &str) -> bool {
     path.split(['/', '\\']).any(|step| step == "bells")
-}
-
-fn absolute(path: &str, folder: &str) -> String {
-    let is_absolute = path.starts_with('/') || path.get(1..3).is_some_and(|drive| drive == ":\\" || drive == ":/");
-    if is_absolute || folder.is_empty() { path.to_owned() } else { format!("{}/{path}", folder.trim_end_matches('/')) }
 }

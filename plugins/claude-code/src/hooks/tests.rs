@@ -2,8 +2,8 @@
 //! rules that no payload may break.
 
 use proptest::prelude::*;
-use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading, Reply};
-use relay_mesh_sdk::testing::{Fakes, Lent, hook, mail, nothing_found};
+use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading};
+use relay_mesh_sdk::testing::{self, Fakes, Lent, hook, mail, nothing_found};
 use relay_mesh_sdk::{Error, Hooks, Moment};
 use serde_json::Value;
 
@@ -39,32 +39,8 @@ fn short(id: &str) -> String {
     }
 }
 
-/// An enum's case, without the type that the generated `Debug` puts before it.
-fn case(value: &impl std::fmt::Debug) -> String {
-    format!("{value:?}").rsplit("::").next().unwrap_or_default().to_owned()
-}
-
-/// A reading in one line.
 fn told(reading: &Reading) -> String {
-    let mut words = Vec::new();
-    words.push(reading.speaker.as_ref().map_or("nobody".to_owned(), |session| {
-        let of = session.parent.as_deref().map_or(String::new(), |parent| format!(" of {}", short(parent)));
-        format!("{}{of}", short(&session.id))
-    }));
-    for event in &reading.events {
-        words.push(match event {
-            Event::Seen(session) => format!("seen {}", short(&session.id)),
-            Event::Activity((id, activity)) => format!("{} {}", short(id), case(activity)),
-            Event::Rebound((from, to)) => format!("{} goes on as {}", short(from), short(to)),
-            Event::HumanSpoke(id) => format!("person spoke in {}", short(id)),
-            Event::Ended(id) => format!("{} ended", short(id)),
-        });
-    }
-    words.extend(reading.moment.map(|moment| format!("protocol {}", case(&moment))));
-    words.extend((reading.room > 0).then(|| format!("room {}", reading.room)));
-    words.extend(reading.attended.then(|| "attended".to_owned()));
-    words.extend(reading.edits.iter().map(|path| format!("edits {path}")));
-    words.join("; ")
+    testing::reading(reading, short)
 }
 
 #[track_caller]
@@ -73,17 +49,10 @@ fn reads(name: &str, expected: &str) {
     assert_eq!(told(&reading), expected, "{name}");
 }
 
-/// A reply as `exit code | stdout | stderr | shows mail`.
-fn worded(reply: &Reply) -> String {
-    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let shows = if reply.shows_mail { "shows mail" } else { "no mail" };
-    format!("{} | {} | {} | {shows}", reply.exit_code, text(&reply.stdout), text(&reply.stderr))
-}
-
 #[track_caller]
 fn answers(name: &str, found: Findings, expected: &str) {
     let (_, reply) = hook::<ClaudeCode>(&recorded(name), |_| found).unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert_eq!(worded(&reply), expected, "{name}");
+    assert_eq!(testing::reply(&reply), expected, "{name}");
 }
 
 fn lend() -> Lent {
@@ -97,7 +66,7 @@ fn with_mail() -> Findings {
 #[test]
 fn every_recorded_payload_means_something() {
     let _lent = lend();
-    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended");
+    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
     reads("UserPromptSubmit-person", "S; S Busy; person spoke in S; room 9000; attended");
     reads("UserPromptSubmit-wake", "S; S Busy");
     reads("UserPromptSubmit-subagent-done", "S; S Busy");
@@ -112,25 +81,31 @@ fn every_recorded_payload_means_something() {
     reads("FileChanged", "S; room 9000");
     reads("SubagentStop", "nobody; sub:a30f ended");
     reads("SubagentStop-internal", "nobody");
-    reads("SessionStart-compact", "S; seen S; protocol Compacted; room 6500");
+    reads("SessionStart-compact", "S; seen S; protocol Compacted; room 6500; watches");
     reads("SessionEnd-clear", "nobody; S ended");
-    reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended");
+    reads(
+        "SessionStart-clear",
+        "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended; watches",
+    );
 }
 
 #[test]
 fn a_clear_is_followed_also_where_no_hook_saw_the_end() {
     let _lent = lend();
-    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended");
-    reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended");
+    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
+    reads(
+        "SessionStart-clear",
+        "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended; watches",
+    );
 }
 
 #[test]
 fn a_window_that_was_left_has_no_successor() {
     let _lent = lend();
-    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended");
+    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
     let left = fixture("SessionEnd-clear").replace("\"clear\"", "\"logout\"");
     ClaudeCode::read(&call("SessionEnd", left, "1")).expect("it is read");
-    reads("SessionStart-clear", "S2; seen S2; S2 Idle; protocol Compacted; room 6500; attended");
+    reads("SessionStart-clear", "S2; seen S2; S2 Idle; protocol Compacted; room 6500; attended; watches");
 }
 
 #[test]
@@ -248,6 +223,30 @@ fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
         "failed: SessionStart has an unknown source `nightly`"
     );
     assert!(refused("Stop", "not JSON").starts_with("failed: the payload of Stop is not JSON"));
+}
+
+#[test]
+fn hooks_that_cursor_runs_are_not_ours() {
+    let lent = lend();
+    for name in ["SessionStart-startup", "UserPromptSubmit-person", "PreToolUse-mcp", "PostToolUse-mcp", "Stop"] {
+        let by_payload = fixture(name).replacen('{', r#"{"cursor_version": "3.18.25","#, 1);
+        let by_payload = call(name, by_payload, "1");
+        let mut by_variable = Call { environment: Vec::new(), ..recorded(name) };
+        by_variable.environment.push(("CURSOR_VERSION".into(), "2026.09.18-9a7762b".into()));
+        for call in [by_payload, by_variable] {
+            let (reading, reply) = hook::<ClaudeCode>(&call, |_| with_mail()).expect("it is answered");
+            assert_eq!(
+                (told(&reading), testing::reply(&reply)),
+                ("nobody".into(), "0 | - | - | no mail".into()),
+                "{name}"
+            );
+        }
+    }
+    assert!(lent.state_keys().is_empty(), "nothing was remembered as a session of Claude Code");
+    // Claude Code in a shell that Cursor's agent started.
+    let mut inside = recorded("Stop");
+    inside.environment.push(("CURSOR_VERSION".into(), "3.18.25".into()));
+    assert_eq!(told(&ClaudeCode::read(&inside).expect("it is read")), "S; S Idle; room 9000");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

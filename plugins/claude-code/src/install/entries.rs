@@ -1,6 +1,6 @@
 //! What we write into Claude Code's settings, and how we know it again.
 
-use relay_mesh_sdk::install::{Server, Setup};
+use relay_mesh_sdk::install::{Server, Setup, is_hook_line};
 use serde_json::{Map, Value, json};
 
 /// A hook that we install.
@@ -44,9 +44,8 @@ fn before_tools(server: &str) -> String {
 
 /// The group that stands under a hook's event.
 pub(super) fn group(hook: &Hook, setup: &Setup) -> Value {
-    let mut words = setup.program.iter().cloned();
-    let program = words.next().unwrap_or_else(|| "relay-mesh".to_owned());
-    let arguments: Vec<String> = words.chain(["hook", "claude-code", hook.event].map(str::to_owned)).collect();
+    let words = setup.hook_words("claude-code", hook.event);
+    let (program, arguments) = words.split_first().expect("a command line has a program");
     // With `args` there is no shell between Claude Code and the program.
     let mut handler = json!({"type": "command", "command": program, "args": arguments, "timeout": hook.timeout_s});
     if hook.rewakes {
@@ -66,8 +65,7 @@ pub(super) fn is_our_handler(handler: &Value) -> bool {
     let arguments: Vec<&str> =
         handler.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let shell = handler.get("command").and_then(Value::as_str).unwrap_or_default();
-    matches!(arguments.as_slice(), [.., "hook", "claude-code", _])
-        || (shell.contains("relay-mesh") && shell.contains(" hook claude-code "))
+    matches!(arguments.as_slice(), [.., "hook", "claude-code", _]) || is_hook_line(shell, "claude-code")
 }
 
 /// Whether every handler of a group is ours, so that the group may go whole.
@@ -118,16 +116,4 @@ fn http_server(url: &str) -> Value {
         "headers": {"Authorization": "Bearer ${RELAY_MESH_TOKEN:-}"},
         "alwaysLoad": true,
     })
-}
-
-/// Whether a server entry is ours, of this install or an older one.
-pub(super) fn is_our_server(entry: &Value) -> bool {
-    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-    let command = text("command");
-    let starts_us = command.contains("relay-mesh") || command.contains("RELAY_MESH_BIN");
-    let shows_our_token = entry
-        .pointer("/headers/Authorization")
-        .and_then(Value::as_str)
-        .is_some_and(|header| header.contains("RELAY_MESH_TOKEN"));
-    starts_us || shows_our_token
 }

@@ -4,12 +4,10 @@
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::{Server, Setup};
 use relay_mesh_sdk::plan::Draft;
-use relay_mesh_sdk::{Error, programs};
+use relay_mesh_sdk::{Error, programs, servers};
 
-use super::settings::{
-    put_hooks, put_in_list, put_server, put_variables, take_from_list, take_hooks, take_server, take_variables,
-};
-use super::{SKILL, STATUS_COMMAND, disown, entries, own, taken, tell_token};
+use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
+use super::{SKILL, STATUS_COMMAND, entries};
 
 pub(super) const SERVERS: &str = ".mcp.json";
 pub(super) const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
@@ -31,15 +29,15 @@ fn variables(setup: &Setup) -> Vec<(String, String)> {
 pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let root = Root::open("project")?;
     let name = setup.server_name.as_str();
-    draft.jsonc(&root, SERVERS, |servers| put_server(servers, name, &entries::committed_server(setup)))?;
+    draft.jsonc(&root, SERVERS, |list| servers::put(list, "mcpServers", name, &entries::committed_server(setup)))?;
     draft.jsonc(&root, LOCAL_SETTINGS, |settings| {
         put_hooks(settings, setup)?;
-        put_in_list(settings, &["permissions", "allow"], &permission(name))?;
-        put_in_list(settings, &["enabledMcpjsonServers"], name)?;
+        settings.include(&["permissions", "allow"], &permission(name))?;
+        settings.include(&["enabledMcpjsonServers"], name)?;
         put_variables(settings, &variables(setup))
     })?;
-    own(draft, &root, SKILL_FILE, SKILL)?;
-    own(draft, &root, COMMAND_FILE, STATUS_COMMAND)?;
+    draft.own_or_tell(&root, SKILL_FILE, SKILL)?;
+    draft.own_or_tell(&root, COMMAND_FILE, STATUS_COMMAND)?;
     if draft.changes_nothing() {
         return Ok(());
     }
@@ -48,7 +46,7 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
          If Claude Code asks whether you trust the folder, agree: hooks and permissions wait for that.",
     );
     tell_program(draft, setup)?;
-    tell_token(draft, setup);
+    draft.tell_token(setup, "Claude Code");
     if !ignores_local_settings(&root)? {
         draft.next_step(format!(
             "Keep {LOCAL_SETTINGS} out of version control: it holds paths of this machine. \
@@ -61,18 +59,16 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
 pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let root = Root::open("project")?;
     let name = setup.server_name.as_str();
-    draft.jsonc(&root, SERVERS, |servers| taken(|| take_server(servers, name)))?;
-    draft.jsonc(&root, LOCAL_SETTINGS, |settings| {
-        taken(|| {
-            // In the reverse order of installing, so that what was made last is gone first.
-            take_variables(settings, &variables(setup));
-            take_from_list(settings, &["enabledMcpjsonServers"], name);
-            take_from_list(settings, &["permissions", "allow"], &permission(name));
-            take_hooks(settings);
-        })
+    draft.prune(&root, SERVERS, |list| servers::take(list, "mcpServers", name))?;
+    draft.prune(&root, LOCAL_SETTINGS, |settings| {
+        // In the reverse order of installing, so that what was made last is gone first.
+        take_variables(settings, &variables(setup));
+        settings.exclude(&["enabledMcpjsonServers"], name);
+        settings.exclude(&["permissions", "allow"], &permission(name));
+        take_hooks(settings);
     })?;
-    disown(draft, &root, SKILL_FILE)?;
-    disown(draft, &root, COMMAND_FILE)?;
+    draft.disown_or_tell(&root, SKILL_FILE)?;
+    draft.disown_or_tell(&root, COMMAND_FILE)?;
     if !draft.changes_nothing() {
         draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
     }

@@ -1,22 +1,12 @@
-//! Our part of a settings file: hooks, permissions, approval, variables and the server's entry, put
-//! in and taken out.
+//! Our part of a settings file that is particular to Claude Code: hooks and variables, put in and taken
+//! out.
 
-use std::fmt;
-
-use relay_mesh_sdk::edit::jsonc::{Document, Occupied, Step};
+use relay_mesh_sdk::edit::jsonc::{Document, Step};
 use relay_mesh_sdk::install::Setup;
+use relay_mesh_sdk::servers::Refused;
 use serde_json::Value;
 
 use super::entries::{self, HOOKS, is_our_group, is_our_handler};
-
-/// Why our part does not go into a file.
-#[derive(Debug)]
-pub(super) enum Refused {
-    /// Something of another shape stands where ours should go.
-    Occupied(Occupied),
-    /// The server's name belongs to somebody else.
-    Taken(String),
-}
 
 /// Puts our hooks under `hooks`, in the place of an older install's.
 pub(super) fn put_hooks(document: &mut Document, setup: &Setup) -> Result<(), Refused> {
@@ -56,28 +46,6 @@ pub(super) fn take_hooks(document: &mut Document) {
     });
 }
 
-/// Adds a text to a list, where it is not in it yet.
-pub(super) fn put_in_list(document: &mut Document, path: &[&str], text: &str) -> Result<(), Refused> {
-    let listed = document.get(path).as_ref().and_then(Value::as_array).is_some_and(|list| list.contains(&text.into()));
-    if !listed {
-        document.append(path, &text.into())?;
-    }
-    Ok(())
-}
-
-/// Takes a text out of a list.
-pub(super) fn take_from_list(document: &mut Document, path: &[&str], text: &str) {
-    document.remove_where(|steps, value| {
-        let in_list = match steps.split_last() {
-            Some((Step::Index(_), keys)) if keys.len() == path.len() => {
-                keys.iter().zip(path).all(|(step, key)| matches!(step, Step::Key(name) if name == key))
-            }
-            _ => false,
-        };
-        in_list && value == text
-    });
-}
-
 /// Variables for the server and the hooks. Claude Code hands those of its settings to both.
 pub(super) fn put_variables(document: &mut Document, variables: &[(String, String)]) -> Result<(), Refused> {
     for (name, value) in variables {
@@ -92,41 +60,6 @@ pub(super) fn take_variables(document: &mut Document, variables: &[(String, Stri
     for (name, value) in variables {
         if document.get(&["env", name]).is_some_and(|found| found == value.as_str()) {
             document.remove(&["env", name]);
-        }
-    }
-}
-
-/// Puts our entry under `mcpServers`.
-pub(super) fn put_server(document: &mut Document, name: &str, entry: &Value) -> Result<(), Refused> {
-    if document.get(&["mcpServers", name]).is_some_and(|found| !entries::is_our_server(&found)) {
-        return Err(Refused::Taken(name.to_owned()));
-    }
-    Ok(document.set(&["mcpServers", name], entry)?)
-}
-
-/// Takes our entry out.
-pub(super) fn take_server(document: &mut Document, name: &str) {
-    if document.get(&["mcpServers", name]).is_some_and(|found| entries::is_our_server(&found)) {
-        document.remove(&["mcpServers", name]);
-    }
-}
-
-impl From<Occupied> for Refused {
-    fn from(occupied: Occupied) -> Refused {
-        Refused::Occupied(occupied)
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refused::Occupied(occupied) => occupied.fmt(out),
-            Refused::Taken(name) => {
-                write!(
-                    out,
-                    "`mcpServers.{name}`: a server of this name that is not relay-mesh's is there; rename it first"
-                )
-            }
         }
     }
 }

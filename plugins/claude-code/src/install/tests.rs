@@ -1,24 +1,13 @@
 //! Install plans, applied to folders in memory as the host would apply them.
 
-use relay_mesh_sdk::install::{Action, Finding, Scope, Server, Setup, Severity};
+use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
 use relay_mesh_sdk::programs::Outcome;
-use relay_mesh_sdk::testing::{Fakes, Lent};
+use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, setup};
 use relay_mesh_sdk::{Error, Install};
 
 use crate::ClaudeCode;
 
 const SETTINGS: &str = ".claude/settings.local.json";
-
-fn setup(action: Action, scope: Scope) -> Setup {
-    Setup {
-        action,
-        scope,
-        server: Server::Stdio(vec!["/opt/bin/relay-mesh".into(), "mcp".into()]),
-        server_name: "relay-mesh".into(),
-        program: vec!["/opt/bin/relay-mesh".into()],
-        environment: vec![("RELAY_DIR".into(), "/srv/relay".into())],
-    }
-}
 
 fn folders() -> Fakes {
     let version = Outcome { exit_code: 0, stdout: b"2.1.329 (Claude Code)\n".to_vec(), stderr: Vec::new() };
@@ -29,17 +18,9 @@ fn folders() -> Fakes {
         .program("claude-version", move |_, _| version.clone())
 }
 
-/// Plans and applies; answers the plan in words: each file, then the steps.
 #[track_caller]
 fn run(lent: &Lent, setup: &Setup) -> String {
-    let plan = ClaudeCode::propose(setup).unwrap_or_else(|error| panic!("no plan: {error}"));
-    lent.apply(&plan).unwrap_or_else(|error| panic!("not applied: {error}"));
-    let file = |edit: &relay_mesh_sdk::install::Edit| {
-        let what = edit.after.as_deref().unwrap_or("(deleted)\n");
-        format!("=== {}/{}\n{what}", edit.root, edit.path)
-    };
-    let steps = plan.next_steps.iter().map(|step| format!("--> {step}\n"));
-    plan.edits.iter().map(file).chain(steps).collect()
+    carry_out::<ClaudeCode>(lent, setup)
 }
 
 #[test]
@@ -64,21 +45,13 @@ fn an_install_over_http() {
     insta::assert_snapshot!(format!("{servers}{steps}"));
 }
 
-/// Settings as people keep them, each of which an install and a removal must leave as they were.
-const THEIRS: &[&str] = &[
-    "{}",
-    "{}\n",
-    "{\n  \"model\": \"opus\"\n}\n",
-    "{\n\t\"permissions\": {\n\t\t\"allow\": [],\n\t\t\"deny\": [\"Read(.env)\"]\n\t}\n}\n",
-    "{\r\n  \"hooks\": {\r\n    \"Stop\": [\r\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"say done\" }] }\r\n    ]\r\n  }\r\n}\r\n",
-    "{\"env\":{\"A\":\"1\"},\"hooks\":{},\"enabledMcpjsonServers\":[\"other\"]}",
-    "{\n  // with a comment\n  \"model\": \"opus\", // and another\n}\n",
-];
+/// Hooks of somebody else, in a file with the line breaks of another system.
+const HOOKED: &str = "{\r\n  \"hooks\": {\r\n    \"Stop\": [\r\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"say done\" }] }\r\n    ]\r\n  }\r\n}\r\n";
 
 #[test]
 fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
     for scope in [Scope::Project, Scope::User] {
-        for theirs in THEIRS {
+        for theirs in testing::SETTINGS.iter().chain([&HOOKED]) {
             let lent = folders()
                 .file("project", SETTINGS, *theirs)
                 .file(
@@ -166,14 +139,8 @@ fn the_version_is_the_clients_own() {
     assert_eq!(ClaudeCode::present(), Ok(None));
 }
 
-/// The findings that are not ok, one a line.
 fn complaints(scope: Scope) -> String {
-    let findings = ClaudeCode::check(&setup(Action::Install, scope)).expect("it is checked");
-    let worded = |finding: &Finding| {
-        let severity = if finding.severity == Severity::Broken { "broken" } else { "warning" };
-        format!("{severity}: {}", finding.what)
-    };
-    findings.iter().filter(|finding| finding.severity != Severity::Ok).map(worded).collect::<Vec<_>>().join("\n")
+    testing::complaints(&ClaudeCode::check(&setup(Action::Install, scope)).expect("it is checked"))
 }
 
 #[test]

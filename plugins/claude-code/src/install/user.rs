@@ -2,16 +2,14 @@
 //! own, which Claude Code loads by itself: its `.claude.json`, where a person's own servers stand, is
 //! rewritten by every running session, so an edit of it could be lost or lose something.
 
-use relay_mesh_sdk::Error;
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::Setup;
 use relay_mesh_sdk::plan::{Draft, Owned};
+use relay_mesh_sdk::{Error, servers};
 use serde_json::{Value, json};
 
-use super::settings::{
-    put_hooks, put_in_list, put_server, put_variables, take_from_list, take_hooks, take_server, take_variables,
-};
-use super::{SKILL, STATUS_COMMAND, disown, entries, own, taken, tell_token};
+use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
+use super::{SKILL, STATUS_COMMAND, entries};
 
 /// The plugin's name, which stands in the names of its tools.
 pub(super) const PLUGIN: &str = "relay-mesh";
@@ -33,34 +31,32 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     if draft.replace(&root, MANIFEST, Some(manifest()), is_our_manifest)? == Owned::Theirs {
         return Err(Error::Failed(format!("{MANIFEST} belongs to another plugin; move that one first")));
     }
-    draft.jsonc(&root, SERVERS, |servers| put_server(servers, name, &entries::personal_server(setup)))?;
+    draft.jsonc(&root, SERVERS, |list| servers::put(list, "mcpServers", name, &entries::personal_server(setup)))?;
     draft.jsonc(&root, HOOKS_FILE, |hooks| put_hooks(hooks, setup))?;
-    own(draft, &root, SKILL_FILE, SKILL)?;
-    own(draft, &root, COMMAND_FILE, STATUS_COMMAND)?;
+    draft.own_or_tell(&root, SKILL_FILE, SKILL)?;
+    draft.own_or_tell(&root, COMMAND_FILE, STATUS_COMMAND)?;
     draft.jsonc(&root, SETTINGS, |settings| {
-        put_in_list(settings, &["permissions", "allow"], &permission(name))?;
+        settings.include(&["permissions", "allow"], &permission(name))?;
         put_variables(settings, &setup.environment)
     })?;
     if draft.changes_nothing() {
         return Ok(());
     }
     draft.next_step("Start a new Claude Code session, in any folder; one that runs already does not see the plugin.");
-    tell_token(draft, setup);
+    draft.tell_token(setup, "Claude Code");
     Ok(())
 }
 
 pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let root = Root::open("config")?;
     let name = setup.server_name.as_str();
-    draft.jsonc(&root, SERVERS, |servers| taken(|| take_server(servers, name)))?;
-    draft.jsonc(&root, HOOKS_FILE, |hooks| taken(|| take_hooks(hooks)))?;
-    disown(draft, &root, SKILL_FILE)?;
-    disown(draft, &root, COMMAND_FILE)?;
-    draft.jsonc(&root, SETTINGS, |settings| {
-        taken(|| {
-            take_variables(settings, &setup.environment);
-            take_from_list(settings, &["permissions", "allow"], &permission(name));
-        })
+    draft.prune(&root, SERVERS, |list| servers::take(list, "mcpServers", name))?;
+    draft.prune(&root, HOOKS_FILE, take_hooks)?;
+    draft.disown_or_tell(&root, SKILL_FILE)?;
+    draft.disown_or_tell(&root, COMMAND_FILE)?;
+    draft.prune(&root, SETTINGS, |settings| {
+        take_variables(settings, &setup.environment);
+        settings.exclude(&["permissions", "allow"], &permission(name));
     })?;
     // Another plugin in our place is none of our business.
     let _: Owned = draft.replace(&root, MANIFEST, None, is_our_manifest)?;

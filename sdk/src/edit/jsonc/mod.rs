@@ -106,6 +106,25 @@ impl Document {
         self.put(path, Put::Element(element))
     }
 
+    /// Adds a text to an array, where it is not in it yet.
+    pub fn include(&mut self, path: &[&str], text: &str) -> Result<(), Occupied> {
+        let listed = self.get(path).as_ref().and_then(Value::as_array).is_some_and(|list| list.contains(&text.into()));
+        if listed { Ok(()) } else { self.append(path, &text.into()) }
+    }
+
+    /// Takes a text out of an array, wherever it is in it.
+    pub fn exclude(&mut self, path: &[&str], text: &str) {
+        self.remove_where(|steps, value| {
+            let in_list = match steps.split_last() {
+                Some((Step::Index(_), keys)) if keys.len() == path.len() => {
+                    keys.iter().zip(path).all(|(step, key)| matches!(step, Step::Key(name) if name == key))
+                }
+                _ => false,
+            };
+            in_list && value == text
+        });
+    }
+
     /// Takes a property out, and the objects that this leaves empty, unless they were empty before
     /// we came. True where there was one.
     pub fn remove(&mut self, path: &[&str]) -> bool {

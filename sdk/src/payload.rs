@@ -1,0 +1,76 @@
+//! A hook's payload, read once at the edge: JSON whose shape the harness owns.
+
+use serde_json::Value;
+
+use crate::Error;
+use crate::hooks::Call;
+
+/// The fields of one payload. Whatever is missing or of another shape is said with the event's name.
+///
+/// ```
+/// use relay_mesh_sdk::{hooks::Call, payload::Fields};
+///
+/// let call = Call { name: "Stop".into(), payload: r#"{"session_id":"s1","again":true}"#.into(), environment: Vec::new() };
+/// let fields = Fields::of(&call)?;
+/// assert_eq!(fields.required("session_id")?, "s1");
+/// assert!(fields.flag("again")?);
+/// assert_eq!(fields.optional("cwd"), None);
+/// assert!(fields.required("cwd").is_err());
+/// # Ok::<(), relay_mesh_sdk::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fields {
+    event: String,
+    value: Value,
+}
+
+impl Fields {
+    /// Parses a call's payload.
+    pub fn of(call: &Call) -> Result<Fields, Error> {
+        let value = serde_json::from_str(&call.payload)
+            .map_err(|error| Error::Failed(format!("the payload of {} is not JSON: {error}", call.name)))?;
+        Ok(Fields { event: call.name.clone(), value })
+    }
+
+    /// Everything.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// A text, where it is there and not empty.
+    pub fn optional(&self, name: &str) -> Option<String> {
+        self.value.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// A text that every payload of this event has.
+    pub fn required(&self, name: &str) -> Result<String, Error> {
+        let found = self.value.get(name).and_then(Value::as_str).map(str::to_owned);
+        found.ok_or_else(|| Error::Failed(format!("the payload of {} has no text `{name}`", self.event)))
+    }
+
+    /// A flag that every payload of this event has.
+    pub fn flag(&self, name: &str) -> Result<bool, Error> {
+        let found = self.value.get(name).and_then(Value::as_bool);
+        found.ok_or_else(|| Error::Failed(format!("the payload of {} has no flag `{name}`", self.event)))
+    }
+}
+
+/// A path as a harness names it, absolute or from the session's folder, made absolute.
+///
+/// ```
+/// use relay_mesh_sdk::payload::absolute;
+/// assert_eq!(absolute("src/a.rs", "/home/u/app/"), "/home/u/app/src/a.rs");
+/// assert_eq!(absolute("/etc/hosts", "/home/u/app"), "/etc/hosts");
+/// assert_eq!(absolute("C:\\a", "/home/u/app"), "C:\\a");
+/// assert_eq!(absolute("a", ""), "a");
+/// ```
+pub fn absolute(path: &str, folder: &str) -> String {
+    let is_absolute = path.starts_with('/') || path.get(1..3).is_some_and(|drive| drive == ":\\" || drive == ":/");
+    if is_absolute || folder.is_empty() { path.to_owned() } else { format!("{}/{path}", folder.trim_end_matches('/')) }
+}
+
+/// Whether a text carries one of the host's envelopes. A prompt that does was put there by this mesh,
+/// and no person spoke.
+pub fn carries_mail(text: &str) -> bool {
+    text.contains("<relay-mesh-message")
+}

@@ -1,0 +1,61 @@
+//! Readings, replies and findings in one line each, and settings as people keep them.
+
+use crate::hooks::{Event, Reading, Reply};
+use crate::install::{Finding, Severity};
+
+/// Settings files of JSON as people keep them, each of which an install and a removal must leave as
+/// they were.
+pub const SETTINGS: &[&str] = &[
+    "{}",
+    "{}\n",
+    "{\n  \"model\": \"opus\"\n}\n",
+    "{\n\t\"permissions\": {\n\t\t\"allow\": [],\n\t\t\"deny\": [\"Read(.env)\"]\n\t}\n}\n",
+    "{\"env\":{\"A\":\"1\"},\"hooks\":{},\"enabledMcpjsonServers\":[\"other\"]}",
+    "{\n  // with a comment\n  \"model\": \"opus\", // and another\n}\n",
+];
+
+/// A reading in one line. `short` gives the name by which a session is called in the test.
+pub fn reading(reading: &Reading, short: impl Fn(&str) -> String) -> String {
+    let mut words = Vec::new();
+    words.push(reading.speaker.as_ref().map_or("nobody".to_owned(), |session| {
+        let of = session.parent.as_deref().map_or(String::new(), |parent| format!(" of {}", short(parent)));
+        format!("{}{of}", short(&session.id))
+    }));
+    for event in &reading.events {
+        words.push(match event {
+            Event::Seen(session) => format!("seen {}", short(&session.id)),
+            Event::Activity((id, activity)) => format!("{} {}", short(id), case(activity)),
+            Event::Rebound((from, to)) => format!("{} goes on as {}", short(from), short(to)),
+            Event::HumanSpoke(id) => format!("person spoke in {}", short(id)),
+            Event::Ended(id) => format!("{} ended", short(id)),
+        });
+    }
+    words.extend(reading.moment.map(|moment| format!("protocol {}", case(&moment))));
+    words.extend((reading.room > 0).then(|| format!("room {}", reading.room)));
+    words.extend(reading.attended.then(|| "attended".to_owned()));
+    words.extend(reading.watches_bell.then(|| "watches".to_owned()));
+    words.extend(reading.edits.iter().map(|path| format!("edits {path}")));
+    words.join("; ")
+}
+
+/// A reply as `exit code | stdout | stderr | shows mail`.
+pub fn reply(reply: &Reply) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let shows = if reply.shows_mail { "shows mail" } else { "no mail" };
+    format!("{} | {} | {} | {shows}", reply.exit_code, text(&reply.stdout), text(&reply.stderr))
+}
+
+/// The findings that are not ok, one a line.
+pub fn complaints(findings: &[Finding]) -> String {
+    let worded = |finding: &Finding| {
+        let severity = if finding.severity == Severity::Broken { "broken" } else { "warning" };
+        format!("{severity}: {}", finding.what)
+    };
+    let bad = findings.iter().filter(|finding| finding.severity != Severity::Ok);
+    bad.map(worded).collect::<Vec<_>>().join("\n")
+}
+
+/// An enum's case, without the type that the generated `Debug` puts before it.
+fn case(value: &impl std::fmt::Debug) -> String {
+    format!("{value:?}").rsplit("::").next().unwrap_or_default().to_owned()
+}
