@@ -135,15 +135,17 @@ impl Machine for ThisMachine {
     }
 
     fn process(&self, pid: u32) -> Option<Process> {
-        // Read as the binary reads it, for what it costs.
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let start = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
-        Some(Process { pid, start })
+        let own = self.this_process();
+        if pid == own.pid { Some(own) } else { process(pid) }
     }
 
     fn this_process(&self) -> Process {
-        let pid = std::process::id();
-        self.process(pid).unwrap_or(Process { pid, start: 0 })
+        // Asked once, as the binary does.
+        static OWN: std::sync::OnceLock<Process> = std::sync::OnceLock::new();
+        *OWN.get_or_init(|| {
+            let pid = std::process::id();
+            process(pid).unwrap_or(Process { pid, start: 0 })
+        })
     }
 
     fn host(&self) -> &str {
@@ -155,6 +157,13 @@ impl Machine for ThisMachine {
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835).to_be_bytes()
     }
+}
+
+/// Read as the binary reads it, for what it costs.
+fn process(pid: u32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let start = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    Some(Process { pid, start })
 }
 
 /// What one append and sync costs on a disk, in microseconds.

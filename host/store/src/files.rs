@@ -19,6 +19,7 @@ mod log;
 mod mark;
 mod polling;
 mod reading;
+mod recent;
 mod segments;
 mod shared;
 pub(crate) mod value;
@@ -33,6 +34,7 @@ use async_trait::async_trait;
 pub use self::disk::{Disk, RealDisk};
 use self::layout::{LogPaths, ValuePaths};
 use self::log::Log;
+use self::recent::Recent;
 use self::shared::Shared;
 pub use self::watch::Watching;
 use crate::{
@@ -69,6 +71,7 @@ pub struct FilesStore {
     /// Logs whose files are open, by the count of lookups at their last use. A std mutex: nothing
     /// is awaited while it is held.
     logs: Mutex<OpenLogs>,
+    recent: Recent,
 }
 
 #[derive(Default)]
@@ -95,7 +98,7 @@ impl FilesStore {
         let rotate_at = options.rotate_at.min(layout::LONGEST_SEGMENT);
         let shared =
             Arc::new(Shared { root, disk, durability: options.durability, rotate_at, named: Mutex::default() });
-        Ok(FilesStore { shared, watching: options.watching, logs: Mutex::default() })
+        Ok(FilesStore { shared, watching: options.watching, logs: Mutex::default(), recent: Recent::default() })
     }
 
     /// The folder, as an absolute path.
@@ -161,7 +164,7 @@ impl Store for FilesStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        value::get(&ValuePaths::of(&self.shared.root, key).value)
+        value::get_recent(&self.recent, &ValuePaths::of(&self.shared.root, key).value)
     }
 
     async fn swap(

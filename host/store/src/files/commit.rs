@@ -4,22 +4,27 @@
 //! Whoever finds its bytes not yet on disk tries the lock of the mark. Who gets it syncs the
 //! segment and says in the mark how far; who does not naps and looks again. Nobody waits in line
 //! for the lock: then a process that lets go of it and comes back would find the line before it,
-//! and each sync would serve one.
+//! and each sync would serve one. A nap lasts about as long as a sync does here: looking more often
+//! than that takes from twenty processes the time in which they could append.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::disk::{self, Access, Disk};
 use super::flock::{self, Sharing, UntilDropped};
 use super::layout::LogPaths;
 use super::mark::{self, Mark, Verdict, Wanted, judge};
 
-/// How long to nap before looking again: short beside a sync, long beside a look.
-const NAP: Duration = Duration::from_micros(20);
+/// How long to nap before looking again, in microseconds, while no sync was timed; and the bounds
+/// for whatever syncs take on this disk.
+const FIRST_NAP: u64 = 200;
+const SHORTEST_NAP: u64 = 100;
+const LONGEST_NAP: u64 = 1_000;
 
 /// What syncing a log takes: its mark, and a way to see that no append is under way.
 #[derive(Debug)]
@@ -29,6 +34,8 @@ pub(super) struct Commit {
     /// The append lock, opened a second time: a lock belongs to an opening of a file, and the other
     /// opening may be in use by an append of this same process.
     probe: File,
+    /// How long to nap, in microseconds: as long as this process's last sync took.
+    nap: AtomicU64,
 }
 
 /// What is synced: a segment of a log, and where the log lies.
@@ -64,6 +71,7 @@ impl Commit {
         Ok(Commit {
             mark: disk::open_or_create(disk, root, &paths.mark, Access::InPlace)?,
             probe: disk::open_or_create(disk, root, &paths.lock, Access::InPlace)?,
+            nap: AtomicU64::new(FIRST_NAP),
         })
     }
 
@@ -82,7 +90,7 @@ impl Commit {
                 let _lead = UntilDropped(&self.mark);
                 return self.lead(at, wanted, self.reach(wanted.end, at.data)?);
             }
-            thread::sleep(NAP);
+            thread::sleep(Duration::from_micros(self.nap.load(Ordering::Relaxed)));
         }
     }
 
@@ -102,11 +110,14 @@ impl Commit {
         if let Some(outcome) = Outcome::of(judge(before.as_ref(), wanted)) {
             return Ok(outcome);
         }
+        let began = Instant::now();
         let known = before.as_ref().is_some_and(|mark| mark.segment == wanted.segment && mark.file == wanted.file);
         let synced = at.disk.sync(at.data, &at.paths.active).and_then(|()| {
             // The first sync of a segment is also the one that makes its name last.
             if known { Ok(()) } else { disk::sync_folders(at.disk, at.root, &at.paths.folder) }
         });
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(LONGEST_NAP);
+        self.nap.store(took.clamp(SHORTEST_NAP, LONGEST_NAP), Ordering::Relaxed);
         match synced {
             Ok(()) => {
                 let reached = Wanted { end: reach, ..wanted };

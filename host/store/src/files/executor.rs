@@ -1,11 +1,11 @@
-//! Where work that may block runs. A server's threads carry many tasks, so it goes to a thread of
-//! its own; a short-lived command has one task, for which starting a thread would be most of the
-//! cost, so it runs in place.
+//! Where work that may block runs: always here and now. A server's threads carry many tasks, which
+//! another thread takes over meanwhile, so that nobody waits for a thread to begin the work; a
+//! short-lived command has one task, and nothing else waits.
 
 use std::io;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::spawn_blocking;
+use tokio::task::block_in_place;
 
 /// Runs work that may block without holding up other tasks.
 pub(super) async fn may_block<T: Send + 'static>(
@@ -14,10 +14,7 @@ pub(super) async fn may_block<T: Send + 'static>(
     if blocks_only_itself() {
         return work();
     }
-    match spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(failed) => Err(io::Error::other(failed)),
-    }
+    block_in_place(work)
 }
 
 /// Whether blocking here and now holds up no task but this one's own.

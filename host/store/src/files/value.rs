@@ -4,7 +4,7 @@
 //! none, for a file is either the old one or the new one.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,18 +16,46 @@ use super::executor;
 use super::flock::{self, Sharing};
 use super::layout::ValuePaths;
 use super::lines::is_json;
+use super::recent::{Recent, Stamp};
 use super::shared::Shared;
 use crate::{Durability, Key, Revision, StoreError, SwapError, Versioned};
 
 /// Reads a value; none where there is none.
 pub(super) fn get(path: &Path) -> Result<Option<Versioned>, StoreError> {
-    match fs::read(path) {
-        // A loss of power can leave the name of a file that was never synced, without its bytes.
-        Ok(bytes) if bytes.is_empty() => Ok(None),
-        Ok(bytes) => parse(&bytes).map(Some).map_err(|why| damaged(path, why)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(StoreError::io("could not read", path)(error)),
+    Ok(read(path)?.map(|(_, value)| value))
+}
+
+/// Reads a value, or takes what was read of the same file before.
+pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versioned>, StoreError> {
+    if recent.has(path)
+        && let Ok(found) = fs::metadata(path)
+        && let Some(value) = recent.get(path, Stamp::of(&found))
+    {
+        return Ok(Some(value));
     }
+    let Some((stamp, value)) = read(path)? else { return Ok(None) };
+    // The clock that files are stamped by.
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    recent.keep(path, stamp, &value, now.tv_sec);
+    Ok(Some(value))
+}
+
+/// Reads a value and the state that its file was in.
+fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
+    let failed = |error| StoreError::io("could not read", path)(error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let found = file.metadata().map_err(failed)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    // A loss of power can leave the name of a file that was never synced, without its bytes.
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    parse(&bytes).map(|value| Some((Stamp::of(&found), value))).map_err(|why| damaged(path, why))
 }
 
 /// A change to one value.
