@@ -79,6 +79,19 @@ fn a_dependency_is_named_only_where_it_belongs() {
 }
 
 #[test]
+fn the_binary_and_the_tests_share_one_build() {
+    let alone = features(&["--package", "relay-mesh", "--edges", "normal,build"]);
+    let together = features(&["--workspace", "--edges", "all"]);
+    let twice: Vec<_> = alone.difference(&together).collect();
+    assert!(
+        twice.is_empty(),
+        "`cargo build -p relay-mesh` and `cargo nextest run --workspace` each compile their own {twice:#?}, and all that \
+         stands on them. Something in the workspace asks these for further features: ask for the same at \
+         `[workspace.dependencies]` in Cargo.toml, or ask it for less"
+    );
+}
+
+#[test]
 fn every_test_of_the_product_is_listed() {
     let targets: BTreeSet<PathBuf> = packages().into_values().flat_map(|package| package.tests).collect();
     for file in std::fs::read_dir(root().join("tests")).expect("tests/ can be read") {
@@ -185,6 +198,19 @@ fn packages() -> BTreeMap<String, Package> {
         packages.insert(text(&package["name"]), Package { dependencies, tests });
     }
     packages
+}
+
+/// Each foreign crate that a choice of packages builds, with its features.
+fn features(choice: &[&str]) -> BTreeSet<String> {
+    let listing = Program::new(env!("CARGO"))
+        .environment_of_this_process()
+        .args(["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} [{f}]"])
+        .args(choice)
+        .within(&root())
+        .succeed();
+    // A crate of ours is named with its folder; a star says that a crate's own tree stands further up.
+    let foreign = listing.lines().filter(|line| !line.is_empty() && !line.contains('/'));
+    foreign.map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
 }
 
 /// Every Rust file that git knows or would add.

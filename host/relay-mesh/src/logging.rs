@@ -3,27 +3,29 @@
 use std::io;
 
 use tracing::Level;
-use tracing_subscriber::{EnvFilter, fmt};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::environment::Environment;
 
-/// Starts logging to standard error. `RELAY_LOG` (or `RUST_LOG`) takes tracing's filters, as in
-/// `RELAY_LOG=debug` or `RELAY_LOG=mesh=trace`; without it nothing is parsed and warnings show.
+/// Starts logging to standard error. `RELAY_LOG` (or `RUST_LOG`) takes a level or levels per crate,
+/// as in `RELAY_LOG=debug` or `RELAY_LOG=warn,mesh=trace`; without it nothing is parsed and warnings
+/// show. A filter that cannot be read is reported, and warnings show then too.
 pub(crate) fn start(environment: &Environment) {
-    let outcome = match environment.get("RELAY_LOG").or_else(|| environment.get("RUST_LOG")) {
-        None => tracing::subscriber::set_global_default(
-            fmt()
-                .with_writer(io::stderr)
-                .with_ansi(false)
-                .without_time()
-                .with_target(false)
-                .with_max_level(Level::WARN)
-                .finish(),
-        ),
-        Some(filter) => tracing::subscriber::set_global_default(
-            fmt().with_writer(io::stderr).with_ansi(false).with_env_filter(EnvFilter::new(filter)).finish(),
-        ),
+    let named = ["RELAY_LOG", "RUST_LOG"].into_iter().find_map(|name| Some((name, environment.get(name)?)));
+    let (targets, unreadable) = match named {
+        None => (Targets::new().with_default(Level::WARN), None),
+        Some((name, filter)) => match filter.parse::<Targets>() {
+            Ok(targets) => (targets, None),
+            Err(error) => (Targets::new().with_default(Level::WARN), Some((name, error))),
+        },
     };
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).without_time().with_target(named.is_some());
+    let outcome = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(targets).with(lines));
     // Only main starts logging, and only once; a second start would change nothing.
     debug_assert!(outcome.is_ok(), "logging is started once");
+    if let Some((name, error)) = unreadable {
+        tracing::warn!("`{name}` is no filter ({error}); warnings show, as without it");
+    }
 }
