@@ -16,8 +16,8 @@ use crate::{Mesh, keys, records};
 pub(crate) struct Keyed {
     /// How far.
     read: Position,
-    /// The first message of each sender and key.
-    first: BTreeMap<(AgentName, String), MessageId>,
+    /// The first message of each sender and key, and where it ends in the inbox.
+    first: BTreeMap<(AgentName, String), (MessageId, Position)>,
 }
 
 /// What must be read of a message to know its key.
@@ -31,7 +31,7 @@ struct Key {
 impl Mesh {
     /// Appends a message unless its sender has used this key here before. Decided from the whole
     /// log, of which each process reads every entry once, and written only if nothing was appended
-    /// meanwhile. Gives the id of the older one.
+    /// meanwhile. Gives the id of the older one, which is on disk by then.
     pub(crate) async fn store_once(&self, message: &Message, key: &str) -> Result<Option<MessageId>, StoreError> {
         let log = keys::inbox(&message.to);
         let entry = records::json(message);
@@ -49,12 +49,14 @@ impl Mesh {
                     && let Ok(Key { id, from, idempotency_key: Some(key) }) =
                         serde_json::from_slice::<Key>(&entry.bytes)
                 {
-                    first.entry((from, key)).or_insert(id);
+                    first.entry((from, key)).or_insert((id, entry.next));
                 }
             })
             .await?;
             *read = end;
-            if let Some(older) = first.get(&wanted) {
+            if let Some((older, end)) = first.get(&wanted) {
+                // It may lie there from a try whose sync failed, or is still under way elsewhere.
+                self.shared.sync(&log, *end).await?;
                 return Ok(Some(*older));
             }
             match self.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {

@@ -147,6 +147,13 @@ impl Store for FilesStore {
         self.log(log).append(entries, expect, self.effective(durability)).await
     }
 
+    async fn sync(&self, log: &Key, before: Position) -> Result<(), StoreError> {
+        match self.shared.durability {
+            Durability::Synced => self.log(log).sync(before).await,
+            Durability::Process => Ok(()),
+        }
+    }
+
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
         self.log(log).read(from, limit).await
     }

@@ -190,6 +190,11 @@ pub trait Store: Send + Sync + 'static {
         durability: Durability,
     ) -> Result<Position, AppendError>;
 
+    /// Waits until everything before a position is on disk, whoever appended it and with whatever
+    /// durability: for an answer that rests on an entry whose own append may have failed. Fails for as
+    /// long as that cannot be known.
+    async fn sync(&self, log: &Key, before: Position) -> Result<(), StoreError>;
+
     /// Reads entries from a position on, at least one where there is one, up to about `limit`
     /// bytes. A position before retired segments reads from the first entry that is kept; an
     /// absent log reads as empty.

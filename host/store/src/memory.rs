@@ -41,7 +41,7 @@ impl MemoryStore {
     }
 
     /// Lets something go wrong at the nth write from now on, counted from 1. Writes are appends of
-    /// at least one entry and swaps that would have happened. One fault is pending at a time.
+    /// at least one entry, swaps that would have happened, and syncs of what was only written. One fault is pending at a time.
     pub fn fail_at(&self, nth: u64, fault: Fault) {
         self.state().plan(nth, fault);
     }
@@ -85,6 +85,10 @@ impl Store for MemoryStore {
         // Told also after a failure, for some faults write before they fail.
         self.tell();
         appended
+    }
+
+    async fn sync(&self, log: &Key, before: Position) -> Result<(), StoreError> {
+        self.state().sync(log, before)
     }
 
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {

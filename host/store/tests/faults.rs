@@ -122,6 +122,24 @@ async fn a_failed_sync_is_told_to_all_who_wait_and_closes_the_segment() {
 }
 
 #[tokio::test]
+async fn what_a_failed_sync_left_is_never_called_synced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = Arc::new(FaultyDisk::default());
+    let (one, other, log) = (store_on(&disk, folder.path()), store_on(&disk, folder.path()), key("inbox"));
+    let safe = one.append(&log, &[entry(0)], Expect::Any, Durability::Synced).await.expect("appended");
+    let unknown = one.append(&log, &[entry(1)], Expect::Any, Durability::Process).await.expect("appended");
+    disk.sync_fails.store(true, Ordering::SeqCst);
+    for store in [&one, &other, &store_on(&disk, folder.path())] {
+        let refused = store.sync(&log, unknown).await.expect_err("the sync failed, now or before");
+        assert!(words(&refused).starts_with("could not sync "), "{}", words(&refused));
+        store.sync(&log, safe).await.expect("what was synced before still is");
+    }
+    let later = other.append(&log, &[entry(2)], Expect::Any, Durability::Process).await.expect("a new segment");
+    one.sync(&log, later).await.expect("the new segment is synced");
+    one.sync(&log, unknown).await.expect_err("the old one is as it was");
+}
+
+#[tokio::test]
 async fn a_torn_line_and_foreign_lines_cost_themselves_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, log) = (FilesStore::open(folder.path(), FilesOptions::default()).expect("a store"), key("inbox"));

@@ -32,7 +32,13 @@ async fn day(world: &World) -> Promised {
         let Ok(caller) = world.mesh.identify(&shell_call(None)).await else { continue };
         let body = format!("m{number}");
         let keyed = crate::message::Draft { idempotency_key: (number % 2 == 0).then(|| body.clone()), ..draft(&body) };
-        if let Ok(sent) = world.mesh.send(&caller, &["bob".to_owned()], keyed).await {
+        let to = ["bob".to_owned()];
+        let sent = match world.mesh.send(&caller, &to, keyed.clone()).await {
+            // What has a key is said again when it failed, as its sender would.
+            Err(_) if keyed.idempotency_key.is_some() => world.mesh.send(&caller, &to, keyed).await,
+            sent => sent,
+        };
+        if let Ok(sent) = sent {
             promised.sent.push((sent.id, body));
         }
         let take = Fetch { limit: 1, ..Fetch::default() };
@@ -98,5 +104,30 @@ async fn a_write_that_fails_costs_only_what_was_not_answered() {
 async fn a_loss_of_power_costs_nothing_that_was_answered() {
     for tail in [Tail::Lost, Tail::Torn, Tail::Kept] {
         check(None, Some(tail)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_duplicate() {
+    for (fault, stored_by) in
+        [(Fault::Fail, "the second"), (Fault::FailToSync, "the first"), (Fault::Tear, "the second")]
+    {
+        let world = World::new();
+        world.joined("bob").await;
+        let keyed = || crate::message::Draft { idempotency_key: Some("k".to_owned()), ..draft("once") };
+        world.store.fail_at(1, fault);
+        world.send(&shell_call(None), "bob", keyed()).await.expect_err("the first try fails");
+        // A sync that fails again is no answer either.
+        if fault == Fault::FailToSync {
+            world.store.fail_at(1, fault);
+            world.send(&shell_call(None), "bob", keyed()).await.expect_err("the second try cannot sync it");
+        }
+        let sent = world.send(&shell_call(None), "bob", keyed()).await.expect("sent");
+        let found = if sent.recipients[0].duplicate { "the first" } else { "the second" };
+        assert_eq!(found, stored_by, "{fault:?}");
+        let after = World { store: std::sync::Arc::new(world.store.crash(Tail::Lost)), ..world }.another_process();
+        let kept = after.mesh.history(&name("bob")).await.expect("readable");
+        let kept: Vec<_> = kept.iter().map(|(message, _)| message.id).collect();
+        assert_eq!(kept, [sent.id], "{fault:?}: what was answered outlasts the loss of power");
     }
 }

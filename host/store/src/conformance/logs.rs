@@ -16,6 +16,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     entries_of_one_append_have_nothing_in_between(make()).await;
     retired_entries_are_gone_and_the_rest_is_read_on(make()).await;
     a_removed_log_is_empty_and_can_begin_anew(make()).await;
+    any_stretch_of_a_log_can_be_synced(make()).await;
 }
 
 async fn an_absent_log_reads_as_empty(pair: Pair) {
@@ -186,4 +187,24 @@ async fn a_removed_log_is_empty_and_can_begin_anew(pair: Pair) {
     for from in [Position::START, old] {
         assert_eq!(read_all(&*pair.other, &log, from, 1000).await.0, [10], "from {from:?}");
     }
+}
+
+async fn any_stretch_of_a_log_can_be_synced(pair: Pair) {
+    let log = key("logs/synced");
+    for position in [Position::START, Position(1), Position(u64::MAX)] {
+        pair.one.sync(&log, position).await.expect("there is nothing to sync");
+    }
+    assert_eq!(pair.one.end(&log).await.expect("end"), Position::START, "syncing begins no log");
+    let mut ends = Vec::new();
+    for number in 0..40 {
+        ends.push(append(&*pair.one, &log, number..number + 1).await);
+    }
+    for end in ends.iter().rev().chain([&Position(u64::MAX)]) {
+        pair.other.sync(&log, *end).await.expect("synced");
+    }
+    pair.one.retire(&log, ends[30]).await.expect("retired");
+    for end in &ends {
+        pair.other.sync(&log, *end).await.expect("what is retired needs no sync");
+    }
+    assert_eq!(pair.one.end(&log).await.expect("end"), ends[39], "syncing changes nothing");
 }

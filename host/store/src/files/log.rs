@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -75,6 +76,40 @@ impl Log {
         Ok(end)
     }
 
+    pub(super) async fn sync(&self, before: Position) -> Result<(), StoreError> {
+        let written = {
+            let Some(mut locked) = self.lock_to_read().await? else { return Ok(()) };
+            let segments = locked.segments_as_read(&self.paths)?;
+            match segment_and_offset(before) {
+                (segment, offset) if segment == segments.latest && matches!(segments.state, State::Open) => {
+                    locked.open_active(segments, &self.paths)?.map(|(active, length)| (active, offset.min(length)))
+                }
+                (segment, offset) if segment <= segments.latest => self.open_sealed(segment, offset)?,
+                // Past the end: all of the last segment is meant.
+                _ => match locked.open_active(segments, &self.paths)? {
+                    Some(active) => Some(active),
+                    None => self.open_sealed(segments.latest, u64::MAX)?,
+                },
+            }
+        };
+        match written {
+            Some((segment, offset)) => self.settle(position(segment.number, offset), segment).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A segment that takes nothing more, and where in it a stretch ends; none where it was retired.
+    fn open_sealed(&self, number: u64, offset: u64) -> Result<Option<(Active, u64)>, StoreError> {
+        let path = self.paths.sealed(number);
+        let file = match disk::open(&path, Access::InPlace) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io("could not open", &path)(error)),
+        };
+        let found = file.metadata().map_err(StoreError::io("could not look at", &path))?;
+        Ok(Some((Active { number, inode: found.ino(), file: Arc::new(file) }, offset.min(found.len()))))
+    }
+
     pub(super) async fn read(&self, from: Position, limit: usize) -> Result<Batch, StoreError> {
         let Some(mut locked) = self.lock_to_read().await? else {
             return Ok(Batch { next: from, at_end: true, ..Batch::default() });
@@ -134,7 +169,7 @@ impl Log {
         self.retire(Position(u64::MAX)).await.map(|_| ())
     }
 
-    /// Waits until a stretch is on disk. A sync that failed closes the segment, because the kernel
+    /// Waits until a stretch of a segment is on disk. A sync that failed closes the segment, because the kernel
     /// would report later syncs of it as good.
     async fn settle(&self, end: Position, active: Active) -> Result<(), StoreError> {
         let wanted = Wanted { segment: active.number, file: active.inode, end: segment_and_offset(end).1 };

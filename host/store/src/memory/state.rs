@@ -139,6 +139,24 @@ impl State {
         }
     }
 
+    pub(super) fn sync(&mut self, key: &Key, before: Position) -> Result<(), StoreError> {
+        let behind = |log: &Log| Position(log.synced as u64) < before.min(log.end());
+        if !self.logs.get(key).is_some_and(behind) {
+            return Ok(());
+        }
+        let fault = self.count();
+        let Some(log) = self.logs.get_mut(key) else { return Ok(()) };
+        match fault {
+            Some(Fault::Fail | Fault::FailToSync | Fault::Tear) => Err(StoreError::Injected("the sync failed")),
+            // The disk answers, and does not do it.
+            Some(Fault::Forget) => Ok(()),
+            None => {
+                log.synced = log.retired + log.lines.len();
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn read(&self, key: &Key, from: Position, limit: usize) -> Batch {
         let mut batch = Batch { next: from, at_end: true, ..Batch::default() };
         let Some(log) = self.logs.get(key) else { return batch };
