@@ -10,8 +10,6 @@ use crate::model::Model;
 use crate::programs::{Outcome, Program, Running};
 use crate::stage::Stage;
 use crate::terminal::Terminal;
-use crate::waiting::wait_for;
-use crate::watches::is_watched;
 
 /// Any key will do. The client shows its last twenty characters and asks whether to use it.
 const KEY: &str = "sk-ant-api03-a-key-that-opens-nothing-at-all-0000";
@@ -91,11 +89,6 @@ impl<'a> ClaudeCode<'a> {
         let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
         terminal.wait_for("shift+tab to cycle");
         terminal
-    }
-
-    /// Waits until the client watches this file.
-    pub fn wait_until_it_watches(&self, file: &Path) {
-        wait_for(&format!("the client watches {}", file.display()), || is_watched(file, &client()).then_some(()));
     }
 
     /// The client as a program with further arguments.

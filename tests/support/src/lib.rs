@@ -16,7 +16,6 @@ mod stage;
 mod terminal;
 mod transcript;
 mod waiting;
-mod watches;
 
 pub use claude_code::{ClaudeCode, Conversation, Headless};
 pub use host::Host;
