@@ -12,7 +12,9 @@
 //! - [`edit`] changes settings files without disturbing what others wrote in them, [`plan`] makes an
 //!   install plan of such changes, [`servers`] keeps our entry in a list of MCP servers, and
 //!   [`checklist`] collects what a check finds.
-//! - [`payload`] reads a hook's payload, and [`kept`] remembers what a later call needs.
+//! - [`payload`] reads a hook's payload, [`kept`] and [`turns`] remember what a later call needs, and
+//!   [`hook_groups`] and [`hook_output`] are for harnesses whose hooks have Claude Code's shape.
+//! - [`words`] is what agents of every harness are told.
 //! - [`testing`] runs an adapter natively with everything that the host lends faked, so that its
 //!   logic is tested by plain `cargo test`.
 //!
@@ -26,6 +28,8 @@ pub mod checklist;
 pub mod context;
 pub mod edit;
 mod export;
+pub mod hook_groups;
+pub mod hook_output;
 pub mod hooks;
 pub mod identity;
 pub mod install;
@@ -37,6 +41,8 @@ pub mod servers;
 pub mod sessions;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
+pub mod turns;
+pub mod words;
 
 pub use bindings::relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
 pub use context::Context;

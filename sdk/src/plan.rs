@@ -26,7 +26,7 @@ use std::fmt;
 
 use crate::Error;
 use crate::edit::jsonc::Document;
-use crate::edit::toml;
+use crate::edit::{marked, toml};
 use crate::files::Root;
 use crate::install::{Edit, Plan, Server, Setup};
 
@@ -89,10 +89,23 @@ impl Draft {
         Ok(())
     }
 
+    /// Puts a block of ours into a text that a person writes, or takes it out where `body` is none.
+    pub fn marked(&mut self, root: &Root, path: &str, name: &str, body: Option<&str>) -> Result<(), Error> {
+        let before = root.read_text(path)?;
+        let after = match (body, &before) {
+            (Some(body), before) => marked::put(before.as_deref(), name, body).map(Some),
+            (None, Some(before)) => marked::take(before, name),
+            (None, None) => Ok(None),
+        };
+        let after = after.map_err(|broken| broken_file(root, path, &broken.to_string()))?;
+        self.push(root, path, before, after);
+        Ok(())
+    }
+
     /// Writes a text file that is wholly ours, under a [`stamp`] by which it is known again. A file
     /// that is there and bears no valid stamp is left alone.
     pub fn own(&mut self, root: &Root, path: &str, text: &str) -> Result<Owned, Error> {
-        self.replace(root, path, Some(stamp(text)), is_stamped)
+        self.replace(root, path, Some(stamp(path, text)), is_stamped)
     }
 
     /// Deletes a text file that [`Draft::own`] wrote and that nobody has changed since.
@@ -172,14 +185,27 @@ impl Draft {
     }
 }
 
-/// How the line begins that says that a text file is ours.
-const STAMP: &str = "<!-- relay-mesh wrote this file and takes it out again while this line holds: ";
+/// What the line says by which a text file is known to be ours.
+const STAMP: &str = "relay-mesh wrote this file and takes it out again while this line holds: ";
 
 /// The text with a last line that holds a digest of it, so that our file is told from one that
-/// somebody else wrote or changed. The line is a Markdown comment.
-pub fn stamp(text: &str) -> String {
+/// somebody else wrote or changed. The line is a comment of the file's kind, known by its extension.
+///
+/// ```
+/// use relay_mesh_sdk::plan::{is_stamped, stamp};
+/// let ours = stamp("agents/openai.yaml", "interface: {}\n");
+/// assert!(ours.ends_with("\n# relay-mesh wrote this file and takes it out again while this line holds: 0df31e4ed0b72b4f\n"));
+/// assert!(is_stamped(&ours));
+/// assert!(!is_stamped(&ours.replace("interface", "policy")));
+/// ```
+pub fn stamp(path: &str, text: &str) -> String {
     let text = text.trim_end();
-    format!("{text}\n\n{STAMP}{:016x} -->\n", digest(text))
+    let (open, close) = match path.rsplit('.').next() {
+        Some("yaml" | "yml" | "toml" | "sh") => ("# ", ""),
+        Some("js" | "mjs" | "ts") => ("// ", ""),
+        Some(_) | None => ("<!-- ", " -->"),
+    };
+    format!("{text}\n\n{open}{STAMP}{:016x}{close}\n", digest(text))
 }
 
 /// Whether a text bears a stamp that holds. Line ends are not looked at: a version control system
@@ -187,7 +213,7 @@ pub fn stamp(text: &str) -> String {
 pub fn is_stamped(text: &str) -> bool {
     let text = text.replace("\r\n", "\n");
     let Some((body, line)) = text.trim_end().rsplit_once('\n') else { return false };
-    let stamped = line.strip_prefix(STAMP).and_then(|rest| rest.strip_suffix(" -->"));
+    let stamped = line.split_once(STAMP).map(|(_, rest)| rest.trim_end_matches(" -->"));
     stamped == Some(format!("{:016x}", digest(body.trim_end())).as_str())
 }
 

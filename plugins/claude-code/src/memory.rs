@@ -6,8 +6,6 @@
 //!   at the next one, because /clear begins a session under a new id in the same process.
 //! - `next/ID`: the session that followed one after /clear, for servers whose environment still
 //!   names the old one.
-//! - `blocks/ID`: how often in a row our Stop hook has kept a session going.
-//! - `apart/ID`: a subagent that has registered an agent of its own.
 
 use relay_mesh_sdk::{Error, Session, kept};
 use serde::{Deserialize, Serialize};
@@ -72,45 +70,9 @@ pub(crate) fn current(session: &str) -> Result<String, Error> {
     Ok(session.to_owned())
 }
 
-/// How often in a row a session's end of turn was blocked.
-pub(crate) fn blocks(session: &str) -> Result<u32, Error> {
-    Ok(kept::read(&format!("blocks/{session}"))?.unwrap_or(0))
-}
-
-/// Counts one block more.
-pub(crate) fn count_block(session: &str) -> Result<(), Error> {
-    kept::update(&format!("blocks/{session}"), |blocks: Option<u32>| Some(blocks.unwrap_or(0) + 1))
-}
-
-/// Begins the count again.
-pub(crate) fn forget_blocks(session: &str) -> Result<(), Error> {
-    kept::forget(&format!("blocks/{session}"))
-}
-
-/// Notes that a subagent has an agent of its own, so that mail may be shown to it.
-pub(crate) fn set_apart(session: &str) -> Result<(), Error> {
-    kept::write(&format!("apart/{session}"), &())
-}
-
-/// Whether a subagent has an agent of its own.
-pub(crate) fn is_apart(session: &str) -> Result<bool, Error> {
-    kept::is_kept(&format!("apart/{session}"))
-}
-
-/// Forgets a subagent that ended.
-pub(crate) fn forget_apart(session: &str) -> Result<(), Error> {
-    kept::forget(&format!("apart/{session}"))
-}
-
 /// Clears away what nobody will ask for any more. Called where a session starts, which is rare.
 pub(crate) fn clear_away() -> Result<(), Error> {
-    for (prefix, lasts) in [
-        ("call/", CALLS_LAST),
-        ("window/", OTHERS_LAST),
-        ("next/", OTHERS_LAST),
-        ("blocks/", OTHERS_LAST),
-        ("apart/", OTHERS_LAST),
-    ] {
+    for (prefix, lasts) in [("call/", CALLS_LAST), ("window/", OTHERS_LAST), ("next/", OTHERS_LAST)] {
         kept::clear_away(prefix, lasts)?;
     }
     Ok(())

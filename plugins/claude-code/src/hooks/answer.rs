@@ -1,10 +1,9 @@
 //! The reply in the shape that each event takes. The host's text is placed, never reworded.
 
 use relay_mesh_sdk::hooks::{Findings, Reply};
-use relay_mesh_sdk::{Error, Mail};
-use serde_json::{Map, Value, json};
+use relay_mesh_sdk::{Error, hook_output, turns};
+use serde_json::json;
 
-use crate::memory;
 use crate::payload::{Event, Payload};
 
 /// Standard error of a FileChanged hook that ends so is put before an idle session, which wakes.
@@ -17,22 +16,16 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
     Ok(match &payload.event {
         Event::SessionStart(_) => {
             let watch = Some(bell).filter(|bell| !bell.is_empty()).map(|bell| ("watchPaths", json!([bell])));
-            in_context("SessionStart", protocol, mail, watch)
+            hook_output::context("SessionStart", protocol, mail, watch)
         }
-        Event::UserPromptSubmit { .. } => in_context("UserPromptSubmit", None, mail, None),
-        Event::PostToolUse { .. } => in_context("PostToolUse", protocol, mail, None),
-        Event::PreToolUse { .. } => match refusal {
-            None => Reply::silent(),
-            Some(reason) => hook_output(
-                "PreToolUse",
-                vec![("permissionDecision", json!("deny")), ("permissionDecisionReason", json!(reason))],
-            ),
-        },
+        Event::UserPromptSubmit { .. } => hook_output::context("UserPromptSubmit", None, mail, []),
+        Event::PostToolUse { .. } => hook_output::context("PostToolUse", protocol, mail, []),
+        Event::PreToolUse { .. } => hook_output::deny("PreToolUse", refusal),
         Event::Stop { .. } => match mail {
             None => Reply::silent(),
             Some(mail) => {
-                memory::count_block(&payload.session().id)?;
-                Reply::stdout(json!({"decision": "block", "reason": mail.text}).to_string()).showing(true)
+                turns::count_block(&payload.session().id)?;
+                hook_output::block(&mail)
             }
         },
         Event::FileChanged { path, gone: false } if *path == bell => match mail {
@@ -47,19 +40,4 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
         | Event::SubagentStop { .. }
         | Event::SessionEnd { .. } => Reply::silent(),
     })
-}
-
-/// Text for the model, where the event lets us add some: the protocol first, then the mail.
-fn in_context(event: &str, protocol: Option<String>, mail: Option<Mail>, extra: Option<(&str, Value)>) -> Reply {
-    let shows_mail = mail.is_some();
-    let texts: Vec<String> = protocol.into_iter().chain(mail.map(|mail| mail.text)).collect();
-    let context = (!texts.is_empty()).then(|| ("additionalContext", Value::from(texts.join("\n\n"))));
-    let fields: Vec<_> = context.into_iter().chain(extra).collect();
-    if fields.is_empty() { Reply::silent() } else { hook_output(event, fields).showing(shows_mail) }
-}
-
-fn hook_output(event: &str, fields: Vec<(&str, Value)>) -> Reply {
-    let named = std::iter::once(("hookEventName", Value::from(event))).chain(fields);
-    let output: Map<String, Value> = named.map(|(name, value)| (name.to_owned(), value)).collect();
-    Reply::stdout(json!({"hookSpecificOutput": output}).to_string())
 }

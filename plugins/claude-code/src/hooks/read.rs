@@ -2,7 +2,7 @@
 
 use relay_mesh_sdk::hooks::{Event as Happened, Reading};
 use relay_mesh_sdk::payload::{absolute, carries_mail};
-use relay_mesh_sdk::{Activity, Error, Moment, Session};
+use relay_mesh_sdk::{Activity, Error, Moment, Session, turns};
 
 use crate::memory;
 use crate::payload::{Event, Payload, Source};
@@ -12,8 +12,6 @@ use crate::payload::{Event, Payload, Source};
 const ROOM: u32 = 9_000;
 /// At a session's start the protocol text stands in the same string.
 const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
-/// Claude Code ends a turn after 8 blocks in a row and says so to the person; we stop before.
-pub(super) const MOST_BLOCKS: u32 = 6;
 
 /// Reads a payload, and keeps what later calls need of it.
 pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
@@ -42,14 +40,14 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
                 memory::remember_call(tool_use_id, &session)?;
             }
             if is_subagent && tool.ends_with("__register_agent") {
-                memory::set_apart(&id)?;
+                turns::set_apart(&id)?;
             }
             Reading { edits: path.iter().map(|path| absolute(path, &payload.cwd)).collect(), ..spoken(vec![busy]) }
         }
         Event::PostToolUse { tool } => {
             // A subagent that has not registered speaks as its root session's agent, whose mail it
             // must not take away.
-            let may_take = !is_subagent || memory::is_apart(&id)?;
+            let may_take = !is_subagent || turns::is_apart(&id)?;
             Reading {
                 room: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
                 moment: tool.ends_with("__register_agent").then_some(Moment::Registered),
@@ -68,23 +66,20 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             _ => spoken(Vec::new()),
         },
         Event::Stop { again } => {
-            if !again {
-                memory::forget_blocks(&id)?;
-            }
-            let room = if memory::blocks(&id)? < MOST_BLOCKS { ROOM } else { 0 };
+            let room = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
             Reading { room, ..spoken(vec![Happened::Activity((id, Activity::Idle))]) }
         }
         Event::SubagentStop { internal } if *internal || !is_subagent => Reading::nothing(),
         // Nothing is shown here: whether mail waits is not known before its end is told.
         Event::SubagentStop { .. } => {
-            memory::forget_apart(&id)?;
+            turns::forget_apart(&id)?;
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
         // Others may watch files too; ours lie in the folder of bells.
         Event::FileChanged { path, gone } if *gone || !is_bell(path) => Reading::nothing(),
         Event::FileChanged { .. } => Reading { room: ROOM, ..spoken(Vec::new()) },
         Event::SessionEnd { reason } => {
-            memory::forget_blocks(&id)?;
+            turns::forget_blocks(&id)?;
             if let Some(process) = payload.process {
                 match reason.as_str() {
                     // The next session of this window follows at once and asks which one it follows.
@@ -99,6 +94,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
 
 fn session_start(payload: &Payload, session: &Session, source: Source) -> Result<Reading, Error> {
     memory::clear_away()?;
+    turns::clear_away()?;
     let before = match payload.process {
         Some(process) => memory::enter_window(process, &session.id)?,
         None => None,

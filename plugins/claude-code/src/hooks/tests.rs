@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading};
 use relay_mesh_sdk::testing::{self, Fakes, Lent, hook, mail, nothing_found};
-use relay_mesh_sdk::{Error, Hooks, Moment};
+use relay_mesh_sdk::{Error, Hooks, Moment, turns};
 use serde_json::Value;
 
 use crate::ClaudeCode;
@@ -176,7 +176,7 @@ fn the_end_of_a_turn_is_blocked_six_times_in_a_row_and_no_more() {
     let lent = lend();
     let room = |name: &str| ClaudeCode::read(&recorded(name)).expect("it is read").room;
     answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
-    for _ in 1..super::read::MOST_BLOCKS {
+    for _ in 1..turns::MOST_BLOCKS {
         assert!(room("Stop-again") > 0);
         answers("Stop-again", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
     }

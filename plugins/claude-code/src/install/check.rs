@@ -4,10 +4,10 @@ use relay_mesh_sdk::checklist::{Checklist, texts};
 use relay_mesh_sdk::edit::jsonc::Document;
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::{Finding, Scope, Setup};
-use relay_mesh_sdk::{Error, servers};
+use relay_mesh_sdk::{Error, hook_groups, servers};
 use serde_json::Value;
 
-use super::entries::{self, HOOKS, is_our_group};
+use super::entries::{self, is_our_handler};
 use super::{project, user};
 
 const AGAIN: &str = "run `relay-mesh install claude-code` again";
@@ -106,23 +106,7 @@ impl Findings {
     }
 
     fn hooks(&mut self, settings: Option<&Value>, place: &Place, setup: &Setup) {
-        let groups = |event: &str| settings.and_then(|settings| settings.get("hooks")?.get(event)?.as_array());
-        let has = |event: &str, wanted: &dyn Fn(&Value) -> bool| groups(event).into_iter().flatten().any(wanted);
-        let of_event = |wanted: &dyn Fn(&str, &Value) -> bool| -> Vec<&str> {
-            HOOKS.iter().map(|hook| hook.event).filter(|event| !has(event, &|group| wanted(event, group))).collect()
-        };
-        let missing = of_event(&|_, group| is_our_group(group));
-        let outdated = of_event(&|event, group| {
-            HOOKS.iter().any(|hook| hook.event == event && entries::group(hook, setup) == *group)
-        });
-        let path = place.hooks;
-        if !missing.is_empty() {
-            self.list.broken(format!("{path} lacks our hooks for {}", missing.join(", ")), AGAIN);
-        } else if !outdated.is_empty() {
-            self.list.warn(format!("the hooks in {path} for {} are of another install", outdated.join(", ")), AGAIN);
-        } else {
-            self.list.ok(format!("{path} has all {} hooks", HOOKS.len()));
-        }
+        hook_groups::check(&mut self.list, place.hooks, settings, &entries::groups(setup), is_our_handler, AGAIN);
     }
 
     /// What other settings files may say against us.

@@ -4,8 +4,8 @@ use relay_mesh_sdk::install::{Server, Setup, is_hook_line};
 use serde_json::{Map, Value, json};
 
 /// A hook that we install.
-pub(super) struct Hook {
-    pub(super) event: &'static str,
+struct Hook {
+    event: &'static str,
     /// Which tools or kinds it is for; none where all, or where the event takes no matcher.
     matcher: Option<fn(&str) -> String>,
     timeout_s: u32,
@@ -18,7 +18,7 @@ const fn on(event: &'static str) -> Hook {
 }
 
 /// Every hook, in the order in which a session meets them.
-pub(super) const HOOKS: &[Hook] = &[
+const HOOKS: &[Hook] = &[
     on("SessionStart"),
     on("UserPromptSubmit"),
     Hook { matcher: Some(before_tools), ..on("PreToolUse") },
@@ -42,8 +42,13 @@ fn before_tools(server: &str) -> String {
     format!("^(mcp__(plugin_.+_)?{server}__.+|Edit|Write|MultiEdit|NotebookEdit)$")
 }
 
+/// Every hook's group, under its event.
+pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
+    HOOKS.iter().map(|hook| (hook.event, group(hook, setup))).collect()
+}
+
 /// The group that stands under a hook's event.
-pub(super) fn group(hook: &Hook, setup: &Setup) -> Value {
+fn group(hook: &Hook, setup: &Setup) -> Value {
     let words = setup.hook_words("claude-code", hook.event);
     let (program, arguments) = words.split_first().expect("a command line has a program");
     // With `args` there is no shell between Claude Code and the program.
@@ -66,12 +71,6 @@ pub(super) fn is_our_handler(handler: &Value) -> bool {
         handler.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let shell = handler.get("command").and_then(Value::as_str).unwrap_or_default();
     matches!(arguments.as_slice(), [.., "hook", "claude-code", _]) || is_hook_line(shell, "claude-code")
-}
-
-/// Whether every handler of a group is ours, so that the group may go whole.
-pub(super) fn is_our_group(group: &Value) -> bool {
-    let handlers = group.get("hooks").and_then(Value::as_array);
-    handlers.is_some_and(|handlers| !handlers.is_empty() && handlers.iter().all(is_our_handler))
 }
 
 /// The entry of our MCP server. In a file that a team commits, nothing names this machine: not the

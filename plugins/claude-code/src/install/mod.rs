@@ -14,8 +14,6 @@ use relay_mesh_sdk::{Error, Install, programs};
 
 use crate::ClaudeCode;
 
-/// What Claude Code reads when a task calls for it.
-const SKILL: &str = include_str!("../../assets/SKILL.md");
 /// What `/relay-status` says.
 const STATUS_COMMAND: &str = include_str!("../../assets/relay-status.md");
 

@@ -4,10 +4,10 @@
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::{Server, Setup};
 use relay_mesh_sdk::plan::Draft;
-use relay_mesh_sdk::{Error, programs, servers};
+use relay_mesh_sdk::{Error, programs, servers, words};
 
 use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
-use super::{SKILL, STATUS_COMMAND, entries};
+use super::{STATUS_COMMAND, entries};
 
 pub(super) const SERVERS: &str = ".mcp.json";
 pub(super) const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
@@ -36,7 +36,7 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         settings.include(&["enabledMcpjsonServers"], name)?;
         put_variables(settings, &variables(setup))
     })?;
-    draft.own_or_tell(&root, SKILL_FILE, SKILL)?;
+    draft.own_or_tell(&root, SKILL_FILE, words::SKILL)?;
     draft.own_or_tell(&root, COMMAND_FILE, STATUS_COMMAND)?;
     if draft.changes_nothing() {
         return Ok(());

@@ -5,11 +5,11 @@
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::Setup;
 use relay_mesh_sdk::plan::{Draft, Owned};
-use relay_mesh_sdk::{Error, servers};
+use relay_mesh_sdk::{Error, servers, words};
 use serde_json::{Value, json};
 
 use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
-use super::{SKILL, STATUS_COMMAND, entries};
+use super::{STATUS_COMMAND, entries};
 
 /// The plugin's name, which stands in the names of its tools.
 pub(super) const PLUGIN: &str = "relay-mesh";
@@ -33,7 +33,7 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     }
     draft.jsonc(&root, SERVERS, |list| servers::put(list, "mcpServers", name, &entries::personal_server(setup)))?;
     draft.jsonc(&root, HOOKS_FILE, |hooks| put_hooks(hooks, setup))?;
-    draft.own_or_tell(&root, SKILL_FILE, SKILL)?;
+    draft.own_or_tell(&root, SKILL_FILE, words::SKILL)?;
     draft.own_or_tell(&root, COMMAND_FILE, STATUS_COMMAND)?;
     draft.jsonc(&root, SETTINGS, |settings| {
         settings.include(&["permissions", "allow"], &permission(name))?;

@@ -1,0 +1,55 @@
+//! Answers in the shape that Claude Code began and Codex took over: JSON on standard output, in which
+//! `hookSpecificOutput` adds to the context or refuses a tool, and `decision` keeps a turn going.
+//!
+//! ```
+//! use relay_mesh_sdk::{hook_output, testing::mail};
+//!
+//! let reply = hook_output::context("PostToolUse", Some("<protocol>".into()), Some(mail("<mail>")), []);
+//! assert_eq!(
+//!     reply.stdout.as_deref(),
+//!     Some(r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"<protocol>\n\n<mail>"}}"#),
+//! );
+//! assert!(reply.shows_mail);
+//! ```
+
+use serde_json::{Map, Value, json};
+
+use crate::Mail;
+use crate::hooks::Reply;
+
+/// Text for the model, where the event lets us add some: the protocol first, then the mail, then
+/// fields of the harness's own. Silent where there is nothing to say.
+pub fn context<'f>(
+    event: &str,
+    protocol: Option<String>,
+    mail: Option<Mail>,
+    further: impl IntoIterator<Item = (&'f str, Value)>,
+) -> Reply {
+    let shows_mail = mail.is_some();
+    let texts: Vec<String> = protocol.into_iter().chain(mail.map(|mail| mail.text)).collect();
+    let context = (!texts.is_empty()).then(|| ("additionalContext", Value::from(texts.join("\n\n"))));
+    let fields: Vec<_> = context.into_iter().chain(further).collect();
+    if fields.is_empty() { Reply::silent() } else { specific(event, fields).showing(shows_mail) }
+}
+
+/// Refuses the tool that is about to run. Silent where nothing speaks against it.
+pub fn deny(event: &str, refusal: Option<String>) -> Reply {
+    match refusal {
+        None => Reply::silent(),
+        Some(reason) => specific(
+            event,
+            vec![("permissionDecision", json!("deny")), ("permissionDecisionReason", Value::from(reason))],
+        ),
+    }
+}
+
+/// Keeps a turn going that was about to end, with the mail as the reason.
+pub fn block(mail: &Mail) -> Reply {
+    Reply::stdout(json!({"decision": "block", "reason": mail.text}).to_string()).showing(true)
+}
+
+fn specific(event: &str, fields: Vec<(&str, Value)>) -> Reply {
+    let named = std::iter::once(("hookEventName", Value::from(event))).chain(fields);
+    let output: Map<String, Value> = named.map(|(name, value)| (name.to_owned(), value)).collect();
+    Reply::stdout(json!({"hookSpecificOutput": output}).to_string())
+}
