@@ -13,11 +13,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::bell::{ROUTE, Ring};
+use crate::caller::CONNECTION;
 use crate::harness::{Delivered, Harness, HarnessError, Load, Mail, Route};
 use crate::inbox::{Inbox, Slot};
 use crate::machine::Instant;
 use crate::message::Priority;
-use crate::names::AgentName;
+use crate::names::{AgentName, MessageId};
 use crate::receipt::{Event, Ladder};
 use crate::session::{Activity, ConnectionId, Session, SessionRecord, SessionRef};
 use crate::{Mesh, envelope, keys};
@@ -202,7 +203,13 @@ impl Mesh {
         let activity = self.activity(&record);
         let harness = match self.harnesses.get(&record.session.harness).await {
             Ok(Some(harness)) => harness,
-            Ok(None) => return Ok(None),
+            Ok(None) => {
+                let reason = format!("no adapter for `{}` is installed here", record.session.harness);
+                if record.session.harness != CONNECTION {
+                    self.give_up(agent, |ladder| is_untouched(ladder).then(|| reason.clone())).await?;
+                }
+                return Ok(None);
+            }
             Err(error) => {
                 tracing::warn!(%error, harness = record.session.harness, "the adapter cannot be used");
                 return Ok(Some(RETRY.as_millis() as u64));
@@ -244,7 +251,31 @@ impl Mesh {
             let wait = self.try_route(agent, harness.as_ref(), &session, route, &slots).await?;
             soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
         }
+        // A bare connection has nothing that could wake it, and asks for its mail by itself.
+        if record.session.harness != CONNECTION {
+            self.give_up(agent, |ladder| refused_by_all(ladder, &routes)).await?;
+        }
         Ok(soonest)
+    }
+
+    /// Tells the senders of what can be brought to nobody, once each. It stays in the inbox, where a
+    /// hook or a fetch may still find it.
+    async fn give_up(
+        &self,
+        agent: &AgentName,
+        why: impl Fn(&Ladder) -> Option<String> + Send,
+    ) -> Result<(), StoreError> {
+        let given_up: Vec<(MessageId, String)> = {
+            let inbox = self.inbox_of(agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(self.shared.as_ref(), agent).await?;
+            let slots = inbox.presentable(self.machine.now()).into_iter().filter(|slot| deliverable(slot));
+            slots.filter_map(|slot| Some((slot.header.id, why(&slot.ladder)?))).collect()
+        };
+        for (id, reason) in given_up {
+            self.receipt(agent, &[id], &Event::Undeliverable { reason }, Durability::Process).await?;
+        }
+        Ok(())
     }
 
     /// Tries one route for some messages. Gives after how many milliseconds to look again.
@@ -410,7 +441,7 @@ fn next_step(now: Instant, ladder: &Ladder, routes: &[Route], activity: Activity
     for (index, route) in routes.iter().enumerate() {
         match ladder.tried.get(&route.name) {
             Some((times, at)) => {
-                let refused = ladder.refused.iter().any(|(name, ..)| *name == route.name);
+                let refused = refusal(ladder, route).is_some();
                 let until = at.plus(u64::from(route.patience));
                 if !refused && now < until {
                     return Step::Wait(until);
@@ -424,6 +455,27 @@ fn next_step(now: Instant, ladder: &Ladder, routes: &[Route], activity: Activity
         }
     }
     Step::Nothing
+}
+
+/// Why a message cannot be brought to a session, where each of its routes has refused it and none
+/// has ever taken it.
+fn refused_by_all(ladder: &Ladder, routes: &[Route]) -> Option<String> {
+    if routes.is_empty() || !is_untouched(ladder) {
+        return None;
+    }
+    let refusals: Option<Vec<String>> = routes.iter().map(|route| refusal(ladder, route)).collect();
+    Some(format!("no route took it: {}", refusals?.join("; ")))
+}
+
+/// What a route said when it refused a message; none where it did not.
+fn refusal(ladder: &Ladder, route: &Route) -> Option<String> {
+    let (_, reason, _) = ladder.refused.iter().rfind(|(name, ..)| *name == route.name)?;
+    Some(format!("{} ({reason})", route.name))
+}
+
+/// Whether a message is stored and no more, its sender not yet told why.
+fn is_untouched(ladder: &Ladder) -> bool {
+    ladder.climbed.is_empty() && ladder.undeliverable.is_none()
 }
 
 /// Two watches as one.
@@ -505,6 +557,30 @@ mod tests {
         assert_eq!(step(5_000, &[0]), Step::Try(0));
         assert_eq!(step(9_999, &[0, 5_000]), Step::Wait(Instant(10_000)));
         assert_eq!(step(10_000, &[0, 5_000]), Step::Try(1));
+    }
+
+    #[test]
+    fn what_each_route_refused_is_given_up_once() {
+        let refused = |routes: &[&str]| {
+            let mut ladder = Ladder::default();
+            for route in routes {
+                ladder.take(Instant(0), Event::Refused { route: (*route).to_owned(), reason: "no".to_owned() });
+            }
+            ladder
+        };
+        let all = refused(&["socket", "queue", "notification"]);
+        let why = "no route took it: socket (no); queue (no); notification (no)";
+        assert_eq!(refused_by_all(&all, &routes()).as_deref(), Some(why));
+        assert_eq!(refused_by_all(&refused(&["socket", "queue"]), &routes()), None, "one is left");
+        assert_eq!(refused_by_all(&Ladder::default(), &[]), None, "a harness without routes fetches its mail");
+        for (event, what) in [
+            (Event::Undeliverable { reason: why.to_owned() }, "it was said before"),
+            (Event::Rung { rung: Rung::Offered, route: "bell".to_owned(), evidence: None }, "the bell was rung"),
+        ] {
+            let mut ladder = all.clone();
+            ladder.take(Instant(1), event);
+            assert_eq!(refused_by_all(&ladder, &routes()), None, "{what}");
+        }
     }
 
     #[test]

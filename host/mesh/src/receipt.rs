@@ -94,7 +94,8 @@ pub enum Event {
     Freed,
     /// It lay longer than mail is kept.
     Expired,
-    /// It can not be brought to this recipient by any route.
+    /// No route can bring it to this recipient, nor the news of it. It stays in the inbox, and a hook
+    /// or a fetch that finds it there ends this.
     Undeliverable {
         /// Why, for people.
         reason: String,
@@ -130,7 +131,7 @@ pub struct Ladder {
     pub held: Option<String>,
     /// Whether it expired.
     pub expired: bool,
-    /// Why it can not be delivered, where that is so.
+    /// Why no route can bring it, where that is so.
     pub undeliverable: Option<String>,
     /// Routes that did not take it, with reason and time.
     pub refused: Vec<(String, String, Instant)>,
@@ -147,6 +148,7 @@ impl Ladder {
                     self.claim = None;
                     self.held = None;
                 }
+                self.undeliverable = None;
                 self.note_try(&route, at);
                 self.climbed.entry(rung).or_insert(Climbed { at, route, evidence });
             }

@@ -93,3 +93,78 @@ async fn low_and_held_mail_is_not_carried() {
     assert_eq!(world.mesh.agent(&name("alice")).await.expect("read").expect("there").waiting, 1);
     stop.cancel();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
+    let world = World::new();
+    *world.harnesses.0.routes.lock().expect("unpoisoned") =
+        vec![route("turn", Load::Letter, Rung::Shown, 1_000), route("queue", Load::Bell, Rung::Offered, 1_000)];
+    *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
+    // No hook of this session ever ran, so nothing of the harness hears a bell.
+    assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+    let stop = CancellationToken::new();
+    tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
+    let id = world.say("alice", "hello").await;
+    let why = "no route took it: turn (denied: no grant); queue (denied: no grant)";
+    until(&world, id, &format!("stored, refused by turn, refused by queue, undeliverable: {why}")).await;
+    assert_eq!(world.fetch("alice").await, "hello", "it waits in the inbox all the same");
+    until(&world, id, "stored, fetched by fetch, refused by turn, refused by queue").await;
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn mail_for_a_session_whose_adapter_is_gone_is_undeliverable_until_it_is_back() {
+    let world = World::new();
+    *world.harnesses.0.routes.lock().expect("unpoisoned") = vec![route("turn", Load::Letter, Rung::Shown, 1_000)];
+    assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+    let id = world.say("alice", "hello").await;
+    let without_adapters = crate::Mesh::new(crate::Parts {
+        shared: Arc::clone(&world.store) as Arc<dyn store::Store>,
+        local: Arc::clone(&world.store) as Arc<dyn store::Store>,
+        machine: Arc::clone(&world.machine) as Arc<dyn crate::machine::Machine>,
+        harnesses: Arc::new(NoHarness),
+        limits: crate::Limits::default(),
+    });
+    let stop = CancellationToken::new();
+    let lonely = tokio::spawn(Arc::new(without_adapters).deliver(Served::Everyone, stop.clone()));
+    until(&world, id, "stored, undeliverable: no adapter for `fake` is installed here").await;
+    stop.cancel();
+    lonely.await.expect("it stops");
+    let stop = CancellationToken::new();
+    tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
+    until(&world, id, "stored, shown by turn").await;
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bare_connection_is_left_to_fetch_its_mail() {
+    let world = World::new();
+    world.joined("bob").await;
+    let stop = CancellationToken::new();
+    tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
+    let id = world.say("bob", "hello").await;
+    for _ in 0..200 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        world.machine.pass(20);
+    }
+    assert_eq!(world.ladder(id).await, "stored");
+    stop.cancel();
+}
+
+/// No adapter at all.
+struct NoHarness;
+
+#[async_trait::async_trait]
+impl crate::harness::Harnesses for NoHarness {
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn get(&self, _: &str) -> Result<Option<Arc<dyn crate::harness::Harness>>, HarnessError> {
+        Ok(None)
+    }
+
+    async fn candidates(&self, _: &crate::session::Sighting) -> Vec<Arc<dyn crate::harness::Harness>> {
+        Vec::new()
+    }
+}

@@ -126,6 +126,7 @@ impl World {
             for (route, ..) in &recipient.ladder.refused {
                 words.push(format!("refused by {route}"));
             }
+            words.extend(recipient.ladder.undeliverable.iter().map(|reason| format!("undeliverable: {reason}")));
         }
         words.join(", ")
     }
