@@ -48,6 +48,9 @@ fn addresses_that_lead_to_nobody_or_to_several() {
         check!(stage, "invalid-recipient", stage.run(&["send", "Not A Name!", "hello"]));
         check!(stage, "invalid-name", stage.run(&["register", "Bob!"]));
         check!(stage, "unknown-message", stage.run(&["message", "01JD8Z3K5V0000000000000000"]));
+        let alone = stage.run(&["send", "--broadcast", "hello", "--team", "nobodys"]);
+        check!(stage, "broadcast-to-nobody", alone);
+        check!(stage, "empty-key", stage.run(&["send", "builder", "hello", "--idempotency-key", ""]));
         check!(stage, "invalid-message-id", stage.run(&["message", "number-one"]));
         check!(stage, "unknown-command", stage.run(&["teleport"]));
         assert_eq!(stage.run(&["read", "--agent", "builder", "--peek"]).stdout.trim(), "", "nothing was stored");
@@ -193,6 +196,7 @@ fn hooks_that_bring_what_nobody_knows_never_break_the_harness() {
         check!(stage, "hook-payload-is-empty", hook("claude-code", "PreToolUse", ""));
         check!(stage, "hook-event-is-unknown", hook("claude-code", "Teleported", r#"{"session_id": "s"}"#));
         check!(stage, "hook-of-an-unknown-harness", hook("notepad", "Stop", "{}"));
+        check!(stage, "hook-of-nothing", stage.run(&["hook"]));
         let closed = stage.project.join("README.md");
         let without_folder = stage.relay(&["hook", "claude-code", "Stop"]).env("RELAY_DIR", &closed);
         let outcome = without_folder.input(r#"{"session_id": "s", "hook_event_name": "Stop", "cwd": "/"}"#).run();
@@ -218,15 +222,23 @@ fn components_that_are_none() {
 }
 
 #[test]
-fn two_installs_at_once_are_one_install() {
+fn several_installs_at_once_are_one_install() {
     isolated(|| {
         let stage = stage();
         let before = stage.tree(&stage.project);
         let outcomes: Vec<Outcome> = thread::scope(|scope| {
-            let both: Vec<_> = (0..2).map(|_| scope.spawn(|| install(&stage).run())).collect();
+            let both: Vec<_> = (0..4).map(|_| scope.spawn(|| install(&stage).run())).collect();
             both.into_iter().map(|one| one.join().expect("an install comes to an end")).collect()
         });
-        assert!(outcomes.iter().any(|outcome| outcome.code == Some(0)), "{outcomes:?}");
+        let last = |outcome: &Outcome| {
+            outcome.stderr.lines().filter(|line| !line.starts_with("Next: ")).last().map(str::to_owned)
+        };
+        let mut ends: Vec<_> =
+            outcomes.iter().map(|outcome| (outcome.code, last(outcome).unwrap_or_default())).collect();
+        ends.sort();
+        let nothing = (Some(0), "Claude Code is already set up for the project.".to_owned());
+        let done = (Some(0), "Claude Code is set up for the project (4 files created).".to_owned());
+        assert_eq!(ends, [nothing.clone(), nothing.clone(), nothing, done], "{outcomes:?}");
         let after = stage.tree(&stage.project);
         let third = install(&stage).run();
         assert_eq!(third.code, Some(0), "{third:?}");

@@ -66,6 +66,7 @@ impl From<InvalidDraft> for Refusal {
     fn from(error: InvalidDraft) -> Refusal {
         let next = match &error {
             InvalidDraft::Empty => "Put the text into body.",
+            InvalidDraft::EmptyKey => "Leave idempotency_key out, or give each message a key of its own.",
             InvalidDraft::BodyTooLong { .. } => "Write it to a file and send the path, or send it in parts.",
             InvalidDraft::LabelTooLong { .. } => "Make it shorter; the body has room.",
             InvalidDraft::TooManyTags(_) => "Leave some out.",
@@ -80,7 +81,7 @@ impl From<SendError> for Refusal {
             SendError::Draft(draft) => draft.into(),
             SendError::Address(address) => address.into(),
             SendError::NotRegistered => Refusal::not_registered(),
-            SendError::Nobody => Refusal::of(&error, "list_agents shows who is here."),
+            SendError::Nobody | SendError::NobodyElse => Refusal::of(&error, "list_agents shows who is here."),
             SendError::UnknownReply(_) => {
                 Refusal::of(&error, "Take reply_to from a message that you got, or leave it out.")
             }
@@ -152,7 +153,7 @@ impl From<AckError> for Refusal {
 impl From<StatusError> for Refusal {
     fn from(error: StatusError) -> Refusal {
         let next = match &error {
-            StatusError::Unknown(_) => "Use the id that send_message gave you.",
+            StatusError::Unknown(_) | StatusError::Nowhere(_) => "Use the id that send_message gave you.",
             StatusError::Store(_) => AGAIN,
         };
         Refusal::of(&error, next)

@@ -97,14 +97,17 @@ pub enum InvalidDraft {
     /// Nothing to say.
     #[error("the message is empty")]
     Empty,
+    /// A key that would make one of all messages whose key is not set.
+    #[error("the idempotency key is empty")]
+    EmptyKey,
     /// More text than a message carries.
-    #[error("the body has {bytes} bytes and a message carries {LONGEST_BODY}")]
+    #[error("the body has {bytes} bytes and a message carries at most {LONGEST_BODY}")]
     BodyTooLong {
         /// Its length.
         bytes: usize,
     },
     /// A subject, thread, key or tag that is too long.
-    #[error("the {label} has {bytes} bytes and may have {LONGEST_LABEL}")]
+    #[error("the {label} has {bytes} bytes and may have at most {LONGEST_LABEL}")]
     LabelTooLong {
         /// Which of them.
         label: &'static str,
@@ -112,7 +115,7 @@ pub enum InvalidDraft {
         bytes: usize,
     },
     /// Too many tags.
-    #[error("a message may have {MOST_TAGS} tags and this one has {0}")]
+    #[error("a message may have at most {MOST_TAGS} tags and this one has {0}")]
     TooManyTags(usize),
 }
 
@@ -124,6 +127,9 @@ impl Draft {
         }
         if self.body.len() > LONGEST_BODY {
             return Err(InvalidDraft::BodyTooLong { bytes: self.body.len() });
+        }
+        if self.idempotency_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
+            return Err(InvalidDraft::EmptyKey);
         }
         if self.tags.len() > MOST_TAGS {
             return Err(InvalidDraft::TooManyTags(self.tags.len()));

@@ -66,6 +66,9 @@ pub enum SendError {
     /// Nobody was named.
     #[error("the message names no recipient")]
     Nobody,
+    /// It was for everybody in an audience, and there is nobody else in it.
+    #[error("there is nobody else to send it to")]
+    NobodyElse,
     /// The message that it answers is in nobody's mail that the caller may see.
     #[error("no message `{0}` was sent to you or by you")]
     UnknownReply(MessageId),
@@ -126,7 +129,10 @@ impl Mesh {
         reach: Reach,
     ) -> Result<Sent, SendError> {
         if recipients.is_empty() {
-            return Err(SendError::Nobody);
+            return Err(match reach {
+                Reach::Named => SendError::Nobody,
+                Reach::Everyone => SendError::NobodyElse,
+            });
         }
         let answered = match draft.reply_to {
             Some(id) => Some(self.known_message(caller, &from, id).await?.ok_or(SendError::UnknownReply(id))?),

@@ -26,6 +26,9 @@ pub enum StatusError {
     /// Not sent by or to the asker.
     #[error("no message `{0}` was sent to you or by you")]
     Unknown(MessageId),
+    /// The person asked, who may see all mail, and there is none with this id.
+    #[error("no message `{0}` is in any inbox")]
+    Nowhere(MessageId),
     /// The store failed.
     #[error("the receipts could not be read")]
     Store(#[from] store::StoreError),
@@ -74,7 +77,8 @@ impl Mesh {
         if status.is_none() && asker.is_person() {
             status = self.ladders(&self.names().await?, id).await?;
         }
-        status.ok_or(StatusError::Unknown(id))
+        let unknown = if asker.is_person() { StatusError::Nowhere(id) } else { StatusError::Unknown(id) };
+        status.ok_or(unknown)
     }
 
     /// How the mesh is doing.

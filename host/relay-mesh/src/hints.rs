@@ -38,7 +38,10 @@ impl CommandError {
             CommandError::Ack(AckError::Store(error)) => of_store(error),
             CommandError::Find(FindError::Store(error)) => of_store(error),
             CommandError::Status(StatusError::Unknown(_)) => {
-                Some("an agent sees what it sent or was sent; leave `--agent` out to ask as the person".to_owned())
+                Some("an agent sees what it sent or was sent; `relay-mesh read` prints the ids".to_owned())
+            }
+            CommandError::Status(StatusError::Nowhere(_)) => {
+                Some("`relay-mesh send` and `relay-mesh read` print the ids; what was settled long ago is let go of".to_owned())
             }
             CommandError::Status(StatusError::Store(error)) => of_store(error),
             CommandError::Hook(HookError::UnknownHarness(_)) => Some(HARNESSES.to_owned()),
@@ -80,7 +83,7 @@ impl CommandError {
                 SendError::Draft(_) | SendError::Nobody => Exit::Usage,
                 SendError::Address(error) => exit_of_address(error),
                 SendError::NotRegistered => Exit::Refused,
-                SendError::UnknownReply(_) => Exit::NotFound,
+                SendError::UnknownReply(_) | SendError::NobodyElse => Exit::NotFound,
                 SendError::Store { .. } | SendError::Unreadable(_) => Exit::Store,
             },
             CommandError::Fetch(FetchError::Store(_))
@@ -89,7 +92,7 @@ impl CommandError {
             | CommandError::Status(StatusError::Store(_))
             | CommandError::Listen(ListenError::Store(_)) => Exit::Store,
             CommandError::Ack(AckError::Unknown { .. })
-            | CommandError::Status(StatusError::Unknown(_))
+            | CommandError::Status(StatusError::Unknown(_) | StatusError::Nowhere(_))
             | CommandError::Hook(HookError::UnknownHarness(_))
             | CommandError::Listen(ListenError::UnknownHarness(_)) => Exit::NotFound,
             CommandError::Hook(HookError::Harness(_))
@@ -135,6 +138,9 @@ fn of_store(error: &StoreError) -> Option<String> {
             }
             std::io::ErrorKind::ReadOnlyFilesystem => {
                 "choose a folder that can be written, by `--dir DIR` or RELAY_DIR".to_owned()
+            }
+            std::io::ErrorKind::NotADirectory => {
+                "a file lies where the folder should be; choose another place by `--dir DIR` or RELAY_DIR".to_owned()
             }
             _ => OTHER_FOLDER.to_owned(),
         }),
@@ -196,10 +202,16 @@ fn of_send(error: &SendError) -> Option<String> {
         SendError::Draft(mesh::message::InvalidDraft::BodyTooLong { .. }) => {
             Some("put the text into a file that both can read, and send its path".to_owned())
         }
-        SendError::Draft(_) => None,
+        SendError::Draft(mesh::message::InvalidDraft::EmptyKey) => {
+            Some("leave `--idempotency-key` out, or give each message a key of its own".to_owned())
+        }
+        SendError::Draft(
+            mesh::message::InvalidDraft::LabelTooLong { .. } | mesh::message::InvalidDraft::TooManyTags(_),
+        ) => Some("put what is longer into the text".to_owned()),
         SendError::Address(error) => of_address(error),
         SendError::NotRegistered => Some("register first: `relay-mesh register NAME`".to_owned()),
         SendError::Nobody => Some("name the recipient, or send to everyone with `--broadcast`".to_owned()),
+        SendError::NobodyElse => Some(WHO_IS_HERE.to_owned()),
         SendError::UnknownReply(_) => {
             Some("`relay-mesh read` prints the ids of the messages that you may answer".to_owned())
         }

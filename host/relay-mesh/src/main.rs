@@ -92,8 +92,9 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");
     if is_hook && !asked_for {
         let words = error.to_string();
-        let first = words.lines().next().unwrap_or_default();
-        render::last_words(&format!("relay-mesh: {}", first.trim_start_matches("error: ")));
+        // The first paragraph, on one line: what is wrong, and with which argument.
+        let lines = words.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+        render::last_words(&format!("relay-mesh: {}", lines.trim_start_matches("error: ")));
         return Exit::Success.into();
     }
     match error.print() {

@@ -96,7 +96,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let failed = |error| trouble::of_adapter(name, error);
     let plan = harness.propose(&asked).await.map_err(failed)?;
     if plan.edits.is_empty() {
-        let removal = harness.propose(&Setup { action: Action::Remove, ..asked }).await.map_err(failed)?;
+        let removal = harness.propose(&Setup { action: Action::Remove, ..asked.clone() }).await.map_err(failed)?;
         if removal.edits.is_empty() {
             // There are no files that we could change: what is left to the person is the answer.
             context.printer.data(&printable(&plan.next_steps.join("\n\n")))?;
@@ -111,7 +111,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         done: format!("{title} is set up for the {}", scope_name(scope)),
     };
     let changes = Changes { context, open: &open, harness: name, scope };
-    carry_out(context, &errand, plan, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
+    let make = async || harness.propose(&asked).await.map_err(failed);
+    carry_out(context, &errand, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan)).await
 }
 
 #[cfg(test)]

@@ -92,6 +92,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     record.write(dir)?;
     context.printer.say(&format!("relay-mesh serves {}; {token_note}", record.url));
     context.printer.say(&format!("data: {}", dir.display()));
+    for folder in context.settings.plugins.value.iter().filter(|folder| !folder.is_dir()) {
+        context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
+    }
     context.printer.say(NEXT_STEPS);
     let outcome = serve(&open, listener, &mut asked).await;
     record.remove(dir, open.machine.as_ref())?;

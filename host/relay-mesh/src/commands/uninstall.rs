@@ -46,9 +46,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let (name, title) = (harness.about().harness.as_str(), &harness.about().title);
     let scope = args.place.scope();
     let asked = setup(Action::Remove, scope, &Reach::Stdio, &Installation::of(context)?);
-    let proposed = harness.propose(&asked).await.map_err(|error| trouble::of_adapter(name, error))?;
     let changes = Changes { context, open: &open, harness: name, scope };
-    let plan = changes.removal(proposed)?;
+    let make = async || {
+        let proposed = harness.propose(&asked).await.map_err(|error| trouble::of_adapter(name, error))?;
+        changes.removal(proposed)
+    };
     let errand = Errand {
         harness: name,
         scope,
@@ -56,5 +58,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         nothing_to_do: format!("{title} is not set up for the {}.", scope_name(scope)),
         done: format!("{title} is no longer set up for the {}", scope_name(scope)),
     };
-    carry_out(context, &errand, plan, |edit| changes.path_of(edit), |plan| changes.apply(Action::Remove, plan))
+    carry_out(context, &errand, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Remove, plan)).await
 }

@@ -29,33 +29,73 @@ pub(crate) struct Errand<'a> {
     pub(crate) done: String,
 }
 
-/// Shows a plan, asks where that is needed, and carries it out by `perform` where the person agreed.
-pub(crate) fn carry_out(
+/// What became of carrying a plan out.
+#[derive(Debug)]
+pub(crate) enum Performed {
+    /// All of it was done.
+    Done,
+    /// Nothing was: somebody else changed a file since the plan was made. Another plan may do.
+    Outdated(CommandError),
+}
+
+/// How often a plan is made anew. Two installs at once need that once: by then the other is done.
+const PLANS: usize = 5;
+
+/// Makes a plan, shows it, asks where that is needed, and carries it out where the person agreed. If
+/// somebody else was faster, all of that once more.
+pub(crate) async fn carry_out(
+    context: &Context,
+    errand: &Errand<'_>,
+    make: impl AsyncFn() -> Result<Plan, CommandError>,
+    locate: impl Fn(&Edit) -> String,
+    perform: impl Fn(&Plan) -> Result<Performed, CommandError>,
+) -> Result<Outcome, CommandError> {
+    let mut plans = 1;
+    loop {
+        match carry_out_once(context, errand, make().await?, &locate, &perform)? {
+            Carrying::Over(outcome) => return Ok(outcome),
+            Carrying::Outdated(error) if plans == PLANS => return Err(error),
+            Carrying::Outdated(_) => {
+                plans += 1;
+                context.printer.say("Somebody else changed these files meanwhile; they are looked at again.");
+            }
+        }
+    }
+}
+
+/// How far one plan came.
+enum Carrying {
+    Over(Outcome),
+    Outdated(CommandError),
+}
+
+fn carry_out_once(
     context: &Context,
     errand: &Errand<'_>,
     plan: Plan,
-    locate: impl Fn(&Edit) -> String,
-    perform: impl FnOnce(&Plan) -> Result<(), CommandError>,
-) -> Result<Outcome, CommandError> {
+    locate: &impl Fn(&Edit) -> String,
+    perform: &impl Fn(&Plan) -> Result<Performed, CommandError>,
+) -> Result<Carrying, CommandError> {
     let files: Vec<FileChange> = plan.edits.iter().map(|edit| change(edit, &locate(edit))).collect();
     let course = course(&plan, errand.wish, audience(context.printer.format()));
     if context.printer.format() == Format::Text && !files.is_empty() {
         let diffs: Vec<&str> = files.iter().map(|file| file.diff.as_str()).collect();
         context.printer.data(&diffs.concat())?;
     }
-    let became = match course {
-        Course::NothingToDo => Became::Unchanged,
-        Course::ShowOnly => Became::Shown,
-        Course::Unasked => Became::Unasked,
-        Course::Apply => {
-            perform(&plan)?;
-            Became::Applied
-        }
-        Course::Ask if ask(context, &plan)? => {
-            perform(&plan)?;
-            Became::Applied
-        }
-        Course::Ask => Became::Declined,
+    let agreed = match course {
+        Course::NothingToDo => Err(Became::Unchanged),
+        Course::ShowOnly => Err(Became::Shown),
+        Course::Unasked => Err(Became::Unasked),
+        Course::Apply => Ok(()),
+        Course::Ask if ask(context, &plan)? => Ok(()),
+        Course::Ask => Err(Became::Declined),
+    };
+    let became = match agreed {
+        Err(became) => became,
+        Ok(()) => match perform(&plan)? {
+            Performed::Done => Became::Applied,
+            Performed::Outdated(error) => return Ok(Carrying::Outdated(error)),
+        },
     };
     tell(context, errand, &plan, became);
     let carried = Carried {
@@ -66,7 +106,7 @@ pub(crate) fn carry_out(
         next_steps: plan.next_steps,
     };
     context.printer.show(&carried)?;
-    Ok(Outcome::ending(exit(became)))
+    Ok(Carrying::Over(Outcome::ending(exit(became))))
 }
 
 /// Where a file is, as people find it: below their home by `~`.

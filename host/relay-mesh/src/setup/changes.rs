@@ -3,7 +3,7 @@
 use adapters::ApplyError;
 use mesh::harness::{Action, Edit, Plan, Scope};
 
-use super::carry::shown_path;
+use super::carry::{Performed, shown_path};
 use super::trouble;
 use crate::compose::Open;
 use crate::context::Context;
@@ -34,8 +34,12 @@ impl Changes<'_> {
     }
 
     /// Carries a plan out, all of it or nothing.
-    pub(crate) fn apply(&self, action: Action, plan: &Plan) -> Result<(), CommandError> {
-        self.open.adapters.apply(self.harness, action, self.scope, plan).map(|_| ()).map_err(failed)
+    pub(crate) fn apply(&self, action: Action, plan: &Plan) -> Result<Performed, CommandError> {
+        match self.open.adapters.apply(self.harness, action, self.scope, plan) {
+            Ok(_) => Ok(Performed::Done),
+            Err(error @ ApplyError::Changed(_)) => Ok(Performed::Outdated(failed(error))),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// The plan that takes the harness out: byte for byte where nobody touched a file since, and as

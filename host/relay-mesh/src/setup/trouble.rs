@@ -23,7 +23,9 @@ pub(crate) fn of_adapter(harness: &str, error: HarnessError) -> CommandError {
         HarnessError::Denied(_) => (Exit::Refused, None),
         HarnessError::Unsupported(_) => (Exit::Failure, None),
         HarnessError::Busy(milliseconds) => (Exit::Failure, Some(format!("try again after {milliseconds} ms"))),
-        HarnessError::Failed(_) => (Exit::Failure, Some(format!("run `relay-mesh doctor {harness}` to see more"))),
+        HarnessError::Failed(_) => {
+            (Exit::Failure, Some(format!("mend what it names and try again; `relay-mesh doctor {harness}` shows more")))
+        }
     };
     CommandError::Told {
         what: format!("the adapter `{harness}` could not do it"),
