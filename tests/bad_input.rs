@@ -230,9 +230,8 @@ fn several_installs_at_once_are_one_install() {
             let both: Vec<_> = (0..4).map(|_| scope.spawn(|| install(&stage).run())).collect();
             both.into_iter().map(|one| one.join().expect("an install comes to an end")).collect()
         });
-        let last = |outcome: &Outcome| {
-            outcome.stderr.lines().filter(|line| !line.starts_with("Next: ")).last().map(str::to_owned)
-        };
+        let last =
+            |outcome: &Outcome| outcome.stderr.lines().rfind(|line| !line.starts_with("Next: ")).map(str::to_owned);
         let mut ends: Vec<_> =
             outcomes.iter().map(|outcome| (outcome.code, last(outcome).unwrap_or_default())).collect();
         ends.sort();

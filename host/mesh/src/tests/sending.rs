@@ -23,8 +23,10 @@ async fn what_cannot_be_sent_is_refused_with_a_reason_and_nothing_is_stored() {
     assert_eq!(error(&world, "bop", draft("x")).await, "no agent named `bop` has joined");
     assert!(error(&world, "Bob!", draft("x")).await.contains("is not a name"));
     assert_eq!(error(&world, "bob", draft(" \n")).await, "the message is empty");
+    let no_key = Draft { idempotency_key: Some(" ".to_owned()), ..draft("x") };
+    assert_eq!(error(&world, "bob", no_key).await, "the idempotency key is empty");
     let long = draft(&"x".repeat(LONGEST_BODY + 1));
-    assert_eq!(error(&world, "bob", long).await, "the body has 262145 bytes and a message carries 262144");
+    assert_eq!(error(&world, "bob", long).await, "the body has 262145 bytes and a message carries at most 262144");
     let unknown = Draft { reply_to: Some("01JD8Z3K5V0000000000000000".parse().expect("an id")), ..draft("x") };
     assert!(error(&world, "bob", unknown).await.starts_with("no message `01JD8Z3K5V0000000000000000`"));
     assert!(matches!(world.send(&call("stranger"), "bob", draft("x")).await, Err(SendError::NotRegistered)));
@@ -151,7 +153,10 @@ async fn a_broadcast_reaches_everyone_but_its_sender_and_the_gone() {
     };
     assert_eq!(to(Audience::default()).await, "bob carol@red");
     assert_eq!(to(Audience { team: Some("red".to_owned()), harness: None }).await, "carol@red");
-    assert_eq!(to(Audience { team: Some("blue".to_owned()), harness: None }).await, "the message names no recipient");
+    assert_eq!(
+        to(Audience { team: Some("blue".to_owned()), harness: None }).await,
+        "there is nobody else to send it to"
+    );
 }
 
 #[tokio::test]
