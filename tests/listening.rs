@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 
 use serde_json::{Value, json};
-use test_support::{Running, Stage, isolated};
+use test_support::{Running, Stage, StdioClient, isolated};
 
 /// A connector that a test steers.
 struct Connector {
@@ -127,6 +127,69 @@ fn sessions_are_watched_and_no_longer_watched_by_line() {
 }
 
 #[test]
+fn a_connector_tells_events_by_line_and_gets_what_may_interrupt() {
+    let stage = two_agents();
+    let mut connector = Connector::start(&stage, &["--harness", "opencode"]);
+    let event = |name: &str, call: u64, more: Value| {
+        let mut payload = json!({"session": "ses_1", "directory": "/w", "process": std::process::id()});
+        for (key, value) in more.as_object().cloned().unwrap_or_default() {
+            payload[key] = value;
+        }
+        json!({"hook": name, "payload": payload, "call": call})
+    };
+    connector.say(json!({"watch": "ses_1"}));
+    let ticket = connector.next("watching")["ticket"].clone();
+    connector.say(event("session.created", 1, json!({})));
+    let answer = connector.next("answer");
+    assert_eq!(answer["call"], 1);
+    assert!(answer["output"]["protocol"].as_str().expect("words").starts_with("relay-mesh connects"), "{answer}");
+    connector.say(event("no.such.event", 2, json!({})));
+    assert!(connector.next("answer")["error"].as_str().expect("words").contains("no.such.event"));
+
+    let mut server = StdioClient::connected(stage.relay(&["mcp"]).start(&stage.folder.join("mcp.log")), "opencode");
+    let joined = server.call("register_agent", json!({"name": "carol", "_relay": {"ticket": ticket}}));
+    assert!(joined.text.contains("you are `carol`"), "{joined:?}");
+    assert_eq!(connector.next("bound")["agent"], "carol");
+    let unproven = server.call("send_message", json!({"to": "bob", "body": "I am carol"}));
+    assert!(unproven.failed, "a call without a ticket is nobody's: {unproven:?}");
+
+    connector.say(event("session.busy", 3, json!({})));
+    connector.next("answer");
+    let normal = send_to(&stage, "carol", "between tools");
+    let at = |priority: &str| {
+        let sent = stage.relay_ok(&["send", "carol", priority, "--from", "alice", "--priority", priority, "--json"]);
+        let sent: Value = serde_json::from_str(&sent).expect("JSON");
+        sent["id"].as_str().expect("an id").to_owned()
+    };
+    let (low, urgent) = (at("low"), at("urgent"));
+    assert_eq!(connector.next("message")["id"], json!(urgent), "only what is urgent interrupts a busy session");
+    connector.say(json!({"id": urgent, "session": "ses_1", "rung": "shown"}));
+    connector.say(event("tool.execute.after", 4, json!({})));
+    let answer = connector.next("answer");
+    assert_eq!(answer["mail"], json!([normal, low]), "the rest comes with a tool's result");
+    connector.say(json!({"id": normal, "session": "ses_1", "rung": "shown", "evidence": {"tool": "read"}}));
+    connector.say(json!({"id": low, "session": "ses_1", "rung": "shown"}));
+    connector.say(event("session.idle", 5, json!({})));
+    connector.next("answer");
+    let low = at("low");
+    let woken = send_to(&stage, "carol", "wake up");
+    assert_eq!(connector.next("message")["id"], json!(woken), "what is low wakes nobody");
+
+    // It ends without a word; whoever listens next is told what was shown meanwhile.
+    connector.running.kill();
+    let mut connector = Connector::start(&stage, &["--harness", "opencode"]);
+    connector.say(json!({"watch": "ses_1"}));
+    assert_eq!(connector.next("watching")["agent"], "carol");
+    connector.say(json!({"id": woken, "session": "ses_1", "rung": "shown"}));
+    connector.say(json!({"id": woken, "session": "ses_1", "rung": "shown"}));
+    assert!(connector.next("error")["error"].as_str().expect("words").contains("its receipt is complete"));
+    connector.end();
+    assert_eq!(rungs(&stage, &normal), ["stored", "shown by listen"]);
+    assert_eq!(rungs(&stage, &low), ["stored"]);
+    assert_eq!(rungs(&stage, &woken), ["stored", "shown by listen"]);
+}
+
+#[test]
 fn a_terminal_follows_the_mail_as_it_comes() {
     let stage = two_agents();
     let id = send(&stage, "first");
@@ -187,7 +250,11 @@ fn two_agents() -> Stage {
 
 /// Sends bob a message from alice; gives its id.
 fn send(stage: &Stage, body: &str) -> String {
-    let sent = stage.relay_ok(&["send", "bob", body, "--from", "alice", "--json"]);
+    send_to(stage, "bob", body)
+}
+
+fn send_to(stage: &Stage, to: &str, body: &str) -> String {
+    let sent = stage.relay_ok(&["send", to, body, "--from", "alice", "--json"]);
     let sent: Value = serde_json::from_str(&sent).expect("JSON");
     sent["id"].as_str().expect("an id").to_owned()
 }

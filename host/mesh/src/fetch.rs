@@ -7,9 +7,10 @@ use store::{Durability, StoreError};
 use crate::Mesh;
 use crate::inbox::{Header, Inbox, Slot};
 use crate::machine::Instant;
-use crate::message::{Message, Trace};
+use crate::message::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::receipt::{Event, Ladder, Receipt, Rung};
+use crate::session::Activity;
 
 /// What is wanted of an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Fetch {
     pub since: Option<Instant>,
     /// The newest `limit` messages instead of the oldest.
     pub newest: bool,
+    /// Only what may interrupt a session that does this now.
+    pub interrupting: Option<Activity>,
 }
 
 impl Default for Fetch {
@@ -43,6 +46,7 @@ impl Default for Fetch {
             thread: None,
             since: None,
             newest: false,
+            interrupting: None,
         }
     }
 }
@@ -124,6 +128,33 @@ impl Fetch {
             && self.thread.as_ref().is_none_or(|thread| header.thread == *thread)
             && self.since.is_none_or(|since| header.at >= since)
     }
+
+    /// Whether an unsettled message is of the kind that is asked for, as it stands now.
+    pub(crate) fn takes(&self, slot: &Slot) -> bool {
+        self.wants(&slot.header) && self.interrupting.is_none_or(|activity| may_interrupt(slot, activity))
+    }
+}
+
+/// Whether a message may be brought to a session that does this: the idle are woken by all that is
+/// not low, the busy steered by what is urgent, and whoever waits for a person by nothing. What the
+/// loop guard holds interrupts nobody.
+fn may_interrupt(slot: &Slot, activity: Activity) -> bool {
+    let priority = slot.header.priority;
+    let may = match activity {
+        Activity::Idle => priority > Priority::Low,
+        Activity::Busy => priority == Priority::Urgent,
+        Activity::AwaitingHuman | Activity::Gone => false,
+    };
+    may && slot.ladder.held.is_none()
+}
+
+impl Claim {
+    /// The same right for each message by itself, so that each can be confirmed or given back alone.
+    pub fn each(self) -> Vec<Claim> {
+        let Claim { agent, id, messages, trace } = self;
+        let one = |message| Claim { agent: agent.clone(), id: id.clone(), messages: vec![message], trace };
+        messages.into_iter().map(one).collect()
+    }
 }
 
 impl Mesh {
@@ -133,7 +164,7 @@ impl Mesh {
             return self.fetch_history(agent, ask).await;
         }
         let pick = |inbox: &Inbox, now: Instant| {
-            choose(inbox.presentable(now).into_iter().filter(|slot| ask.wants(&slot.header)), ask)
+            choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot)), ask)
         };
         let (slots, claim, waiting) = if ask.peek {
             let inbox = self.inbox_of(agent);
@@ -170,6 +201,28 @@ impl Mesh {
             self.tidy(&claim.agent).await?;
         }
         Ok(())
+    }
+
+    /// The same for a message whose claim has lapsed or was another process's: whoever put it before
+    /// the model says so late. Whether it was still unsettled; what is settled stays as it is.
+    pub async fn confirm_late(
+        &self,
+        agent: &AgentName,
+        id: MessageId,
+        rung: Rung,
+        route: &str,
+        evidence: Option<serde_json::Value>,
+    ) -> Result<bool, FetchError> {
+        let trace = {
+            let inbox = self.inbox_of(agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(self.shared.as_ref(), agent).await?;
+            inbox.unsettled.get(&id).map(|slot| slot.header.trace)
+        };
+        let Some(trace) = trace else { return Ok(false) };
+        let claim = Claim { agent: agent.clone(), id: String::new(), messages: vec![id], trace: Some(trace) };
+        self.confirm(&claim, rung, route, evidence).await?;
+        Ok(true)
     }
 
     /// Says that what was claimed will not be presented after all.

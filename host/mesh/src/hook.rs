@@ -19,6 +19,8 @@ use crate::{Mesh, envelope};
 pub struct HookOutcome {
     /// What to print and how to exit.
     pub reply: Reply,
+    /// The session that the hook spoke for.
+    pub speaker: Option<SessionRef>,
     /// What the reply presents. Confirm it with [`Mesh::confirm_hook`] once the reply is flushed.
     pub claim: Option<Claim>,
 }
@@ -60,7 +62,7 @@ impl Mesh {
                 tracing::warn!(%error, "the session is not marked busy");
             });
         }
-        Ok(HookOutcome { reply: answer?, claim })
+        Ok(HookOutcome { reply: answer?, speaker, claim })
     }
 
     /// Says that the reply was flushed to the harness: its mail counts as shown.
@@ -130,7 +132,7 @@ impl MeshDesk<'_> {
             false => mesh.bell_path(&session),
         };
         let mail = match &agent {
-            Some(agent) if reading.room > 0 && !self.waits_for_person(&session).await? => {
+            Some(agent) if reading.room > 0 && self.may_take_mail(&session).await? => {
                 self.take_mail(agent, reading).await?
             }
             Some(_) | None => None,
@@ -182,9 +184,11 @@ impl MeshDesk<'_> {
         }
     }
 
-    async fn waits_for_person(&self, session: &SessionRef) -> Result<bool, StoreError> {
-        let record = self.mesh.session_record(session).await?;
-        Ok(record.is_some_and(|record| record.activity == Activity::AwaitingHuman))
+    /// Whether mail may be shown in a session. Not while it waits for its person; and a subagent that
+    /// has not registered speaks as its root session's agent, whose mail it must not take away.
+    async fn may_take_mail(&self, session: &SessionRef) -> Result<bool, StoreError> {
+        let Some(record) = self.mesh.current_record(session).await? else { return Ok(false) };
+        Ok(record.activity != Activity::AwaitingHuman && record.agent.is_some())
     }
 
     /// Claims as much mail as fits. Held mail is left out unless a person brought this hook about:

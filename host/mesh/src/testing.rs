@@ -202,7 +202,8 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
     let activity = |activity| vec![HookEvent::Activity { session: id.to_owned(), activity }];
     let session = Session {
         id: id.to_owned(),
-        parent: None,
+        // `s1.a` is a subagent in `s1`.
+        parent: id.split_once('.').map(|(root, _)| root.to_owned()),
         workdir: "/work".to_owned(),
         process: pid.and_then(|pid| u32::try_from(pid).ok()),
         route_hint: None,

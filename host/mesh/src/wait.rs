@@ -24,12 +24,11 @@ impl Mesh {
                 let mut inbox = inbox.lock().await;
                 inbox.refresh(self.shared.as_ref(), agent).await?;
                 let now = self.machine.now();
-                if inbox.presentable(now).into_iter().any(|slot| ask.wants(&slot.header)) {
+                if inbox.presentable(now).into_iter().any(|slot| ask.takes(slot)) {
                     return Ok(());
                 }
                 // A claim that lapses changes nothing in the store, so it is waited for by time.
-                let slots =
-                    inbox.unsettled.values().filter(|slot| slot.ladder.is_claimed(now) && ask.wants(&slot.header));
+                let slots = inbox.unsettled.values().filter(|slot| slot.ladder.is_claimed(now) && ask.takes(slot));
                 slots.filter_map(|slot| slot.ladder.claim.as_ref()).map(|(_, until)| until.since(now)).min()
             };
             match lapse {

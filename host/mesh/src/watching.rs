@@ -1,8 +1,9 @@
 //! Watching an inbox or the sessions of a harness, for those who follow them for a long time.
 
-use store::{StoreError, Watch};
+use store::{Hold, StoreError, Watch};
 
 use crate::names::AgentName;
+use crate::session::SessionRef;
 use crate::{Mesh, keys};
 
 impl Mesh {
@@ -15,5 +16,11 @@ impl Mesh {
     /// agent, moved to another id, or it ended.
     pub async fn watch_sessions(&self, harness: &str) -> Result<Box<dyn Watch>, StoreError> {
         self.local.watch(&[keys::sessions().child(harness)]).await
+    }
+
+    /// The right to bring mail to a session, for as long as it is kept; none where another process
+    /// has it. A connector that can wake a session keeps it, so that no other route is tried beside it.
+    pub async fn hold_delivery(&self, session: &SessionRef) -> Result<Option<Box<dyn Hold>>, StoreError> {
+        self.local.hold(&keys::delivery(session)).await
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{World, name};
 use crate::receipt::Rung;
+use crate::session::Activity;
 use crate::{Fetch, Limits};
 
 #[tokio::test]
@@ -147,4 +148,55 @@ async fn whoever_waits_for_mail_hears_of_it() {
     tokio::task::yield_now().await;
     world.say("bob", "wake up").await;
     assert_eq!(waiting.await.expect("no panic"), "wake up");
+}
+
+#[tokio::test]
+async fn what_may_interrupt_depends_on_what_the_session_does() {
+    let world = World::new();
+    world.joined("bob").await;
+    for priority in ["low", "normal", "urgent"] {
+        let draft = crate::message::Draft {
+            priority: serde_json::from_value(priority.into()).expect("a priority"),
+            ..super::draft(priority)
+        };
+        world.send(&crate::testing::shell_call(None), "bob", draft).await.expect("sent");
+    }
+    for (activity, expected) in [
+        (Activity::Idle, "urgent normal"),
+        (Activity::Busy, "urgent"),
+        (Activity::AwaitingHuman, ""),
+        (Activity::Gone, ""),
+    ] {
+        let ask = Fetch { interrupting: Some(activity), peek: true, ..Fetch::default() };
+        let fetched = world.mesh.fetch(&name("bob"), &ask).await.expect("fetched");
+        let bodies: Vec<&str> = fetched.messages.iter().map(|fetched| fetched.message.body.as_str()).collect();
+        assert_eq!(bodies.join(" "), expected, "{activity:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_comes_late_settles_what_was_not_settled() {
+    let world = World::new();
+    world.joined("bob").await;
+    let id = world.say("bob", "hello").await;
+    let lost = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").claim.expect("a claim");
+    let again = world.another_process();
+    let late = async || again.mesh.confirm_late(&name("bob"), id, Rung::Shown, "listen", None).await.expect("noted");
+    assert!(late().await, "whoever claimed it is gone, and what it showed was shown");
+    assert!(!late().await, "and is not said twice");
+    drop(lost);
+    assert_eq!(world.ladder(id).await, "stored, shown by listen");
+}
+
+#[tokio::test]
+async fn a_claim_can_be_settled_message_by_message() {
+    let world = World::new();
+    world.joined("bob").await;
+    let (one, two) = (world.say("bob", "one").await, world.say("bob", "two").await);
+    let claim = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").claim.expect("a claim");
+    let mut each = claim.each().into_iter();
+    world.mesh.confirm(&each.next().expect("the first"), Rung::Shown, "hook", None).await.expect("confirmed");
+    world.mesh.release(each.next().expect("the second")).await.expect("released");
+    assert_eq!(world.ladder(one).await, "stored, shown by hook");
+    assert_eq!((world.ladder(two).await.as_str(), world.fetch("bob").await.as_str()), ("stored", "two"));
 }

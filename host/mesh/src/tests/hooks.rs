@@ -44,6 +44,14 @@ async fn mail_for_nobody_we_know_is_not_shown_to_a_stranger() {
 }
 
 #[tokio::test]
+async fn a_subagent_that_has_not_registered_takes_no_mail_of_its_window() {
+    let world = world_with_alice().await;
+    world.say("alice", "hello").await;
+    assert_eq!(world.shown("s1.helper", "tool").await, "");
+    assert_eq!(world.shown("s1", "tool").await, "hello");
+}
+
+#[tokio::test]
 async fn protocol_comes_at_the_start_and_says_who_one_is() {
     let world = world_with_alice().await;
     let text = world.hook("s1", "start").await.stderr.unwrap_or_default();

@@ -118,6 +118,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         thread: args.thread.clone(),
         since: args.since.map(|since| since.before(now)),
         newest: args.last.is_some() || !args.unread,
+        interrupting: None,
     };
     if args.tail {
         return follow(context, &open, &agent, effect, ask).await;

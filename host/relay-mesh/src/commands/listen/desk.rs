@@ -27,18 +27,20 @@ const REST: Duration = Duration::from_secs(10);
 
 /// What is followed, and what was printed and is not confirmed.
 pub(super) struct Desk {
-    mesh: Arc<Mesh>,
-    printer: Printer,
+    pub(super) mesh: Arc<Mesh>,
+    pub(super) printer: Printer,
     /// Who confirms.
     receipts: Receipts,
-    /// The harness whose sessions may be watched.
+    /// The harness whose sessions may be watched and whose events are understood.
     harness: Option<String>,
+    /// Variables of this process, which the harness's connector started.
+    pub(super) environment: Vec<(String, String)>,
     /// Where the tasks send what they find. Cloned for each.
     arrivals: mpsc::Sender<Arrival>,
     /// The tasks. Written when a target is watched or no longer watched.
     followed: BTreeMap<Target, Followed>,
     /// Claims of what was printed. Written by printing, by receipts and at the end.
-    pending: BTreeMap<(MessageId, Target), Claim>,
+    pub(super) pending: BTreeMap<(MessageId, Target), Claim>,
 }
 
 /// One task.
@@ -55,9 +57,11 @@ impl Desk {
         printer: Printer,
         receipts: Receipts,
         harness: Option<String>,
+        environment: Vec<(String, String)>,
         arrivals: mpsc::Sender<Arrival>,
     ) -> Desk {
-        Desk { mesh, printer, receipts, harness, arrivals, followed: BTreeMap::new(), pending: BTreeMap::new() }
+        let (followed, pending) = (BTreeMap::new(), BTreeMap::new());
+        Desk { mesh, printer, receipts, harness, environment, arrivals, followed, pending }
     }
 
     /// Follows one more target, and says so.
@@ -140,13 +144,18 @@ impl Desk {
                 }
                 Ok(())
             }
-            Heard::Receipt { id, session, news, evidence } => match self.claimed(id, session.as_deref()) {
-                Ok(key) => {
-                    let outcome = self.receipt(key, news, evidence).await;
-                    outcome.or_else(|error| self.complain(&error))
-                }
-                Err(words) => self.complain(&words),
-            },
+            Heard::Receipt { id, session, news, evidence } => {
+                let outcome = match self.claimed(id, session.as_deref()) {
+                    Ok(key) => self.receipt(key, news, evidence).await,
+                    Err(words) => match self.late(id, session, news, evidence).await {
+                        Ok(true) => Ok(()),
+                        Ok(false) => Err(words),
+                        Err(error) => Err(error),
+                    },
+                };
+                outcome.or_else(|error| self.complain(&error))
+            }
+            Heard::Hook { name, payload, call } => self.hook(name, payload, call).await,
         }
     }
 
@@ -175,6 +184,11 @@ impl Desk {
         for (_, claim) in std::mem::take(&mut self.pending) {
             self.give_back(claim).await;
         }
+    }
+
+    /// The harness whose events are understood here.
+    pub(super) fn harness(&self) -> Option<&str> {
+        self.harness.as_deref()
     }
 
     fn session(&self, id: String) -> Option<Target> {
@@ -235,6 +249,31 @@ impl Desk {
         }
     }
 
+    /// A receipt for what an earlier process printed, or whose claim has lapsed: a connector outlives
+    /// the process that it listens by. Whether there was anything left to be said of that message.
+    async fn late(
+        &self,
+        id: MessageId,
+        session: Option<String>,
+        news: News,
+        evidence: Option<serde_json::Value>,
+    ) -> Result<bool, String> {
+        let Some(Target::Session(session)) = session.and_then(|session| self.session(session)) else {
+            return Ok(false);
+        };
+        let view = self.mesh.session(&session).await.map_err(|error| said(&error))?;
+        let Some(agent) = view.and_then(|view| view.record.agent) else { return Ok(false) };
+        let rung = match news {
+            News::Shown | News::Acknowledged => Rung::Shown,
+            News::Offered | News::Accepted | News::Refused => return Ok(false),
+        };
+        let noted = self.mesh.confirm_late(&agent, id, rung, ROUTE, evidence).await.map_err(|error| said(&error))?;
+        match news {
+            News::Acknowledged if noted => self.acknowledge(&agent, id).await.map(|()| true),
+            News::Acknowledged | News::Shown | News::Offered | News::Accepted | News::Refused => Ok(noted),
+        }
+    }
+
     async fn acknowledge(&self, agent: &AgentName, id: MessageId) -> Result<(), String> {
         self.mesh.acknowledge(agent, &[id]).await.map(|_| ()).map_err(|error| said(&error))
     }
@@ -247,6 +286,6 @@ impl Desk {
 }
 
 /// An error and its causes in one line.
-fn said(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn said(error: &(dyn std::error::Error + 'static)) -> String {
     std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
 }

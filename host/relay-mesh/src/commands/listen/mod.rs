@@ -5,6 +5,7 @@
 //! that is not confirmed lapses, and the message is printed again.
 
 mod desk;
+mod hooks;
 mod lines;
 mod target;
 mod words;
@@ -33,12 +34,15 @@ use words::Heard;
     {\"event\":\"watching\",\"session\":\"ses_1\",\"agent\":\"bob\",\"ticket\":{…}}   first for each; `agent` once one is bound\n  \
     {\"event\":\"bound\",\"session\":\"ses_1\",\"agent\":\"bob\"}                 an agent was bound to it since\n  \
     {\"event\":\"message\",\"id\":…,\"agent\":…,\"session\":…,\"from\":…,\"body\":…,\"text\":…}\n  \
+    {\"event\":\"answer\",\"call\":7,\"output\":…,\"mail\":[…]}              to a hook; each of `mail` wants its receipt\n  \
     {\"event\":\"error\",\"error\":…}                                  a line in was not understood, or a look failed\n\
-    `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote.\n\n\
+    `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote.\n\
+    A session gets what may interrupt what it does now: nothing low, only urgent mail while it works.\n\n\
     Lines in:\n  \
     {\"id\":…,\"rung\":\"offered\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
     {\"id\":…,\"rung\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
-    {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n\
+    {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n  \
+    {\"hook\":\"session.idle\",\"payload\":{…},\"call\":7}   an event of the harness, as `relay-mesh hook` takes it\n\
     It ends when standard input does, and gives back what was not confirmed.")]
 pub(crate) struct Args {
     /// The mail of an agent that this command line speaks for [$RELAY_AGENT]
@@ -85,7 +89,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         None => None,
     };
     let (arrivals, mut arrived) = mpsc::channel(1);
-    let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), arrivals);
+    let environment = context.environment.pairs();
+    let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
     match (harness, args.session) {
         (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
         (Some(_), None) => {}

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use mesh::message::LONGEST_BODY;
 use mesh::names::AgentName;
-use mesh::session::SessionRef;
+use mesh::session::{Activity, SessionRef};
 use mesh::{Claim, Fetch, FetchError, FetchedMessage, Mesh};
-use store::StoreError;
+use store::{Hold, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// After a fault the store is tried again, and not at once.
 const AFTER_A_FAULT: Duration = Duration::from_secs(2);
+/// How often it is seen whether another process still brings mail to the session.
+const WHILE_HELD: Duration = Duration::from_millis(200);
 
 /// Whose mail is followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,8 +92,9 @@ async fn follow_once(
     known: &mut Option<AgentName>,
     stop: &CancellationToken,
 ) -> Result<(), FetchError> {
+    let mut lease: Option<Box<dyn Hold>> = None;
     loop {
-        let (agent, moved) = tokio::select! {
+        let Held { agent, activity, moved } = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             found = agent_of(mesh, target) => found?,
         };
@@ -101,16 +104,16 @@ async fn follow_once(
                 return Ok(());
             }
         }
+        // One claim for each message: each is confirmed by itself.
+        let ask = Fetch { limit: 1, max_length: LONGEST_BODY, interrupting: activity, ..Fetch::default() };
         let waited = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            waited = wait(mesh, &agent, moved, rest) => waited?,
+            waited = wait(mesh, target, &agent, &ask, moved, rest, &mut lease) => waited?,
         };
         match waited {
             Waited::Session => continue,
             Waited::Mail => {}
         }
-        // One claim for each message: each is confirmed by itself.
-        let ask = Fetch { limit: 1, max_length: LONGEST_BODY, ..Fetch::default() };
         let fetched = mesh.fetch(&agent, &ask).await?;
         let (Some(message), Some(claim)) = (fetched.messages.into_iter().next(), fetched.claim) else { continue };
         let arrival = Arrival { target: target.clone(), news: Found::Message(Box::new(message), claim) };
@@ -121,15 +124,18 @@ async fn follow_once(
     }
 }
 
-/// Waits until the target has rested, and then for mail, or until another agent may be bound to
-/// its session. A refusal that comes meanwhile makes it rest again.
+/// Waits until the target has rested, and then for mail that may be brought to it now, or until its
+/// session has changed. A refusal that comes meanwhile makes it rest again.
 async fn wait(
     mesh: &Mesh,
+    target: &Target,
     agent: &AgentName,
+    ask: &Fetch,
     mut moved: Option<Box<dyn store::Watch>>,
     rest: &mut watch::Receiver<Rest>,
+    lease: &mut Option<Box<dyn Hold>>,
 ) -> Result<Waited, FetchError> {
-    let rebound = async {
+    let changed = async {
         match &mut moved {
             Some(moved) => moved.changed().await,
             None => std::future::pending().await,
@@ -138,20 +144,41 @@ async fn wait(
     let mail = async {
         loop {
             let until = *rest.borrow_and_update();
-            if let Some(until) = until {
+            if let Some(until) = until.filter(|until| *until > Instant::now()) {
+                // Whatever else can bring mail to the session may do so meanwhile.
+                *lease = None;
                 tokio::time::sleep_until(until).await;
             }
             tokio::select! {
                 biased;
                 Ok(()) = rest.changed() => {}
-                outcome = mesh.mail_waits(agent) => return outcome,
+                outcome = mail_for(mesh, target, agent, ask, lease) => return outcome,
             }
         }
     };
     tokio::select! {
-        outcome = rebound => outcome.map(|()| Waited::Session).map_err(FetchError::from),
+        outcome = changed => outcome.map(|()| Waited::Session).map_err(FetchError::from),
         outcome = mail => outcome.map(|()| Waited::Mail),
     }
+}
+
+/// Waits for mail, with the right to bring it to the session where there is one.
+async fn mail_for(
+    mesh: &Mesh,
+    target: &Target,
+    agent: &AgentName,
+    ask: &Fetch,
+    lease: &mut Option<Box<dyn Hold>>,
+) -> Result<(), FetchError> {
+    if let Target::Session(session) = target {
+        while lease.is_none() {
+            *lease = mesh.hold_delivery(session).await?;
+            if lease.is_none() {
+                tokio::time::sleep(WHILE_HELD).await;
+            }
+        }
+    }
+    mesh.mail_waits_for(agent, ask).await
 }
 
 /// What the wait was ended by.
@@ -160,16 +187,27 @@ enum Waited {
     Session,
 }
 
-/// The target's agent, waited for where there is none yet; and what says that it may have changed.
-async fn agent_of(mesh: &Mesh, target: &Target) -> Result<(AgentName, Option<Box<dyn store::Watch>>), StoreError> {
+/// A target's agent, as it stands now.
+struct Held {
+    agent: AgentName,
+    /// What the session does, where the target is one.
+    activity: Option<Activity>,
+    /// Says that any of this may have changed.
+    moved: Option<Box<dyn store::Watch>>,
+}
+
+/// The target's agent, waited for where there is none yet.
+async fn agent_of(mesh: &Mesh, target: &Target) -> Result<Held, StoreError> {
     match target {
-        Target::Agent(agent) => Ok((agent.clone(), None)),
+        Target::Agent(agent) => Ok(Held { agent: agent.clone(), activity: None, moved: None }),
         Target::Session(session) => {
             // Watching begins before looking, so that nothing can come in between.
             let mut watch = mesh.watch_sessions(&session.harness).await?;
             loop {
-                if let Some(agent) = mesh.session(session).await?.and_then(|view| view.record.agent) {
-                    return Ok((agent, Some(watch)));
+                if let Some(view) = mesh.session(session).await?
+                    && let Some(agent) = view.record.agent
+                {
+                    return Ok(Held { agent, activity: Some(view.activity), moved: Some(watch) });
                 }
                 watch.changed().await?;
             }

@@ -44,6 +44,21 @@ pub(super) enum Said<'a> {
         /// What a model may be shown: the body inside an envelope.
         text: String,
     },
+    /// What a hook came to.
+    Answer {
+        /// The number that the call bore.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<u64>,
+        /// What the adapter answers: JSON where it is JSON, else text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<serde_json::Value>,
+        /// The messages in it, claimed for whoever reads this line.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        mail: Vec<MessageId>,
+        /// Why there is no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// Something went wrong that ends nothing.
     Error {
         /// A sentence.
@@ -68,6 +83,15 @@ pub(super) enum Heard {
         news: News,
         /// What proves it, in the connector's own terms.
         evidence: Option<serde_json::Value>,
+    },
+    /// One of the harness's own events, for its adapter.
+    Hook {
+        /// The event, in the harness's own spelling.
+        name: String,
+        /// Its payload.
+        payload: serde_json::Value,
+        /// A number that the answer bears too.
+        call: Option<u64>,
     },
 }
 
@@ -94,7 +118,7 @@ pub(super) enum Misheard {
     #[error("a line was not understood: {0}")]
     Json(#[from] serde_json::Error),
     /// It says none of the things that can be said.
-    #[error("a line was not understood: it must hold `id` and `rung`, or `watch`, or `unwatch`")]
+    #[error("a line was not understood: it must hold `id` and `rung`, or `watch`, or `unwatch`, or `hook`")]
     Nothing,
 }
 
@@ -104,10 +128,20 @@ impl FromStr for Heard {
     fn from_str(line: &str) -> Result<Heard, Misheard> {
         let fields: Fields = serde_json::from_str(line)?;
         match fields {
-            Fields { watch: Some(session), unwatch: None, id: None, .. } => Ok(Heard::Watch(session)),
-            Fields { watch: None, unwatch: Some(session), id: None, .. } => Ok(Heard::Unwatch(session)),
-            Fields { watch: None, unwatch: None, id: Some(id), rung: Some(news), session, evidence } => {
-                Ok(Heard::Receipt { id, session, news, evidence })
+            Fields { watch: Some(session), unwatch: None, hook: None, id: None, .. } => Ok(Heard::Watch(session)),
+            Fields { watch: None, unwatch: Some(session), hook: None, id: None, .. } => Ok(Heard::Unwatch(session)),
+            Fields {
+                watch: None,
+                unwatch: None,
+                hook: None,
+                id: Some(id),
+                rung: Some(news),
+                session,
+                evidence,
+                ..
+            } => Ok(Heard::Receipt { id, session, news, evidence }),
+            Fields { watch: None, unwatch: None, hook: Some(name), id: None, payload, call, .. } => {
+                Ok(Heard::Hook { name, payload, call })
             }
             Fields { .. } => Err(Misheard::Nothing),
         }
@@ -123,6 +157,10 @@ struct Fields {
     rung: Option<News>,
     session: Option<String>,
     evidence: Option<serde_json::Value>,
+    hook: Option<String>,
+    #[serde(default)]
+    payload: serde_json::Value,
+    call: Option<u64>,
 }
 
 #[cfg(test)]
@@ -150,6 +188,11 @@ mod tests {
             &format!(r#"{{"id":"{id}","rung":"refused","session":"s","more":1}}"#),
             r#"session: Some("s"), news: Refused"#,
         );
+        check(
+            r#"{"hook":"session.idle","payload":{"session":"s"},"call":7}"#,
+            r#"Hook { name: "session.idle", payload: Object {"session": String("s")}, call: Some(7) }"#,
+        );
+        check(r#"{"hook":"session.idle","watch":"s"}"#, "must hold");
         check(&format!(r#"{{"id":"{id}"}}"#), "must hold `id` and `rung`");
         check(&format!(r#"{{"id":"{id}","rung":"fetched"}}"#), "unknown variant `fetched`");
         check(r#"{"id":"7","rung":"shown"}"#, "is not a message id");

@@ -1,0 +1,44 @@
+//! Events of the harness that come by line: answered as `relay-mesh hook` answers them, without a
+//! process for each.
+
+use mesh::HookOutcome;
+use mesh::harness::HookCall;
+use mesh::names::MessageId;
+
+use super::desk::{Desk, said};
+use super::target::Target;
+use super::words::Said;
+use crate::error::CommandError;
+
+impl Desk {
+    /// Answers one event. Mail in the answer is claimed until the connector says what became of it.
+    pub(super) async fn hook(
+        &mut self,
+        name: String,
+        payload: serde_json::Value,
+        call: Option<u64>,
+    ) -> Result<(), CommandError> {
+        let Some(harness) = self.harness() else {
+            return self.complain("an event belongs to a harness: start with `--harness`");
+        };
+        let asked = HookCall { name, payload: payload.to_string(), environment: self.environment.clone() };
+        let HookOutcome { reply, speaker, claim } = match self.mesh.hook(harness, &asked).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let error = Some(said(&error));
+                return self.printer.line(&Said::Answer { call, output: None, mail: Vec::new(), error });
+            }
+        };
+        let mut mail: Vec<MessageId> = Vec::new();
+        if let (Some(claim), Some(speaker)) = (claim, speaker) {
+            for claim in claim.each() {
+                mail.extend(&claim.messages);
+                for id in claim.messages.clone() {
+                    self.pending.insert((id, Target::Session(speaker.clone())), claim.clone());
+                }
+            }
+        }
+        let as_json = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+        self.printer.line(&Said::Answer { call, output: reply.stdout.map(as_json), mail, error: None })
+    }
+}
