@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::heard::{self, Heard};
 use super::script::{Answer, Script};
-use super::wire;
+use super::{chat, wire};
 use crate::waiting::wait_or_show;
 
 /// A model that answers by script. Its server ends with it.
@@ -81,10 +81,12 @@ async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> 
         return json_answer(&json!({"input_tokens": 1}));
     }
     let (answer, number) = note(&play, body.clone());
-    if body["stream"] == json!(true) {
-        respond("text/event-stream", wire::events(&answer, number))
-    } else {
-        json_answer(&wire::whole(&answer, number))
+    let in_chat = parts.uri.path().ends_with("/chat/completions");
+    match (body["stream"] == json!(true), in_chat) {
+        (true, true) => respond("text/event-stream", chat::events(&answer, number)),
+        (true, false) => respond("text/event-stream", wire::events(&answer, number)),
+        (false, true) => json_answer(&chat::whole(&answer, number)),
+        (false, false) => json_answer(&wire::whole(&answer, number)),
     }
 }
 

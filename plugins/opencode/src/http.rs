@@ -1,0 +1,126 @@
+//! Requests to an OpenCode that serves HTTP on this machine.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use relay_mesh_sdk::Error;
+use relay_mesh_sdk::http::{self, Request};
+use serde_json::Value;
+
+use crate::payload::Server;
+
+/// The name that OpenCode's server takes where a person chose none.
+const USER: &str = "opencode";
+/// After this, a server that has trouble is asked again.
+const TROUBLE_MS: u32 = 2_000;
+
+/// Asks for something.
+pub(crate) fn get(server: &Server, path: &str, directory: &str) -> Result<Value, Error> {
+    send(server, Request::new("opencode", "GET", with_directory(path, directory)))
+}
+
+/// Tells something.
+pub(crate) fn post(server: &Server, path: &str, directory: &str, body: &Value) -> Result<Value, Error> {
+    send(server, Request::new("opencode", "POST", with_directory(path, directory)).json(body.to_string()))
+}
+
+/// The answer's body; null where there is none.
+fn send(server: &Server, request: Request) -> Result<Value, Error> {
+    let port = server.port;
+    let request = request.value(port.to_string()).header("accept", "application/json");
+    let request = match &server.password {
+        Some(password) => {
+            let user = server.username.as_deref().unwrap_or(USER);
+            request.header("authorization", format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+        }
+        None => request,
+    };
+    let answer = http::send(request)?;
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    match answer.status {
+        200..=299 if text.trim().is_empty() => Ok(Value::Null),
+        200..=299 => serde_json::from_str(&text).map_err(|_| {
+            Error::Failed(format!("what listens on port {port} is no OpenCode: it did not answer with JSON"))
+        }),
+        401 | 403 => Err(Error::Failed(format!("the OpenCode on port {port} refuses the password"))),
+        404 => Err(Error::NotFound(format!("the OpenCode on port {port} does not know it"))),
+        429 | 502..=504 => Err(Error::Busy(TROUBLE_MS)),
+        status => Err(Error::Failed(format!("the OpenCode on port {port} answered {status}: {}", first_words(&text)))),
+    }
+}
+
+/// OpenCode keeps apart what it does for each folder, and else takes the one that it was started in.
+fn with_directory(path: &str, directory: &str) -> String {
+    let joint = if path.contains('?') { '&' } else { '?' };
+    match directory.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}{joint}directory={}", encoded(directory)),
+    }
+}
+
+/// Percent-encoded, but for what may stand in a query as it is.
+pub(crate) fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}
+
+fn first_words(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use relay_mesh_sdk::http::Response;
+    use relay_mesh_sdk::testing::Fakes;
+
+    use super::*;
+
+    #[test]
+    fn a_request_names_its_folder_and_shows_its_password() {
+        let _lent = Fakes::default()
+            .origin("opencode", |request| {
+                let header =
+                    |name: &str| request.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+                let told = format!(
+                    "\"{} {} {:?}\"",
+                    request.path,
+                    request.values.join(","),
+                    header("authorization").unwrap_or("-")
+                );
+                Response {
+                    status: 200,
+                    headers: Vec::new(),
+                    body: told.replace("\\\"", "").replace("\"-\"", "-").into_bytes(),
+                }
+            })
+            .lend();
+        let open = Server { port: 4096, username: None, password: None };
+        let told = get(&open, "/session/ses_1?limit=2", "/home/u/my app").expect("answered");
+        assert_eq!(told, "/session/ses_1?limit=2&directory=/home/u/my%20app 4096 -");
+    }
+
+    #[track_caller]
+    fn check(status: u16, body: &str, expected: &str) {
+        let body = body.to_owned();
+        let _lent = Fakes::default()
+            .origin("opencode", move |request| {
+                let basic = ("authorization".to_owned(), "Basic b3BlbmNvZGU6cHc=".to_owned());
+                assert!(request.headers.contains(&basic), "{:?}", request.headers);
+                Response { status, headers: Vec::new(), body: body.clone().into_bytes() }
+            })
+            .lend();
+        let server = Server { port: 4096, username: None, password: Some("pw".into()) };
+        let outcome = format!("{:?}", get(&server, "/session", "/w"));
+        assert!(outcome.contains(expected), "{status}: {outcome}");
+    }
+
+    #[test]
+    fn each_answer_says_what_can_be_done_about_it() {
+        check(204, "", "Ok(Null)");
+        check(200, "<html>", "is no OpenCode");
+        check(401, "", "refuses the password");
+        check(404, "{}", "NotFound");
+        check(503, "", "Busy(2000)");
+        check(500, "{\"name\":\"UnknownError\"}", "answered 500");
+    }
+}

@@ -1,0 +1,155 @@
+//! Setting OpenCode up for the mesh, taking it out again, and proving that it is set up.
+//!
+//! Both scopes look alike: our server's entry in a settings file, the connector among the plugins, and
+//! a file beside them with what belongs to this machine alone, so that the others can be committed.
+
+mod check;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use relay_mesh_sdk::files::Root;
+use relay_mesh_sdk::install::{Action, Finding, Plan, Scope, Server, Setup};
+use relay_mesh_sdk::plan::{Draft, Owned};
+use relay_mesh_sdk::{Error, Install, programs};
+use serde_json::{Map, Value, json};
+
+use crate::OpenCode;
+
+/// The code that OpenCode loads.
+const CONNECTOR: &str = include_str!("../../assets/connector.ts");
+
+/// Where the parts of one scope lie.
+pub(super) struct Place {
+    /// The manifest's name of the root.
+    pub(super) root: &'static str,
+    /// Settings files, in the order in which OpenCode reads them: a later one has the last word.
+    pub(super) settings: &'static [&'static str],
+    /// The settings file that is made where there is none.
+    pub(super) fresh: &'static str,
+    pub(super) connector: &'static str,
+    /// What belongs to this machine alone.
+    pub(super) local: &'static str,
+}
+
+impl Place {
+    pub(super) fn of(scope: Scope) -> &'static Place {
+        match scope {
+            Scope::Project => &PROJECT,
+            Scope::User => &USER,
+        }
+    }
+}
+
+const PROJECT: Place = Place {
+    root: "project",
+    settings: &["opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"],
+    fresh: "opencode.json",
+    connector: ".opencode/plugins/relay-mesh.ts",
+    local: ".opencode/relay-mesh.local.json",
+};
+
+const USER: Place = Place {
+    root: "config",
+    settings: &["config.json", "opencode.json", "opencode.jsonc"],
+    fresh: "opencode.json",
+    connector: "plugins/relay-mesh.ts",
+    local: "relay-mesh.local.json",
+};
+
+impl Install for OpenCode {
+    fn present() -> Result<Option<String>, Error> {
+        programs::version("opencode-version")
+    }
+
+    fn propose(setup: &Setup) -> Result<Plan, Error> {
+        setup.check_name("OpenCode")?;
+        let mut draft = Draft::default();
+        match setup.action {
+            Action::Install => install(&mut draft, setup)?,
+            Action::Remove => remove(&mut draft, setup)?,
+        }
+        Ok(draft.finish())
+    }
+
+    fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
+        setup.check_name("OpenCode")?;
+        check::check(setup)
+    }
+}
+
+fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+    let place = Place::of(setup.scope);
+    let root = Root::open(place.root)?;
+    let asks = settings::asks_before_our_tools(setup)?;
+    let file = settings::file_to_edit(&root, place, &setup.server_name)?;
+    draft.jsonc(&root, file, |document| settings::put(document, setup, &asks))?;
+    draft.own_or_tell(&root, place.connector, &connector(setup))?;
+    if draft.replace(&root, place.local, Some(local(setup)), is_local)? == Owned::Theirs {
+        return Err(Error::Failed(format!("{} is not relay-mesh's; move it first", place.local)));
+    }
+    if draft.changes_nothing() {
+        return Ok(());
+    }
+    draft.next_step("Start OpenCode again: one that runs already has neither the server nor the connector.");
+    if let settings::Asks::Everything(file) = &asks {
+        draft.next_step(format!(
+            "OpenCode asks before each tool of the mesh, because `permission` in {file} is one word for all tools. \
+             Write it as {{ \"*\": …, \"{}_*\": \"allow\" }} to be asked for the others alone.",
+            setup.server_name
+        ));
+    }
+    if let Server::Http(_) = setup.server {
+        draft.next_step(
+            "Keep `relay-mesh serve` running: OpenCode connects to it when it starts. The connector finds the \
+             token of a host on this machine; for another one, set RELAY_MESH_TOKEN before you start OpenCode.",
+        );
+    }
+    if setup.scope == Scope::Project && !ignores_local(&root)? {
+        draft.next_step(format!(
+            "Keep {} out of version control: it holds paths of this machine. The other files may be committed.",
+            place.local
+        ));
+    }
+    Ok(())
+}
+
+fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+    let place = Place::of(setup.scope);
+    let root = Root::open(place.root)?;
+    for file in place.settings {
+        draft.prune(&root, file, |document| settings::take(document, &setup.server_name))?;
+    }
+    draft.disown_or_tell(&root, place.connector)?;
+    // A file of somebody else in that place is none of our business.
+    let _: Owned = draft.replace(&root, place.local, None, is_local)?;
+    if !draft.changes_nothing() {
+        draft.next_step("An OpenCode that runs already keeps its connection to the mesh until it ends.");
+    }
+    Ok(())
+}
+
+/// The connector, for a server of that name.
+pub(super) fn connector(setup: &Setup) -> String {
+    CONNECTOR.replacen("const SERVER = \"relay-mesh\"", &format!("const SERVER = {}", json!(setup.server_name)), 1)
+}
+
+/// What the connector must know of this machine: how to start relay-mesh, and for which data folder.
+pub(super) fn local(setup: &Setup) -> String {
+    let environment: Map<String, Value> =
+        setup.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+    format!("{:#}\n", json!({"program": setup.program, "environment": environment}))
+}
+
+/// Whether a file is one that [`local`] wrote, of this install or an older one.
+pub(super) fn is_local(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|value| value["program"].is_array())
+}
+
+/// Whether the project's own ignore file names our local file.
+fn ignores_local(root: &Root) -> Result<bool, Error> {
+    let ignored = root.read_text(".gitignore")?.unwrap_or_default();
+    Ok(ignored.lines().any(|line| {
+        line.contains("relay-mesh.local.json") || matches!(line.trim(), ".opencode" | ".opencode/" | "/.opencode/")
+    }))
+}

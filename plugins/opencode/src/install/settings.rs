@@ -1,0 +1,156 @@
+//! Our part of a settings file: the server's entry, and where it is needed the permission.
+
+use relay_mesh_sdk::Error;
+use relay_mesh_sdk::edit::jsonc::Document;
+use relay_mesh_sdk::files::Root;
+use relay_mesh_sdk::install::{Scope, Server, Setup};
+use relay_mesh_sdk::servers::{self, Refused};
+use serde_json::{Map, Value, json};
+
+use super::{PROJECT, Place, USER};
+
+/// The list of servers.
+pub(super) const LIST: &str = "mcp";
+/// OpenCode writes this into every settings file that lacks it, so a file of ours has it from the start.
+const SCHEMA: &str = "https://opencode.ai/config.json";
+/// How long OpenCode waits for an answer. Its own 5 seconds are less than a fetch that waits for mail,
+/// though each sign of progress begins the time anew.
+const TIMEOUT_MS: u32 = 60_000;
+
+/// Whether OpenCode would ask the person before it calls our tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// It allows them, as it does by default.
+    No,
+    /// A rule of somebody's covers them; one of ours after it has the last word.
+    ByRule,
+    /// `permission` is a single word in this file, and has no place for a rule of ours.
+    Everything(String),
+}
+
+/// Which permission covers our tools, over all files that are merged.
+pub(super) fn asks_before_our_tools(setup: &Setup) -> Result<Asks, Error> {
+    let mut asks = Asks::No;
+    let places: &[&Place] = match setup.scope {
+        Scope::Project => &[&USER, &PROJECT],
+        Scope::User => &[&USER],
+    };
+    for place in places {
+        let root = Root::open(place.root)?;
+        for file in place.settings {
+            let Some(text) = root.read_text(file)? else { continue };
+            // One that is broken is told of by whoever edits it, or by `check`.
+            let Some(value) = Document::parse(Some(&text)).ok().and_then(|document| document.get(&["permission"]))
+            else {
+                continue;
+            };
+            match value {
+                Value::String(word) if word == "allow" => asks = Asks::No,
+                Value::String(_) => asks = Asks::Everything((*file).to_owned()),
+                Value::Object(rules) => {
+                    let of_others = rules.iter().filter(|(pattern, _)| **pattern != rule(&setup.server_name));
+                    if of_others.clone().any(|(pattern, verdict)| covers(pattern, setup) && verdict != "allow") {
+                        asks = Asks::ByRule;
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {}
+            }
+        }
+    }
+    Ok(asks)
+}
+
+/// Whether a rule's pattern covers tools of ours: a whole name, or a beginning before a star.
+fn covers(pattern: &str, setup: &Setup) -> bool {
+    let prefix = format!("{}_", setup.server_name);
+    match pattern.split_once('*') {
+        Some((beginning, _)) => prefix.starts_with(beginning) || beginning.starts_with(&prefix),
+        None => pattern.starts_with(&prefix),
+    }
+}
+
+/// The rule by which our tools run without asking.
+pub(super) fn rule(server: &str) -> String {
+    format!("{server}_*")
+}
+
+/// The settings file to edit: the one that has our entry, else the one that is there and has the last
+/// word, else a fresh one.
+pub(super) fn file_to_edit(root: &Root, place: &Place, server: &str) -> Result<&'static str, Error> {
+    let place = if place.root == PROJECT.root { &PROJECT } else { &USER };
+    let mut existing = None;
+    for file in place.settings {
+        let Some(text) = root.read_text(file)? else { continue };
+        let entry = Document::parse(Some(&text)).ok().and_then(|document| document.get(&[LIST, server]));
+        if entry.is_some() {
+            return Ok(file);
+        }
+        // A folder of OpenCode's own has settings only where somebody wants them there.
+        if existing.is_none_or(|before: &str| before.contains('/') == file.contains('/')) {
+            existing = Some(*file);
+        }
+    }
+    Ok(existing.unwrap_or(place.fresh))
+}
+
+/// Puts our part in.
+pub(super) fn put(document: &mut Document, setup: &Setup, asks: &Asks) -> Result<(), Refused> {
+    if document.text().is_none_or(|text| text.trim().is_empty()) {
+        document.set(&["$schema"], &json!(SCHEMA))?;
+    }
+    servers::put(document, LIST, &setup.server_name, &entry(setup))?;
+    match asks {
+        Asks::ByRule => {
+            // The last rule that fits has the last word, and ours comes last.
+            let rule = rule(&setup.server_name);
+            if document.get(&["permission", &rule]).is_none() {
+                document.set(&["permission", &rule], &json!("allow"))?;
+            }
+            Ok(())
+        }
+        Asks::No | Asks::Everything(_) => Ok(()),
+    }
+}
+
+/// Takes it out again.
+pub(super) fn take(document: &mut Document, server: &str) {
+    let rule = rule(server);
+    if document.get(&["permission", &rule]) == Some(json!("allow")) {
+        document.remove(&["permission", &rule]);
+    }
+    let was_ours = document.get(&[LIST, server]).is_some_and(|entry| servers::is_ours(&entry));
+    servers::take(document, LIST, server);
+    // What is left of a file that we made says nothing.
+    let left = document.text().map(str::trim_end);
+    if was_ours && left == Some(&format!("{{\n  \"$schema\": \"{SCHEMA}\"\n}}")) {
+        document.remove(&["$schema"]);
+    }
+}
+
+/// The server's entry. A file that a team commits names no machine: the connector fills in this one's
+/// program and data folder when OpenCode reads its settings.
+pub(super) fn entry(setup: &Setup) -> Value {
+    match (&setup.server, setup.scope) {
+        (Server::Stdio(command), Scope::Project) => {
+            let words = std::iter::once("relay-mesh").chain(command.iter().skip(1).map(String::as_str));
+            json!({"type": "local", "command": words.collect::<Vec<_>>(), "timeout": TIMEOUT_MS})
+        }
+        (Server::Stdio(command), Scope::User) => {
+            let mut entry = json!({"type": "local", "command": command});
+            if !setup.environment.is_empty() {
+                let variables =
+                    setup.environment.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+                entry["environment"] = Value::Object(variables.collect::<Map<_, _>>());
+            }
+            entry["timeout"] = json!(TIMEOUT_MS);
+            entry
+        }
+        (Server::Http(url), Scope::Project | Scope::User) => json!({
+            "type": "remote",
+            "url": url,
+            "headers": {"Authorization": "Bearer {env:RELAY_MESH_TOKEN}"},
+            "oauth": false,
+            "timeout": TIMEOUT_MS,
+        }),
+    }
+}

@@ -1,0 +1,307 @@
+//! OpenCode in the mesh, end to end: the real client in a terminal, headless and as a server, its idle
+//! sessions woken by the connector inside it and over HTTP. Only the model is played.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use test_support::{Answer, Heard, Host, Model, OpenCode, Program, Script, Stage, Terminal, isolated, wait_for};
+
+const REGISTER: &str = "relay-mesh_register_agent";
+const SEND: &str = "relay-mesh_send_message";
+
+#[test]
+fn an_idle_session_in_a_terminal_is_woken_and_answers() {
+    isolated(|| {
+        let stage = stage();
+        let before = stage.tree(&stage.project);
+        install(&stage);
+        let host = Host::start(&stage);
+        let model = Model::start(joining("alice").call_with(
+            "What is the answer?",
+            SEND,
+            |news| json!({"to": "bob", "body": "The answer is 42.", "reply_to": id_in(news)}),
+        ));
+        let terminal = OpenCode::new(&stage, &model).open(&[]);
+        terminal.type_line("Join the mesh as alice.");
+        says(&terminal, "I am alice.");
+        let session = session_of(&stage, "alice").expect("it is bound by its ticket");
+        assert!(session.starts_with("ses_"), "{session}");
+
+        let mut bob = host.client("a-plain-client");
+        bob.call("register_agent", json!({"name": "bob"}));
+        let sent = bob.call("send_message", json!({"to": "alice", "body": "What is the answer?"}));
+        let id = sent.structured["id"].as_str().expect("a message has an id").to_owned();
+        let woken = model.wait_for_news("What is the answer?");
+        assert!(woken.everything().contains("You are `alice` on the relay-mesh."), "it knows who it is");
+        let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
+        assert!(reply.text.contains("The answer is 42."), "{reply:?}");
+        wait_for("the ladder is climbed", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
+        assert_eq!(rungs(&stage, &id), ["stored", "accepted", "shown", "acknowledged"]);
+        assert!(
+            model.heard().iter().all(|heard| !heard.body.to_string().contains("_relay")),
+            "no ticket reaches the model"
+        );
+
+        drop(terminal);
+        stage.relay_ok(&["uninstall", "opencode", "--project", &project(&stage), "--yes"]);
+        assert_eq!(tree_without_its_own(&stage), before, "byte for byte");
+    });
+}
+
+#[test]
+fn two_sessions_of_one_server_are_two_agents_and_each_keeps_its_agent_and_model() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(
+            Script::new()
+                .call("Join as alice", REGISTER, json!({"name": "alice"}))
+                .say("you are `alice`", "I am alice.")
+                .call("Join as carol", REGISTER, json!({"name": "carol"}))
+                .say("you are `carol`", "I am carol.")
+                .say("Only for alice", "Heard.")
+                .say("Only for carol", "Heard."),
+        );
+        let server = OpenCode::new(&stage, &model).with("OPENCODE_SERVER_PASSWORD", "a password").serve();
+        let (alice, carol) = (server.session(), server.session());
+        server.say(&alice, "plan", "Join as alice.");
+        server.say(&carol, "build", "Join as carol.");
+        assert_eq!(session_of(&stage, "alice").as_ref(), Some(&alice));
+        assert_eq!(session_of(&stage, "carol").as_ref(), Some(&carol));
+        for (agent, session, mode) in [("alice", &alice, "plan"), ("carol", &carol, "build")] {
+            let words = format!("Only for {agent}");
+            stage.relay_ok(&["send", agent, &words]);
+            let woken = model.wait_for_news(&words);
+            assert_eq!(woken.body["model"], "two", "the model that the session had");
+            server.wait_until_idle(session);
+            let prompts = prompts(&server.messages(session));
+            assert_eq!(
+                prompts.last().map(|prompt| (&prompt["agent"], &prompt["model"]["modelID"])),
+                Some((&json!(mode), &json!("two")))
+            );
+        }
+        model.wait_until_spoken();
+    });
+}
+
+#[test]
+fn where_the_connector_cannot_wake_the_host_does_so_over_http() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("By the other way", "It came."));
+        let server = OpenCode::new(&stage, &model).with("OPENCODE_SERVER_PASSWORD", "a password").serve();
+        let session = server.session();
+        server.say(&session, "plan", "Join the mesh as alice.");
+        // From now on the connector finds nothing that it could start.
+        let local = stage.project.join(".opencode/relay-mesh.local.json");
+        std::fs::write(local, r#"{"program": ["/nowhere/relay-mesh"]}"#).expect("the project is writable");
+        end_listener();
+        let _host = Host::start(&stage);
+        let id = send(&stage, "alice", "By the other way");
+        let woken = model.wait_for_news("By the other way");
+        assert_eq!(woken.body["model"], "two");
+        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        assert_eq!(routes(&stage, &id), ["prompt_async"]);
+        server.wait_until_idle(&session);
+        assert_eq!(told(&model, "By the other way").len(), 1);
+        assert_eq!(prompts(&server.messages(&session)).last().map(|prompt| &prompt["agent"]), Some(&json!("plan")));
+    });
+}
+
+#[test]
+fn mail_that_comes_mid_turn_is_shown_with_the_next_tool_and_only_there() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let readme = stage.project.join("README.md");
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .answer_with("you are `alice`", move |_| {
+                    mail.relay_ok(&["send", "alice", "Mind the gap."]);
+                    Answer::Call { tool: "read".to_owned(), input: json!({"filePath": readme}) }
+                })
+                .say("# A project", "I read it."),
+        );
+        let run = OpenCode::new(&stage, &model).ask("Join the mesh as alice, then read the readme.", &[]);
+        assert_eq!(run.result, "I read it.", "{:?}", run.outcome);
+        let with_tool = model.wait_for_news("# A project");
+        assert!(with_tool.news().contains("Mind the gap."), "{}", with_tool.news());
+        assert_eq!(told(&model, "Mind the gap.").len(), 1, "and no turn more");
+    });
+}
+
+#[test]
+fn compaction_takes_neither_the_protocol_nor_the_name() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("Do you still hear me?", "I hear you."));
+        let server = OpenCode::new(&stage, &model).serve();
+        let session = server.session();
+        server.say(&session, "build", "Join the mesh as alice.");
+        server.compact(&session);
+        server.wait_until_idle(&session);
+        let id = send(&stage, "alice", "Do you still hear me?");
+        let woken = model.wait_for_news("Do you still hear me?");
+        let everything = woken.everything();
+        assert!(!everything.contains("Join the mesh as alice."), "the history is gone: {everything}");
+        for words in ["You are `alice` on the relay-mesh.", "Register once with register_agent"] {
+            assert_eq!(everything.matches(words).count(), 1, "{words}: {everything}");
+        }
+        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+    });
+}
+
+#[test]
+fn a_connector_that_is_killed_loses_nothing_and_shows_nothing_twice() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(
+            joining("alice")
+                .answer_with("While it lives", |_| {
+                    // The message is before the model; whether its receipt was taken is anybody's guess.
+                    end_listener();
+                    Answer::Say("One.".to_owned())
+                })
+                .answer_with("While it is gone", move |_| {
+                    mail.relay_ok(&["send", "alice", "While it comes back"]);
+                    end_listener();
+                    Answer::Say("Two.".to_owned())
+                })
+                .say("While it comes back", "Three."),
+        );
+        let server = OpenCode::new(&stage, &model).serve();
+        let session = server.session();
+        server.say(&session, "build", "Join the mesh as alice.");
+        let first = send(&stage, "alice", "While it lives");
+        model.wait_for_news("While it lives");
+        server.wait_until_idle(&session);
+        let second = send(&stage, "alice", "While it is gone");
+        model.wait_until_spoken();
+        server.wait_until_idle(&session);
+        for id in [&first, &second] {
+            wait_for("it counts as shown", || rungs(&stage, id).contains(&"shown".to_owned()).then_some(()));
+        }
+        wait_for("nothing waits", || {
+            stage.relay_ok(&["read", "--agent", "alice", "--unread"]).is_empty().then_some(())
+        });
+        for words in ["While it lives", "While it is gone", "While it comes back"] {
+            assert_eq!(told(&model, words).len(), 1, "{words}");
+        }
+    });
+}
+
+#[test]
+fn without_relay_mesh_it_says_so_and_goes_on() {
+    isolated(|| {
+        let stage = installed();
+        let local = stage.project.join(".opencode/relay-mesh.local.json");
+        std::fs::write(local, r#"{"program": ["/nowhere/relay-mesh"]}"#).expect("the project is writable");
+        let model = Model::start(Script::new().say("Good morning", "Good morning."));
+        let terminal = OpenCode::new(&stage, &model).open(&[]);
+        terminal.type_line("Good morning");
+        terminal.wait_for("could not be started");
+        terminal.wait_for("Good morning.");
+        model.wait_until_spoken();
+    });
+}
+
+/// A script that joins as `name` when asked to.
+fn joining(name: &str) -> Script {
+    Script::new()
+        .call("Join the mesh", REGISTER, json!({"name": name}))
+        .say(&format!("you are `{name}`"), &format!("I am {name}."))
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+/// A stage with the mesh installed in its project.
+fn installed() -> Arc<Stage> {
+    let stage = stage();
+    install(&stage);
+    Arc::new(stage)
+}
+
+fn install(stage: &Stage) {
+    stage.relay_ok(&["install", "opencode", "--project", &project(stage), "--yes"]);
+}
+
+fn project(stage: &Stage) -> String {
+    stage.project.display().to_string()
+}
+
+/// The project without what OpenCode makes for itself wherever it finds a folder of its own: an ignore
+/// file that hides itself and what is fetched beside it.
+fn tree_without_its_own(stage: &Stage) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>> {
+    let own = stage.project.join(".opencode");
+    let mut tree = stage.tree(&stage.project);
+    tree.retain(|path, _| *path != own && *path != own.join(".gitignore"));
+    tree
+}
+
+/// Ends whatever the connector has started to listen by, at once and without a word.
+fn end_listener() {
+    let listening = |process: &Path| {
+        let line = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+        line.contains("\0listen\0--harness\0opencode")
+    };
+    let processes = std::fs::read_dir("/proc").expect("there is a /proc").flatten().map(|entry| entry.path());
+    let found: Vec<_> = processes.filter(|process| listening(process)).collect();
+    assert_eq!(found.len(), 1, "one connector listens for the whole process");
+    let pid = found[0].file_name().expect("a process has a number").to_owned();
+    Program::new("kill").arg("-KILL").arg(pid).succeed();
+}
+
+/// Sends from the command line; gives the message's id.
+fn send(stage: &Stage, to: &str, body: &str) -> String {
+    let sent: Value = serde_json::from_str(&stage.relay_ok(&["send", to, body, "--json"])).expect("--json writes JSON");
+    sent["id"].as_str().expect("a message has an id").to_owned()
+}
+
+/// The requests to the model in which a text was new.
+fn told(model: &Model, text: &str) -> Vec<Heard> {
+    model.heard().into_iter().filter(|heard| heard.news().contains(text)).collect()
+}
+
+/// What a session was asked, by its person or by the mesh.
+fn prompts(messages: &[Value]) -> Vec<Value> {
+    let asked = messages.iter().filter(|message| message["info"]["role"] == "user");
+    asked.map(|message| message["info"].clone()).collect()
+}
+
+/// The id in the first envelope of a text.
+fn id_in(news: &str) -> String {
+    let (_, after) = news.split_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
+    after.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// The steps that a message climbed with its one recipient, by this field.
+fn steps(stage: &Stage, id: &str, field: &str) -> Vec<String> {
+    let status: Value = serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON");
+    let steps = status["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
+    steps.iter().filter_map(|step| step[field].as_str().map(str::to_owned)).collect()
+}
+
+fn rungs(stage: &Stage, id: &str) -> Vec<String> {
+    steps(stage, id, "rung")
+}
+
+fn routes(stage: &Stage, id: &str) -> Vec<String> {
+    steps(stage, id, "route")
+}
+
+/// The session that an agent is bound to.
+fn session_of(stage: &Stage, name: &str) -> Option<String> {
+    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
+    let agent = list["agents"].as_array()?.iter().find(|agent| agent["name"] == name)?.clone();
+    agent["session"].as_str().map(str::to_owned)
+}
+
+/// Waits until the session has said this and is idle again.
+fn says(terminal: &Terminal, words: &str) {
+    terminal.wait_for(words);
+    terminal.wait_until_gone("esc interrupt");
+}

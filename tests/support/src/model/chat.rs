@@ -1,0 +1,62 @@
+//! The chat-completions dialect, as much of it as a client needs: an answer as a stream of chunks, or
+//! whole.
+
+use serde_json::{Value, json};
+
+use super::script::Answer;
+
+/// An answer as server-sent chunks.
+pub(super) fn events(answer: &Answer, number: usize) -> String {
+    let delta = match answer {
+        Answer::Say(words) => json!({"role": "assistant", "content": words}),
+        Answer::Call { tool, input } => json!({"role": "assistant", "tool_calls": [call(tool, input, number)]}),
+    };
+    let chunk = |choice: Value| {
+        let mut chunk = json!({
+            "id": format!("chatcmpl-scripted{number:04}"),
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "scripted",
+            "choices": [choice],
+        });
+        chunk["usage"] = usage();
+        format!("data: {chunk}\n\n")
+    };
+    let spoken = chunk(json!({"index": 0, "delta": delta, "finish_reason": null}));
+    let ended = chunk(json!({"index": 0, "delta": {}, "finish_reason": finish_reason(answer)}));
+    format!("{spoken}{ended}data: [DONE]\n\n")
+}
+
+/// An answer in one piece.
+pub(super) fn whole(answer: &Answer, number: usize) -> Value {
+    let message = match answer {
+        Answer::Say(words) => json!({"role": "assistant", "content": words}),
+        Answer::Call { tool, input } => {
+            json!({"role": "assistant", "content": null, "tool_calls": [call(tool, input, number)]})
+        }
+    };
+    json!({
+        "id": format!("chatcmpl-scripted{number:04}"),
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(answer)}],
+        "usage": usage(),
+    })
+}
+
+fn call(tool: &str, input: &Value, number: usize) -> Value {
+    let function = json!({"name": tool, "arguments": input.to_string()});
+    json!({"index": 0, "id": format!("call_scripted{number:04}"), "type": "function", "function": function})
+}
+
+fn finish_reason(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Say(_) => "stop",
+        Answer::Call { .. } => "tool_calls",
+    }
+}
+
+fn usage() -> Value {
+    json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2})
+}
