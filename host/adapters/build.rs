@@ -120,12 +120,15 @@ fn watch(workspace: &Path, plugins: &[Plugin]) {
     let mut watched = vec![
         workspace.join("plugins"),
         workspace.join("sdk/src"),
+        workspace.join("sdk/assets"),
         workspace.join("sdk/Cargo.toml"),
         workspace.join("wit"),
     ];
     watched.retain(|path| path.is_dir() && !path.ends_with("plugins") || path.is_file());
     for plugin in plugins {
-        watched.extend(["src", "adapter.toml", "Cargo.toml"].map(|part| plugin.folder.join(part)));
+        let parts = ["src", "assets", "adapter.toml", "Cargo.toml"].map(|part| plugin.folder.join(part));
+        // A path that is not there would make cargo run this every time.
+        watched.extend(parts.into_iter().filter(|part| part.exists()));
     }
     watched.push(workspace.join("host/adapters/build.rs"));
     for path in watched {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::Error;
 use crate::edit::jsonc::Document;
 use crate::files::Root;
 use crate::install::Finding;
+use crate::{Error, servers};
 
 /// Findings in the making.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,52 @@ impl Checklist {
                 self.broken(format!("{path}, {broken}"), format!("mend the file: {reader} passes over it as it is"));
                 Ok(None)
             }
+        }
+    }
+
+    /// Whether our server is in a list of servers, under its name, as this setup would write it. `place` is
+    /// the list and the name.
+    pub fn server(&mut self, settings: Option<&Value>, path: &str, place: (&str, &str), wanted: &Value, again: &str) {
+        let (list, name) = place;
+        match settings.and_then(|settings| settings.get(list)?.get(name)) {
+            None => self.broken(format!("{path} has no server named `{name}`"), again),
+            Some(entry) if entry == wanted => self.ok(format!("{path} names the server `{name}`")),
+            Some(entry) if servers::is_ours(entry) => {
+                self.warn(format!("the server `{name}` in {path} is of another install"), again);
+            }
+            Some(_) => self.broken(
+                format!("the server named `{name}` in {path} is not relay-mesh's"),
+                format!("rename that server, then {again}"),
+            ),
+        }
+        for other in servers::aliases(settings, list, name) {
+            self.warn(format!("{path} names relay-mesh a second time, as `{other}`"), "take one of the two out");
+        }
+    }
+
+    /// Whether our hooks are listed under `hooks` by event, as this setup would write them.
+    pub fn hooks(
+        &mut self,
+        settings: Option<&Value>,
+        path: &str,
+        wanted: &[(&str, Value)],
+        is_ours: impl Fn(&Value) -> bool,
+        again: &str,
+    ) {
+        let entries = |event: &str| settings.and_then(|settings| settings.get("hooks")?.get(event)?.as_array());
+        let without = |has: &dyn Fn(&Value, &Value) -> bool| -> Vec<&str> {
+            let lacks =
+                |(event, want): &&(&str, Value)| !entries(event).into_iter().flatten().any(|entry| has(entry, want));
+            wanted.iter().filter(lacks).map(|(event, _)| *event).collect()
+        };
+        let missing = without(&|entry, _| is_ours(entry));
+        let outdated = without(&|entry, want| entry == want);
+        if !missing.is_empty() {
+            self.broken(format!("{path} lacks our hooks for {}", missing.join(", ")), again);
+        } else if !outdated.is_empty() {
+            self.warn(format!("the hooks in {path} for {} are of another install", outdated.join(", ")), again);
+        } else {
+            self.ok(format!("{path} has all {} hooks", wanted.len()));
         }
     }
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::checklist::Checklist;
 use crate::edit::jsonc::{Document, Occupied, Step};
+use crate::hook_settings;
 
 /// Puts our groups under their events, in the place of an older install's.
 pub fn put(
@@ -27,24 +28,15 @@ pub fn put(
     wanted: &[(&str, Value)],
     is_ours: impl Fn(&Value) -> bool,
 ) -> Result<(), Occupied> {
-    let before = document.get(&["hooks"]).unwrap_or_default();
-    let is_current = |event: &str, index: usize| {
-        let group = before.get(event).and_then(|groups| groups.get(index));
-        wanted.iter().any(|(name, want)| *name == event && Some(want) == group)
-    };
-    remove(document, &is_ours, is_current);
-    for (event, group) in wanted {
-        let groups = document.get(&["hooks", event]);
-        if !groups.as_ref().and_then(Value::as_array).is_some_and(|groups| groups.contains(group)) {
-            document.append(&["hooks", event], group)?;
-        }
-    }
-    Ok(())
+    let is_current = |group: &Value| wanted.iter().any(|(_, want)| want == group);
+    take_merged(document, &is_ours, is_current);
+    hook_settings::put(document, wanted, |group| is_our_group(group, &is_ours))
 }
 
 /// Takes every handler of ours out, of this install or an older one.
 pub fn take(document: &mut Document, is_ours: impl Fn(&Value) -> bool) {
-    remove(document, &is_ours, |_, _| false);
+    hook_settings::take(document, |group| is_our_group(group, &is_ours));
+    take_merged(document, &is_ours, |_| false);
 }
 
 /// Whether every handler of a group is ours, so that the group may go whole.
@@ -62,31 +54,17 @@ pub fn check(
     is_ours: impl Fn(&Value) -> bool,
     fix: &str,
 ) {
-    let groups = |event: &str| settings.and_then(|settings| settings.get("hooks")?.get(event)?.as_array());
-    let without = |like: &dyn Fn(&Value, &Value) -> bool| -> Vec<&str> {
-        let lacks =
-            |(event, want): &&(&str, Value)| !groups(event).into_iter().flatten().any(|group| like(group, want));
-        wanted.iter().filter(lacks).map(|(event, _)| *event).collect()
-    };
-    let missing = without(&|group, _| is_our_group(group, &is_ours));
-    let outdated = without(&|group, want| group == want);
-    if !missing.is_empty() {
-        list.broken(format!("{path} lacks our hooks for {}", missing.join(", ")), fix);
-    } else if !outdated.is_empty() {
-        list.warn(format!("the hooks in {path} for {} are of another install", outdated.join(", ")), fix);
-    } else {
-        list.ok(format!("{path} has all {} hooks", wanted.len()));
-    }
+    list.hooks(settings, path, wanted, |group| is_our_group(group, &is_ours), fix);
 }
 
-/// Takes out our groups, and our handlers in a group that was merged by hand, but for what is current.
-fn remove(document: &mut Document, is_ours: &impl Fn(&Value) -> bool, is_current: impl Fn(&str, usize) -> bool) {
+/// Takes out ours that stand beside somebody else's, in a group that was merged by hand.
+fn take_merged(document: &mut Document, is_ours: &impl Fn(&Value) -> bool, is_current: impl Fn(&Value) -> bool) {
+    let before = document.get(&["hooks"]).unwrap_or_default();
+    let group = |event: &str, index: usize| before.get(event).and_then(|groups| groups.get(index));
     document.remove_where(|path, value| match path {
-        [Step::Key(hooks), Step::Key(event), Step::Index(index)] if hooks == "hooks" => {
-            !is_current(event, *index) && is_our_group(value, is_ours)
-        }
         [Step::Key(hooks), Step::Key(event), Step::Index(index), Step::Key(list), Step::Index(_)] => {
-            hooks == "hooks" && list == "hooks" && !is_current(event, *index) && is_ours(value)
+            let merged = group(event, *index).is_some_and(|group| !is_our_group(group, is_ours) && !is_current(group));
+            hooks == "hooks" && list == "hooks" && merged && is_ours(value)
         }
         _ => false,
     });

@@ -15,7 +15,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Mail;
-use crate::hooks::Reply;
+use crate::hooks::{Reply, in_context};
 
 /// Text for the model, where the event lets us add some: the protocol first, then the mail, then
 /// fields of the harness's own. Silent where there is nothing to say.
@@ -26,8 +26,7 @@ pub fn context<'f>(
     further: impl IntoIterator<Item = (&'f str, Value)>,
 ) -> Reply {
     let shows_mail = mail.is_some();
-    let texts: Vec<String> = protocol.into_iter().chain(mail.map(|mail| mail.text)).collect();
-    let context = (!texts.is_empty()).then(|| ("additionalContext", Value::from(texts.join("\n\n"))));
+    let context = in_context(protocol, mail.as_ref()).map(|text| ("additionalContext", Value::from(text)));
     let fields: Vec<_> = context.into_iter().chain(further).collect();
     if fields.is_empty() { Reply::silent() } else { specific(event, fields).showing(shows_mail) }
 }

@@ -1,7 +1,7 @@
 //! What a harness's own hooks call, in two steps on one instance.
 
-use crate::Error;
 pub use crate::bindings::exports::relay::adapter::hooks::{Call, Event, Findings, Reading, Reply};
+use crate::{Error, Mail};
 
 /// Reads a hook's payload and words its answer. By default the harness has no hooks.
 pub trait Hooks {
@@ -54,4 +54,16 @@ impl Reply {
     pub fn showing(self, shows_mail: bool) -> Reply {
         Reply { shows_mail, ..self }
     }
+}
+
+/// The text for the model where an answer may hold both: the protocol first, then the mail.
+///
+/// ```
+/// use relay_mesh_sdk::{hooks::in_context, testing::mail};
+/// assert_eq!(in_context(Some("Protocol.".into()), Some(&mail("<mail>"))).as_deref(), Some("Protocol.\n\n<mail>"));
+/// assert_eq!(in_context(None, None), None);
+/// ```
+pub fn in_context(protocol: Option<String>, mail: Option<&Mail>) -> Option<String> {
+    let texts: Vec<String> = protocol.into_iter().chain(mail.map(|mail| mail.text.clone())).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

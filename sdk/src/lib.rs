@@ -10,8 +10,8 @@
 //! - [`files`], [`state`], [`http`], [`programs`], [`channels`], [`notices`], [`clock`] and the log
 //!   macros are what the host lends, under the names of the manifest.
 //! - [`edit`] changes settings files without disturbing what others wrote in them, [`plan`] makes an
-//!   install plan of such changes, [`servers`] keeps our entry in a list of MCP servers, and
-//!   [`checklist`] collects what a check finds.
+//!   install plan of such changes, [`servers`] keeps our entry in a list of MCP servers,
+//!   [`hook_settings`] our hooks in a list by event, and [`checklist`] collects what a check finds.
 //! - [`payload`] reads a hook's payload, [`kept`] and [`turns`] remember what a later call needs, and
 //!   [`hook_groups`] and [`hook_output`] are for harnesses whose hooks have Claude Code's shape.
 //! - [`words`] is what agents of every harness are told.
@@ -30,6 +30,7 @@ pub mod edit;
 mod export;
 pub mod hook_groups;
 pub mod hook_output;
+pub mod hook_settings;
 pub mod hooks;
 pub mod identity;
 pub mod install;

@@ -49,7 +49,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     let settings =
         if place.settings == place.hooks { hooks.clone() } else { found.read(&place.root, place.settings)? };
 
-    found.server(servers.as_ref(), &place, name);
+    found.list.server(servers.as_ref(), place.servers, ("mcpServers", name), &place.server, AGAIN);
     found.hooks(hooks.as_ref(), &place, setup);
     let allowed = texts(settings.as_ref(), "/permissions/allow");
     if !allowed.contains(&place.permission.as_str()) {
@@ -83,26 +83,6 @@ impl Findings {
             );
         }
         Ok(Some(value))
-    }
-
-    fn server(&mut self, settings: Option<&Value>, place: &Place, name: &str) {
-        let path = place.servers;
-        match settings.and_then(|settings| settings.get("mcpServers")?.get(name)) {
-            None => self.list.broken(format!("{path} has no server named `{name}`"), AGAIN),
-            Some(entry) if *entry == place.server => {
-                self.list.ok(format!("{path} names the server `{name}`"));
-            }
-            Some(entry) if servers::is_ours(entry) => {
-                self.list.warn(format!("the server `{name}` in {path} is of another install"), AGAIN);
-            }
-            Some(_) => self.list.broken(
-                format!("the server named `{name}` in {path} is not relay-mesh's"),
-                "rename that server, then run `relay-mesh install claude-code`",
-            ),
-        }
-        for other in servers::aliases(settings, "mcpServers", name) {
-            self.list.warn(format!("{path} names relay-mesh a second time, as `{other}`"), "take one of the two out");
-        }
     }
 
     fn hooks(&mut self, settings: Option<&Value>, place: &Place, setup: &Setup) {

@@ -1,0 +1,106 @@
+//! What a payload means to the mesh.
+
+use relay_mesh_sdk::hooks::{Event as Happened, Reading};
+use relay_mesh_sdk::payload::{absolute, carries_mail};
+use relay_mesh_sdk::{Activity, Error, Moment};
+
+use super::LOOP_LIMIT;
+use crate::memory::{self, Note};
+use crate::payload::{Event, Payload, Server, ToolCall};
+use crate::tools;
+
+/// Cursor drops a context of more than 10,000 characters whole. The protocol text may stand beside the
+/// mail.
+const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
+/// What is submitted after a turn has no such limit; a person sees it too.
+const ROOM: u32 = 9_000;
+
+/// Reads a payload, and keeps what later calls need of it.
+pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
+    let session = payload.session();
+    let id = session.id.clone();
+    let busy = Happened::Activity((id.clone(), Activity::Busy));
+    let idle = Happened::Activity((id.clone(), Activity::Idle));
+    let spoken = |events: Vec<Happened>| Reading { speaker: Some(session.clone()), events, ..Reading::nothing() };
+
+    Ok(match &payload.event {
+        // The editor has been seen to drop what this hook adds. So it gets the protocol, which the rule
+        // says too, and no mail, which would count as shown.
+        Event::SessionStart => {
+            memory::clear_away()?;
+            Reading { moment: Some(Moment::SessionStart), ..spoken(vec![Happened::Seen(session.clone()), idle]) }
+        }
+        // Whether a context is taken here is told differently by Cursor's documents and its builds.
+        Event::BeforeSubmitPrompt { prompt } => {
+            memory::clear_away()?;
+            let mut events = vec![busy];
+            if !carries_mail(prompt) {
+                events.push(Happened::HumanSpoke(id));
+            }
+            spoken(events)
+        }
+        Event::PreToolUse(call) => {
+            if let Some((tool, note)) = ours(payload, call)
+                && !memory::is_anothers(tool)?
+            {
+                memory::remember_call(call, &note)?;
+            }
+            let writes = call.writes.iter().map(|path| absolute(path, payload.workdir()));
+            Reading { edits: writes.collect(), ..spoken(vec![busy]) }
+        }
+        Event::BeforeMcpExecution { call, server } => {
+            if let Some((tool, note)) = ours(payload, call) {
+                match server {
+                    Server::Ours => memory::remember_unless_seen(call, &note)?,
+                    Server::Another => {
+                        memory::belongs_to_another(tool)?;
+                        memory::forget_call(call, &note)?;
+                    }
+                    Server::Untold => {}
+                }
+            }
+            spoken(vec![busy])
+        }
+        Event::PostToolUse(call) => {
+            let ended = ours(payload, call);
+            if let Some((_, note)) = &ended {
+                memory::forget_call(call, note)?;
+            }
+            let registered = ended.is_some_and(|(tool, _)| tool == "register_agent");
+            // Nothing can be added where a compaction happens; the next tool's result is the first place.
+            let compacted = memory::was_compacted(&id)?;
+            let moment = match (registered, compacted) {
+                (true, _) => Some(Moment::Registered),
+                (false, true) => Some(Moment::Compacted),
+                (false, false) => None,
+            };
+            Reading { room: ROOM_BESIDE_PROTOCOL, moment, ..spoken(vec![busy]) }
+        }
+        Event::PostToolUseFailure(call) => {
+            if let Some((_, note)) = ours(payload, call) {
+                memory::forget_call(call, &note)?;
+            }
+            spoken(vec![busy])
+        }
+        Event::PreCompact => {
+            memory::compacts(&id)?;
+            spoken(vec![busy])
+        }
+        Event::Stop { completed, loop_count } => {
+            memory::forget_calls_of(&id)?;
+            // A turn that was broken off by its person or by a fault is not gone on with.
+            let room = if *completed && *loop_count < LOOP_LIMIT { ROOM } else { 0 };
+            Reading { room, ..spoken(vec![idle]) }
+        }
+        Event::SessionEnd => {
+            memory::forget_calls_of(&id)?;
+            Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
+        }
+    })
+}
+
+/// The tool and the note of a call that looks like one of ours.
+pub(super) fn ours<'a>(payload: &Payload, call: &'a ToolCall) -> Option<(&'a str, Note)> {
+    let tool = call.mcp.as_deref().filter(|tool| tools::is_ours(tool, &call.arguments))?;
+    Some((tool, Note::new(&payload.conversation, &payload.workspaces, tool, &call.arguments)))
+}

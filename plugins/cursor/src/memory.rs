@@ -1,0 +1,149 @@
+//! What is remembered between calls, in the adapter's state on this machine.
+//!
+//! - `call/HEX`: a call of one of our tools that a hook has just seen, and its conversation. Written
+//!   by the hook, taken out by the tools/call that fits it, or by the hook after the tool.
+//! - `another/TOOL`: another server of this person has a tool of that name, so it gets no ticket.
+//! - `compacted/ID`: a conversation that was compacted and has not been told the protocol since.
+
+use relay_mesh_sdk::plan::digest;
+use relay_mesh_sdk::{Error, kept, state};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::payload::ToolCall;
+
+/// How long a call may take from its hook to the server: a person may have to allow it first.
+pub(crate) const CALLS_LAST: u64 = 10 * 60_000;
+/// After a month a server that is gone may have its names back.
+const OTHERS_LAST: u64 = 30 * 24 * 3_600_000;
+
+/// A call that a hook saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) conversation: String,
+    pub(crate) workspaces: Vec<String>,
+    tool: String,
+    /// Of the arguments, however their members are ordered.
+    arguments: String,
+}
+
+impl Note {
+    pub(crate) fn new(conversation: &str, workspaces: &[String], tool: &str, arguments: &Map<String, Value>) -> Note {
+        Note {
+            conversation: conversation.to_owned(),
+            workspaces: workspaces.to_vec(),
+            tool: tool.to_owned(),
+            arguments: digest_of(arguments),
+        }
+    }
+
+    fn is_of(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
+        self.tool == tool && self.arguments == digest_of(arguments)
+    }
+}
+
+/// Remembers a call. One that is told twice is remembered once.
+pub(crate) fn remember_call(call: &ToolCall, note: &Note) -> Result<(), Error> {
+    kept::write(&key_of(call, note), note)
+}
+
+/// Remembers a call that only the hook before MCP calls has seen: the hook before any tool came with an
+/// id, and this one does not.
+pub(crate) fn remember_unless_seen(call: &ToolCall, note: &Note) -> Result<(), Error> {
+    match calls()?.iter().any(|(_, _, seen)| seen == note) {
+        true => Ok(()),
+        false => remember_call(call, note),
+    }
+}
+
+/// Forgets a call that has ended, or that turned out to be somebody else's.
+pub(crate) fn forget_call(call: &ToolCall, note: &Note) -> Result<(), Error> {
+    kept::forget(&key_of(call, note))?;
+    for (key, _, _) in calls()?.iter().filter(|(_, _, seen)| seen == note) {
+        kept::forget(key)?;
+    }
+    Ok(())
+}
+
+/// Forgets every call of a conversation whose turn is over.
+pub(crate) fn forget_calls_of(conversation: &str) -> Result<(), Error> {
+    for (key, _, _) in calls()?.iter().filter(|(_, _, note)| note.conversation == conversation) {
+        kept::forget(key)?;
+    }
+    Ok(())
+}
+
+/// The calls that fit what reached the server, the oldest first, with their keys.
+pub(crate) fn calls_like(tool: &str, arguments: &Map<String, Value>) -> Result<Vec<(String, Note)>, Error> {
+    let mut fitting: Vec<_> = calls()?.into_iter().filter(|(_, _, note)| note.is_of(tool, arguments)).collect();
+    fitting.sort_by_key(|(_, at, _)| *at);
+    Ok(fitting.into_iter().map(|(key, _, note)| (key, note)).collect())
+}
+
+/// Notes that another server has a tool of this name.
+pub(crate) fn belongs_to_another(tool: &str) -> Result<(), Error> {
+    kept::write(&format!("another/{tool}"), &())
+}
+
+/// Whether another server has a tool of this name.
+pub(crate) fn is_anothers(tool: &str) -> Result<bool, Error> {
+    kept::is_kept(&format!("another/{tool}"))
+}
+
+/// Notes that a conversation's context is about to be compacted.
+pub(crate) fn compacts(conversation: &str) -> Result<(), Error> {
+    kept::write(&format!("compacted/{:016x}", digest(conversation)), &())
+}
+
+/// Whether a conversation was compacted since it was last told the protocol. Answers yes once.
+pub(crate) fn was_compacted(conversation: &str) -> Result<bool, Error> {
+    Ok(kept::take::<()>(&format!("compacted/{:016x}", digest(conversation)))?.is_some())
+}
+
+/// Clears away what nobody will ask for any more.
+pub(crate) fn clear_away() -> Result<(), Error> {
+    for (prefix, lasts) in [("call/", CALLS_LAST), ("another/", OTHERS_LAST), ("compacted/", OTHERS_LAST)] {
+        kept::clear_away(prefix, lasts)?;
+    }
+    Ok(())
+}
+
+/// Every call that may still come, with its key and when it was noted.
+fn calls() -> Result<Vec<(String, u64, Note)>, Error> {
+    let now = relay_mesh_sdk::clock::now();
+    let mut calls = Vec::new();
+    for key in state::keys("call/")? {
+        if let Some((at, note)) = kept::read_dated::<Note>(&key)?
+            && now.saturating_sub(at) <= CALLS_LAST
+        {
+            calls.push((key, at, note));
+        }
+    }
+    Ok(calls)
+}
+
+fn key_of(call: &ToolCall, note: &Note) -> String {
+    let which = match &call.use_id {
+        Some(id) => format!("{} {id}", note.conversation),
+        None => format!("{} {} {}", note.conversation, note.tool, note.arguments),
+    };
+    format!("call/{:016x}", digest(&which))
+}
+
+fn digest_of(arguments: &Map<String, Value>) -> String {
+    let text = sorted(&Value::Object(arguments.clone())).to_string();
+    format!("{:016x}-{}", digest(&text), text.len())
+}
+
+/// The same value, the members of every object in the order of their names.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| name.as_str());
+            Value::Object(members.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
+        }
+        Value::Array(elements) => Value::Array(elements.iter().map(sorted).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
