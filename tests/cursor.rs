@@ -76,8 +76,9 @@ impl<'a> Window<'a> {
         self.hook(conversation, "beforeSubmitPrompt", json!({"prompt": format!("Join as {name}."), "attachments": []}));
         let (answer, context) = self.call(conversation, "register_agent", &json!({"name": name}));
         assert!(!answer.failed, "{answer:?}");
+        let name = answer.structured["name"].as_str().expect("a name").to_owned();
         assert!(context.starts_with(&format!("You are `{name}` on the relay-mesh.")), "{context}");
-        answer.structured["name"].as_str().expect("a name").to_owned()
+        name
     }
 
     /// A conversation's turn ends; gives what is submitted next.

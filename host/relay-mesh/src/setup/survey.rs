@@ -26,7 +26,15 @@ pub(crate) async fn look(
 ) -> Result<Found, HarnessError> {
     let stdio = setup(Action::Install, scope, &Reach::Stdio, installation);
     let remove = harness.propose(&Setup { action: Action::Remove, ..stdio.clone() }).await?;
-    let installed = judge(&harness.propose(&stdio).await?, &remove);
+    let installed = match harness.propose(&stdio).await {
+        Ok(install) => judge(&install, &remove),
+        // Something stands in an install's way, and a removal can tell that ours is there already: what
+        // is wrong with it is for the adapter's check to say.
+        Err(HarnessError::Failed(_)) if !remove.edits.is_empty() => {
+            return Ok(Found { scope, installed: Installed::Outdated, setup: stdio });
+        }
+        Err(error) => return Err(error),
+    };
     if installed == Installed::Outdated {
         let http = setup(Action::Install, scope, &Reach::Http(host.clone()), installation);
         let by_http = judge(&harness.propose(&http).await?, &remove);
