@@ -12,7 +12,7 @@ use mesh::harness::{Harness as _, Harnesses as _};
 async fn built_in_adapters_are_loaded_and_answer() {
     let stage = Stage::with(&[]);
     let adapters = stage.adapters_with(|settings| settings.plugin_folders.clear());
-    assert_eq!(adapters.names(), ["claude-code", "cursor", "generic"]);
+    assert_eq!(adapters.names(), ["claude-code", "cursor", "generic", "opencode"]);
     for name in adapters.names() {
         let harness = adapters.get(&name).await.expect("it loads").expect("it is known");
         assert_eq!(harness.about().harness, name);
