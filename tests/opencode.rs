@@ -109,6 +109,120 @@ fn where_the_connector_cannot_wake_the_host_does_so_over_http() {
 }
 
 #[test]
+fn where_both_ways_are_open_each_message_takes_one() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice"));
+        let terminal = OpenCode::new(&stage, &model).open(&["--port", "5555"]);
+        terminal.type_line("Join the mesh as alice.");
+        says(&terminal, "I am alice.");
+        let hint = std::fs::read_to_string(session_file(&stage)).expect("the session is kept");
+        assert!(hint.contains(r#"\"port\":5555"#), "the host knows the way too: {hint}");
+        let _host = Host::start(&stage);
+        let ids: Vec<String> = (1..=5).map(|number| send(&stage, "alice", &format!("Message {number}."))).collect();
+        for id in &ids {
+            wait_for("it counts as shown", || rungs(&stage, id).contains(&"shown".to_owned()).then_some(()));
+            assert_eq!(routes(&stage, id).last().map(String::as_str), Some("listen"), "the connector goes first");
+        }
+        terminal.wait_until_gone("esc interrupt");
+        let everything = model.heard().last().expect("it was asked").everything();
+        for number in 1..=5 {
+            assert_eq!(everything.matches(&format!("Message {number}.")).count(), 1, "{everything}");
+        }
+    });
+}
+
+#[test]
+fn a_session_that_waits_for_its_person_is_left_alone_until_they_answered() {
+    isolated(|| {
+        let stage = installed();
+        let command = json!({"command": "echo it is $((6 * 7))", "description": "Count"});
+        let model = Model::start(joining("alice").call("Count", "bash", command).say("it is 42", "42."));
+        let asks = json!({"permission": {"bash": "ask"}}).to_string();
+        let terminal = OpenCode::new(&stage, &model).with("OPENCODE_CONFIG_CONTENT", &asks).open(&[]);
+        terminal.type_line("Join the mesh as alice.");
+        says(&terminal, "I am alice.");
+        terminal.type_line("Count to 42.");
+        terminal.wait_for("Permission required");
+        wait_for("the mesh knows that it waits", || {
+            std::fs::read_to_string(session_file(&stage))
+                .is_ok_and(|kept| kept.contains("awaiting-human"))
+                .then_some(())
+        });
+        let id = send(&stage, "alice", "While you wait");
+        terminal.press("Enter");
+        model.wait_for_news("it is 42");
+        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        assert_eq!(status(&stage, &id)["recipients"][0]["steps"][1]["evidence"], json!({"tool": "bash"}));
+        assert_eq!(told(&model, "While you wait").len(), 1);
+    });
+}
+
+#[test]
+fn a_subagent_is_an_agent_of_its_own_and_takes_nobody_elses_mail() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let task = json!({"description": "Help", "prompt": "Join as helper.", "subagent_type": "general"});
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .call("you are `alice`", "task", task)
+                .answer_with("Join as helper", move |_| {
+                    mail.relay_ok(&["send", "alice", "For alice alone"]);
+                    Answer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
+                })
+                .say("you are `helper`", "The helper is done.")
+                .say("The helper is done.", "All done."),
+        );
+        let run = OpenCode::new(&stage, &model).ask("Join the mesh as alice, then have somebody help.", &[]);
+        assert_eq!(run.result, "All done.", "{:?}", run.outcome);
+        let (alice, helper) = (session_of(&stage, "alice"), session_of(&stage, "helper"));
+        assert!(alice == Some(run.session) && helper.is_some() && helper != alice, "{alice:?} {helper:?}");
+        let shown = told(&model, "For alice alone");
+        assert!(shown.len() == 1 && shown[0].news().contains("The helper is done."), "to its own agent, once");
+    });
+}
+
+#[test]
+fn a_shell_that_an_agent_starts_speaks_for_it() {
+    isolated(|| {
+        let stage = installed();
+        stage.relay_ok(&["register", "bob"]);
+        let command = json!({"command": "relay-mesh send bob 'Written in a shell'", "description": "Send"});
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .call("you are `alice`", "bash", command)
+                .say("stored for bob", "Sent."),
+        );
+        let run = OpenCode::new(&stage, &model).ask("Join the mesh as alice and write to bob from a shell.", &[]);
+        assert_eq!(run.result, "Sent.", "{:?}", run.outcome);
+        let read: Value = serde_json::from_str(&stage.relay_ok(&["read", "--agent", "bob", "--json"])).expect("JSON");
+        assert_eq!(read["messages"][0]["from"], "alice", "{read}");
+    });
+}
+
+#[test]
+fn the_doctor_finds_a_server_that_has_another_password() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice"));
+        let mut server = OpenCode::new(&stage, &model).with("OPENCODE_SERVER_PASSWORD", "the first").serve();
+        let session = server.session();
+        server.say(&session, "build", "Join the mesh as alice.");
+        let doctor = || stage.run(&["doctor", "opencode", "--project", &project(&stage)]).stdout;
+        let well = doctor();
+        assert!(well.contains(&format!("the OpenCode on port {} answers", server.port)), "{well}");
+        server.process.kill();
+        let another = OpenCode::new(&stage, &model).with("OPENCODE_SERVER_PASSWORD", "the second").serve();
+        assert_eq!(another.port, server.port);
+        let ill = doctor();
+        assert!(ill.contains(&format!("the OpenCode on port {} refuses the password", server.port)), "{ill}");
+    });
+}
+
+#[test]
 fn mail_that_comes_mid_turn_is_shown_with_the_next_tool_and_only_there() {
     isolated(|| {
         let stage = installed();
@@ -278,9 +392,20 @@ fn id_in(news: &str) -> String {
     after.split('"').next().unwrap_or_default().to_owned()
 }
 
+/// What is kept of the one session.
+fn session_file(stage: &Stage) -> std::path::PathBuf {
+    let kept = std::fs::read_dir(stage.data.join("sessions/opencode")).expect("a session is kept").flatten();
+    kept.map(|entry| entry.path()).next().expect("one session")
+}
+
+/// What became of a message, as the person sees it.
+fn status(stage: &Stage, id: &str) -> Value {
+    serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
+}
+
 /// The steps that a message climbed with its one recipient, by this field.
 fn steps(stage: &Stage, id: &str, field: &str) -> Vec<String> {
-    let status: Value = serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON");
+    let status = status(stage, id);
     let steps = status["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
     steps.iter().filter_map(|step| step[field].as_str().map(str::to_owned)).collect()
 }

@@ -56,7 +56,7 @@ impl Mesh {
                 Some((named(harness.as_ref(), detection.session), Evidence::Call, per_connection))
             }
             (_, Some(ticket)) => {
-                let session = bare(&ticket.session, call.sighting.workdir.as_deref());
+                let session = self.as_last_seen(&ticket.session, call.sighting.workdir.as_deref()).await?;
                 Some(((ticket.session.clone(), session), Evidence::Ticket, false))
             }
             (Some((harness, detection)), None) => {
@@ -180,6 +180,12 @@ impl Mesh {
     /// The agents that registered by way of a connection of this process.
     pub(crate) fn agents_by(&self, connection: &ConnectionId) -> BTreeSet<AgentName> {
         self.served.lock().expect("no holder of this lock panics").get(connection).cloned().unwrap_or_default()
+    }
+
+    /// A session that a ticket names, with what a hook has told of it: whose subagent it is above all.
+    async fn as_last_seen(&self, session: &SessionRef, workdir: Option<&str>) -> Result<Session, store::StoreError> {
+        let Some(record) = self.session_record(session).await? else { return Ok(bare(session, workdir)) };
+        Ok(Session { parent: record.parent, ..bare(session, Some(&record.workdir)) })
     }
 
     /// The agent that registered on a connection of this process.

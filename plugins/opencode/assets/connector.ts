@@ -43,7 +43,7 @@ class Session {
   }
 }
 
-/** One folder that this process works in: OpenCode makes one instance of each plugin for each. */
+/** One instance of OpenCode's for one folder. There may be several for the same folder. */
 type Place = { client: Any; directory: string; url?: URL }
 
 /** What belongs to this machine alone; where the file is not there, PATH says where relay-mesh is. */
@@ -70,7 +70,7 @@ const idsIn = (text: string): string[] => [...text.matchAll(ENVELOPE)].map((matc
 /** The one connector of this process, however many folders it works in. */
 class Connector {
   private sessions = new Map<string, Session>()
-  private places = new Map<string, Place>()
+  private places = new Set<Place>()
   private answers = new Map<number, (answer: Any) => void>()
   private child?: Any
   private calls = 0
@@ -79,17 +79,29 @@ class Connector {
   /** What is still to be shown: before the first prompt there is no terminal that could show it. */
   private untold?: string
 
-  /** A folder is worked in from now on; false where another copy of this file serves it already. */
+  /** An instance serves a folder from now on; false where another copy of this file serves it already. */
   enter(place: Place): boolean {
-    if (this.places.has(place.directory)) return false
-    this.places.set(place.directory, place)
+    for (const other of this.places) if (other.client === place.client) return false
+    this.places.add(place)
     this.listen()
+    // OpenCode begins a folder anew when its settings change; its sessions go on.
+    for (const session of this.sessions.values()) {
+      if (this.places.has(session.place) || session.place.directory !== place.directory) continue
+      session.place = place
+      this.introduce(session)
+    }
     return true
   }
 
+  /** An instance has ended. Its sessions wait for the next one of the same folder. */
   leave(place: Place) {
-    this.places.delete(place.directory)
-    for (const session of this.sessions.values()) if (session.place === place) this.forget(session)
+    this.places.delete(place)
+    const heir = [...this.places].find((other) => other.directory === place.directory)
+    for (const session of this.sessions.values()) {
+      if (session.place !== place) continue
+      if (heir) session.place = heir
+      else this.say({ unwatch: session.id })
+    }
     if (this.places.size === 0) this.child?.stdin.end()
   }
 
@@ -162,17 +174,21 @@ class Connector {
     if (told) return this.receipt(session, mail.id, "shown", told)
     if (session.coming.has(mail.id)) return this.receipt(session, mail.id, "accepted")
     const began = new Promise<Any>((done) => session.coming.set(mail.id, done))
+    // Said at once, so that what comes meanwhile waits for a tool or for the end of the turn.
+    const before = session.activity
+    this.does(session, "session.busy")
     try {
       const path = { id: session.id }
       const { data } = await client.session.messages({ path, query: { limit: 100 }, throwOnError: true })
       const is = (message: Any) => message.info.role === "user" && idsIn(texts(message.parts)).includes(mail.id)
-      const there = data.findIndex(is)
-      const after = there >= 0 && data.slice(there).find((message: Any) => message.info.role === "assistant")
-      if (after) return this.showed(session, mail.id, { message: data[there].info.id, answered: after.info.id })
+      const there = data.find(is)
+      // A turn knows the prompt that it answers, and ids grow with time: an earlier turn proves nothing.
+      const turn = there && data.find(({ info }: Any) => info.role === "assistant" && info.parentID >= there.info.id)
+      if (turn) return this.showed(session, mail.id, { message: there.info.id, turn: turn.info.id })
       // Without these OpenCode would take its defaults, and a session that plans would begin to build.
       const last = data.findLast((message: Any) => message.info.role === "user")?.info ?? {}
       const { agent, model, variant } = last
-      const text = there >= 0 ? NUDGE : mail.text
+      const text = there ? NUDGE : mail.text
       const parts = [{ type: "text", text, metadata: { "relay-mesh": mail.id } }]
       const body = { agent, model: model && { providerID: model.providerID, modelID: model.modelID }, variant: variant ?? model?.variant, parts }
       await client.session.promptAsync({ path, body, throwOnError: true })
@@ -185,6 +201,7 @@ class Connector {
     } catch (error) {
       session.coming.delete(mail.id)
       this.receipt(session, mail.id, "refused")
+      if (before !== "session.busy") this.does(session, "session.idle")
       this.log(session.place, `a message from ${mail.from} was not taken: ${(error as Any)?.message ?? JSON.stringify(error)}`)
     }
   }
@@ -213,7 +230,7 @@ class Connector {
 
   /** Introduces a session to the mesh: at first sight, and again to each new listener. */
   private introduce(session: Session) {
-    if (session.ended) return
+    if (session.ended || !this.places.has(session.place)) return
     this.say({ watch: session.id })
     void this.tell(session, "session.created", { activity: session.activity })
     for (const [id, evidence] of session.shown) this.receipt(session, id, "shown", evidence)
@@ -269,7 +286,7 @@ class Connector {
     if (this.complained) return
     this.complained = true
     this.untold = `${why}. OpenCode goes on without the mesh; \`relay-mesh doctor opencode\` says more.`
-    for (const place of this.places.values()) this.log(place, this.untold)
+    for (const place of this.places) this.log(place, this.untold)
     for (const session of this.sessions.values()) this.remind(session.place)
   }
 
@@ -362,8 +379,7 @@ export const RelayMesh = async (context: Any) => {
       const ticket = await mesh.ticket(mesh.session(sessionID, place))
       if (ticket) args._relay = { ticket }
     },
-    "tool.execute.after": async ({ tool, sessionID, args }: Any, output: Any) => {
-      if (args && ours(tool)) delete args._relay
+    "tool.execute.after": async ({ tool, sessionID }: Any, output: Any) => {
       const session = mesh.session(sessionID, place)
       const registered = tool === `${SERVER}_register_agent`
       const answer = await mesh.tell(session, "tool.execute.after", { registered })
@@ -377,7 +393,7 @@ export const RelayMesh = async (context: Any) => {
     /** What is about to be sent to the model: the proof that a message is shown. */
     "experimental.chat.messages.transform": async (_: Any, { messages }: Any) => {
       for (const { info, parts } of messages) {
-        // A call that failed keeps its arguments, and the ticket is none of the model's business.
+        // The session's history keeps the ticket, which is none of the model's business.
         for (const part of parts) if (part.type === "tool" && ours(part.tool)) delete part.state?.input?._relay
         if (info.role !== "user") continue
         const session = mesh.session(info.sessionID, place)

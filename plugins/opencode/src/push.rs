@@ -96,9 +96,10 @@ fn standing(messages: &[Value], ids: &[String]) -> Option<Receipt> {
         };
         is_role(message, "user") && !ids.is_empty() && ids.iter().all(holds)
     };
-    let at = messages.iter().position(carries)?;
-    let prompt = &messages[at]["info"]["id"];
-    let turn = messages[at..].iter().find(|message| is_role(message, "assistant"));
+    let prompt = messages.iter().find(|message| carries(message))?["info"]["id"].as_str()?;
+    // A turn knows the prompt that it answers, and ids grow with time: an earlier turn proves nothing.
+    let answers = |message: &Value| message["info"]["parentID"].as_str().is_some_and(|answered| answered >= prompt);
+    let turn = messages.iter().find(|message| is_role(message, "assistant") && answers(message));
     Some(match turn {
         Some(turn) => Receipt {
             rung: Rung::Shown,
@@ -159,8 +160,8 @@ mod tests {
                "parts": [{"type": "text", "text": text}]})
     }
 
-    fn assistant(id: &str) -> Value {
-        json!({"info": {"id": id, "role": "assistant"}, "parts": []})
+    fn assistant(id: &str, answers: &str) -> Value {
+        json!({"info": {"id": id, "role": "assistant", "parentID": answers}, "parts": []})
     }
 
     #[test]
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_wake_keeps_the_sessions_agent_and_model() {
-        let (_lent, posted) = serving(json!([user("msg_1", "plan this"), assistant("msg_2")]));
+        let (_lent, posted) = serving(json!([user("msg_1", "plan this"), assistant("msg_2", "msg_1")]));
         let to = session(r#"{"port":4096}"#);
         let sent = OpenCode::deliver(&to, ROUTE, &mail(TEXT)).expect("delivered");
         assert_eq!(sent.rung, Rung::Accepted);
@@ -193,8 +194,10 @@ mod tests {
 
     #[test]
     fn what_stands_in_the_session_already_is_not_put_there_again() {
-        check(json!([user("msg_1", TEXT), assistant("msg_2")]), Rung::Shown);
+        check(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]), Rung::Shown);
         check(json!([user("msg_1", TEXT)]), Rung::Accepted);
+        let late = json!([user("msg_1", "before"), user("msg_2", TEXT), assistant("msg_3", "msg_1")]);
+        check(late, Rung::Accepted);
     }
 
     #[test]
@@ -206,7 +209,7 @@ mod tests {
         };
         let (_lent, _) = serving(json!([user("msg_1", TEXT)]));
         assert_eq!(OpenCode::confirm(&to, ROUTE, sent.clone()).expect("looked").rung, Rung::Accepted);
-        let (_lent, _) = serving(json!([user("msg_1", TEXT), assistant("msg_2")]));
+        let (_lent, _) = serving(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]));
         let proven = OpenCode::confirm(&to, ROUTE, sent).expect("looked");
         assert_eq!(proven.rung, Rung::Shown);
         assert!(proven.evidence.expect("evidence").contains("\"turn\":\"msg_2\""));

@@ -201,3 +201,17 @@ async fn on_a_connection_that_several_sessions_share_nobody_speaks_without_evide
     assert_eq!(who(session_call("c1", "s3")).await, None, "another session of the same window");
     assert_eq!(who(call("c1")).await, None, "a call that shows nothing");
 }
+
+#[tokio::test]
+async fn a_subagent_that_shows_a_ticket_registers_an_agent_of_its_own() {
+    let world = World::new();
+    let by_ticket = async |session: &str| {
+        world.hook(session, "tool").await;
+        let session = crate::session::SessionRef { harness: "fake".to_owned(), id: session.to_owned() };
+        let ticket = world.mesh.ticket(&session).await.expect("a ticket");
+        crate::session::Call { ticket: Some(ticket), ..call("c1") }
+    };
+    assert_eq!(world.register(&by_ticket("s1").await, "alice").await, "alice new");
+    assert_eq!(world.register(&by_ticket("s1.helper").await, "helper").await, "helper new");
+    assert_eq!(world.register(&by_ticket("s1").await, "alice").await, "alice same");
+}

@@ -64,7 +64,14 @@ fn entry(found: &mut Checklist, root: &Root, place: &Place, setup: &Setup) -> Re
     let name = setup.server_name.as_str();
     let mut last: Option<(&str, Value)> = None;
     for file in place.settings {
-        let Some((_, value)) = found.read(root, file, "OpenCode")? else { continue };
+        let Some(text) = root.read_text(file)? else { continue };
+        let value = match Document::parse(Some(&text)) {
+            Ok(document) => document.get(&[]).unwrap_or_default(),
+            Err(broken) => {
+                found.broken(format!("{file}, {broken}"), "mend the file: OpenCode does not start as it is");
+                continue;
+            }
+        };
         if let Some(entry) = value.get(LIST).and_then(|list| list.get(name)) {
             if let Some((before, _)) = &last {
                 found.warn(
