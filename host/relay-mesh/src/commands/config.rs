@@ -9,7 +9,7 @@ use crate::shapes::settings::ConfigShape;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "The order: flags, environment, the project's .relay-mesh.toml (in this folder or the nearest \
     above), your own\n~/.config/relay-mesh/config.toml, defaults. An example of such a file:\n\n  \
-    dir = \"~/.relay-mesh\"            # $RELAY_DIR, --dir\n  \
+    dir = \"~/.relay-mesh\"            # $RELAY_DIR, --dir; or store = \"files:DIR\", $RELAY_STORE\n  \
     agent = \"alice\"                  # $RELAY_AGENT, --from, --agent\n  \
     team = \"backend\"                 # $RELAY_TEAM\n  \
     durability = \"disk\"              # or \"process\"; $RELAY_DURABILITY\n  \

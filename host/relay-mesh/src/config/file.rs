@@ -7,6 +7,7 @@ use mesh::names::AgentName;
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
+use super::store::{self, Differ, FilesAt};
 use super::values::{Durable, TokenUse, Values, team};
 
 /// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
@@ -47,10 +48,17 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         (Ok(rest), Some(home)) => home.join(rest),
         (Ok(_), None) | (Err(_), _) => path,
     };
+    let line = file.store.as_ref().map_or(0, |store| line_of(text, store.span().start));
+    let dir =
+        store::folder(file.dir, file.store.map(toml::Spanned::into_inner)).map_err(|Differ| ConfigError::Invalid {
+            path: path.to_owned(),
+            line,
+            what: "`store` and `dir` name two folders, and there is one".to_owned(),
+        })?;
     let http = file.http.unwrap_or_default();
     let loops = file.loops.unwrap_or_default();
     let values = Values {
-        dir: file.dir.map(at_home),
+        dir: dir.map(at_home),
         agent: file.agent,
         team: file.team.map(|team| team.0),
         durability: file.durability,
@@ -76,6 +84,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     dir: Option<PathBuf>,
+    store: Option<toml::Spanned<FilesAt>>,
     agent: Option<AgentName>,
     team: Option<Team>,
     durability: Option<Durable>,

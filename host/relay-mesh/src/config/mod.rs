@@ -2,6 +2,7 @@
 //! `.relay-mesh.toml`, then the person's own file, then defaults.
 
 mod file;
+mod store;
 mod values;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use mesh::names::AgentName;
 use mesh::{Limits, LoopLimits};
 
 use crate::environment::Environment;
+pub(crate) use store::FilesAt;
 pub(crate) use values::{Durable, TokenUse, Values, team};
 
 /// The project's file, in the working folder or the nearest one above it.

@@ -35,6 +35,7 @@ fn with_home(variables: &[(&str, &str)], home: &Path) -> Environment {
     match variables {
         [] => Environment::from([("HOME", home.as_str())]),
         [one] => Environment::from([("HOME", home.as_str()), *one]),
+        [one, other] => Environment::from([("HOME", home.as_str()), *one, *other]),
         more => panic!("{} variables are more than this table needs", more.len()),
     }
 }
@@ -53,6 +54,40 @@ fn the_nearer_place_decides() {
     check("dir = 'data'", user, &[("RELAY_DIR", "/d")], nothing(), "dir", "/d by environment");
     check("dir = 'data'", user, &[("RELAY_DIR", "/d")], flag(), "dir", "~/project/src/deep/here by command line");
     check("", user, &[("RELAY_DIR", "")], nothing(), "dir", "~/user by ~/.config/relay-mesh/config.toml");
+}
+
+#[test]
+fn a_store_of_files_is_the_data_folder() {
+    let user = "store = 'files:~/user'";
+    check("", user, &[], nothing(), "dir", "~/user by ~/.config/relay-mesh/config.toml");
+    check("store = 'files:data'", user, &[], nothing(), "dir", "~/project/data by ~/project/.relay-mesh.toml");
+    check("", user, &[("RELAY_STORE", "files:/d")], nothing(), "dir", "/d by environment");
+    check("", user, &[("RELAY_DIR", "/d")], nothing(), "dir", "/d by environment");
+    check(
+        "agent = 'bob'\ndir = 'a'\nstore = 'files:b'",
+        "",
+        &[],
+        nothing(),
+        "dir",
+        "`~/project/.relay-mesh.toml`, line 3: `store` and `dir` name two folders, and there is one",
+    );
+    check(
+        "",
+        "",
+        &[("RELAY_STORE", "nats://here")],
+        nothing(),
+        "dir",
+        "$RELAY_STORE is `nats://here`: `nats://here` asks for the NATS backend, which is not part of this version; on \
+         one machine it is `files:DIR`",
+    );
+    check(
+        "",
+        "",
+        &[("RELAY_DIR", "/d"), ("RELAY_STORE", "files:/s")],
+        nothing(),
+        "dir",
+        "$RELAY_STORE is `files:/s`: $RELAY_DIR names another folder",
+    );
 }
 
 #[test]
@@ -81,8 +116,8 @@ fn what_is_wrong_is_named_with_its_line() {
         &[],
         nothing(),
         "agent",
-        "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `agent`, `team`, \
-         `durability`, `away-after`, `plugins`, `http`, `loops`",
+        "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `agent`, \
+         `team`, `durability`, `away-after`, `plugins`, `http`, `loops`",
     );
     check(
         "\n\nagent = 'Bob!'",

@@ -7,6 +7,7 @@ use mesh::names::AgentName;
 use serde::Deserialize;
 
 use super::ConfigError;
+use super::store::{self, Differ, FilesAt};
 use crate::environment::Environment;
 
 /// When a message counts as stored.
@@ -92,10 +93,18 @@ impl Values {
     }
 }
 
+/// The variable that names the store by its kind and place.
+const STORE: &str = "RELAY_STORE";
+
 /// What the environment says.
 pub(super) fn of_environment(environment: &Environment) -> Result<Values, ConfigError> {
+    let named = parsed(environment, STORE, |text| text.parse::<FilesAt>().map_err(|error| error.to_string()))?;
+    let dir = store::folder(environment.get("RELAY_DIR").map(PathBuf::from), named).map_err(|Differ| {
+        let value = environment.get(STORE).unwrap_or_default().to_owned();
+        ConfigError::Variable { name: STORE, value, why: "$RELAY_DIR names another folder".to_owned() }
+    })?;
     Ok(Values {
-        dir: environment.get("RELAY_DIR").map(PathBuf::from),
+        dir,
         agent: parsed(environment, "RELAY_AGENT", |text| text.parse::<AgentName>().map_err(|error| error.to_string()))?,
         team: parsed(environment, "RELAY_TEAM", team)?,
         durability: parsed(environment, "RELAY_DURABILITY", |text| match text {
