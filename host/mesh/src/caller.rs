@@ -114,6 +114,7 @@ impl Mesh {
     /// Forgets a connection that closed. The agent that was bound to it alone counts as gone.
     pub async fn disconnect(&self, connection: &ConnectionId) -> Result<(), IdentifyError> {
         self.served.lock().expect("no holder of this lock panics").remove(connection);
+        self.streaming.lock().expect("no holder of this lock panics").remove(connection);
         let agent = self.connections.lock().expect("no holder of this lock panics").remove(connection);
         if agent.is_some() {
             let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };

@@ -125,6 +125,9 @@ pub struct Mesh {
     inboxes: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<inbox::Inbox>>>>,
     /// Which idempotency keys this process has read in each inbox so far.
     keyed: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<once::Keyed>>>>,
+    /// The connections of this process whose clients hold a stream open. Written by whoever serves the
+    /// streams; dropped when the connection closes.
+    streaming: Mutex<BTreeSet<ConnectionId>>,
     /// Rung when somebody registered in this process, so that delivery looks for new agents.
     joined: tokio::sync::Notify,
 }
@@ -143,6 +146,7 @@ impl Mesh {
             served: Mutex::default(),
             inboxes: Mutex::default(),
             keyed: Mutex::default(),
+            streaming: Mutex::default(),
             joined: tokio::sync::Notify::new(),
         }
     }

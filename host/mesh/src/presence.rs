@@ -2,9 +2,10 @@
 
 use crate::Mesh;
 use crate::agent::{Agent, Presence, Seen};
+use crate::caller::CONNECTION;
 use crate::machine::Instant;
 use crate::names::AgentName;
-use crate::session::{Activity, SessionRecord};
+use crate::session::{Activity, ConnectionId, SessionRecord, SessionRef, Sign, Transport};
 use crate::{keys, records};
 
 /// What is known of an agent's session.
@@ -19,11 +20,11 @@ pub(crate) struct Traces {
 }
 
 /// Judges. Gives the presence and the sentence that says why.
-pub(crate) fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Presence, String) {
+fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Presence, String) {
     let heard = last_heard(agent, traces);
     let silence = now.since(heard);
     match &traces.record {
-        Some(record) => match (record.activity, traces.process_runs) {
+        Some(record) => match (record.activity, evidence_of_process(record, traces)) {
             (Activity::Gone, _) => (Presence::Gone, format!("its session ended {} ago", span(now.since(record.heard)))),
             (_, Some(false)) => (Presence::Gone, "its process no longer runs".to_owned()),
             (Activity::Busy, Some(true)) => (Presence::Live, format!("works, heard {} ago", span(silence))),
@@ -36,11 +37,24 @@ pub(crate) fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u6
                 (Presence::Idle, format!("waits, heard {} ago", span(silence)))
             }
             (Activity::Busy | Activity::AwaitingHuman | Activity::Idle, None) => {
-                (Presence::Away, format!("nothing heard for {}, and its process is not known", span(silence)))
+                let what = match record.shown_by {
+                    Sign::Calls => "its client holds no stream open",
+                    Sign::Process | Sign::Stream => "its process is not known",
+                };
+                (Presence::Away, format!("nothing heard for {}, and {what}", span(silence)))
             }
         },
         None if silence < away_after => (Presence::Idle, format!("heard {} ago", span(silence))),
         None => (Presence::Away, format!("nothing heard for {}", span(silence))),
+    }
+}
+
+/// What the session's process shows. That a host runs, which serves many, says nothing of a client that
+/// holds no stream open to it; that it has ended says all.
+fn evidence_of_process(record: &SessionRecord, traces: &Traces) -> Option<bool> {
+    match record.shown_by {
+        Sign::Process | Sign::Stream => traces.process_runs,
+        Sign::Calls => traces.process_runs.filter(|runs| !runs),
     }
 }
 
@@ -77,16 +91,46 @@ impl Mesh {
         Ok(Traces { record, process_runs, heartbeat: heartbeat.map(|(_, heartbeat)| heartbeat.at) })
     }
 
+    /// An agent's traces as they are now, and what they show.
+    pub(crate) async fn judged(&self, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
+        let traces = self.traces(agent).await?;
+        let (presence, why) = judge(agent, &traces, self.machine.now(), self.limits.away_after);
+        Ok((traces, presence, why))
+    }
+
     /// How present an agent is.
     pub(crate) async fn presence(&self, agent: &Agent) -> Result<Presence, store::StoreError> {
-        let traces = self.traces(agent).await?;
-        Ok(judge(agent, &traces, self.machine.now(), self.limits.away_after).0)
+        self.judged(agent).await.map(|(_, presence, _)| presence)
+    }
+
+    /// Notes whether the client of a connection over HTTP holds a stream open. While it does, it counts
+    /// as here however quiet it is; without one, its calls alone show that it is.
+    pub async fn note_stream(&self, connection: &ConnectionId, sign: Sign) -> Result<(), store::StoreError> {
+        {
+            let mut streaming = self.streaming.lock().expect("no holder of this lock panics");
+            match sign {
+                Sign::Stream => streaming.insert(connection.clone()),
+                Sign::Process | Sign::Calls => streaming.remove(connection),
+            };
+        }
+        let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
+        self.change_session(&session, |record| record.shown_by = sign).await
+    }
+
+    /// What shows that the client of a connection is there.
+    pub(crate) fn sign_of(&self, connection: &ConnectionId, transport: Transport) -> Sign {
+        match transport {
+            Transport::Stdio | Transport::CommandLine => Sign::Process,
+            Transport::Http => {
+                let streaming = self.streaming.lock().expect("no holder of this lock panics");
+                if streaming.contains(connection) { Sign::Stream } else { Sign::Calls }
+            }
+        }
     }
 
     /// An agent as others see it.
     pub(crate) async fn seen(&self, agent: Agent) -> Result<Seen, store::StoreError> {
-        let traces = self.traces(&agent).await?;
-        let (presence, evidence) = judge(&agent, &traces, self.machine.now(), self.limits.away_after);
+        let (traces, presence, evidence) = self.judged(&agent).await?;
         let waiting = self.waiting(&agent.name).await?;
         Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
     }
@@ -132,6 +176,16 @@ mod tests {
     use crate::session::SessionRef;
 
     fn check(activity: Option<Activity>, process_runs: Option<bool>, silence: u64, expected: &str) {
+        check_shown_by(Sign::Process, activity, process_runs, silence, expected);
+    }
+
+    fn check_shown_by(
+        shown_by: Sign,
+        activity: Option<Activity>,
+        process_runs: Option<bool>,
+        silence: u64,
+        expected: &str,
+    ) {
         let now = Instant(100_000_000);
         let session = SessionRef { harness: "h".to_owned(), id: "s".to_owned() };
         let heard = Instant(now.0 - silence);
@@ -150,6 +204,7 @@ mod tests {
             parent: None,
             workdir: "/w".to_owned(),
             process: None,
+            shown_by,
             route_hint: None,
             agent: None,
             activity,
@@ -175,5 +230,16 @@ mod tests {
         check(Some(Activity::Idle), None, 660_000, "away: nothing heard for 11 min, and its process is not known");
         check(None, None, 1_000, "idle: heard 1 s ago");
         check(None, None, 660_000, "away: nothing heard for 11 min");
+    }
+
+    #[test]
+    fn that_a_host_runs_is_no_sign_of_each_of_its_clients() {
+        let check = |sign, runs, silence, expected| check_shown_by(sign, Some(Activity::Idle), runs, silence, expected);
+        check(Sign::Stream, Some(true), 3_600_000, "idle: waits, heard 60 min ago");
+        check(Sign::Calls, Some(true), 1_000, "idle: waits, heard 1 s ago");
+        check(Sign::Calls, Some(true), 660_000, "away: nothing heard for 11 min, and its client holds no stream open");
+        for sign in [Sign::Stream, Sign::Calls] {
+            check(sign, Some(false), 1_000, "gone: its process no longer runs");
+        }
     }
 }

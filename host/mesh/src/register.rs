@@ -334,7 +334,12 @@ impl Mesh {
             (None, None) => return Ok(()),
         };
         self.observe(&harness, &session, None).await?;
-        self.bind_agent(&agent.name, &SessionRef { harness, id: session.id }).await?;
+        let reference = SessionRef { harness, id: session.id };
+        if let (None, Some(connection)) = (&caller.session, &caller.connection) {
+            let sign = self.sign_of(connection, caller.transport);
+            self.change_session(&reference, |record| record.shown_by = sign).await?;
+        }
+        self.bind_agent(&agent.name, &reference).await?;
         self.joined.notify_waiters();
         Ok(())
     }

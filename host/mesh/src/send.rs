@@ -11,7 +11,6 @@ use crate::loops::next_trace;
 use crate::machine::Instant;
 use crate::message::{Draft, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
-use crate::presence::judge;
 use crate::receipt::{Event, Rung};
 use crate::session::{Caller, Transport};
 use crate::{Mesh, keys, records};
@@ -198,8 +197,8 @@ impl Mesh {
         let agent = self.load_agent(&message.to).await?;
         let (presence, record) = match &agent {
             Some(agent) => {
-                let traces = self.traces(agent).await?;
-                (judge(agent, &traces, self.machine.now(), self.limits.away_after).0, traces.record)
+                let (traces, presence, _) = self.judged(agent).await?;
+                (presence, traces.record)
             }
             None => (Presence::Away, None),
         };

@@ -44,6 +44,28 @@ pub enum Activity {
     Gone,
 }
 
+/// What shows that whoever is behind a session is still there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    /// Its process, which is its own.
+    #[default]
+    Process,
+    /// A stream that its client holds open. The process is a host's, which serves many.
+    Stream,
+    /// Nothing but its calls: its client over HTTP holds no stream open.
+    Calls,
+}
+
+impl Sign {
+    fn is_process(&self) -> bool {
+        match self {
+            Sign::Process => true,
+            Sign::Stream | Sign::Calls => false,
+        }
+    }
+}
+
 /// What this machine keeps of a session, in the local store only, under `sessions/HARNESS/ID`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecord {
@@ -57,6 +79,10 @@ pub struct SessionRecord {
     /// The harness's process, so that a dead session is known from a silent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// What shows that it is there. Written by registration, and for a client over HTTP whenever it
+    /// opens its stream or the last one breaks off.
+    #[serde(default, skip_serializing_if = "Sign::is_process")]
+    pub shown_by: Sign,
     /// What the adapter wants back at delivery. Never listed, logged or copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_hint: Option<String>,

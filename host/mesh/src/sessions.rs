@@ -8,7 +8,7 @@ use crate::keys;
 use crate::machine::Process;
 use crate::names::AgentName;
 use crate::records::{self, Next};
-use crate::session::{Activity, Session, SessionRecord, SessionRef};
+use crate::session::{Activity, Session, SessionRecord, SessionRef, Sign};
 
 /// How many successors of a session are followed before a circle is assumed.
 const LONGEST_CHAIN: usize = 64;
@@ -106,6 +106,7 @@ impl Mesh {
                 parent: None,
                 workdir: String::new(),
                 process: None,
+                shown_by: Sign::Process,
                 route_hint: None,
                 agent: None,
                 activity: Activity::Idle,

@@ -5,7 +5,8 @@
 //!
 //! Few clients say that they leave. But most hold a stream open on which the server may speak, and a
 //! client whose stream broke off, who opens no other and says nothing more has left: its agent counts
-//! as gone, so that whoever starts it again gets its name back.
+//! as gone, so that whoever starts it again gets its name back. Of a client that never opened one, its
+//! calls are the only sign: after ten quiet minutes it counts as away.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use mesh::Mesh;
+use mesh::session::Sign;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::common::server_side_http::ServerSseMessage;
@@ -81,9 +83,16 @@ impl Sessions {
     }
 
     /// Counts a stream of a session for as long as what this gives is kept.
-    fn hold_open(&self, id: &SessionId) -> StreamHeld {
-        if let Some(open) = self.open().get_mut(id) {
-            open.streams += 1;
+    async fn hold_open(&self, id: &SessionId) -> StreamHeld {
+        let first = match self.open().get_mut(id) {
+            Some(open) => {
+                open.streams += 1;
+                (open.streams == 1).then(|| open.link.clone())
+            }
+            None => None,
+        };
+        if let Some(link) = first {
+            show(&self.mesh, &link, Sign::Stream).await;
         }
         StreamHeld { id: SessionId::clone(id), open: Arc::clone(&self.open), mesh: Arc::clone(&self.mesh) }
     }
@@ -117,6 +126,11 @@ impl Drop for StreamHeld {
         if let (Some(link), Ok(runtime)) = (link, tokio::runtime::Handle::try_current()) {
             let (open, mesh, id) = (Arc::clone(&self.open), Arc::clone(&self.mesh), SessionId::clone(&self.id));
             runtime.spawn(async move {
+                show(&mesh, &link, Sign::Calls).await;
+                // It may have come back meanwhile, and said so before we said that it was away.
+                if streams_of(&open, &id) > 0 {
+                    return show(&mesh, &link, Sign::Stream).await;
+                }
                 let found = tokio::select! {
                     () = link.closing.cancelled() => Whereabouts::Settled,
                     found = whereabouts(&open, &id) => found,
@@ -127,6 +141,18 @@ impl Drop for StreamHeld {
                 }
             });
         }
+    }
+}
+
+fn streams_of(open: &Mutex<OpenSessions>, id: &SessionId) -> usize {
+    open.lock().expect("no holder of this lock panics").get(id).map_or(0, |open| open.streams)
+}
+
+/// Tells the mesh what shows that a client is there. Its presence alone hangs on that.
+async fn show(mesh: &Mesh, link: &Link, sign: Sign) {
+    if let Err(error) = mesh.note_stream(&link.id, sign).await {
+        let error: &dyn std::error::Error = &error;
+        tracing::warn!(error, "the mesh could not be told of a client's stream");
     }
 }
 
@@ -222,7 +248,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.hear(id);
         let stream = self.inner.create_standalone_stream(id).await?;
-        let holds_open = self.hold_open(id);
+        let holds_open = self.hold_open(id).await;
         Ok(stream.inspect(move |_| holds_open.stays()))
     }
 
@@ -233,7 +259,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.hear(id);
         let stream = self.inner.resume(id, last_event_id).await?;
-        let holds_open = self.hold_open(id);
+        let holds_open = self.hold_open(id).await;
         Ok(stream.inspect(move |_| holds_open.stays()))
     }
 }

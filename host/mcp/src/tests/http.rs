@@ -238,3 +238,40 @@ async fn a_client_that_left_without_a_word_gives_its_name_back() {
     let late = session.call("fetch_messages", json!({})).await;
     assert!(late.contains("Call register_agent first."), "{late}");
 }
+
+#[tokio::test]
+async fn a_quiet_client_is_here_for_as_long_as_it_holds_a_stream() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let presence = async |name: &str| {
+        let seen = world.mesh.agent(&name.parse().expect("a name")).await.expect("read").expect("there");
+        format!("{}: {}", seen.presence.as_str(), seen.evidence)
+    };
+    let calls = web.session("2025-11-25").await;
+    calls.call("register_agent", json!({"name": "alice"})).await;
+    let listens = web.session("2025-11-25").await;
+    let mut sender = web.connect().await;
+    let stream = sender.send_request(web.request("GET", "/mcp", &listens.headers(), String::new()));
+    let stream = stream.await.expect("a stream of events begins");
+    listens.call("register_agent", json!({"name": "bob"})).await;
+    world.machine.pass(11 * 60_000);
+    assert_eq!(presence("alice").await, "away: nothing heard for 11 min, and its client holds no stream open");
+    assert_eq!(presence("bob").await, "idle: waits, heard 11 min ago");
+
+    // A call is a sign, and so is a stream that it opens now.
+    calls.call("list_agents", json!({})).await;
+    assert_eq!(presence("alice").await, "idle: waits, heard 0 s ago");
+    let mut late = web.connect().await;
+    let opened = late.send_request(web.request("GET", "/mcp", &calls.headers(), String::new())).await;
+    let opened = opened.expect("a stream of events begins");
+    world.machine.pass(11 * 60_000);
+    assert_eq!(presence("alice").await, "idle: waits, heard 11 min ago");
+    let mut watch = world.mesh.watch_sessions("generic").await.expect("watched");
+    drop((stream, sender));
+    while presence("bob").await.starts_with("idle: waits, heard 2") {
+        watch.changed().await.expect("watched");
+    }
+    world.machine.pass(11 * 60_000);
+    assert_eq!(presence("bob").await, "away: nothing heard for 11 min, and its client holds no stream open");
+    drop(opened);
+}

@@ -9,10 +9,14 @@ use crate::shapes::agents::{AgentShape, AgentsShape};
 
 /// Show who is here
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "live works; idle waits; away was not heard of for `away-after` and nothing else shows that it is there, such as\n\
+    a process or a stream that it holds open; gone has ended.\n\n\
+    Examples:\n  \
     relay-mesh agents\n  \
     relay-mesh agents reviewer\n  \
-    relay-mesh agents --json | jq -r '.agents[] | select(.presence == \"idle\") | .name'")]
+    relay-mesh agents --json | jq -r '.agents[] | select(.presence == \"idle\") | .name'"
+)]
 pub(crate) struct Args {
     /// Only those whose name, role, task, project, harness, model or skills match, best first
     #[arg(value_name = "QUERY")]
