@@ -1,15 +1,14 @@
 //! A component for an interface that no host of today speaks.
 
+#[path = "../../nothing.rs"]
+#[macro_use]
+mod nothing;
+
+use exports::relay::adapter::identity;
+
 wit_bindgen::generate!({ path: "wit", world: "adapter", generate_all });
 
-use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
-use relay::adapter::types::{Activity, Error, Mail, Moment, Session};
-
 struct TooNew;
-
-fn nothing<T>() -> Result<T, Error> {
-    Err(Error::Unsupported("nothing is done here".to_owned()))
-}
 
 impl identity::Guest for TooNew {
     fn describe() -> identity::About {
@@ -17,62 +16,6 @@ impl identity::Guest for TooNew {
     }
 }
 
-impl hooks::Guest for TooNew {
-    fn read(_call: hooks::Call) -> Result<hooks::Reading, Error> {
-        nothing()
-    }
-
-    fn answer(_call: hooks::Call, _found: hooks::Findings) -> Result<hooks::Reply, Error> {
-        nothing()
-    }
-}
-
-impl sessions::Guest for TooNew {
-    fn detect(_seen: sessions::Sighting) -> Result<Option<sessions::Detection>, Error> {
-        nothing()
-    }
-
-    fn discover() -> Result<Vec<Session>, Error> {
-        nothing()
-    }
-
-    fn activity_of(_id: String) -> Result<Activity, Error> {
-        nothing()
-    }
-}
-
-impl context::Guest for TooNew {
-    fn protocol(_base: String, _moment: Moment, _agent: Option<String>) -> Result<Option<String>, Error> {
-        nothing()
-    }
-}
-
-impl push::Guest for TooNew {
-    fn routes(_to: Session) -> Result<Vec<push::Route>, Error> {
-        nothing()
-    }
-
-    fn deliver(_to: Session, _route: String, _mail: Mail) -> Result<push::Receipt, Error> {
-        nothing()
-    }
-
-    fn confirm(_to: Session, _route: String, _sent: push::Receipt) -> Result<push::Receipt, Error> {
-        nothing()
-    }
-}
-
-impl install::Guest for TooNew {
-    fn present() -> Result<Option<String>, Error> {
-        nothing()
-    }
-
-    fn propose(_setup: install::Setup) -> Result<install::Plan, Error> {
-        nothing()
-    }
-
-    fn check(_setup: install::Setup) -> Result<Vec<install::Finding>, Error> {
-        nothing()
-    }
-}
+does_nothing!(TooNew);
 
 export!(TooNew);
