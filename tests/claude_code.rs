@@ -219,6 +219,125 @@ fn an_installation_over_http_reaches_the_host() {
     });
 }
 
+#[test]
+fn an_agent_keeps_its_name_and_its_mail_when_its_session_is_resumed() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("While you were away", "I read it."));
+        let client = ClaudeCode::new(&stage, &model);
+        let first = client.ask("Join the mesh as alice.", &[]);
+        assert_eq!(first.result, "I am alice.", "{:?}", first.outcome);
+        wait_for("the session has ended", || (presence(&stage, "alice") == "gone").then_some(()));
+        let id = send(&stage, "While you were away, the build broke.");
+        assert_eq!(rungs(&stage, &id), ["stored"], "nobody was there to be offered it");
+        let again = client.ask("Go on.", &["--resume", &first.session]);
+        assert_eq!((again.result.as_str(), &again.session), ("I read it.", &first.session), "{:?}", again.outcome);
+        assert_eq!(rungs(&stage, &id), ["stored", "shown"]);
+        assert_eq!(agents(&stage), ["alice"]);
+        assert_eq!(session_of(&stage, "alice").as_ref(), Some(&first.session));
+    });
+}
+
+#[test]
+fn a_fork_takes_over_neither_name_nor_mail() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(
+            joining("alice")
+                .call("Join too", REGISTER, json!({"name": "alice"}))
+                .say("alice-2", "I am another.")
+                .say("For the first one", "That is me."),
+        );
+        let client = ClaudeCode::new(&stage, &model);
+        let first = client.ask("Join the mesh as alice.", &[]);
+        assert_eq!(first.result, "I am alice.", "{:?}", first.outcome);
+        let id = send(&stage, "For the first one only.");
+        let fork = client.ask("Join too.", &["--resume", &first.session, "--fork-session"]);
+        assert_ne!(fork.session, first.session, "{:?}", fork.outcome);
+        assert_eq!(fork.result, "I am another.", "{:?}", fork.outcome);
+        assert_eq!(agents(&stage), ["alice", "alice-2"]);
+        assert_eq!(rungs(&stage, &id), ["stored"], "the fork was not shown it");
+        assert_eq!(session_of(&stage, "alice").as_ref(), Some(&first.session));
+        assert_eq!(session_of(&stage, "alice-2").as_ref(), Some(&fork.session));
+        let again = client.ask("Go on.", &["--resume", &first.session]);
+        assert_eq!(again.result, "That is me.", "{:?}", again.outcome);
+        assert_eq!(rungs(&stage, &id), ["stored", "shown"]);
+    });
+}
+
+#[test]
+fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("Before the crash", "I remember."));
+        let client = ClaudeCode::new(&stage, &model);
+        let mut session = client.converse();
+        session.say("Join the mesh as alice.");
+        let joined = session.wait_for_result();
+        assert_eq!(joined["result"], "I am alice.");
+        let first = joined["session_id"].as_str().expect("a session has an id").to_owned();
+        session.process.kill();
+        wait_for("its process is missed", || (presence(&stage, "alice") == "gone").then_some(()));
+        let id = send(&stage, "Before the crash you were asked to test.");
+        assert_eq!(rungs(&stage, &id), ["stored"], "a dead session is offered nothing");
+        let again = client.ask("Go on.", &["--resume", &first]);
+        assert_eq!(
+            (again.result.as_str(), again.session.as_str()),
+            ("I remember.", first.as_str()),
+            "{:?}",
+            again.outcome
+        );
+        assert_eq!(rungs(&stage, &id), ["stored", "shown"]);
+        assert_eq!(agents(&stage), ["alice"]);
+    });
+}
+
+#[test]
+fn a_session_that_has_not_joined_is_discovered_and_invited() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(
+            Script::new().call("invites you to join", REGISTER, json!({"name": "alice"})).say("alice", "I am alice."),
+        );
+        let client = ClaudeCode::new(&stage, &model);
+        let terminal = client.open();
+        let session = wait_for("the session is seen and hears its bell", || {
+            let found = discovered(&stage);
+            let found = found.iter().find(|one| one["wakes_by"] == json!(["bell"]))?;
+            assert_eq!((&found["agent"], &found["folder"]), (&Value::Null, &json!(project(&stage))));
+            found["session"].as_str().map(str::to_owned)
+        });
+        let told = stage.relay_ok(&["invite", &session, "Help me with the tests.", "--json"]);
+        let told: Value = serde_json::from_str(&told).expect("--json writes JSON");
+        assert_eq!((&told["route"], &told["from"]), (&json!("bell"), &json!("shell")), "{told}");
+        let news = model.wait_for_news("Help me with the tests.").news();
+        assert!(news.contains("Somebody at a shell of this machine invites you"), "{news}");
+        says(&terminal, "I am alice.");
+        assert_eq!(session_of(&stage, "alice").as_ref(), Some(&session));
+        let refused = stage.run(&["invite", &session]);
+        assert!(refused.stderr.contains("has joined already, as `alice`"), "{refused:?}");
+        let heard = model.heard().iter().filter(|heard| heard.news().contains("Help me with the tests.")).count();
+        assert_eq!(heard, 1, "the invitation was shown once");
+    });
+}
+
+#[test]
+fn a_session_without_hooks_is_discovered_and_cannot_be_woken() {
+    isolated(|| {
+        let stage = stage();
+        let model = Model::start(Script::new());
+        let _terminal = ClaudeCode::new(&stage, &model).open();
+        let found = wait_for("the client lists its session", || discovered(&stage).into_iter().next());
+        assert_eq!((&found["harness"], &found["folder"]), (&json!("claude-code"), &json!(project(&stage))), "{found}");
+        assert_eq!(found["wakes_by"], json!([]), "{found}");
+        let session = found["session"].as_str().expect("a session has an id");
+        let refused = stage.run(&["invite", session]);
+        assert_eq!(refused.code, Some(1));
+        assert!(refused.stderr.contains("Claude Code has no way to wake session"), "{refused:?}");
+        assert!(refused.stderr.contains("hint: "), "{refused:?}");
+    });
+}
+
 /// An agent joins, its session is given a new context, and it still has its name and gets its mail.
 fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) {
     let stage = installed();
@@ -260,6 +379,26 @@ fn project(stage: &Stage) -> String {
 fn id_in(news: &str) -> String {
     let (_, after) = news.split_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
     after.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// Sends to alice from the command line; gives the message's id.
+fn send(stage: &Stage, body: &str) -> String {
+    let sent = stage.relay_ok(&["send", "alice", body, "--json"]);
+    let sent: Value = serde_json::from_str(&sent).expect("--json writes JSON");
+    sent["id"].as_str().expect("a message has an id").to_owned()
+}
+
+/// The sessions that live, as the person sees them.
+fn discovered(stage: &Stage) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&stage.relay_ok(&["discover", "--json"])).expect("--json writes JSON");
+    list["sessions"].as_array().cloned().unwrap_or_default()
+}
+
+/// How present an agent is.
+fn presence(stage: &Stage, name: &str) -> String {
+    let agents = listed(stage);
+    let agent = agents.iter().find(|agent| agent["name"] == name);
+    agent.and_then(|agent| agent["presence"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// The rungs that a message climbed with its one recipient.

@@ -73,23 +73,42 @@ impl Mesh {
             return Ok(Rang::Nobody);
         }
         let session = &record.session;
-        let now = self.machine.now();
-        let wakes = self.recent_wakes(session, &ring.from, now).await?;
-        if let Some(reason) = why_held(&self.limits.loops, ring.hops, wakes) {
+        if let Some(reason) = self.why_not_wake(session, &ring.from, ring.hops).await? {
             let event = Event::Held { reason: reason.clone() };
             self.receipt(&to.name, &[ring.id], &event, Durability::Process).await?;
             self.note("held", serde_json::json!({ "id": ring.id, "from": ring.from, "to": to.name, "reason": reason }))
                 .await;
             return Ok(Rang::Held(reason));
         }
-        let line = Line { at: now, from: Some(ring.from.clone()), message: Some(ring.id) };
-        records::append(self.local.as_ref(), &keys::bell(session), &line, Durability::Process).await?;
+        self.add_to_bell(session, &ring.from, ring.id).await?;
         if !record.hears_bell {
             return Ok(Rang::Nobody);
         }
         let event = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
         self.receipt(&to.name, &[ring.id], &event, Durability::Process).await?;
         Ok(Rang::Yes)
+    }
+
+    /// Why the loop guard would not let somebody wake a session now; none where it would.
+    pub(crate) async fn why_not_wake(
+        &self,
+        session: &SessionRef,
+        from: &AgentName,
+        hops: u32,
+    ) -> Result<Option<String>, StoreError> {
+        let wakes = self.recent_wakes(session, from, self.machine.now()).await?;
+        Ok(why_held(&self.limits.loops, hops, wakes))
+    }
+
+    /// Adds a line to a session's bell.
+    pub(crate) async fn add_to_bell(
+        &self,
+        session: &SessionRef,
+        from: &AgentName,
+        message: MessageId,
+    ) -> Result<(), StoreError> {
+        let line = Line { at: self.machine.now(), from: Some(from.clone()), message: Some(message) };
+        records::append(self.local.as_ref(), &keys::bell(session), &line, Durability::Process).await.map(|_| ())
     }
 
     /// Where a session's bell is, made ready to be watched: its folder exists from now on, and the

@@ -85,8 +85,8 @@ impl Mesh {
             let agent = match (evidence, own, registered) {
                 (Evidence::Connection, own, registered) => registered.or(own),
                 (_, Some(own), _) => Some(own),
-                (_, None, Some(registered)) if session.1.parent.is_none() => {
-                    // The session on this connection changed and no hook told us: its agent follows.
+                (_, None, Some(registered)) if session.1.parent.is_none() && !self.stands_alone(&session.0).await? => {
+                    // The session on this connection changed and no hook said how: its agent follows.
                     self.observe(&session.0.harness, &session.1, None).await?;
                     self.bind_agent(&registered, &session.0).await?;
                     Some(registered)

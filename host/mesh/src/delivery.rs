@@ -20,6 +20,7 @@ use crate::machine::Instant;
 use crate::message::Priority;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::{Event, Ladder};
+use crate::roster::of_record;
 use crate::session::{Activity, ConnectionId, Session, SessionRecord, SessionRef};
 use crate::{Mesh, envelope, keys};
 
@@ -215,13 +216,7 @@ impl Mesh {
                 return Ok(Some(RETRY.as_millis() as u64));
             }
         };
-        let session = Session {
-            id: record.session.id.clone(),
-            parent: record.parent.clone(),
-            workdir: record.workdir.clone(),
-            process: record.process.map(|process| process.pid),
-            route_hint: record.route_hint.clone(),
-        };
+        let session = of_record(&record);
         let routes: Vec<Route> = match harness.routes(&session).await {
             Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || record.hears_bell).collect(),
             Err(error) => {

@@ -5,10 +5,10 @@ use store::StoreError;
 
 use crate::caller::bare;
 use crate::fetch::Claim;
-use crate::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Reading, Reply};
+use crate::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Moment, Reading, Reply};
 use crate::inbox::{Inbox, Slot};
 use crate::machine::Instant;
-use crate::names::AgentName;
+use crate::names::{AgentName, MessageId};
 use crate::protocol::protocol_for;
 use crate::receipt::Rung;
 use crate::session::{Activity, SessionRef};
@@ -23,6 +23,8 @@ pub struct HookOutcome {
     pub speaker: Option<SessionRef>,
     /// What the reply presents. Confirm it with [`Mesh::confirm_hook`] once the reply is flushed.
     pub claim: Option<Claim>,
+    /// The invitation that the reply presents, with its session.
+    pub invitation: Option<(SessionRef, MessageId)>,
 }
 
 /// Why a hook has no answer. The harness must not be broken by it.
@@ -42,9 +44,15 @@ impl Mesh {
         let Some(adapter) = self.harnesses.get(harness).await? else {
             return Err(HookError::UnknownHarness(harness.to_owned()));
         };
-        let mut desk = MeshDesk { mesh: self, harness: adapter.about().harness.clone(), speaker: None, claim: None };
+        let mut desk = MeshDesk {
+            mesh: self,
+            harness: adapter.about().harness.clone(),
+            speaker: None,
+            claim: None,
+            invitation: None,
+        };
         let answer = adapter.hook(call, &mut desk).await;
-        let MeshDesk { speaker, claim, .. } = desk;
+        let MeshDesk { speaker, claim, invitation, .. } = desk;
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
         let claim = match claim {
             Some(claim) if !shows => {
@@ -56,17 +64,29 @@ impl Mesh {
             }
             other => other,
         };
-        if let (Some(_), Some(session)) = (&claim, &speaker) {
+        let invitation = match invitation {
+            Some((session, _)) if !shows => {
+                if let Err(error) = self.give_back_invitation(&session).await {
+                    tracing::warn!(%error, "an invitation was not given back; its claim lapses by itself");
+                }
+                None
+            }
+            other => other,
+        };
+        if let (true, Some(session)) = (claim.is_some() || invitation.is_some(), &speaker) {
             // Mail in the answer makes the session work on, whatever the payload said of it.
             self.change_session(session, |record| record.activity = Activity::Busy).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "the session is not marked busy");
             });
         }
-        Ok(HookOutcome { reply: answer?, speaker, claim })
+        Ok(HookOutcome { reply: answer?, speaker, claim, invitation })
     }
 
     /// Says that the reply was flushed to the harness: its mail counts as shown.
     pub async fn confirm_hook(&self, outcome: HookOutcome, event: &str) -> Result<(), crate::FetchError> {
+        if let Some((session, id)) = outcome.invitation {
+            self.confirm_invitation(&session, id).await?;
+        }
         match outcome.claim {
             Some(claim) => self.confirm(&claim, Rung::Shown, &format!("hook:{event}"), None).await,
             None => Ok(()),
@@ -82,6 +102,8 @@ struct MeshDesk<'a> {
     speaker: Option<SessionRef>,
     /// The mail that was handed to the adapter. Written by `look_up`.
     claim: Option<Claim>,
+    /// The invitation that was handed to it in the place of mail. Written by `look_up`.
+    invitation: Option<(SessionRef, MessageId)>,
 }
 
 #[async_trait]
@@ -115,6 +137,9 @@ impl MeshDesk<'_> {
         for event in &reading.events {
             self.apply(event, reading).await?;
         }
+        if let (Some(session), Some(Moment::SessionStart | Moment::Resumed)) = (&self.speaker, reading.moment) {
+            mesh.change_session(session, |record| record.stands_alone = true).await?;
+        }
         let Some(session) = self.speaker.clone() else {
             return Ok(Findings {
                 agent: None,
@@ -134,6 +159,11 @@ impl MeshDesk<'_> {
         let mail = match &agent {
             Some(agent) if reading.room > 0 && self.may_take_mail(&session).await? => {
                 self.take_mail(agent, reading).await?
+            }
+            None if reading.room > 0 && self.may_be_invited(&session).await? => {
+                let mail = mesh.take_invitation(&session, reading.room as usize).await?;
+                self.invitation = mail.as_ref().and_then(|mail| Some((session.clone(), *mail.ids.first()?)));
+                mail
             }
             Some(_) | None => None,
         };
@@ -189,6 +219,12 @@ impl MeshDesk<'_> {
     async fn may_take_mail(&self, session: &SessionRef) -> Result<bool, StoreError> {
         let Some(record) = self.mesh.current_record(session).await? else { return Ok(false) };
         Ok(record.activity != Activity::AwaitingHuman && record.agent.is_some())
+    }
+
+    /// Whether an invitation may be shown in a session that has no agent.
+    async fn may_be_invited(&self, session: &SessionRef) -> Result<bool, StoreError> {
+        let record = self.mesh.session_record(session).await?;
+        Ok(record.is_some_and(|record| record.activity != Activity::AwaitingHuman))
     }
 
     /// Claims as much mail as fits. Held mail is left out unless a person brought this hook about:

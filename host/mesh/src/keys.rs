@@ -73,6 +73,11 @@ pub(crate) fn bell(session: &SessionRef) -> Key {
     constant("bells").child(&session.harness).child(&session.id)
 }
 
+/// The invitation of a session that has not joined.
+pub(crate) fn invitation(session: &SessionRef) -> Key {
+    constant("invitations").child(&session.harness).child(&session.id)
+}
+
 /// Who is bringing mail to a session just now.
 pub(crate) fn delivery(session: &SessionRef) -> Key {
     constant("deliveries").child(&session.harness).child(&session.id)

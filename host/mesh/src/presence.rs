@@ -211,6 +211,7 @@ mod tests {
             heard,
             first_seen: heard,
             hears_bell: false,
+            stands_alone: false,
             succeeded_by: None,
         });
         let traces = Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard) };

@@ -340,6 +340,7 @@ impl Mesh {
             self.change_session(&reference, |record| record.shown_by = sign).await?;
         }
         self.bind_agent(&agent.name, &reference).await?;
+        self.settle_invitation(&reference, &agent.name).await?;
         self.joined.notify_waiters();
         Ok(())
     }

@@ -44,6 +44,18 @@ pub enum Activity {
     Gone,
 }
 
+impl Activity {
+    /// The word that people see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Activity::Idle => "idle",
+            Activity::Busy => "busy",
+            Activity::AwaitingHuman => "awaiting-human",
+            Activity::Gone => "gone",
+        }
+    }
+}
+
 /// What shows that whoever is behind a session is still there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -98,6 +110,10 @@ pub struct SessionRecord {
     /// Whether a hook of the harness was told where the bell is, so that ringing it is an offer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hears_bell: bool,
+    /// Whether a hook said that it begins or goes on by itself, such as a fork: then it takes over nobody's
+    /// agent, also where it is the next one of a window whose agent is known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stands_alone: bool,
     /// The session that took its place after a clear or a resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_by: Option<String>,

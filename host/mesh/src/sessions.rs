@@ -90,6 +90,11 @@ impl Mesh {
         Ok(self.current_record(&parent).await?.and_then(|record| record.agent))
     }
 
+    /// Whether a hook said of a session that it is nobody's successor.
+    pub(crate) async fn stands_alone(&self, session: &SessionRef) -> Result<bool, StoreError> {
+        Ok(self.session_record(session).await?.is_some_and(|record| record.stands_alone))
+    }
+
     /// Notes what an adapter or a connection shows of a session, and what it does where that is known.
     pub(crate) async fn observe(
         &self,
@@ -113,6 +118,7 @@ impl Mesh {
                 heard: now,
                 first_seen: now,
                 hears_bell: false,
+                stands_alone: false,
                 succeeded_by: None,
             });
             if session.parent.is_some() {
@@ -124,11 +130,19 @@ impl Mesh {
             if session.route_hint.is_some() {
                 record.route_hint.clone_from(&session.route_hint);
             }
-            record.process = process.or(record.process);
+            let died = record.process.is_some_and(|process| !self.machine.lives(process));
+            // A process that is named and does not run has left a hook behind: that is no sign of life.
+            let late = session.process.is_some() && process.is_none();
+            record.process = match process {
+                None if died && !late => None,
+                None => record.process,
+                Some(process) => Some(process),
+            };
             match activity {
                 Some(activity) => record.activity = activity,
-                // Whoever speaks is not gone: a session that was closed has been resumed.
-                None if record.activity == Activity::Gone => record.activity = Activity::Idle,
+                // Whoever speaks is not gone: a session that was closed or crashed has been resumed, and
+                // whatever it had asked its person before is no longer asked.
+                None if record.activity == Activity::Gone || (died && !late) => record.activity = Activity::Idle,
                 None => {}
             }
             // The clock alone is not worth a write on every tool call.

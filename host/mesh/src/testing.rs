@@ -78,13 +78,15 @@ impl Machine for FakeMachine {
 
 /// A harness named `fake`: its client is called `fake`, and its `_meta` is the session's id.
 ///
-/// Its hooks are JSON of the shape `{"session":"s1","did":"start|prompt|tool|stop|ask|end|clear:OLD"}`,
+/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|stop|nothing|ask|end|clear:OLD"}`,
 /// answered with mail on standard output.
 #[derive(Debug)]
 pub struct FakeHarness {
     about: About,
     /// The routes that it names.
     pub routes: Mutex<Vec<Route>>,
+    /// The sessions that `discover` lists.
+    pub discovered: Mutex<Vec<Session>>,
     /// What `deliver` was asked to carry: route, session, text.
     pub delivered: Mutex<Vec<(String, String, String)>>,
     /// What `deliver` answers; by default the best that the route proves.
@@ -102,6 +104,7 @@ impl Default for FakeHarness {
                 connection_per_session: true,
             },
             routes: Mutex::default(),
+            discovered: Mutex::default(),
             delivered: Mutex::default(),
             answer: Mutex::default(),
         }
@@ -138,7 +141,7 @@ impl Harness for FakeHarness {
     }
 
     async fn discover(&self) -> Result<Vec<Session>, HarnessError> {
-        Ok(Vec::new())
+        Ok(self.discovered.lock().expect("no test panics while it holds this").clone())
     }
 
     async fn activity_of(&self, session: &str) -> Result<Activity, HarnessError> {
@@ -210,6 +213,10 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
     };
     let (events, moment, room, attended) = match did {
         "start" => (activity(Activity::Idle), Some(Moment::SessionStart), 0, true),
+        // It says nothing of what the session does.
+        "resume" => (Vec::new(), Some(Moment::Resumed), 0, true),
+        "compact" => (Vec::new(), Some(Moment::Compacted), 0, false),
+        "nothing" => (Vec::new(), None, 9_000, false),
         "prompt" => {
             let mut events = activity(Activity::Busy);
             events.push(HookEvent::HumanSpoke(id.to_owned()));

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, completions, config, detect_harness, doctor, down, exit_codes, harnesses, hook, install, listen, man,
-    mcp, message, plugin, read, register, send, serve, status, uninstall, up, version,
+    ack, agents, completions, config, detect_harness, discover, doctor, down, exit_codes, harnesses, hook, install,
+    invite, listen, man, mcp, message, plugin, read, register, send, serve, status, uninstall, up, version,
 };
 use crate::config::{Durable, Values};
 use crate::context::Context;
@@ -120,6 +120,10 @@ pub(crate) enum Command {
     Register(register::Args),
     /// Show who is here
     Agents(agents::Args),
+    /// Show the sessions of each harness, also those that have not joined
+    Discover(discover::Args),
+    /// Ask a session to join
+    Invite(invite::Args),
     /// Show how the mesh is doing
     Status(status::Args),
 
@@ -188,6 +192,8 @@ impl Command {
             | Command::Message(_)
             | Command::Register(_)
             | Command::Agents(_)
+            | Command::Discover(_)
+            | Command::Invite(_)
             | Command::Status(_)
             | Command::Down(_)
             | Command::Install(_)
@@ -220,6 +226,8 @@ impl Command {
             | Command::Message(_)
             | Command::Register(_)
             | Command::Agents(_)
+            | Command::Discover(_)
+            | Command::Invite(_)
             | Command::Status(_)
             | Command::Up(_)
             | Command::Down(_)
@@ -251,6 +259,8 @@ impl Command {
             Command::Message(args) => message::run(args, context).await,
             Command::Register(args) => register::run(args, context).await,
             Command::Agents(args) => agents::run(args, context).await,
+            Command::Discover(args) => discover::run(args, context).await,
+            Command::Invite(args) => invite::run(args, context).await,
             Command::Status(args) => status::run(args, context).await,
             Command::Up(args) => up::run(args, context).await,
             Command::Down(args) => down::run(args, context).await,

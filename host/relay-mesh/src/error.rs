@@ -48,6 +48,12 @@ pub(crate) enum CommandError {
     /// Nobody could be looked for.
     #[error(transparent)]
     Find(#[from] mesh::FindError),
+    /// The sessions cannot be listed.
+    #[error(transparent)]
+    Roster(#[from] mesh::RosterError),
+    /// Nobody was invited.
+    #[error(transparent)]
+    Invite(#[from] mesh::InviteError),
     /// A message's status cannot be told.
     #[error(transparent)]
     Status(#[from] mesh::StatusError),

@@ -2,7 +2,8 @@
 //! errors for people.
 
 use mesh::{
-    AckError, AddressError, FetchError, FindError, HookError, IdentifyError, RegisterError, SendError, StatusError,
+    AckError, AddressError, FetchError, FindError, HookError, IdentifyError, InviteError, RegisterError, RosterError,
+    SendError, StatusError,
 };
 use store::StoreError;
 
@@ -37,6 +38,8 @@ impl CommandError {
             }
             CommandError::Ack(AckError::Store(error)) => of_store(error),
             CommandError::Find(FindError::Store(error)) => of_store(error),
+            CommandError::Roster(error) => of_roster(error),
+            CommandError::Invite(error) => of_invite(error),
             CommandError::Status(StatusError::Unknown(_)) => {
                 Some("an agent sees what it sent or was sent; `relay-mesh read` prints the ids".to_owned())
             }
@@ -89,12 +92,23 @@ impl CommandError {
             CommandError::Fetch(FetchError::Store(_))
             | CommandError::Ack(AckError::Store(_))
             | CommandError::Find(FindError::Store(_))
+            | CommandError::Roster(RosterError::Store(_))
             | CommandError::Status(StatusError::Store(_))
             | CommandError::Listen(ListenError::Store(_)) => Exit::Store,
             CommandError::Ack(AckError::Unknown { .. })
             | CommandError::Status(StatusError::Unknown(_) | StatusError::Nowhere(_))
             | CommandError::Hook(HookError::UnknownHarness(_))
+            | CommandError::Roster(RosterError::UnknownHarness(_))
             | CommandError::Listen(ListenError::UnknownHarness(_)) => Exit::NotFound,
+            CommandError::Invite(error) => match error {
+                InviteError::Unknown(_)
+                | InviteError::Ambiguous { .. }
+                | InviteError::Roster(RosterError::UnknownHarness(_)) => Exit::NotFound,
+                InviteError::TooLong(_) => Exit::Usage,
+                InviteError::Joined { .. } | InviteError::Held(_) | InviteError::NotRegistered => Exit::Refused,
+                InviteError::AwaitsPerson(_) | InviteError::NoWay { .. } | InviteError::Refused { .. } => Exit::Failure,
+                InviteError::Store(_) | InviteError::Roster(RosterError::Store(_)) => Exit::Store,
+            },
             CommandError::Hook(HookError::Harness(_))
             | CommandError::Host(_)
             | CommandError::Input(_)
@@ -223,6 +237,33 @@ fn of_send(error: &SendError) -> Option<String> {
             )),
         },
         SendError::Unreadable(error) => of_store(error),
+    }
+}
+
+fn of_roster(error: &RosterError) -> Option<String> {
+    match error {
+        RosterError::UnknownHarness(_) => Some(HARNESSES.to_owned()),
+        RosterError::Store(error) => of_store(error),
+    }
+}
+
+fn of_invite(error: &InviteError) -> Option<String> {
+    match error {
+        InviteError::Unknown(_) => Some("run `relay-mesh discover` to see which sessions live here".to_owned()),
+        InviteError::Ambiguous { harnesses, .. } => Some(format!("say which by `--harness`: {}", harnesses.join(", "))),
+        InviteError::Joined { agent, .. } => Some(format!("write to it: `relay-mesh send {agent} TEXT`")),
+        InviteError::AwaitsPerson(_) => Some("try again when they have answered it".to_owned()),
+        InviteError::NoWay { .. } => Some(
+            "ask its agent yourself to call register_agent; a session that was begun before its harness was set up \
+             hears nothing, a new one may"
+                .to_owned(),
+        ),
+        InviteError::Held(_) => Some("wait some minutes, or speak to the session yourself".to_owned()),
+        InviteError::Refused { .. } => Some("run `relay-mesh doctor` to see what is wrong with its harness".to_owned()),
+        InviteError::TooLong(_) => Some("say it shorter; the rest fits into a message once it has joined".to_owned()),
+        InviteError::NotRegistered => Some("register first: `relay-mesh register NAME`".to_owned()),
+        InviteError::Roster(error) => of_roster(error),
+        InviteError::Store(error) => of_store(error),
     }
 }
 

@@ -5,8 +5,10 @@ mod delivering;
 mod faults;
 mod hooks;
 mod identity;
+mod inviting;
 mod loops;
 mod model;
+mod moving;
 mod sending;
 
 use std::sync::Arc;
@@ -133,9 +135,14 @@ impl World {
 
     /// Runs a hook of the fake harness and confirms its answer; gives what it printed.
     pub(crate) async fn hook(&self, session: &str, did: &str) -> Reply {
+        self.hook_of(session, did, Some(1)).await
+    }
+
+    /// The same, of a session in another process, or in one that the harness does not name.
+    pub(crate) async fn hook_of(&self, session: &str, did: &str, pid: Option<u32>) -> Reply {
         let call = HookCall {
             name: did.to_owned(),
-            payload: serde_json::json!({ "session": session, "did": did, "pid": 1 }).to_string(),
+            payload: serde_json::json!({ "session": session, "did": did, "pid": pid }).to_string(),
             environment: Vec::new(),
         };
         let outcome = self.mesh.hook("fake", &call).await.expect("answered");
@@ -146,7 +153,12 @@ impl World {
 
     /// What a hook showed of the mail; empty where it showed none.
     pub(crate) async fn shown(&self, session: &str, did: &str) -> String {
-        let text = self.hook(session, did).await.stdout.unwrap_or_default();
+        self.shown_by(session, did, Some(1)).await
+    }
+
+    /// The same, of a session in another process.
+    pub(crate) async fn shown_by(&self, session: &str, did: &str, pid: Option<u32>) -> String {
+        let text = self.hook_of(session, did, pid).await.stdout.unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('<')).collect();
         lines.join(" ")
     }

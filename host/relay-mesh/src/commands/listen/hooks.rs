@@ -22,7 +22,7 @@ impl Desk {
             return self.complain("an event belongs to a harness: start with `--harness`");
         };
         let asked = HookCall { name, payload: payload.to_string(), environment: self.environment.clone() };
-        let HookOutcome { reply, speaker, claim } = match self.mesh.hook(harness, &asked).await {
+        let HookOutcome { reply, speaker, claim, invitation } = match self.mesh.hook(harness, &asked).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 let error = Some(said(&error));
@@ -39,6 +39,11 @@ impl Desk {
             }
         }
         let as_json = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
-        self.printer.line(&Said::Answer { call, output: reply.stdout.map(as_json), mail, error: None })
+        self.printer.line(&Said::Answer { call, output: reply.stdout.map(as_json), mail, error: None })?;
+        // Only mail is confirmed by line: an invitation counts as shown once the connector has it.
+        if let Some((session, id)) = invitation {
+            self.mesh.confirm_invitation(&session, id).await?;
+        }
+        Ok(())
     }
 }

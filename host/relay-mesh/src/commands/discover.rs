@@ -1,0 +1,158 @@
+//! `relay-mesh discover`: the live sessions of each harness, also those that have not joined.
+
+use mesh::Rostered;
+use mesh::machine::{Instant, Machine};
+use serde::Serialize;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::render::{Show, printable_line, table};
+use crate::shapes::{ago, rfc3339};
+
+/// Show the sessions of each harness, also those that have not joined
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh discover\n  \
+    relay-mesh discover codex\n  \
+    relay-mesh discover --json | jq -r '.sessions[] | select(.agent == null) | .session'\n\n\
+    Shown are sessions that a hook or a call has told of, and those that their harness itself lists.")]
+pub(crate) struct Args {
+    /// Only this harness
+    #[arg(value_name = "HARNESS")]
+    harness: Option<String>,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let roster = open.mesh.roster(args.harness.as_deref()).await?;
+    for (harness, error) in &roster.faults {
+        context.printer.warn(&format!("the adapter `{harness}` could not tell everything: {error}"));
+    }
+    if roster.sessions.is_empty() {
+        context.printer.say("no session is known here; one is seen as soon as its harness is set up and calls a hook");
+    }
+    let sessions = roster.sessions.into_iter().map(SessionShape::from).collect();
+    context.printer.show(&SessionsShape { sessions, now: open.machine.now() })?;
+    Ok(Outcome::DONE)
+}
+
+/// A session that lives.
+#[derive(Debug, Serialize)]
+struct SessionShape {
+    /// The harness that it runs in.
+    harness: String,
+    /// Its id there: what `relay-mesh invite` takes.
+    session: String,
+    /// The root session, where this one is a subagent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    /// The folder that it works in.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    folder: String,
+    /// Its agent, where it has joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// `idle`, `busy`, `awaiting-human`; left out where nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    activity: Option<&'static str>,
+    /// The routes that wake it while it is idle, in the order in which they are tried.
+    wakes_by: Vec<String>,
+    /// Whether a notification tells its person that something waits.
+    tells_person: bool,
+    /// When it was last heard of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_heard: Option<String>,
+    /// The same, for the table.
+    #[serde(skip)]
+    heard: Option<Instant>,
+}
+
+impl From<Rostered> for SessionShape {
+    fn from(one: Rostered) -> SessionShape {
+        SessionShape {
+            harness: one.session.harness,
+            session: one.session.id,
+            parent: one.parent,
+            folder: one.workdir,
+            agent: one.agent.map(|agent| agent.to_string()),
+            activity: one.activity.map(mesh::session::Activity::as_str),
+            wakes_by: one.wakes_by,
+            tells_person: one.tells_person,
+            last_heard: one.heard.map(rfc3339),
+            heard: one.heard,
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Serialize)]
+struct SessionsShape {
+    /// By harness and id.
+    sessions: Vec<SessionShape>,
+    /// When they were looked at.
+    #[serde(skip)]
+    now: Instant,
+}
+
+impl Show for SessionsShape {
+    fn text(&self) -> String {
+        if self.sessions.is_empty() {
+            return String::new();
+        }
+        let rows: Vec<Vec<String>> = self.sessions.iter().map(|one| row(one, self.now)).collect();
+        table(&["HARNESS", "SESSION", "AGENT", "DOES", "HEARD", "WOKEN BY", "FOLDER"], &rows)
+    }
+}
+
+fn row(one: &SessionShape, now: Instant) -> Vec<String> {
+    let or_dash = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), printable_line);
+    let woken_by = match (one.wakes_by.is_empty(), one.tells_person) {
+        (false, _) => one.wakes_by.join(", "),
+        (true, true) => "its person".to_owned(),
+        (true, false) => "nothing".to_owned(),
+    };
+    vec![
+        printable_line(&one.harness),
+        printable_line(&one.session),
+        or_dash(one.agent.as_deref()),
+        or_dash(one.activity),
+        one.heard.map_or_else(|| "-".to_owned(), |heard| ago(heard, now)),
+        printable_line(&woken_by),
+        or_dash(Some(one.folder.as_str()).filter(|folder| !folder.is_empty())),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh::session::{Activity, SessionRef};
+
+    use super::*;
+
+    fn rostered(id: &str, agent: Option<&str>, wakes_by: &[&str]) -> Rostered {
+        Rostered {
+            session: SessionRef { harness: "codex".to_owned(), id: id.to_owned() },
+            parent: None,
+            workdir: "/srv/app".to_owned(),
+            agent: agent.map(|name| name.parse().expect("a name")),
+            activity: agent.map(|_| Activity::Idle),
+            heard: agent.map(|_| Instant(0)),
+            wakes_by: wakes_by.iter().map(|name| (*name).to_owned()).collect(),
+            tells_person: true,
+        }
+    }
+
+    #[test]
+    fn a_session_is_told_with_how_it_can_be_woken() {
+        let sessions =
+            vec![rostered("s1", Some("alice"), &["app-server", "queue"]).into(), rostered("s2", None, &[]).into()];
+        let shape = SessionsShape { sessions, now: Instant(60_000) };
+        assert_eq!(
+            shape.text(),
+            "HARNESS  SESSION  AGENT  DOES  HEARD      WOKEN BY           FOLDER\n\
+             codex    s1       alice  idle  1 min ago  app-server, queue  /srv/app\n\
+             codex    s2       -      -     -          its person         /srv/app"
+        );
+    }
+}
