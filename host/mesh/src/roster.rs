@@ -138,8 +138,9 @@ impl Mesh {
                     continue;
                 }
                 let activity = harness.activity_of(&session.id).await.ok();
-                // One that its harness says has ended is no session of anybody's.
-                if activity != Some(Activity::Gone) {
+                // A list outlives whoever crashed: a process that does not run has no session.
+                let died = session.process.is_some_and(|pid| self.machine.process(pid).is_none());
+                if !died && activity != Some(Activity::Gone) {
                     all.push(found(Arc::clone(&harness), session, None, activity, &mut faults).await);
                 }
             }

@@ -1,7 +1,8 @@
-//! Which session a call comes from.
+//! Which session a call comes from, and which sessions live.
 
+use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::sessions::{Detection, Sighting};
-use relay_mesh_sdk::{Error, Session, Sessions};
+use relay_mesh_sdk::{Activity, Error, Session, Sessions};
 use serde_json::Value;
 
 use crate::{ClaudeCode, memory};
@@ -25,6 +26,59 @@ impl Sessions for ClaudeCode {
             ..Session::new(memory::current(started_in)?, workdir)
         })))
     }
+
+    /// The client keeps a file for each of its processes, by the process's number, with the session that
+    /// it shows now. One that crashed leaves its file behind; the host knows which processes run.
+    fn discover() -> Result<Vec<Session>, Error> {
+        Ok(listed()?.into_iter().map(|listed| listed.session).collect())
+    }
+
+    fn activity_of(id: &str) -> Result<Activity, Error> {
+        let found = listed()?.into_iter().find(|listed| listed.session.id == id);
+        let found = found.ok_or_else(|| Error::NotFound(format!("Claude Code lists no session `{id}`")))?;
+        found.activity.ok_or_else(|| Error::Unsupported("Claude Code says nothing of what it does".into()))
+    }
+}
+
+/// A session in the client's own list.
+struct Listed {
+    session: Session,
+    activity: Option<Activity>,
+}
+
+/// The client's own list, below its settings. Beside each file lies one with a key, which is not read.
+fn listed() -> Result<Vec<Listed>, Error> {
+    let config = Root::open("config")?;
+    let mut all = Vec::new();
+    for entry in config.entries("sessions")? {
+        let numbered = entry.name.strip_suffix(".json").is_some_and(|number| number.parse::<u32>().is_ok());
+        if entry.directory || !numbered {
+            continue;
+        }
+        // A file that is gone or half written by now is no session; the next look finds it whole.
+        let text = config.read_text(&format!("sessions/{}", entry.name))?.unwrap_or_default();
+        if let Ok(value) = serde_json::from_str::<Value>(&text) {
+            all.extend(of_entry(&value));
+        }
+    }
+    Ok(all)
+}
+
+fn of_entry(value: &Value) -> Option<Listed> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    // The client's own daemons are listed too.
+    if !matches!(text("kind"), Some("interactive" | "bg")) {
+        return None;
+    }
+    let process = u32::try_from(value.get("pid")?.as_u64()?).ok()?;
+    let session = Session { process: Some(process), ..Session::new(text("sessionId")?, text("cwd")?) };
+    let activity = match text("status") {
+        Some("idle") => Some(Activity::Idle),
+        Some("busy") => Some(Activity::Busy),
+        Some("waiting") => Some(Activity::AwaitingHuman),
+        Some(_) | None => None,
+    };
+    Some(Listed { session, activity })
 }
 
 fn tool_use_id(seen: &Sighting) -> Option<String> {
@@ -103,5 +157,32 @@ mod tests {
         check(None, INHERITED, "Inherited s3 -");
         memory::follow("s3", "s1").expect("it is noted");
         check(None, INHERITED, "Inherited s1 -");
+    }
+
+    /// As 2.1.329 writes it, shortened.
+    const ENTRY: &str = r#"{"pid":15,"sessionId":"s1","cwd":"/home/u/app","startedAt":1795275696376,"procStart":"1867631","version":"2.1.329","kind":"interactive","entrypoint":"cli","name":"app-33","status":"idle","updatedAt":1795275696635}"#;
+
+    #[test]
+    fn the_clients_own_list_says_who_lives() {
+        let _lent = Fakes::default()
+            .file("config", "sessions/15.json", ENTRY)
+            .file("config", "sessions/15.de4fe0e4.key", "{\"peerToken\":\"secret\"}")
+            .file("config", "sessions/16.json", ENTRY.replace("s1", "s2").replace("15,", "16,").replace("idle", "busy"))
+            .file("config", "sessions/17.json", ENTRY.replace("interactive", "daemon"))
+            .file("config", "sessions/18.json", "{\"pid\":18,")
+            .file("config", "sessions/19.json", ENTRY.replace("s1", "s3").replace("idle", "shrugging"))
+            .lend();
+        let told = |session: &Session| format!("{} in {} of {:?}", session.id, session.workdir, session.process);
+        let found: Vec<String> = ClaudeCode::discover().expect("it is listed").iter().map(told).collect();
+        assert_eq!(
+            found,
+            ["s1 in /home/u/app of Some(15)", "s2 in /home/u/app of Some(16)", "s3 in /home/u/app of Some(15)"]
+        );
+        assert_eq!(ClaudeCode::activity_of("s1"), Ok(Activity::Idle));
+        assert_eq!(ClaudeCode::activity_of("s2"), Ok(Activity::Busy));
+        assert!(matches!(ClaudeCode::activity_of("s3"), Err(Error::Unsupported(_))));
+        assert!(matches!(ClaudeCode::activity_of("s9"), Err(Error::NotFound(_))));
+        let _lent = Fakes::default().root("config").lend();
+        assert_eq!(ClaudeCode::discover(), Ok(Vec::new()));
     }
 }

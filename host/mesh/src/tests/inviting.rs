@@ -73,6 +73,14 @@ async fn the_roster_has_who_joined_and_who_only_lives() {
             "s4 in /elsewhere: nobody, unknown, by []",
         ]
     );
+    let crashed = Session {
+        id: "s5".to_owned(),
+        parent: None,
+        workdir: "/crashed".to_owned(),
+        process: Some(77),
+        route_hint: None,
+    };
+    world.harnesses.0.discovered.lock().expect("unpoisoned").push(crashed);
     world.machine.kill(1);
     assert_eq!(
         roster(&world).await,
