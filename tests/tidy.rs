@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("relay-mesh-sdk", &[]),
     ("adapter-claude-code", &["relay-mesh-sdk"]),
     ("adapter-cursor", &["relay-mesh-sdk"]),
+    ("adapter-codex", &["relay-mesh-sdk"]),
     ("adapter-generic", &["relay-mesh-sdk"]),
     ("adapter-opencode", &["relay-mesh-sdk"]),
     ("bench", &[]),

@@ -42,6 +42,19 @@ impl Checklist {
         }
     }
 
+    /// The same for a harness that takes plain JSON alone and passes over a file with a comment in it,
+    /// which is then a finding too.
+    pub fn read_plain(&mut self, root: &Root, path: &str, reader: &str) -> Result<Option<Value>, Error> {
+        let Some((text, value)) = self.read(root, path, reader)? else { return Ok(None) };
+        if let Err(error) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
+            self.broken(
+                format!("{path} is not plain JSON, so {reader} passes over it: {error}"),
+                "take comments and trailing commas out of it",
+            );
+        }
+        Ok(Some(value))
+    }
+
     /// Whether our server is in a list of servers, under its name, as this setup would write it. `place` is
     /// the list and the name.
     pub fn server(&mut self, settings: Option<&Value>, path: &str, place: (&str, &str), wanted: &Value, again: &str) {

@@ -3,6 +3,7 @@
 //! inside; it is driven as a person and a harness drive it.
 
 mod claude_code;
+mod codex;
 mod host;
 mod isolation;
 mod lines;
@@ -19,11 +20,12 @@ mod transcript;
 mod waiting;
 
 pub use claude_code::{ClaudeCode, Conversation, Headless};
+pub use codex::{AppServer, Codex, Exec, Trust};
 pub use host::Host;
 pub use isolation::isolated;
 pub use mcp_http::HttpClient;
 pub use mcp_stdio::StdioClient;
-pub use model::{Answer, Heard, Model, Script};
+pub use model::{Answer, Dialect, Heard, Model, Script};
 pub use official::{Official, Reach, Sdk};
 pub use opencode::{OpenCode, Served};
 pub use programs::{Outcome, Program, Running};

@@ -112,11 +112,18 @@ impl Stage {
             .succeed()
     }
 
+    /// Where the person has programs of their own, which is on the path.
+    pub fn programs(&self) -> PathBuf {
+        self.home.join(".local/bin")
+    }
+
     /// The environment that a program of this person has. The binary is on the path, as after an
     /// installation.
     pub fn environment(&self) -> Vec<(String, String)> {
         let programs = self.binary.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-        let searched = format!("{programs}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        let own = self.programs();
+        let searched =
+            format!("{programs}:{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", own.display());
         [
             ("HOME", self.home.display().to_string()),
             ("TMPDIR", self.folder.display().to_string()),

@@ -72,17 +72,10 @@ struct Findings {
 }
 
 impl Findings {
-    /// A file's value; none where it is not there or not readable, which is then a finding.
+    /// A file's value; none where it is not there or not readable, which is then a finding. We keep
+    /// comments and trailing commas; Claude Code 2.1.329 drops the whole file for one.
     fn read(&mut self, root: &Root, path: &str) -> Result<Option<Value>, Error> {
-        let Some((text, value)) = self.list.read(root, path, "Claude Code")? else { return Ok(None) };
-        // We keep comments and trailing commas; Claude Code 2.1.329 drops the whole file for one.
-        if let Err(error) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
-            self.list.broken(
-                format!("{path} is not plain JSON, so Claude Code passes over it: {error}"),
-                "take comments and trailing commas out of it",
-            );
-        }
-        Ok(Some(value))
+        self.list.read_plain(root, path, "Claude Code")
     }
 
     fn hooks(&mut self, settings: Option<&Value>, place: &Place, setup: &Setup) {

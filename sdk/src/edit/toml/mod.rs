@@ -87,6 +87,13 @@ impl Document {
         item(&parsed, path)?.as_value().map(|value| value.clone().decorated("", ""))
     }
 
+    /// The names in a table, in order; none where no table stands at the path.
+    pub fn keys(&self, path: &[&str]) -> Vec<String> {
+        let parsed = self.parsed();
+        let table = parsed.as_ref().and_then(|parsed| item(parsed, path)?.as_table_like());
+        table.into_iter().flat_map(|table| table.iter()).map(|(key, _)| key.to_owned()).collect()
+    }
+
     /// Sets a value. An equal one is left as it is written; another one is replaced, and what it was
     /// is not kept.
     pub fn set(&mut self, path: &[&str], value: impl Into<Value>) -> Result<(), Occupied> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::heard;
+use super::dialect::Dialect;
 
 /// What the model answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,11 +71,11 @@ impl Script {
     }
 
     /// The answer to a request, and whether a line asked for it.
-    pub(super) fn answer(&mut self, body: &Value) -> (Answer, bool) {
-        if !heard::is_main(body) {
+    pub(super) fn answer(&mut self, dialect: Dialect, body: &Value) -> (Answer, bool) {
+        if !dialect.is_main(body) {
             return (Answer::Say("<summary>They talked about the mesh.</summary>".to_owned()), false);
         }
-        let news = heard::news(body);
+        let news = dialect.news(body);
         match self.lines.iter_mut().find(|line| !line.spoken && news.contains(&line.cue)) {
             Some(line) => {
                 line.spoken = true;

@@ -9,9 +9,9 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::heard::{self, Heard};
+use super::dialect::Dialect;
+use super::heard::Heard;
 use super::script::{Answer, Script};
-use super::{chat, wire};
 use crate::waiting::wait_or_show;
 
 /// A model that answers by script. Its server ends with it.
@@ -48,7 +48,7 @@ impl Model {
 
     /// What the agent asked so far, side calls left out, in order.
     pub fn heard(&self) -> Vec<Heard> {
-        lock(&self.play).heard.iter().filter(|heard| heard::is_main(&heard.body)).cloned().collect()
+        lock(&self.play).heard.iter().filter(|heard| heard.is_main()).cloned().collect()
     }
 
     /// Waits until the agent asks with this text among the news, and gives that request.
@@ -80,20 +80,16 @@ async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> 
     if is_token_count(&parts.uri) {
         return json_answer(&json!({"input_tokens": 1}));
     }
-    let (answer, number) = note(&play, body.clone());
-    let in_chat = parts.uri.path().ends_with("/chat/completions");
-    match (body["stream"] == json!(true), in_chat) {
-        (true, true) => respond("text/event-stream", chat::events(&answer, number)),
-        (true, false) => respond("text/event-stream", wire::events(&answer, number)),
-        (false, true) => json_answer(&chat::whole(&answer, number)),
-        (false, false) => json_answer(&wire::whole(&answer, number)),
-    }
+    let dialect = Dialect::of(parts.uri.path());
+    let (answer, number) = note(&play, dialect, body.clone());
+    let (kind, text) = dialect.reply(&body, &answer, number);
+    respond(kind, text)
 }
 
-fn note(play: &Mutex<Play>, body: Value) -> (Answer, usize) {
+fn note(play: &Mutex<Play>, dialect: Dialect, body: Value) -> (Answer, usize) {
     let mut play = lock(play);
-    let (answer, scripted) = play.script.answer(&body);
-    play.heard.push(Heard { body, answer: answer.clone(), scripted });
+    let (answer, scripted) = play.script.answer(dialect, &body);
+    play.heard.push(Heard { dialect, body, answer: answer.clone(), scripted });
     (answer, play.heard.len())
 }
 

@@ -1,8 +1,36 @@
-//! The Messages dialect, as much of it as a client needs: an answer as a stream of events, or whole.
+//! The Messages dialect, as much of it as a client needs: what a request says, and an answer as a stream
+//! of events, or whole.
 
 use serde_json::{Value, json};
 
+use super::dialect::plain_text;
 use super::script::Answer;
+
+/// Side calls carry no tools.
+pub(super) fn is_main(body: &Value) -> bool {
+    body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+}
+
+/// The text after the model's own last words.
+pub(super) fn news(body: &Value) -> String {
+    let messages = messages(body);
+    let after = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |last| last + 1);
+    messages[after..].iter().map(|message| plain_text(&message["content"])).collect::<Vec<_>>().join("\n")
+}
+
+/// All the text, the system prompt included.
+pub(super) fn everything(body: &Value) -> String {
+    let mut text = plain_text(&body["system"]);
+    for message in messages(body) {
+        text.push('\n');
+        text.push_str(&plain_text(&message["content"]));
+    }
+    text
+}
+
+fn messages(body: &Value) -> Vec<Value> {
+    body["messages"].as_array().cloned().unwrap_or_default()
+}
 
 /// An answer as server-sent events.
 pub(super) fn events(answer: &Answer, number: usize) -> String {

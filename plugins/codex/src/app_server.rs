@@ -1,0 +1,186 @@
+//! Codex's app server, which its terminals share: JSON-RPC as WebSocket text over a Unix socket. Only
+//! what is asked here of it is here.
+
+use relay_mesh_sdk::channels::Channel;
+use relay_mesh_sdk::{Error, clock};
+use serde_json::{Value, json};
+
+/// How long it may take to answer. It serves several terminals at once.
+const PATIENCE_MS: u64 = 5_000;
+/// Its word for having too much to do.
+const OVERLOADED: i64 = -32_001;
+/// How long it is then left alone.
+const REST_MS: u32 = 1_000;
+/// Threads are listed in pages; more than so many would be a circle.
+const MOST_PAGES: usize = 20;
+
+/// An open connection.
+pub(crate) struct AppServer {
+    channel: Channel,
+    last_id: u64,
+}
+
+/// A thread, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Thread {
+    pub(crate) id: String,
+    /// The root thread: its own id, where it is no subagent's.
+    pub(crate) root: String,
+    pub(crate) cwd: String,
+    pub(crate) status: Status,
+    /// One that Codex runs for itself, such as to find a title.
+    pub(crate) is_internal: bool,
+    /// Whether it takes turns from outside.
+    pub(crate) takes_input: bool,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    NotLoaded,
+    Idle,
+    Active,
+    AwaitingHuman,
+}
+
+/// What became of a question.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// It was refused: nothing has happened.
+    Refused(Error),
+    /// It was put and not answered: it may have happened.
+    Unanswered(Error),
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Refused(error) | Trouble::Unanswered(error) => error,
+        }
+    }
+}
+
+impl AppServer {
+    /// Connects and introduces us. `not-found` where no app server runs.
+    pub(crate) fn connect() -> Result<AppServer, Error> {
+        let channel = Channel::open("app-server", &[])?;
+        let mut server = AppServer { channel, last_id: 0 };
+        server.ask(
+            "initialize",
+            json!({
+                "clientInfo": {"name": "relay-mesh", "title": "relay-mesh", "version": env!("CARGO_PKG_VERSION")},
+                "capabilities": {},
+            }),
+        )?;
+        server.channel.send(&json!({"method": "initialized"}).to_string())?;
+        Ok(server)
+    }
+
+    /// The ids of the threads that are loaded, those of Codex's own included.
+    pub(crate) fn loaded(&mut self) -> Result<Vec<String>, Error> {
+        let mut ids = Vec::new();
+        let mut cursor = Value::Null;
+        for _ in 0..MOST_PAGES {
+            let page = self.ask("thread/loaded/list", json!({"cursor": cursor}))?;
+            let listed = page["data"].as_array().into_iter().flatten();
+            ids.extend(listed.filter_map(Value::as_str).map(str::to_owned));
+            cursor = page["nextCursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        Ok(ids)
+    }
+
+    /// A thread that is stored or loaded.
+    pub(crate) fn thread(&mut self, id: &str) -> Result<Thread, Error> {
+        let answer = self.ask("thread/read", json!({"threadId": id}))?;
+        thread(&answer["thread"])
+            .ok_or_else(|| Error::Failed("Codex's app server describes a thread in another shape".to_owned()))
+    }
+
+    /// Gives a thread something to work on that no person said: a turn begins, or the one that runs
+    /// takes it up behind its current response. Answers the turn's id.
+    pub(crate) fn give(&mut self, thread: &str, text: &str) -> Result<String, Trouble> {
+        let output = json!({"name": "incoming_message", "namespace": NAMESPACE, "output": text, "retain": true});
+        let answer = self.ask("turn/start", json!({"threadId": thread, "input": [], "toolOutput": output}))?;
+        let turn = answer.pointer("/turn/id").and_then(Value::as_str).map(str::to_owned);
+        turn.ok_or_else(|| Trouble::Unanswered(Error::Failed("Codex began a turn without an id".to_owned())))
+    }
+
+    /// Whether a text that we gave stands in a turn, so that the model reads it.
+    pub(crate) fn stands_in(&mut self, thread: &str, turn: &str, text: &str) -> Result<bool, Error> {
+        let asked = json!({"threadId": thread, "turnId": turn, "limit": 30, "sortDirection": "desc"});
+        let page = self.ask("thread/items/list", asked)?;
+        let entries = page["data"].as_array().into_iter().flatten();
+        // An entry is an item, or holds one.
+        let items = entries.map(|entry| entry.get("item").unwrap_or(entry));
+        let ours = |item: &Value| item["type"] == "functionCallOutput" && item["namespace"] == NAMESPACE;
+        Ok(items.filter(|item| ours(item)).any(|item| item["output"].to_string().contains(text)))
+    }
+
+    /// Asks, and reads until the answer comes. What the server tells on its own is passed over.
+    fn ask(&mut self, method: &str, parameters: Value) -> Result<Value, Trouble> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let question = json!({"id": id, "method": method, "params": parameters}).to_string();
+        self.channel.send(&question).map_err(Trouble::Refused)?;
+        let until = clock::now() + PATIENCE_MS;
+        loop {
+            let left = until.saturating_sub(clock::now());
+            let frame = match self.channel.receive(u32::try_from(left).unwrap_or(u32::MAX)) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => {
+                    let what = format!("Codex's app server did not answer {method} within {} s", PATIENCE_MS / 1_000);
+                    return Err(Trouble::Unanswered(Error::Failed(what)));
+                }
+                Err(error) => return Err(Trouble::Unanswered(error)),
+            };
+            let frame: Value = serde_json::from_str(&frame).unwrap_or_default();
+            // Its own requests bear ids of their own, and a method.
+            if frame["id"] == json!(id) && frame.get("method").is_none() {
+                return match frame.get("error") {
+                    None => Ok(frame["result"].clone()),
+                    Some(error) => Err(Trouble::Refused(refusal(error))),
+                };
+            }
+        }
+    }
+}
+
+/// The namespace under which the model meets what we give.
+const NAMESPACE: &str = "relay_mesh";
+
+fn refusal(error: &Value) -> Error {
+    let message = error["message"].as_str().unwrap_or("it gives no reason");
+    match error["code"].as_i64() {
+        Some(OVERLOADED) => Error::Busy(REST_MS),
+        _ if message.contains("not found") => Error::NotFound(message.to_owned()),
+        _ => Error::Failed(format!("Codex's app server refused: {message}")),
+    }
+}
+
+fn thread(value: &Value) -> Option<Thread> {
+    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let id = text("id")?;
+    Some(Thread {
+        root: text("sessionId").unwrap_or_else(|| id.clone()),
+        cwd: text("cwd").unwrap_or_default(),
+        status: status(&value["status"]),
+        is_internal: value["ephemeral"] == json!(true) || value["threadSource"] == "thread_title",
+        takes_input: value["canAcceptDirectInput"] != json!(false),
+        id,
+    })
+}
+
+fn status(value: &Value) -> Status {
+    match value["type"].as_str() {
+        Some("active") if value["activeFlags"].as_array().is_some_and(|flags| !flags.is_empty()) => {
+            Status::AwaitingHuman
+        }
+        Some("active") => Status::Active,
+        // After an error it waits for the next turn like any other.
+        Some("idle" | "systemError") => Status::Idle,
+        Some(_) | None => Status::NotLoaded,
+    }
+}

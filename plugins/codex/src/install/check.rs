@@ -1,0 +1,174 @@
+//! Whether Codex is set up for the mesh, by the rules that it reads its own settings by.
+
+use relay_mesh_sdk::checklist::Checklist;
+use relay_mesh_sdk::edit::toml::Document;
+use relay_mesh_sdk::files::Root;
+use relay_mesh_sdk::install::{Finding, Install, Scope, Setup};
+use relay_mesh_sdk::{Error, hook_groups};
+use serde_json::Value;
+
+use super::Place;
+use super::entries::{self, is_our_handler, is_ours, is_taken};
+use crate::Codex;
+use crate::app_server::AppServer;
+
+const AGAIN: &str = "run `relay-mesh install codex` again";
+/// Since this minor version of 0 Codex has the queue, the hooks and the app server that we use.
+const OLDEST: u64 = 154;
+
+/// Looks at every file that has a say, at the version, and at the app server.
+pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
+    let place = Place::of(setup.scope)?;
+    let mut list = Checklist::default();
+    version(&mut list)?;
+    let personal = Root::open("config")?;
+    let config = read_config(&mut list, &place.root, place.config)?;
+    let state = match setup.scope {
+        Scope::Project => read_config(&mut list, &personal, "config.toml")?,
+        Scope::User => config.clone(),
+    };
+    if let Some(config) = &config {
+        server(&mut list, config, place.config, setup);
+    }
+    hooks(&mut list, &place, state.as_ref(), setup)?;
+    for config in [&config, &state].into_iter().flatten().take(if setup.scope == Scope::User { 1 } else { 2 }) {
+        if config.get(&["features", "hooks"]).and_then(|value| value.as_bool()) == Some(false) {
+            list.broken("Codex's settings switch all hooks off", "take `features.hooks` out of them");
+        }
+    }
+    words(&mut list, &place)?;
+    if setup.scope == Scope::Project && state.is_some_and(|state| is_ours(&state, &setup.server_name)) {
+        list.warn(
+            "relay-mesh is also installed for every project of this user, so hooks run twice here",
+            "run `relay-mesh uninstall codex` in this project, or with --user for every project",
+        );
+    }
+    app_server(&mut list, &personal)?;
+    Ok(list.finish())
+}
+
+fn version(list: &mut Checklist) -> Result<(), Error> {
+    let Some(version) = Codex::present()? else { return Ok(()) };
+    let mut numbers = version.split(['.', '-']).map(str::parse::<u64>);
+    if let (Some(Ok(0)), Some(Ok(minor))) = (numbers.next(), numbers.next())
+        && minor < OLDEST
+    {
+        list.warn(
+            format!("Codex {version} is older than 0.{OLDEST}: it may have no hooks, no queue and no app server"),
+            "update Codex; until then an agent in it hears of mail only when it fetches",
+        );
+    }
+    Ok(())
+}
+
+/// A file of settings; none where it is not there, or where it does not parse, which is then a finding.
+fn read_config(list: &mut Checklist, root: &Root, path: &str) -> Result<Option<Document>, Error> {
+    let text = root.read_text(path)?;
+    match Document::parse(text.as_deref()) {
+        Ok(document) => Ok(Some(document)),
+        Err(broken) => {
+            list.broken(format!("{path}, {broken}"), "mend the file: Codex does not start with it as it is");
+            Ok(None)
+        }
+    }
+}
+
+fn server(list: &mut Checklist, config: &Document, path: &str, setup: &Setup) {
+    let name = setup.server_name.as_str();
+    let at = |key: &str| config.get(&["mcp_servers", name, key]);
+    let plain = |value: &relay_mesh_sdk::edit::toml::Value| value.to_string().split_whitespace().collect::<String>();
+    let is_current =
+        entries::server(setup).iter().all(|(key, wanted)| at(key).is_some_and(|found| plain(&found) == plain(wanted)));
+    if is_taken(config, name) {
+        list.broken(
+            format!("the server named `{name}` in {path} is not relay-mesh's"),
+            "rename that server, then run `relay-mesh install codex`",
+        );
+    } else if !is_ours(config, name) {
+        list.broken(format!("{path} has no server named `{name}`"), AGAIN);
+    } else if at("enabled").and_then(|value| value.as_bool()) == Some(false) {
+        list.broken(format!("{path} switches the server `{name}` off"), "take `enabled = false` out of it");
+    } else if !is_current {
+        list.warn(format!("the server `{name}` in {path} is of another install"), AGAIN);
+    } else {
+        list.ok(format!("{path} names the server `{name}`"));
+    }
+}
+
+fn hooks(list: &mut Checklist, place: &Place, state: Option<&Document>, setup: &Setup) -> Result<(), Error> {
+    let path = place.hooks;
+    let read = list.read_plain(&place.root, path, "Codex")?;
+    let settings = read.as_ref();
+    hook_groups::check(list, path, settings, &entries::groups(setup), is_our_handler, AGAIN);
+    if let (Some(settings), Some(state)) = (settings, state) {
+        let untrusted = untrusted(settings, state, path);
+        if !untrusted.is_empty() {
+            list.warn(
+                format!("Codex does not run our hooks for {}: nobody has trusted them yet", untrusted.join(", ")),
+                "start Codex in a terminal and trust the hooks of relay-mesh when it says that hooks need review",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The events whose hook of ours bears no trust in the person's settings. Codex keeps trust by the file's
+/// path, the event and the position; whether a trusted hook was changed since only Codex can say.
+fn untrusted<'h>(hooks: &'h Value, state: &Document, path: &str) -> Vec<&'h str> {
+    let trusted = state.keys(&["hooks", "state"]);
+    let is_trusted = |event: &str, group: usize| {
+        let key = format!("/{path}:{}:{group}:0", snake(event));
+        trusted.iter().any(|trusted| trusted.ends_with(&key))
+    };
+    let events = hooks.get("hooks").and_then(Value::as_object).into_iter().flatten();
+    let ours = |group: &Value| group["hooks"].get(0).is_some_and(is_our_handler);
+    events
+        .filter(|(event, groups)| {
+            let mut groups = groups.as_array().into_iter().flatten().enumerate();
+            groups.any(|(index, group)| ours(group) && !is_trusted(event, index))
+        })
+        .map(|(event, _)| event.as_str())
+        .collect()
+}
+
+/// `SessionStart` as `session_start`.
+fn snake(event: &str) -> String {
+    let mut snake = String::new();
+    for letter in event.chars() {
+        if letter.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
+fn words(list: &mut Checklist, place: &Place) -> Result<(), Error> {
+    if place.root.read_text(place.skill)?.is_none() {
+        list.warn(format!("{} is not there, so the model is told less of the mesh", place.skill), AGAIN);
+    }
+    Ok(())
+}
+
+/// Says how idle threads are woken, and tells an app server that has ended from none.
+fn app_server(list: &mut Checklist, personal: &Root) -> Result<(), Error> {
+    match AppServer::connect() {
+        Ok(_) => list.ok("Codex's app server takes turns for idle threads"),
+        Err(Error::NotFound(_)) => {
+            let left = personal.entries("app-server-control")?;
+            if left.iter().any(|entry| entry.name.ends_with(".sock")) {
+                list.warn(
+                    "Codex's app server has left a socket on which nobody listens",
+                    "start Codex in a terminal, which starts it again; until then the queue wakes idle threads",
+                );
+            } else {
+                list.ok("Codex's app server does not run; the queue wakes idle threads");
+            }
+        }
+        Err(error) => list.warn(
+            format!("Codex's app server does not answer: {error}"),
+            "run `codex app-server daemon restart`; until then the queue wakes idle threads",
+        ),
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What Codex writes to a hook's standard input, parsed once at the edge.
+
+use relay_mesh_sdk::hooks::Call;
+use relay_mesh_sdk::payload::{Fields, absolute};
+use relay_mesh_sdk::{Error, Session};
+
+/// One hook call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Payload {
+    /// The root thread.
+    session_id: String,
+    /// The thread of the subagent that the hook speaks of, where it speaks of one.
+    agent_id: Option<String>,
+    cwd: String,
+    /// What happened.
+    pub(crate) event: Event,
+}
+
+/// What happened, with the fields that matter to us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    SessionStart(Source),
+    UserPromptSubmit {
+        prompt: String,
+    },
+    /// `edits` are the files that a patch is about to write, absolute.
+    PreToolUse {
+        edits: Vec<String>,
+    },
+    PermissionRequest,
+    /// `registers` where it was our own registration, and it went well.
+    PostToolUse {
+        registers: bool,
+    },
+    SubagentStart,
+    SubagentStop,
+    Stop {
+        again: bool,
+    },
+    /// The person stopped the turn.
+    Interrupt,
+    SessionEnd,
+}
+
+/// Why a session starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Startup,
+    Resume,
+    Clear,
+    Compact,
+}
+
+impl Payload {
+    /// Parses a call. An event that we do not know is `unsupported`, a payload of another shape `failed`.
+    pub(crate) fn parse(call: &Call) -> Result<Payload, Error> {
+        let fields = Fields::of(call)?;
+        let cwd = fields.optional("cwd").unwrap_or_default();
+        let event = event(&call.name, &fields, &cwd)?;
+        Ok(Payload { session_id: fields.required("session_id")?, agent_id: fields.optional("agent_id"), cwd, event })
+    }
+
+    /// The session that the hook speaks for. A subagent's is its own thread.
+    pub(crate) fn session(&self) -> Session {
+        match &self.agent_id {
+            None => Session::new(&self.session_id, &self.cwd),
+            Some(thread) => Session { parent: Some(self.session_id.clone()), ..Session::new(thread, &self.cwd) },
+        }
+    }
+}
+
+fn event(name: &str, fields: &Fields, cwd: &str) -> Result<Event, Error> {
+    Ok(match name {
+        "SessionStart" => Event::SessionStart(match fields.required("source")?.as_str() {
+            "startup" => Source::Startup,
+            "resume" => Source::Resume,
+            "clear" => Source::Clear,
+            "compact" => Source::Compact,
+            other => return Err(Error::Failed(format!("SessionStart has an unknown source `{other}`"))),
+        }),
+        "UserPromptSubmit" => Event::UserPromptSubmit { prompt: fields.required("prompt")? },
+        "PreToolUse" => {
+            let tool = fields.required("tool_name")?;
+            let patch = fields.value().pointer("/tool_input/command").and_then(|patch| patch.as_str());
+            let edits = patch.filter(|_| tool == "apply_patch").map(|patch| files_in(patch, cwd)).unwrap_or_default();
+            Event::PreToolUse { edits }
+        }
+        "PermissionRequest" => Event::PermissionRequest,
+        "PostToolUse" => {
+            let failed = fields.value().pointer("/tool_response/isError").and_then(|flag| flag.as_bool());
+            let registers = fields.required("tool_name")?.ends_with("__register_agent") && failed != Some(true);
+            Event::PostToolUse { registers }
+        }
+        "SubagentStart" => Event::SubagentStart,
+        "SubagentStop" => Event::SubagentStop,
+        "Stop" => Event::Stop { again: fields.flag("stop_hook_active")? },
+        "Interrupt" => Event::Interrupt,
+        "SessionEnd" => Event::SessionEnd,
+        other => return Err(Error::Unsupported(format!("Codex's hook `{other}` says nothing to the mesh"))),
+    })
+}
+
+/// The files that a patch in Codex's own format writes, moves or deletes.
+fn files_in(patch: &str, folder: &str) -> Vec<String> {
+    let heads = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    let named = |line: &str| heads.iter().find_map(|head| line.trim_end().strip_prefix(head).map(str::to_owned));
+    patch.lines().filter_map(named).map(|path| absolute(&path, folder)).collect()
+}

@@ -1,0 +1,79 @@
+//! Which thread a call comes from, and which threads are live.
+
+use relay_mesh_sdk::sessions::{Detection, Sighting, Transport};
+use relay_mesh_sdk::{Activity, Error, Session, Sessions};
+use serde_json::{Value, json};
+
+use crate::Codex;
+use crate::app_server::{AppServer, Status, Thread};
+
+impl Sessions for Codex {
+    /// Certain where Codex names the thread in the `_meta` of this very call. A variable counts only on
+    /// a command line: Codex gives none to the servers that it starts, so one that reaches a server
+    /// comes from a Codex further out.
+    fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+        Ok(match seen.transport {
+            Transport::Stdio | Transport::Http => by_call(seen).map(Detection::certain),
+            Transport::CommandLine => by_shell(seen).map(Detection::inherited),
+        })
+    }
+
+    /// The threads that the app server has loaded; none where terminals run without it.
+    fn discover() -> Result<Vec<Session>, Error> {
+        let mut server = match AppServer::connect() {
+            Ok(server) => server,
+            Err(Error::NotFound(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut sessions = Vec::new();
+        for id in server.loaded()? {
+            // A thread may be unloaded between the list and the question.
+            match server.thread(&id) {
+                Ok(thread) if !thread.is_internal && thread.status != Status::NotLoaded => {
+                    sessions.push(session(thread));
+                }
+                Ok(_) | Err(Error::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sessions)
+    }
+
+    fn activity_of(id: &str) -> Result<Activity, Error> {
+        match AppServer::connect()?.thread(id)?.status {
+            Status::Idle => Ok(Activity::Idle),
+            Status::Active => Ok(Activity::Busy),
+            Status::AwaitingHuman => Ok(Activity::AwaitingHuman),
+            // It may live in a terminal of its own.
+            Status::NotLoaded => Err(Error::NotFound(format!("the app server has not loaded the thread {id}"))),
+        }
+    }
+}
+
+fn session(thread: Thread) -> Session {
+    let parent = Some(thread.root).filter(|root| *root != thread.id);
+    Session { parent, ..Session::new(thread.id, thread.cwd) }
+}
+
+/// The thread that Codex names beside the arguments.
+fn by_call(seen: &Sighting) -> Option<Session> {
+    let meta: Value = serde_json::from_str(seen.meta.as_deref()?).ok()?;
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let thread = text(&meta, "threadId")?;
+    // A call that a hook makes names no root.
+    let parent = text(&meta, "sessionId").filter(|root| *root != thread);
+    let turn = meta.get("x-codex-turn-metadata");
+    let trigger = turn.and_then(|turn| text(turn, "turn_trigger"));
+    Some(Session {
+        parent,
+        route_hint: trigger.map(|trigger| json!({"headless": trigger == "exec"}).to_string()),
+        ..Session::new(thread, seen.workdir.as_deref().unwrap_or_default())
+    })
+}
+
+/// The thread whose shell a command line was given in.
+fn by_shell(seen: &Sighting) -> Option<Session> {
+    let thread = seen.variable("CODEX_THREAD_ID")?;
+    let parent = seen.variable("CODEX_SESSION_ID").filter(|root| *root != thread).map(str::to_owned);
+    Some(Session { parent, ..Session::new(thread, seen.workdir.as_deref().unwrap_or_default()) })
+}

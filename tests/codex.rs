@@ -1,0 +1,261 @@
+//! The main job with the real Codex: it joins, its idle terminal is woken by the shared app server or by
+//! Codex's own queue, subagents are agents of their own, and nothing is shown twice. Only the model is
+//! played.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use test_support::{Answer, AppServer, Codex, Host, Model, Script, Stage, Trust, isolated, wait_for};
+
+#[test]
+fn an_idle_terminal_is_woken_by_the_shared_app_server() {
+    isolated(|| {
+        let stage = stage();
+        let before = stage.tree(&stage.project);
+        install(&stage);
+        let model = Model::start(joining("alice").call_with(
+            "What is the answer?",
+            &Codex::tool("send_message"),
+            |news| json!({"to": "bob", "body": "The answer is 42.", "reply_to": id_in(news)}),
+        ));
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.open();
+        terminal.type_line("Join the mesh as alice.");
+        Codex::says(&terminal, "I am alice.");
+        let session = session_of(&stage, "alice").expect("alice is bound to her thread");
+
+        let host = Host::start(&stage);
+        let mut bob = host.client("a-plain-client");
+        bob.call("register_agent", json!({"name": "bob"}));
+        let sent = bob.call("send_message", json!({"to": "alice", "body": "What is the answer?"}));
+        let id = sent.structured["id"].as_str().expect("a message has an id").to_owned();
+        let woken = model.wait_for_news("What is the answer?");
+        assert!(woken.news().contains(&format!("<relay-mesh-message id=\"{id}\"")), "{}", woken.news());
+        assert_eq!(role_of(&woken.body, "What is the answer?"), "function_call_output", "no person's authority");
+        let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
+        assert!(reply.text.contains("The answer is 42."), "{reply:?}");
+        wait_for("the ladder is climbed", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
+        assert_eq!(rungs(&stage, &id), ["stored", "shown", "acknowledged"]);
+        assert_eq!(status(&stage, &id)["recipients"][0]["steps"][1]["route"], "app-server");
+        assert_eq!(told(&model, "What is the answer?"), 1, "shown once");
+        assert_eq!(session_of(&stage, "alice"), Some(session), "the wake has not moved her");
+
+        drop(terminal);
+        let removed = stage.relay_ok(&["uninstall", "codex", "--project", &project(&stage), "--yes"]);
+        assert!(removed.contains("AGENTS.md"), "{removed}");
+        assert_eq!(stage.git_status(), "", "the project is as it was");
+        assert_eq!(stage.tree(&stage.project), before, "byte for byte");
+    });
+}
+
+#[test]
+fn a_terminal_of_its_own_is_woken_by_the_queue() {
+    isolated(|| {
+        let stage = installed();
+        let answer = |news: &str| json!({"to": "bob", "body": "I am.", "reply_to": id_in(news)});
+        let model = Model::start(joining("alice").call_with("Are you there?", &Codex::tool("send_message"), answer));
+        let codex = Codex::new(&stage, &model).app_server(AppServer::Embedded);
+        let terminal = codex.open();
+        terminal.type_line("Join the mesh as alice.");
+        Codex::says(&terminal, "I am alice.");
+        stage.relay_ok(&["register", "bob"]);
+        let id = send_as(&stage, "bob", "alice", "Are you there?");
+        let woken = model.wait_for_news("Are you there?");
+        assert_eq!(role_of(&woken.body, "Call fetch_messages to read it."), "user", "the queue carries the news");
+        assert_eq!(role_of(&woken.body, "Are you there?"), "developer", "and the prompt's hook adds the letter");
+        wait_for("it is acknowledged", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
+        let steps = &status(&stage, &id)["recipients"][0]["steps"];
+        let routes: Vec<_> = ["queue", "hook:UserPromptSubmit"].map(Value::from).to_vec();
+        assert_eq!([&steps[1]["route"], &steps[2]["route"]], [&routes[0], &routes[1]], "{steps}");
+        assert_eq!(told(&model, "<relay-mesh-message"), 1, "shown once");
+    });
+}
+
+#[test]
+fn hooks_that_nobody_trusts_leave_the_news_and_a_fetch() {
+    isolated(|| {
+        let stage = installed();
+        let fetch = Codex::tool("fetch_messages");
+        let model = Model::start(
+            joining("alice")
+                .call("Call fetch_messages to read it.", &fetch, json!({"acknowledge": true}))
+                .say("Are you there?", "I read it."),
+        );
+        let codex = Codex::new(&stage, &model).app_server(AppServer::Embedded).trust(Trust::Nothing);
+        let terminal = codex.open();
+        terminal.type_line("Join the mesh as alice.");
+        Codex::says(&terminal, "I am alice.");
+        let id = send(&stage, "alice", "Are you there?");
+        let rung = model.wait_for_news("Call fetch_messages to read it.");
+        assert!(!rung.news().contains("Are you there?"), "the queue carries the news alone");
+        Codex::says(&terminal, "I read it.");
+        wait_for("it is acknowledged", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
+        assert_eq!(rungs(&stage, &id), ["stored", "offered", "fetched", "acknowledged"]);
+        let report = stage.run(&["doctor", "--project", &project(&stage)]).stdout;
+        assert!(report.contains("nobody has trusted them yet"), "{report}");
+    });
+}
+
+#[test]
+fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": "alice"}))
+                .answer_with("\"name\":\"alice\"", move |_| {
+                    send(&mail, "alice", "One more thing before you go.");
+                    Answer::Say("I am done.".to_owned())
+                })
+                .say("One more thing before you go.", "Now I am done."),
+        );
+        let run = Codex::new(&stage, &model).ask("Join the mesh as alice.", &[]);
+        assert_eq!(run.result, "Now I am done.", "{:?}", run.outcome);
+        assert_eq!(told(&model, "One more thing"), 1, "shown once, and not again");
+    });
+}
+
+#[test]
+fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": "alice"}))
+                .answer_with("\"name\":\"alice\"", move |_| {
+                    send(&mail, "alice", "Mind the gap.");
+                    Answer::Call { tool: "exec_command".to_owned(), input: json!({"cmd": "cat README.md"}) }
+                })
+                .say("# A project", "I read it."),
+        );
+        let run = Codex::new(&stage, &model).flag(UNBOUND).ask("Join the mesh as alice, then read the readme.", &[]);
+        assert_eq!(run.result, "I read it.", "{:?}", run.outcome);
+        let heard = model.wait_for_news("# A project");
+        assert!(heard.news().contains("Mind the gap."), "the mail came with the tool's result: {}", heard.news());
+        assert_eq!(role_of(&heard.body, "Mind the gap."), "developer");
+        assert_eq!(told(&model, "Mind the gap."), 1, "shown once, and not again");
+    });
+}
+
+#[test]
+fn a_subagent_is_an_agent_of_its_own() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(
+            joining("alice")
+                .call(
+                    "Take a helper",
+                    "collaboration.spawn_agent",
+                    json!({"message": "Enter as kid.", "task_name": "kid"}),
+                )
+                .call("task_name", "collaboration.wait_agent", json!({"timeout_ms": 20_000}))
+                .call("Enter as kid.", &Codex::tool("register_agent"), json!({"name": "kid"}))
+                .say("\"name\":\"kid\"", "I am kid.")
+                .say("I am kid.", "My helper is kid."),
+        );
+        let codex = Codex::new(&stage, &model).flag("--enable").flag("multi_agent_v2");
+        let run = codex.ask("Join the mesh as alice.", &[]);
+        assert_eq!(run.result, "I am alice.", "{:?}", run.outcome);
+        let run = codex.ask("Take a helper.", &["resume", &run.session]);
+        assert_eq!(run.result, "My helper is kid.", "{:?}", run.outcome);
+        let (alice, kid) = (session_of(&stage, "alice"), session_of(&stage, "kid"));
+        assert_eq!(alice.as_deref(), Some(run.session.as_str()));
+        assert!(kid.is_some() && kid != alice, "{kid:?}");
+    });
+}
+
+#[test]
+fn a_shell_of_a_thread_speaks_for_its_agent() {
+    isolated(|| {
+        let stage = installed();
+        let send = format!("{} send bob 'I am alice.'", stage.binary().display());
+        stage.relay_ok(&["register", "bob"]);
+        let model = Model::start(joining("alice").call("Write to bob", "exec_command", json!({"cmd": send})));
+        let codex = Codex::new(&stage, &model).flag(UNBOUND);
+        let run = codex.ask("Join the mesh as alice.", &[]);
+        let run = codex.ask("Write to bob.", &["resume", &run.session]);
+        assert_eq!(run.outcome.code, Some(0), "{:?}", run.outcome);
+        let mail: Value =
+            serde_json::from_str(&stage.relay_ok(&["read", "--agent", "bob", "--json"])).expect("--json writes JSON");
+        assert_eq!(mail["messages"][0]["from"], "alice", "{mail}");
+    });
+}
+
+/// Commands of the model run as they are, without a sandbox.
+const UNBOUND: &str = "--dangerously-bypass-approvals-and-sandbox";
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+fn install(stage: &Stage) {
+    stage.relay_ok(&["install", "codex", "--project", &project(stage), "--yes"]);
+}
+
+fn installed() -> Arc<Stage> {
+    let stage = stage();
+    install(&stage);
+    Arc::new(stage)
+}
+
+fn project(stage: &Stage) -> String {
+    stage.project.display().to_string()
+}
+
+/// A script that joins as `name` when asked to.
+fn joining(name: &str) -> Script {
+    Script::new()
+        .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": name}))
+        .say(&format!("\"name\":\"{name}\""), &format!("I am {name}."))
+}
+
+/// Sends as the person's shell; gives the message's id.
+fn send(stage: &Stage, to: &str, body: &str) -> String {
+    sent(&stage.relay_ok(&["send", to, body, "--json"]))
+}
+
+/// Sends as an agent of the command line; gives the message's id.
+fn send_as(stage: &Stage, from: &str, to: &str, body: &str) -> String {
+    sent(&stage.relay_ok(&["send", to, body, "--from", from, "--json"]))
+}
+
+fn sent(report: &str) -> String {
+    let sent: Value = serde_json::from_str(report).expect("--json writes JSON");
+    sent["id"].as_str().expect("a message has an id").to_owned()
+}
+
+/// The id in the first envelope of a text.
+fn id_in(news: &str) -> String {
+    let (_, after) = news.split_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
+    after.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// How often a text was new to the model.
+fn told(model: &Model, text: &str) -> usize {
+    model.heard().iter().filter(|heard| heard.news().contains(text)).count()
+}
+
+/// The role, or else the kind, of the last item that holds a text.
+fn role_of(body: &Value, text: &str) -> String {
+    let items = body["input"].as_array().cloned().unwrap_or_default();
+    let item = items.iter().rfind(|item| item.to_string().contains(text)).expect("an item holds it");
+    item["role"].as_str().or(item["type"].as_str()).unwrap_or_default().to_owned()
+}
+
+fn rungs(stage: &Stage, id: &str) -> Vec<String> {
+    let steps = status(stage, id)["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
+    steps.iter().filter_map(|step| step["rung"].as_str().map(str::to_owned)).collect()
+}
+
+fn status(stage: &Stage, id: &str) -> Value {
+    serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
+}
+
+/// The session that an agent is bound to.
+fn session_of(stage: &Stage, name: &str) -> Option<String> {
+    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
+    let agents = list["agents"].as_array().cloned().unwrap_or_default();
+    agents.iter().find(|agent| agent["name"] == name)?["session"].as_str().map(str::to_owned)
+}

@@ -1,0 +1,252 @@
+//! The real Codex, pinned in tests/package.json, against the scripted model.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::model::Model;
+use crate::programs::{Outcome, Program};
+use crate::stage::Stage;
+use crate::terminal::Terminal;
+use crate::waiting::wait_for;
+
+/// Whether terminals share one app server, as they do by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppServer {
+    /// A background process takes turns for all of them.
+    Shared,
+    /// Each terminal has its own inside.
+    Embedded,
+}
+
+/// What a person answers when Codex asks whether to run hooks that are new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// All of them may run.
+    All,
+    /// None may.
+    Nothing,
+}
+
+/// The client on a stage, in the stage's project.
+pub struct Codex<'a> {
+    stage: &'a Stage,
+    environment: Vec<(String, String)>,
+    app_server: AppServer,
+    trust: Trust,
+    flags: Vec<String>,
+}
+
+/// How a run without a terminal ended.
+#[derive(Clone, Debug)]
+pub struct Exec {
+    /// The process.
+    pub outcome: Outcome,
+    /// What it says the session is called.
+    pub session: String,
+    /// Its last words.
+    pub result: String,
+}
+
+impl<'a> Codex<'a> {
+    /// Prepares the client: the scripted model as its provider, the project trusted, everything that
+    /// would call home switched off. It is on the path, as after an installation. Settings that are
+    /// there already, such as an installation's, are kept.
+    pub fn new(stage: &'a Stage, model: &Model) -> Codex<'a> {
+        let home = stage.home.join(".codex");
+        std::fs::create_dir_all(&home).expect("the home is writable");
+        let config = home.join("config.toml");
+        let theirs = std::fs::read_to_string(&config).unwrap_or_default();
+        if !theirs.contains("model_providers.scripted") {
+            let ours = settings(stage, model.port);
+            std::fs::write(&config, format!("{ours}{theirs}")).expect("the home is writable");
+        }
+        let programs = stage.programs();
+        std::fs::create_dir_all(&programs).expect("the home is writable");
+        let link = programs.join("codex");
+        if !link.exists() {
+            std::os::unix::fs::symlink(client(), &link).expect("the home is writable");
+        }
+        let mut environment = stage.environment();
+        environment.retain(|(name, _)| name != "TMPDIR");
+        // A socket's path holds a hundred letters, and Codex puts a long name below this folder.
+        let temporary = stage.folder.parent().unwrap_or(&stage.folder).display().to_string();
+        environment.extend(
+            [
+                ("TMPDIR", temporary.as_str()),
+                ("CODEX_HOME", &home.display().to_string()),
+                (KEY, "a-key-that-opens-nothing"),
+                ("TERM", "xterm-256color"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        Codex { stage, environment, app_server: AppServer::Shared, trust: Trust::All, flags: Vec::new() }
+    }
+
+    /// Sets a further variable for it, as a person does before they start it.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Codex<'a> {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts it with a further flag.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Codex<'a> {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Says whether its terminals share an app server.
+    #[must_use]
+    pub fn app_server(mut self, app_server: AppServer) -> Codex<'a> {
+        self.app_server = app_server;
+        self
+    }
+
+    /// Says what the person answers about hooks that are new.
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Codex<'a> {
+        self.trust = trust;
+        self
+    }
+
+    /// Runs it without a terminal, with one prompt. Hooks run as if a person had trusted them.
+    pub fn ask(&self, prompt: &str, further: &[&str]) -> Exec {
+        let environment = self.environment.iter().map(|(name, value)| (name, value));
+        let outcome = Program::new(client())
+            .args(["exec", "--json", "--dangerously-bypass-hook-trust"])
+            .args(&self.flags)
+            .args(further)
+            .arg(prompt)
+            .envs(environment)
+            .within(&self.stage.project)
+            .run();
+        let events: Vec<Value> = outcome.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let last = |kind: &str, pointer: &str| {
+            let mut found = events.iter().rev().filter(|event| event["type"] == kind);
+            found.find_map(|event| event.pointer(pointer)?.as_str()).unwrap_or_default().to_owned()
+        };
+        Exec { session: last("thread.started", "/thread_id"), result: last("item.completed", "/item/text"), outcome }
+    }
+
+    /// Starts it in a terminal and waits until it takes a prompt. Hooks that need review are
+    /// answered for.
+    pub fn open(&self) -> Terminal {
+        self.open_with(&[])
+    }
+
+    /// The same with further arguments, such as `resume` and a session.
+    pub fn open_with(&self, further: &[&str]) -> Terminal {
+        let mut program = vec![client().display().to_string()];
+        program.extend(further.iter().map(|word| (*word).to_owned()));
+        program.extend(self.flags.iter().cloned());
+        if self.app_server == AppServer::Embedded {
+            program.push("--no-daemon".to_owned());
+        }
+        let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
+        let ready = |screen: &str| screen.contains(READY).then_some(());
+        let review = |screen: &str| screen.contains(REVIEW).then_some(());
+        wait_for("the client takes a prompt or asks to review hooks", || {
+            let screen = terminal.screen();
+            ready(&screen).or_else(|| review(&screen))
+        });
+        if review(&terminal.screen()).is_some() {
+            let (key, answer) = match self.trust {
+                Trust::All => ("2", "› 2. Trust all"),
+                Trust::Nothing => ("3", "› 3. Continue without"),
+            };
+            terminal.press(key);
+            terminal.wait_for(answer);
+            terminal.press("Enter");
+            terminal.wait_for(READY);
+        }
+        terminal
+    }
+
+    /// Waits until the session has said this and is idle again.
+    pub fn says(terminal: &Terminal, words: &str) {
+        terminal.wait_for(&format!("• {words}"));
+        terminal.wait_until_gone("esc to interrupt");
+    }
+
+    /// Runs the client with other arguments to its end, such as `queue` or `app-server daemon version`.
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        let environment = self.environment.iter().map(|(name, value)| (name, value));
+        Program::new(client()).args(arguments).envs(environment).within(&self.stage.project).run()
+    }
+
+    /// A tool of the mesh's server, as a script names it.
+    pub fn tool(name: &str) -> String {
+        format!("mcp__relay_mesh.{name}")
+    }
+
+    /// Ends the shared app server and the process that keeps it up to date.
+    fn end_app_server(&self) {
+        let home = self.stage.home.join(".codex").display().to_string();
+        for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let words: Vec<&str> =
+                line.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok()).collect();
+            let is_ours = words.first().is_some_and(|program| program.starts_with(&home));
+            if is_ours && words.contains(&"app-server") {
+                // It may have ended by itself already.
+                Program::new("kill").arg(process.file_name()).run();
+            }
+        }
+    }
+}
+
+impl Drop for Codex<'_> {
+    fn drop(&mut self) {
+        self.end_app_server();
+    }
+}
+
+/// The variable that holds the provider's key.
+const KEY: &str = "SCRIPTED_KEY";
+/// A model that the client knows, so that it has tools, and is not asked to leave for a newer one.
+const MODEL: &str = "gpt-5.5";
+/// Stands below the prompt once the session is set up: the effort that the model is used with.
+const READY: &str = " medium · ";
+/// The question that comes first where hooks are new or changed.
+const REVIEW: &str = "Hooks need review";
+
+fn settings(stage: &Stage, port: u16) -> String {
+    let project = stage.project.display();
+    format!(
+        "model = \"{MODEL}\"\n\
+         model_reasoning_effort = \"medium\"\n\
+         model_provider = \"scripted\"\n\
+         check_for_update_on_startup = false\n\
+         \n\
+         [model_providers.scripted]\n\
+         name = \"scripted\"\n\
+         base_url = \"http://127.0.0.1:{port}/v1\"\n\
+         wire_api = \"responses\"\n\
+         env_key = \"{KEY}\"\n\
+         request_max_retries = 0\n\
+         stream_max_retries = 0\n\
+         \n\
+         [projects.\"{project}\"]\n\
+         trust_level = \"trusted\"\n\
+         \n\
+         [analytics]\n\
+         enabled = false\n\
+         \n\
+         [notice.model_migrations]\n\
+         \"{MODEL}\" = \"gpt-6-sol\"\n\
+         \n"
+    )
+}
+
+/// The client's executable, which npm has put beside its wrapper for this machine's kind.
+fn client() -> PathBuf {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules/@openai");
+    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let kinds = entries(packages.clone()).flat_map(|package| entries(package.join("vendor")));
+    let found = kinds.map(|kind| kind.join("bin/codex")).find(|path| path.is_file());
+    let found =
+        found.unwrap_or_else(|| panic!("there is no Codex under {}; run `tests/setup` first", packages.display()));
+    found.canonicalize().expect("a file that is there has a path")
+}
