@@ -91,7 +91,7 @@ fn hooks_that_nobody_trusts_leave_the_news_and_a_fetch() {
         Codex::says(&terminal, "I read it.");
         wait_for("it is acknowledged", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
         assert_eq!(rungs(&stage, &id), ["stored", "offered", "fetched", "acknowledged"]);
-        let report = stage.run(&["doctor", "--project", &project(&stage)]).stdout;
+        let report = stage.run(&["doctor", "codex", "--project", &project(&stage)]).stdout;
         assert!(report.contains("nobody has trusted them yet"), "{report}");
     });
 }

@@ -9,6 +9,8 @@ mod install;
 mod payload;
 mod push;
 mod sessions;
+#[cfg(test)]
+mod tests;
 
 use relay_mesh_sdk::{About, Context, Identity};
 

@@ -31,7 +31,8 @@ pub struct Fakes {
     /// Every notice that was shown.
     pub(crate) notices: Vec<(String, String)>,
     origins: BTreeMap<String, Origin>,
-    endpoints: BTreeMap<String, Endpoint>,
+    /// None where nobody listens.
+    endpoints: BTreeMap<String, Option<Endpoint>>,
     programs: BTreeMap<String, Program>,
 }
 
@@ -68,7 +69,13 @@ impl Fakes {
 
     /// Lends an endpoint: for each frame sent, the frames that come back.
     pub fn endpoint(mut self, name: &str, answer: impl Fn(&str) -> Vec<String> + 'static) -> Fakes {
-        self.endpoints.insert(name.to_owned(), Rc::new(answer));
+        self.endpoints.insert(name.to_owned(), Some(Rc::new(answer)));
+        self
+    }
+
+    /// Lends an endpoint at which nobody listens.
+    pub fn deserted(mut self, name: &str) -> Fakes {
+        self.endpoints.insert(name.to_owned(), None);
         self
     }
 
@@ -181,6 +188,7 @@ impl FakeChannel {
     pub(crate) fn open(endpoint: &str, _values: &[String]) -> Result<FakeChannel, Error> {
         let answer =
             with(|fakes| fakes.endpoints.get(endpoint).cloned()).ok_or_else(|| denied("endpoints", endpoint))?;
+        let answer = answer.ok_or_else(|| Error::NotFound(format!("nobody listens at `{endpoint}`")))?;
         Ok(FakeChannel { answer, coming: RefCell::default() })
     }
 

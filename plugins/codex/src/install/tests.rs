@@ -1,1 +1,247 @@
-//! tests
+//! Install plans, applied to folders in memory as the host would apply them.
+
+use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
+use relay_mesh_sdk::programs::Outcome;
+use relay_mesh_sdk::testing::{Fakes, Lent, carry_out, complaints, setup};
+use relay_mesh_sdk::{Error, Install};
+
+use crate::Codex;
+
+const CONFIG: &str = ".codex/config.toml";
+const HOOKS: &str = ".codex/hooks.json";
+
+fn folders() -> Fakes {
+    folders_of("codex-cli 0.169.0")
+}
+
+fn folders_of(version: &str) -> Fakes {
+    let version = Outcome { exit_code: 0, stdout: version.into(), stderr: Vec::new() };
+    Fakes::default()
+        .root("project")
+        .root("config")
+        .deserted("app-server")
+        .program("codex-version", move |_, _| version.clone())
+}
+
+fn run(lent: &Lent, setup: &Setup) -> String {
+    carry_out::<Codex>(lent, setup)
+}
+
+#[test]
+fn an_install_into_an_empty_project() {
+    let lent = folders().lend();
+    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::Project)));
+}
+
+#[test]
+fn an_install_for_a_user() {
+    let lent = folders().lend();
+    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::User)));
+}
+
+#[test]
+fn an_install_over_http() {
+    let lent = folders().lend();
+    let server = Server::Http("http://127.0.0.1:7423/mcp".into());
+    let shown = run(&lent, &Setup { server, ..setup(Action::Install, Scope::Project) });
+    let (config, rest) = shown.split_once("=== project/.codex/hooks").expect("two files");
+    insta::assert_snapshot!(format!("{config}{}", &rest[rest.find("\n--> ").expect("steps")..]));
+}
+
+/// Settings as people keep them, each of which an install and a removal must leave as they were.
+const THEIRS: &[&str] = &[
+    "",
+    "model = \"gpt-5.5\"\n",
+    "# mine\nmodel = \"gpt-5.5\" # the good one\n\n[features]\nweb = true\n\n# about servers\n[mcp_servers.other]\ncommand = \"other\"\nargs = [\"a\"] # why\n\n[mcp_servers.other.env]\nA = \"1\"\n",
+    "[projects.\"/home/u/app\"]\r\ntrust_level = \"trusted\"\r\n",
+    "notify = [\"say\"]",
+    "[hooks.state.\"/x/hooks.json:stop:0:0\"]\ntrusted_hash = \"sha256:1\"\n",
+];
+
+#[test]
+fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
+    for scope in [Scope::Project, Scope::User] {
+        for theirs in THEIRS {
+            let hooks =
+                "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}]}}\n";
+            let lent = folders()
+                .file("project", CONFIG, *theirs)
+                .file("project", HOOKS, hooks)
+                .file("project", "AGENTS.md", "# Rules\n\nBe kind.")
+                .file("config", "config.toml", *theirs)
+                .lend();
+            let before = lent.files();
+            assert_ne!(run(&lent, &setup(Action::Install, scope)), "");
+            assert_eq!(run(&lent, &setup(Action::Install, scope)), "", "the second time, on {theirs}");
+            run(&lent, &setup(Action::Remove, scope));
+            let words = |files: Vec<(String, Vec<u8>)>| -> Vec<(String, String)> {
+                files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
+            };
+            assert_eq!(words(lent.files()), words(before), "{scope:?} on {theirs}");
+            assert_eq!(run(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+        }
+    }
+}
+
+#[test]
+fn a_newer_install_takes_the_place_of_an_older_one() {
+    let lent = folders().lend();
+    let server = Server::Http("http://127.0.0.1:7423/mcp".into());
+    let older = Setup { server, program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::Project) };
+    run(&lent, &older);
+    let config = lent.text("project", CONFIG).expect("settings") + "startup_timeout_sec = 20\n";
+    lent.write("project", CONFIG, config);
+    run(&lent, &setup(Action::Install, Scope::Project));
+    let config = lent.text("project", CONFIG).expect("settings");
+    assert!(!config.contains("url") && !config.contains("bearer"), "Codex refuses both in one server: {config}");
+    assert!(config.contains("startup_timeout_sec = 20\n"), "what the person added stays: {config}");
+    let hooks = lent.text("project", HOOKS).expect("hooks");
+    assert!(!hooks.contains("/old/"), "{hooks}");
+    assert_eq!(hooks.matches("hook codex Stop").count(), 1, "{hooks}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_or_is_taken_is_named_and_nothing_is_planned() {
+    let refused = |path: &str, text: &str| {
+        let _lent = folders().file("project", path, text).lend();
+        match Codex::propose(&setup(Action::Install, Scope::Project)) {
+            Err(Error::Failed(what)) => what,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        refused(CONFIG, "a = 1\nb = = 2\n"),
+        ".codex/config.toml, line 2, column 5: extra `=`, expected nothing"
+    );
+    assert_eq!(
+        refused(CONFIG, "[mcp_servers.relay-mesh]\ncommand = \"theirs\"\n"),
+        ".codex/config.toml, `mcp_servers.relay-mesh`: a server of this name that is not relay-mesh's is there; rename it first"
+    );
+    assert_eq!(refused(HOOKS, "{\"hooks\": []}"), ".codex/hooks.json, line 1: `hooks` is not an object");
+    assert_eq!(
+        refused("AGENTS.md", "<!-- relay-mesh codex: begin -->\n"),
+        "AGENTS.md, line 1, column 1: a block of relay-mesh begins here, and no line `<!-- relay-mesh codex: end -->` ends it"
+    );
+}
+
+/// What is complained of in a project where hooks are trusted as `trust` says.
+fn found(lent: &Lent) -> String {
+    let _: &Lent = lent;
+    complaints(&Codex::check(&setup(Action::Install, Scope::Project)).expect("it is checked"))
+}
+
+/// Trust for every hook of the project, as Codex writes it.
+fn trusting() -> String {
+    let events = [
+        "session_start",
+        "user_prompt_submit",
+        "pre_tool_use",
+        "permission_request",
+        "post_tool_use",
+        "subagent_start",
+        "subagent_stop",
+        "stop",
+        "interrupt",
+        "session_end",
+    ];
+    let trust = |event: &&str| {
+        format!("[hooks.state.\"/home/u/app/.codex/hooks.json:{event}:0:0\"]\ntrusted_hash = \"sha256:1\"\n")
+    };
+    events.iter().map(trust).collect()
+}
+
+fn installed() -> Lent {
+    let lent = folders().file("config", "config.toml", trusting()).lend();
+    run(&lent, &setup(Action::Install, Scope::Project));
+    lent
+}
+
+#[test]
+fn an_install_whose_hooks_are_trusted_has_nothing_to_complain_of() {
+    assert_eq!(found(&installed()), "");
+}
+
+#[test]
+fn a_check_says_what_is_wrong() {
+    let check = |what: &str, change: &dyn Fn(&Lent), expected: &str| {
+        let lent = installed();
+        change(&lent);
+        assert_eq!(found(&lent), expected, "{what}");
+    };
+    let edit = |path: &'static str, from: &'static str, to: &'static str| {
+        move |lent: &Lent| {
+            let text = lent.text("project", path).expect("settings");
+            assert!(text.contains(from), "{text}");
+            lent.write("project", path, text.replace(from, to));
+        }
+    };
+    check(
+        "no server",
+        &|lent| lent.write("project", CONFIG, ""),
+        "broken: .codex/config.toml has no server named `relay-mesh`",
+    );
+    check(
+        "an older server",
+        &edit(CONFIG, "/opt/bin/relay-mesh", "/old/relay-mesh"),
+        "warning: the server `relay-mesh` in .codex/config.toml is of another install",
+    );
+    check(
+        "somebody else's server",
+        &|lent| lent.write("project", CONFIG, "[mcp_servers.relay-mesh]\ncommand = \"theirs\"\n"),
+        "broken: the server named `relay-mesh` in .codex/config.toml is not relay-mesh's",
+    );
+    check(
+        "switched off",
+        &edit(CONFIG, "args = ", "enabled = false\nargs = "),
+        "broken: .codex/config.toml switches the server `relay-mesh` off",
+    );
+    check(
+        "broken settings",
+        &|lent| lent.write("project", CONFIG, "a = = 1\n"),
+        "broken: .codex/config.toml, line 1, column 5: extra `=`, expected nothing",
+    );
+    check(
+        "a hook missing",
+        &edit(HOOKS, "\"Stop\": [", "\"PreCompact\": ["),
+        "broken: .codex/hooks.json lacks our hooks for Stop\n\
+         warning: Codex does not run our hooks for PreCompact: nobody has trusted them yet",
+    );
+    check(
+        "hooks that nobody trusts",
+        &|lent| lent.write("config", "config.toml", trusting().replace("json:stop", "json:other")),
+        "warning: Codex does not run our hooks for Stop: nobody has trusted them yet",
+    );
+    check(
+        "hooks switched off",
+        &|lent| lent.write("config", "config.toml", trusting() + "[features]\nhooks = false\n"),
+        "broken: Codex's settings switch all hooks off",
+    );
+    check(
+        "a comment",
+        &edit(HOOKS, "{\n  \"hooks\"", "{\n  // mine\n  \"hooks\""),
+        "broken: .codex/hooks.json is not plain JSON, so Codex passes over it: key must be a string at line 2 column 3",
+    );
+    check(
+        "both scopes",
+        &|lent| {
+            run(lent, &setup(Action::Install, Scope::User));
+        },
+        "warning: relay-mesh is also installed for every project of this user, so hooks run twice here",
+    );
+    check(
+        "a socket that was left",
+        &|lent| lent.write("config", "app-server-control/app-server-control.sock", ""),
+        "warning: Codex's app server has left a socket on which nobody listens",
+    );
+}
+
+#[test]
+fn an_old_version_is_told_apart() {
+    for (version, old) in [("codex-cli 0.153.9", true), ("codex-cli 0.154.0", false), ("codex-cli 1.0.0", false)] {
+        let lent = folders_of(version).file("config", "config.toml", trusting()).lend();
+        run(&lent, &setup(Action::Install, Scope::Project));
+        assert_eq!(found(&lent).contains("is older than 0.154"), old, "{version}");
+    }
+    let _lent = Fakes::default().lend();
+    assert_eq!(Codex::present(), Ok(None));
+}
