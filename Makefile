@@ -6,7 +6,12 @@ export PATH := $(CURDIR)/tests/.venv/bin:$(PATH)
 # How the program is linked on this system. Half of what a hook costs would otherwise be the loader.
 LINK_Linux := -C target-feature=+crt-static -C relocation-model=static
 
-.PHONY: run release test lint bench plugins demo setup
+# What the runs of the real clients have proven is noted here, for the wake table.
+export RELAY_SIGHTINGS := $(CURDIR)/tests/.sightings
+CLIENTS := -p relay-mesh --test claude_code --test clients --test opencode
+WAKE_TABLE := cargo nextest run --locked -p relay-mesh --test wake_table --run-ignored only
+
+.PHONY: run release test clients lint bench plugins demo setup
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
 run:
@@ -18,8 +23,16 @@ release:
 
 # All tests, the real clients included.
 test: setup
+	rm -f $(RELAY_SIGHTINGS)
 	cargo nextest run --locked --workspace
+	$(WAKE_TABLE)
 	cargo test --locked --workspace --doc
+
+# The tests with real harnesses alone, and the wake table in docs/ anew from what they saw.
+clients: setup
+	rm -f $(RELAY_SIGHTINGS)
+	cargo nextest run --locked $(CLIENTS) --success-output final
+	RELAY_WAKE_TABLE_WRITE=1 $(WAKE_TABLE)
 
 # Everything that can be said of the code without running it. The advisory database is not asked:
 # it lies outside of the package registries.

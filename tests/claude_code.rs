@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, ClaudeCode, Host, Model, Script, Stage, Terminal, Transcript, isolated, wait_for};
+use test_support::{
+    Ability, Answer, ClaudeCode, Client, Heard, Host, Ladder, Model, Script, Stage, Terminal, Transcript, id_of,
+    isolated, sighted, wait_for,
+};
 
 const REGISTER: &str = "mcp__relay-mesh__register_agent";
 const SEND: &str = "mcp__relay-mesh__send_message";
@@ -90,6 +93,9 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
         let told: Vec<_> =
             model.heard().iter().filter(|heard| heard.news().contains("One more thing")).cloned().collect();
         assert_eq!(told.len(), 1, "shown once, and not again");
+        assert_eq!(session_of(&stage, "alice"), Some(run.session), "she belongs to the client's own session");
+        sighted(&stage, Client::ClaudeCode, Ability::Bind, Some("the harness's session id"));
+        seen_as(&stage, Ability::TurnEnd, &told[0], "One more thing before you go.");
     });
 }
 
@@ -112,6 +118,7 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
         assert_eq!(run.result, "I read it.", "{:?}", run.outcome);
         let told = model.wait_for_news("# A project");
         assert!(told.news().contains("Mind the gap."), "the mail came with the tool's result: {}", told.news());
+        seen_as(&stage, Ability::MidTurn, &told, "Mind the gap.");
     });
 }
 
@@ -132,12 +139,14 @@ fn an_agent_keeps_its_name_and_its_mail_after_clear() {
 #[test]
 fn an_agent_keeps_its_name_and_its_mail_after_compact() {
     isolated(|| {
-        keeps_its_name(|stage, terminal| {
+        let (stage, woken) = keeps_its_name(|stage, terminal| {
             let before = session_of(stage, "alice");
             terminal.type_line("/compact");
             terminal.wait_for("Compacted");
             assert_eq!(session_of(stage, "alice"), before, "compaction keeps the session");
         });
+        let protocol = woken.place_of("Register once with register_agent");
+        sighted(&stage, Client::ClaudeCode, Ability::Compaction, protocol.as_deref());
     });
 }
 
@@ -339,7 +348,8 @@ fn a_session_without_hooks_is_discovered_and_cannot_be_woken() {
 }
 
 /// An agent joins, its session is given a new context, and it still has its name and gets its mail.
-fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) {
+/// Gives what its model was told then.
+fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) -> (Arc<Stage>, Heard) {
     let stage = installed();
     let model = Model::start(joining("alice").say("Do you still hear me?", "I hear you."));
     let terminal = ClaudeCode::new(&stage, &model).open();
@@ -347,12 +357,19 @@ fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) {
     says(&terminal, "I am alice.");
     renew(&stage, &terminal);
     let sent = stage.relay_ok(&["send", "alice", "Do you still hear me?", "--json"]);
-    model.wait_for_news("Do you still hear me?");
+    let woken = model.wait_for_news("Do you still hear me?");
     says(&terminal, "I hear you.");
     assert_eq!(agents(&stage), ["alice"], "nobody else has joined");
     let sent: Value = serde_json::from_str(&sent).expect("--json writes JSON");
     let id = sent["id"].as_str().expect("a message has an id");
     wait_for("the mail was shown", || rungs(&stage, id).contains(&"shown".to_owned()).then_some(()));
+    (stage, woken)
+}
+
+/// Notes by which route a mail was shown whose text the model was told.
+fn seen_as(stage: &Stage, ability: Ability, told: &Heard, text: &str) {
+    let ladder = Ladder::up_to(stage, &id_of(&told.news(), text), "shown");
+    sighted(stage, Client::ClaudeCode, ability, ladder.route("shown").as_deref());
 }
 
 /// A script that joins as `name` when asked to.

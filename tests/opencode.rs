@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, Heard, Host, Model, OpenCode, Program, Script, Stage, Terminal, isolated, wait_for};
+use test_support::{
+    Ability, Answer, Client, Heard, Host, Ladder, Model, OpenCode, Program, Script, Stage, Terminal, id_of, isolated,
+    sighted, wait_for,
+};
 
 const REGISTER: &str = "relay-mesh_register_agent";
 const SEND: &str = "relay-mesh_send_message";
@@ -68,6 +71,7 @@ fn two_sessions_of_one_server_are_two_agents_and_each_keeps_its_agent_and_model(
         server.say(&carol, "build", "Join as carol.");
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&alice));
         assert_eq!(session_of(&stage, "carol").as_ref(), Some(&carol));
+        sighted(&stage, Client::OpenCode, Ability::Bind, Some("the harness's session id"));
         for (agent, session, mode) in [("alice", &alice, "plan"), ("carol", &carol, "build")] {
             let words = format!("Only for {agent}");
             stage.relay_ok(&["send", agent, &words]);
@@ -102,6 +106,7 @@ fn where_the_connector_cannot_wake_the_host_does_so_over_http() {
         assert_eq!(woken.body["model"], "two");
         wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
         assert_eq!(routes(&stage, &id), ["prompt_async"]);
+        sighted(&stage, Client::OpenCode, Ability::IdleWake, Some("prompt_async"));
         server.wait_until_idle(&session);
         assert_eq!(told(&model, "By the other way").len(), 1);
         assert_eq!(prompts(&server.messages(&session)).last().map(|prompt| &prompt["agent"]), Some(&json!("plan")));
@@ -242,6 +247,8 @@ fn mail_that_comes_mid_turn_is_shown_with_the_next_tool_and_only_there() {
         let with_tool = model.wait_for_news("# A project");
         assert!(with_tool.news().contains("Mind the gap."), "{}", with_tool.news());
         assert_eq!(told(&model, "Mind the gap.").len(), 1, "and no turn more");
+        let ladder = Ladder::up_to(&stage, &id_of(&with_tool.news(), "Mind the gap."), "shown");
+        sighted(&stage, Client::OpenCode, Ability::MidTurn, ladder.route("shown").as_deref());
     });
 }
 
@@ -263,6 +270,8 @@ fn compaction_takes_neither_the_protocol_nor_the_name() {
             assert_eq!(everything.matches(words).count(), 1, "{words}: {everything}");
         }
         wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        let protocol = woken.place_of("Register once with register_agent");
+        sighted(&stage, Client::OpenCode, Ability::Compaction, protocol.as_deref());
     });
 }
 

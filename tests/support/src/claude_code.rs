@@ -85,10 +85,22 @@ impl<'a> ClaudeCode<'a> {
 
     /// Starts it in a terminal and waits until it takes a prompt.
     pub fn open(&self) -> Terminal {
-        let program = [vec![client().display().to_string()], ALLOWED.map(str::to_owned).to_vec()].concat();
+        self.open_with(&[])
+    }
+
+    /// The same with further arguments, such as `--resume` and a session.
+    pub fn open_with(&self, further: &[&str]) -> Terminal {
+        let client = client().display().to_string();
+        let program: Vec<String> =
+            [client.as_str()].iter().chain(further).chain(&ALLOWED).map(|word| (*word).to_owned()).collect();
         let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
         terminal.wait_for("shift+tab to cycle");
         terminal
+    }
+
+    /// What the client says of its version.
+    pub fn version(stage: &Stage) -> String {
+        Program::new(client()).arg("--version").envs(stage.environment()).succeed()
     }
 
     /// The client as a program with further arguments.

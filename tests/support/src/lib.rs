@@ -3,9 +3,11 @@
 //! inside; it is driven as a person and a harness drive it.
 
 mod claude_code;
+mod client;
 mod codex;
 mod host;
 mod isolation;
+mod ladder;
 mod lines;
 mod mcp_http;
 mod mcp_stdio;
@@ -14,15 +16,18 @@ mod official;
 mod opencode;
 mod programs;
 mod rpc;
+mod sightings;
 mod stage;
 mod terminal;
 mod transcript;
 mod waiting;
 
 pub use claude_code::{ClaudeCode, Conversation, Headless};
+pub use client::{Client, Seat};
 pub use codex::{AppServer, Codex, Exec, Trust};
 pub use host::Host;
 pub use isolation::isolated;
+pub use ladder::{Ladder, id_of, send};
 pub use mcp_http::HttpClient;
 pub use mcp_stdio::StdioClient;
 pub use model::{Answer, Dialect, Heard, Model, Script};
@@ -30,6 +35,7 @@ pub use official::{Official, Reach, Sdk};
 pub use opencode::{OpenCode, Served};
 pub use programs::{Outcome, Program, Running};
 pub use rpc::{ToolAnswer, handshake, tool_answer};
+pub use sightings::{Ability, SIGHTINGS, sighted};
 pub use stage::Stage;
 pub use terminal::Terminal;
 pub use transcript::Transcript;

@@ -108,6 +108,11 @@ impl<'a> OpenCode<'a> {
         Served { port, process, http, _lines: lines }
     }
 
+    /// What the client says of its version.
+    pub fn version(stage: &Stage) -> String {
+        Program::new(client()).arg("--version").envs(stage.environment()).succeed()
+    }
+
     /// The client as a program with further arguments.
     fn program(&self, arguments: &[&str]) -> Program {
         let environment = self.environment.iter().map(|(name, value)| (name, value));

@@ -1,6 +1,7 @@
 //! A terminal that a test types into and reads from: tmux on a socket of its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::programs::Program;
 use crate::waiting::wait_or_show;
@@ -13,7 +14,10 @@ pub struct Terminal {
 impl Terminal {
     /// Starts a program on a screen of 160 columns and 48 lines, with exactly this environment.
     pub fn start(folder: &Path, within: &Path, environment: &[(String, String)], program: &[String]) -> Terminal {
-        let terminal = Terminal { socket: folder.join("tmux.sock") };
+        // Several terminals may stand on one stage.
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let terminal = Terminal { socket: folder.join(format!("tmux-{number}.sock")) };
         let mut line = vec!["env".to_owned(), "-i".to_owned()];
         line.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
         line.extend(program.iter().cloned());
@@ -53,6 +57,16 @@ impl Terminal {
     /// Presses a key, by tmux's name for it.
     pub fn press(&self, key: &str) {
         self.tmux().args(["send-keys", key]).succeed();
+    }
+
+    /// Closes it, as a person closes a window, and waits until what ran in it has ended.
+    pub fn close(&self) {
+        let first = self.tmux().args(["list-panes", "-F", "#{pane_pid}"]).succeed();
+        self.tmux().arg("kill-server").succeed();
+        let process = Path::new("/proc").join(first.trim()).join("exe");
+        // The link of a process that nobody has reaped yet leads nowhere.
+        let ended = || std::fs::read_link(&process).is_err().then_some(());
+        wait_or_show("what ran in the terminal has ended", ended, || format!("{} has not", first.trim()));
     }
 
     fn tmux(&self) -> Program {

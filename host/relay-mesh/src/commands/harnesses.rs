@@ -13,16 +13,25 @@ use crate::setup::installed::Installed;
 use crate::setup::request::{HostUrl, Installation};
 use crate::setup::shapes::{HarnessLine, severity_name};
 use crate::setup::survey;
+use crate::shapes::wake_table::WakeTable;
 
 /// Show which harnesses are here, and how they do
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  relay-mesh harnesses\n  relay-mesh harnesses --json | jq '.harnesses[] | select(.health != \"ok\")'"
+    after_help = "Examples:\n  relay-mesh harnesses\n  relay-mesh harnesses --json | jq '.harnesses[] | select(.health != \"ok\")'\n  relay-mesh harnesses --matrix"
 )]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Show instead what was tried with the real client of each harness, and by what means it works
+    #[arg(long)]
+    matrix: bool,
+}
 
 /// Does it.
-pub(crate) async fn run(_args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    if args.matrix {
+        context.printer.show(&WakeTable::of_this_build())?;
+        return Ok(Outcome::DONE);
+    }
     let open = context.open()?;
     let installation = Installation::of(context)?;
     let host = HostUrl::of_listener(context.settings.listen.value);

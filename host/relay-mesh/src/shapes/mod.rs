@@ -8,6 +8,7 @@ pub(crate) mod host;
 pub(crate) mod mail;
 pub(crate) mod receipts;
 pub(crate) mod settings;
+pub(crate) mod wake_table;
 
 use std::time::{Duration, UNIX_EPOCH};
 

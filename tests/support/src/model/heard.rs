@@ -33,4 +33,16 @@ impl Heard {
     pub(super) fn is_main(&self) -> bool {
         self.dialect.is_main(&self.body)
     }
+
+    /// Where a text stood before the model: `system` or `instructions`, the role or kind of a message, or
+    /// `tools`. The first place counts.
+    pub fn place_of(&self, text: &str) -> Option<String> {
+        let holds = |value: &Value| value.to_string().contains(text);
+        let above = ["system", "instructions"].into_iter().find(|name| holds(&self.body[*name]));
+        let items = ["messages", "input"].into_iter().filter_map(|name| self.body[name].as_array()).flatten();
+        let item =
+            || items.clone().find(|item| holds(item)).and_then(|item| item["role"].as_str().or(item["type"].as_str()));
+        let tools = || Some("tools").filter(|name| holds(&self.body[*name]));
+        above.or_else(item).or_else(tools).map(str::to_owned)
+    }
 }

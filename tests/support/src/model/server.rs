@@ -64,6 +64,16 @@ impl Model {
         wait_or_show("every cue has come", look, || format!("missing: {:?}; told:\n{}", unspoken(), self.told()))
     }
 
+    /// How often a text was new to the model.
+    pub fn times_told(&self, text: &str) -> usize {
+        self.heard().iter().filter(|heard| heard.news().contains(text)).count()
+    }
+
+    /// Whether its last answer was words, which end a turn.
+    pub fn has_last_word(&self) -> bool {
+        self.heard().last().is_some_and(|heard| matches!(heard.answer, Answer::Say(_)))
+    }
+
     /// All news so far, for people.
     fn told(&self) -> String {
         self.heard().iter().map(Heard::news).collect::<Vec<_>>().join("\n────\n")

@@ -1,0 +1,103 @@
+//! The wake table: what was tried with the real client of each harness, `harnesses --matrix`.
+//!
+//! It comes with the program: `make clients` writes docs/wake-table.json from what its run saw.
+
+use serde::{Deserialize, Serialize};
+
+use crate::render::{Show, table};
+
+/// The table, a row for each harness.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WakeTable {
+    /// By name.
+    harnesses: Vec<Row>,
+}
+
+/// What was tried with one harness.
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    /// The adapter's name.
+    harness: String,
+    /// The version of the client that it was tried with; none where it was not.
+    version: Option<String>,
+    /// By what means each thing was seen to work; untried where there is none.
+    abilities: Abilities,
+}
+
+/// The columns. Each holds the means, in the words of receipts where these name one.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Abilities {
+    /// An agent belongs to the harness's own session.
+    bind: Vec<String>,
+    /// The protocol stands before the model unasked.
+    context: Vec<String>,
+    /// Name and protocol outlive a compaction.
+    compaction: Vec<String>,
+    /// Mail comes while a turn runs.
+    mid_turn: Vec<String>,
+    /// Mail that waits at the end of a turn is shown before it ends.
+    turn_end: Vec<String>,
+    /// A session that does nothing begins a turn.
+    idle_wake: Vec<String>,
+    /// The sender sees that the recipient has it.
+    acknowledged: Vec<String>,
+}
+
+impl WakeTable {
+    /// The table that was committed with this build.
+    pub(crate) fn of_this_build() -> WakeTable {
+        serde_json::from_str(include_str!("../../../../docs/wake-table.json"))
+            .unwrap_or_else(|error| unreachable!("a test reads docs/wake-table.json: {error}"))
+    }
+}
+
+impl Show for WakeTable {
+    fn text(&self) -> String {
+        let head = [
+            "HARNESS",
+            "VERSION",
+            "BIND",
+            "CONTEXT",
+            "COMPACTION",
+            "MID-TURN",
+            "TURN END",
+            "IDLE WAKE",
+            "ACKNOWLEDGED",
+        ];
+        table(&head, &self.harnesses.iter().map(cells).collect::<Vec<_>>())
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let Abilities { bind, context, compaction, mid_turn, turn_end, idle_wake, acknowledged } = &row.abilities;
+    let means = [bind, context, compaction, mid_turn, turn_end, idle_wake, acknowledged];
+    let version = row.version.clone().unwrap_or_else(|| "-".to_owned());
+    let tried = |means: &Vec<String>| if means.is_empty() { "untried".to_owned() } else { means.join(", ") };
+    [row.harness.clone(), version].into_iter().chain(means.into_iter().map(tried)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_run_has_seen_is_untried() {
+        let read: WakeTable = serde_json::from_str(
+            r#"{"harnesses": [{"harness": "toy", "version": "1.0", "abilities": {
+                "bind": ["ticket"], "context": [], "compaction": [], "mid-turn": ["hook:A", "hook:B"], "turn-end": [],
+                "idle-wake": [], "acknowledged": []}}]}"#,
+        )
+        .expect("it is a table");
+        assert_eq!(
+            read.text(),
+            "HARNESS  VERSION  BIND    CONTEXT  COMPACTION  MID-TURN        TURN END  IDLE WAKE  ACKNOWLEDGED\n\
+             toy      1.0      ticket  untried  untried     hook:A, hook:B  untried   untried    untried"
+        );
+    }
+
+    #[test]
+    fn the_table_of_this_build_can_be_read() {
+        assert!(!WakeTable::of_this_build().harnesses.is_empty());
+    }
+}

@@ -1,0 +1,128 @@
+//! The harnesses that have a driver, spoken to alike: what a test of all of them needs.
+
+use crate::claude_code::ClaudeCode;
+use crate::model::Model;
+use crate::opencode::OpenCode;
+use crate::stage::Stage;
+use crate::terminal::Terminal;
+use crate::waiting::wait_for;
+
+/// A harness with a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Client {
+    /// Claude Code.
+    ClaudeCode,
+    /// OpenCode.
+    OpenCode,
+}
+
+impl Client {
+    /// All of them.
+    pub const ALL: [Client; 2] = [Client::ClaudeCode, Client::OpenCode];
+
+    /// Its adapter's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Client::ClaudeCode => "claude-code",
+            Client::OpenCode => "opencode",
+        }
+    }
+
+    /// A tool of the mesh, as this harness names it to its model.
+    pub fn tool(self, tool: &str) -> String {
+        match self {
+            Client::ClaudeCode => format!("mcp__relay-mesh__{tool}"),
+            Client::OpenCode => format!("relay-mesh_{tool}"),
+        }
+    }
+
+    /// Sets the mesh up for it in the stage's project.
+    pub fn install(self, stage: &Stage) {
+        let project = stage.project.display().to_string();
+        stage.relay_ok(&["install", self.name(), "--project", &project, "--yes"]);
+    }
+
+    /// Opens it in a terminal of its own and waits until it takes a prompt.
+    pub fn open<'a>(self, stage: &'a Stage, model: &Model) -> Seat<'a> {
+        let driver = match self {
+            Client::ClaudeCode => Driver::ClaudeCode(ClaudeCode::new(stage, model)),
+            Client::OpenCode => Driver::OpenCode(OpenCode::new(stage, model)),
+        };
+        let terminal = driver.open(&[]);
+        Seat { client: self, terminal, driver }
+    }
+
+    /// Which version it says that it is.
+    ///
+    /// # Panics
+    /// Where it says none.
+    pub fn version(self, stage: &Stage) -> String {
+        let said = match self {
+            Client::ClaudeCode => ClaudeCode::version(stage),
+            Client::OpenCode => OpenCode::version(stage),
+        };
+        let number = said.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+        number.unwrap_or_else(|| panic!("{} says of its version: {said}", self.name())).to_owned()
+    }
+
+    /// What stands on its screen while a turn runs.
+    fn at_work(self) -> &'static str {
+        match self {
+            Client::ClaudeCode => "esc to interrupt",
+            Client::OpenCode => "esc interrupt",
+        }
+    }
+}
+
+/// A client in a terminal.
+pub struct Seat<'a> {
+    /// Which one.
+    pub client: Client,
+    /// Its terminal, which closes first.
+    pub terminal: Terminal,
+    driver: Driver<'a>,
+}
+
+impl Seat<'_> {
+    /// Waits until it has said this and is idle again.
+    pub fn says(&self, words: &str) {
+        self.terminal.wait_for(words);
+        self.terminal.wait_until_gone(self.client.at_work());
+    }
+
+    /// Waits until its model has had the last word and it is idle again.
+    pub fn settles(&self, model: &Model) {
+        wait_for("the model has had the last word", || model.has_last_word().then_some(()));
+        self.terminal.wait_until_gone(self.client.at_work());
+    }
+
+    /// Closes its terminal, and opens this session of it again in another one.
+    pub fn reopen(&mut self, session: &str) {
+        self.terminal.close();
+        self.terminal = self.driver.open(&self.client.resuming(session));
+    }
+}
+
+impl Client {
+    /// The arguments that open a session again.
+    fn resuming(self, session: &str) -> [&str; 2] {
+        match self {
+            Client::ClaudeCode => ["--resume", session],
+            Client::OpenCode => ["--session", session],
+        }
+    }
+}
+
+enum Driver<'a> {
+    ClaudeCode(ClaudeCode<'a>),
+    OpenCode(OpenCode<'a>),
+}
+
+impl Driver<'_> {
+    fn open(&self, further: &[&str]) -> Terminal {
+        match self {
+            Driver::ClaudeCode(client) => client.open_with(further),
+            Driver::OpenCode(client) => client.open(further),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The wake table: what a run of the real clients has proven of each harness. It is made of the sightings
+//! that the run noted, and compared with the one in docs/, or written anew by `make clients`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use test_support::{Ability, SIGHTINGS};
+
+/// Set by `make clients`: the table is written, not compared.
+const WRITE: &str = "RELAY_WAKE_TABLE_WRITE";
+
+#[test]
+#[ignore = "it judges a whole run: `make clients` and `make test` run it last"]
+fn the_wake_table_is_what_the_run_saw() {
+    let sightings = Sightings::read();
+    let (json, page) = (root().join("docs/wake-table.json"), root().join("docs/wake-table.md"));
+    let seen = sightings.table();
+    if variable(WRITE).is_some() {
+        let written = serde_json::to_string_pretty(&seen).expect("a value can be written");
+        std::fs::write(&json, format!("{written}\n")).expect("docs/ is writable");
+        std::fs::write(&page, markdown(&seen)).expect("docs/ is writable");
+        return;
+    }
+    let committed: Value = serde_json::from_str(&read(&json)).expect("docs/wake-table.json is JSON");
+    let differences = differences(&committed, &seen);
+    let hint = "if that is as it should be, `make clients` writes the table anew";
+    assert!(
+        differences.is_empty(),
+        "the run saw something else than docs/wake-table.json says; {hint}:\n{differences:#?}"
+    );
+    assert_eq!(
+        read(&page),
+        markdown(&seen),
+        "docs/wake-table.md is not docs/wake-table.json; `make clients` writes both"
+    );
+}
+
+#[test]
+fn the_page_shows_the_table() {
+    let committed: Value = serde_json::from_str(&read(&root().join("docs/wake-table.json"))).expect("it is JSON");
+    assert_eq!(read(&root().join("docs/wake-table.md")), markdown(&committed), "`make clients` writes both");
+    let harnesses: Vec<_> =
+        lines(&committed).map(|line| line["harness"].as_str().unwrap_or_default().to_owned()).collect();
+    assert_eq!(harnesses, adapters(), "a row for each adapter; `make clients` writes them");
+}
+
+#[test]
+fn a_cell_that_differs_is_named() {
+    let of = |by: &[&str]| json!({"harnesses": [{"harness": "toy", "version": "1.0", "abilities": {"bind": by}}]});
+    for (committed, seen, expected) in [
+        (of(&["ticket"]), of(&["ticket"]), vec![]),
+        (of(&["ticket"]), of(&[]), vec!["toy, bind: the table says tried (ticket), the run saw untried"]),
+        (of(&[]), of(&["a", "b"]), vec!["toy, bind: the table says untried, the run saw tried (a, b)"]),
+    ] {
+        assert_eq!(differences(&committed, &seen), expected);
+    }
+}
+
+/// What was seen: by harness, its versions and, by ability, the means.
+struct Sightings {
+    versions: BTreeMap<String, BTreeSet<String>>,
+    means: BTreeMap<(String, String), BTreeSet<String>>,
+}
+
+impl Sightings {
+    fn read() -> Sightings {
+        let file = variable(SIGHTINGS).unwrap_or_else(|| panic!("no run is named by {SIGHTINGS}; use `make clients`"));
+        let mut sightings = Sightings { versions: BTreeMap::new(), means: BTreeMap::new() };
+        for line in read(Path::new(&file)).lines() {
+            let line: Value = serde_json::from_str(line).expect("each line is a sighting");
+            let field = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            sightings.versions.entry(field("harness")).or_default().insert(field("version"));
+            sightings.means.entry((field("harness"), field("ability"))).or_default().insert(field("by"));
+        }
+        sightings
+    }
+
+    /// A row for each adapter, seen or not.
+    fn table(&self) -> Value {
+        let rows = adapters().into_iter().map(|harness| {
+            let versions = self.versions.get(&harness).cloned().unwrap_or_default();
+            assert!(versions.len() <= 1, "one run meets one version of {harness}: {versions:?}");
+            let abilities = Ability::ALL.map(|ability| {
+                let means = self.means.get(&(harness.clone(), ability.name().to_owned())).cloned().unwrap_or_default();
+                (ability.name().to_owned(), json!(means))
+            });
+            json!({"harness": harness, "version": versions.first(), "abilities": Map::from_iter(abilities)})
+        });
+        json!({"harnesses": rows.collect::<Vec<_>>()})
+    }
+}
+
+/// Each cell in which two tables differ, in words.
+fn differences(committed: &Value, seen: &Value) -> Vec<String> {
+    let (committed, seen) = (cells(committed), cells(seen));
+    let names: BTreeSet<_> = committed.keys().chain(seen.keys()).collect();
+    let differing = names.into_iter().filter(|name| committed.get(*name) != seen.get(*name));
+    let said = |cell: Option<&String>| cell.cloned().unwrap_or_else(|| "nothing".to_owned());
+    differing
+        .map(|name| {
+            let (harness, column) = name;
+            let (says, saw) = (said(committed.get(name)), said(seen.get(name)));
+            format!("{harness}, {column}: the table says {says}, the run saw {saw}")
+        })
+        .collect()
+}
+
+/// Every cell, by harness and column.
+fn cells(table: &Value) -> BTreeMap<(String, String), String> {
+    let mut cells = BTreeMap::new();
+    for line in lines(table) {
+        let harness = line["harness"].as_str().unwrap_or_default().to_owned();
+        let version = line["version"].as_str().unwrap_or("none").to_owned();
+        cells.insert((harness.clone(), "version".to_owned()), version);
+        for (ability, means) in line["abilities"].as_object().into_iter().flatten() {
+            cells.insert((harness.clone(), ability.clone()), cell(means, "tried (", ")"));
+        }
+    }
+    cells
+}
+
+/// The page of the table.
+fn markdown(table: &Value) -> String {
+    let mut page = String::from(
+        "# What was tried with each harness\n\n\
+         Written by `make clients` from its run with the real clients; nobody types it. A cell says by what means \
+         a test saw the thing happen; *untried* says that no test has. `relay-mesh harnesses --matrix` shows the \
+         same.\n\n| harness | version |",
+    );
+    for ability in Ability::ALL {
+        // Writing to a string cannot fail.
+        let _ = write!(page, " {} |", ability.name());
+    }
+    page.push_str("\n|---|---|");
+    page.push_str(&"---|".repeat(Ability::ALL.len()));
+    for line in lines(table) {
+        let _ = write!(
+            page,
+            "\n| {} | {} |",
+            line["harness"].as_str().unwrap_or_default(),
+            line["version"].as_str().unwrap_or("-")
+        );
+        for ability in Ability::ALL {
+            let _ = write!(page, " {} |", cell(&line["abilities"][ability.name()], "tried: ", ""));
+        }
+    }
+    page.push('\n');
+    page
+}
+
+fn cell(means: &Value, before: &str, after: &str) -> String {
+    let means: Vec<&str> = means.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if means.is_empty() { "untried".to_owned() } else { format!("{before}{}{after}", means.join(", ")) }
+}
+
+fn lines(table: &Value) -> impl Iterator<Item = &Value> {
+    table["harnesses"].as_array().into_iter().flatten()
+}
+
+/// The adapters of this repository, by name.
+fn adapters() -> Vec<String> {
+    let folders = std::fs::read_dir(root().join("plugins")).expect("plugins/ can be read").flatten();
+    let adapters = folders.filter(|folder| folder.path().join("adapter.toml").is_file());
+    let mut names: Vec<String> = adapters.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "make says by variables what a run is for")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
