@@ -96,9 +96,8 @@ impl Seat<'_> {
         self.terminal.wait_until_gone(self.client.at_work());
     }
 
-    /// Closes its terminal, and opens this session of it again in another one.
+    /// Opens this session of it again in another terminal.
     pub fn reopen(&mut self, session: &str) {
-        self.terminal.close();
         self.terminal = self.driver.open(&self.client.resuming(session));
     }
 }
