@@ -66,6 +66,11 @@ fn mail_for_a_closed_session_of_claude_code_is_shown_when_it_is_opened_again() {
 }
 
 #[test]
+fn mail_for_a_closed_session_of_codex_is_shown_when_it_is_opened_again() {
+    isolated(|| comes_back(Client::Codex));
+}
+
+#[test]
 fn mail_for_a_closed_session_of_opencode_is_shown_when_it_is_opened_again() {
     isolated(|| comes_back(Client::OpenCode));
 }

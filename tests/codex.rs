@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, AppServer, Codex, Host, Model, Script, Stage, Trust, isolated, wait_for};
+use test_support::{
+    Ability, Answer, AppServer, Client, Codex, Host, Ladder, Model, Script, Stage, Trust, isolated, sighted, wait_for,
+};
 
 #[test]
 fn an_idle_terminal_is_woken_by_the_shared_app_server() {
@@ -36,7 +38,10 @@ fn an_idle_terminal_is_woken_by_the_shared_app_server() {
         assert!(reply.text.contains("The answer is 42."), "{reply:?}");
         wait_for("the ladder is climbed", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
         assert_eq!(rungs(&stage, &id), ["stored", "shown", "acknowledged"]);
-        assert_eq!(status(&stage, &id)["recipients"][0]["steps"][1]["route"], "app-server");
+        let steps = &status(&stage, &id)["recipients"][0]["steps"];
+        assert_eq!(steps[1]["route"], "app-server");
+        sighted(&stage, Client::Codex, Ability::IdleWake, steps[1]["route"].as_str());
+        sighted(&stage, Client::Codex, Ability::Acknowledged, steps[2]["route"].as_str());
         assert_eq!(told(&model, "What is the answer?"), 1, "shown once");
         assert_eq!(session_of(&stage, "alice"), Some(session), "the wake has not moved her");
 
@@ -67,7 +72,8 @@ fn a_terminal_of_its_own_is_woken_by_the_queue() {
         let steps = &status(&stage, &id)["recipients"][0]["steps"];
         let routes: Vec<_> = ["queue", "hook:UserPromptSubmit"].map(Value::from).to_vec();
         assert_eq!([&steps[1]["route"], &steps[2]["route"]], [&routes[0], &routes[1]], "{steps}");
-        assert_eq!(told(&model, "<relay-mesh-message"), 1, "shown once");
+        sighted(&stage, Client::Codex, Ability::IdleWake, steps[1]["route"].as_str());
+        assert_eq!(told(&model, &format!("<relay-mesh-message id=\"{id}\"")), 1, "shown once");
     });
 }
 
@@ -113,6 +119,7 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
         let run = Codex::new(&stage, &model).ask("Join the mesh as alice.", &[]);
         assert_eq!(run.result, "Now I am done.", "{:?}", run.outcome);
         assert_eq!(told(&model, "One more thing"), 1, "shown once, and not again");
+        saw(&stage, Ability::TurnEnd);
     });
 }
 
@@ -136,6 +143,7 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
         assert!(heard.news().contains("Mind the gap."), "the mail came with the tool's result: {}", heard.news());
         assert_eq!(role_of(&heard.body, "Mind the gap."), "developer");
         assert_eq!(told(&model, "Mind the gap."), 1, "shown once, and not again");
+        saw(&stage, Ability::MidTurn);
     });
 }
 
@@ -162,6 +170,7 @@ fn a_subagent_is_an_agent_of_its_own() {
         assert_eq!(run.result, "My helper is kid.", "{:?}", run.outcome);
         let (alice, kid) = (session_of(&stage, "alice"), session_of(&stage, "kid"));
         assert_eq!(alice.as_deref(), Some(run.session.as_str()));
+        sighted(&stage, Client::Codex, Ability::Bind, Some("the harness's session id"));
         assert!(kid.is_some() && kid != alice, "{kid:?}");
     });
 }
@@ -230,6 +239,15 @@ fn sent(report: &str) -> String {
 fn id_in(news: &str) -> String {
     let (_, after) = news.split_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
     after.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// Notes by which route alice's only message was shown.
+fn saw(stage: &Stage, ability: Ability) {
+    let mail: Value =
+        serde_json::from_str(&stage.relay_ok(&["read", "--agent", "alice", "--json"])).expect("--json writes JSON");
+    let id = mail["messages"][0]["id"].as_str().expect("a message has an id").to_owned();
+    let ladder = Ladder::up_to(stage, &id, "shown");
+    sighted(stage, Client::Codex, ability, ladder.route("shown").as_deref());
 }
 
 /// How often a text was new to the model.

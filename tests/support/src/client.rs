@@ -1,6 +1,7 @@
 //! The harnesses that have a driver, spoken to alike: what a test of all of them needs.
 
 use crate::claude_code::ClaudeCode;
+use crate::codex::Codex;
 use crate::model::Model;
 use crate::opencode::OpenCode;
 use crate::stage::Stage;
@@ -12,18 +13,21 @@ use crate::waiting::wait_for;
 pub enum Client {
     /// Claude Code.
     ClaudeCode,
+    /// Codex.
+    Codex,
     /// OpenCode.
     OpenCode,
 }
 
 impl Client {
     /// All of them.
-    pub const ALL: [Client; 2] = [Client::ClaudeCode, Client::OpenCode];
+    pub const ALL: [Client; 3] = [Client::ClaudeCode, Client::Codex, Client::OpenCode];
 
     /// Its adapter's name.
     pub fn name(self) -> &'static str {
         match self {
             Client::ClaudeCode => "claude-code",
+            Client::Codex => "codex",
             Client::OpenCode => "opencode",
         }
     }
@@ -32,6 +36,7 @@ impl Client {
     pub fn tool(self, tool: &str) -> String {
         match self {
             Client::ClaudeCode => format!("mcp__relay-mesh__{tool}"),
+            Client::Codex => Codex::tool(tool),
             Client::OpenCode => format!("relay-mesh_{tool}"),
         }
     }
@@ -46,6 +51,7 @@ impl Client {
     pub fn open<'a>(self, stage: &'a Stage, model: &Model) -> Seat<'a> {
         let driver = match self {
             Client::ClaudeCode => Driver::ClaudeCode(ClaudeCode::new(stage, model)),
+            Client::Codex => Driver::Codex(Codex::new(stage, model)),
             Client::OpenCode => Driver::OpenCode(OpenCode::new(stage, model)),
         };
         let terminal = driver.open(&[]);
@@ -59,6 +65,7 @@ impl Client {
     pub fn version(self, stage: &Stage) -> String {
         let said = match self {
             Client::ClaudeCode => ClaudeCode::version(stage),
+            Client::Codex => Codex::version(stage),
             Client::OpenCode => OpenCode::version(stage),
         };
         let number = said.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
@@ -68,7 +75,7 @@ impl Client {
     /// What stands on its screen while a turn runs.
     fn at_work(self) -> &'static str {
         match self {
-            Client::ClaudeCode => "esc to interrupt",
+            Client::ClaudeCode | Client::Codex => "esc to interrupt",
             Client::OpenCode => "esc interrupt",
         }
     }
@@ -107,6 +114,7 @@ impl Client {
     fn resuming(self, session: &str) -> [&str; 2] {
         match self {
             Client::ClaudeCode => ["--resume", session],
+            Client::Codex => ["resume", session],
             Client::OpenCode => ["--session", session],
         }
     }
@@ -114,6 +122,7 @@ impl Client {
 
 enum Driver<'a> {
     ClaudeCode(ClaudeCode<'a>),
+    Codex(Codex<'a>),
     OpenCode(OpenCode<'a>),
 }
 
@@ -121,6 +130,7 @@ impl Driver<'_> {
     fn open(&self, further: &[&str]) -> Terminal {
         match self {
             Driver::ClaudeCode(client) => client.open_with(further),
+            Driver::Codex(client) => client.open_with(further),
             Driver::OpenCode(client) => client.open(further),
         }
     }

@@ -152,13 +152,20 @@ impl<'a> Codex<'a> {
             ready(&screen).or_else(|| review(&screen))
         });
         if review(&terminal.screen()).is_some() {
-            let (key, answer) = match self.trust {
-                Trust::All => ("2", "› 2. Trust all"),
-                Trust::Nothing => ("3", "› 3. Continue without"),
-            };
-            terminal.press(key);
-            terminal.wait_for(answer);
-            terminal.press("Enter");
+            // A key that is pressed before the question takes keys is lost, so each is pressed again.
+            match self.trust {
+                Trust::All => {
+                    wait_for("the question takes the answer", || {
+                        terminal.press("2");
+                        terminal.screen().contains("› 2. Trust all").then_some(())
+                    });
+                    terminal.press("Enter");
+                }
+                Trust::Nothing => wait_for("the question is skipped", || {
+                    terminal.press("Escape");
+                    ready(&terminal.screen())
+                }),
+            }
             terminal.wait_for(READY);
         }
         terminal
@@ -174,6 +181,11 @@ impl<'a> Codex<'a> {
     pub fn run(&self, arguments: &[&str]) -> Outcome {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         Program::new(client()).args(arguments).envs(environment).within(&self.stage.project).run()
+    }
+
+    /// What the client says of its version.
+    pub fn version(stage: &Stage) -> String {
+        Program::new(client()).arg("--version").envs(stage.environment()).succeed()
     }
 
     /// A tool of the mesh's server, as a script names it.
