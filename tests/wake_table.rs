@@ -30,11 +30,6 @@ fn the_wake_table_is_what_the_run_saw() {
         differences.is_empty(),
         "the run saw something else than docs/wake-table.json says; {hint}:\n{differences:#?}"
     );
-    assert_eq!(
-        read(&page),
-        markdown(&seen),
-        "docs/wake-table.md is not docs/wake-table.json; `make clients` writes both"
-    );
 }
 
 #[test]
@@ -51,6 +46,8 @@ fn a_cell_that_differs_is_named() {
     let of = |by: &[&str]| json!({"harnesses": [{"harness": "toy", "version": "1.0", "abilities": {"bind": by}}]});
     for (committed, seen, expected) in [
         (of(&["ticket"]), of(&["ticket"]), vec![]),
+        (of(&["a", "b"]), of(&["b"]), vec![]),
+        (of(&["a"]), of(&["b"]), vec!["toy, bind: the table says tried (a), the run saw tried (b)"]),
         (of(&["ticket"]), of(&[]), vec!["toy, bind: the table says tried (ticket), the run saw untried"]),
         (of(&[]), of(&["a", "b"]), vec!["toy, bind: the table says untried, the run saw tried (a, b)"]),
     ] {
@@ -92,30 +89,51 @@ impl Sightings {
     }
 }
 
-/// Each cell in which two tables differ, in words.
+/// Each cell in which a run contradicts a table, in words: another version, something tried that is said
+/// not to be or the other way round, or none of the means that are named. A run that saw one of two means
+/// contradicts nothing, for which of them comes first is the harness's to say.
 fn differences(committed: &Value, seen: &Value) -> Vec<String> {
     let (committed, seen) = (cells(committed), cells(seen));
     let names: BTreeSet<_> = committed.keys().chain(seen.keys()).collect();
-    let differing = names.into_iter().filter(|name| committed.get(*name) != seen.get(*name));
-    let said = |cell: Option<&String>| cell.cloned().unwrap_or_else(|| "nothing".to_owned());
-    differing
-        .map(|name| {
+    let contradicts = |says: &BTreeSet<String>, saw: &BTreeSet<String>| match (says.is_empty(), saw.is_empty()) {
+        (true, true) => false,
+        (false, false) => says.is_disjoint(saw),
+        (true, false) | (false, true) => true,
+    };
+    let mut differences = Vec::new();
+    for name in names {
+        let of = |cells: &BTreeMap<_, BTreeSet<String>>| cells.get(name).cloned().unwrap_or_default();
+        let (says, saw) = (of(&committed), of(&seen));
+        if contradicts(&says, &saw) {
             let (harness, column) = name;
-            let (says, saw) = (said(committed.get(name)), said(seen.get(name)));
-            format!("{harness}, {column}: the table says {says}, the run saw {saw}")
-        })
-        .collect()
+            differences.push(format!(
+                "{harness}, {column}: the table says {}, the run saw {}",
+                words(&says),
+                words(&saw)
+            ));
+        }
+    }
+    differences
 }
 
-/// Every cell, by harness and column.
-fn cells(table: &Value) -> BTreeMap<(String, String), String> {
+/// What a cell holds, in words.
+fn words(means: &BTreeSet<String>) -> String {
+    match means.is_empty() {
+        true => "untried".to_owned(),
+        false => format!("tried ({})", means.iter().cloned().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// What every cell holds, by harness and column.
+fn cells(table: &Value) -> BTreeMap<(String, String), BTreeSet<String>> {
     let mut cells = BTreeMap::new();
     for line in lines(table) {
         let harness = line["harness"].as_str().unwrap_or_default().to_owned();
-        let version = line["version"].as_str().unwrap_or("none").to_owned();
+        let version = line["version"].as_str().map(str::to_owned).into_iter().collect();
         cells.insert((harness.clone(), "version".to_owned()), version);
         for (ability, means) in line["abilities"].as_object().into_iter().flatten() {
-            cells.insert((harness.clone(), ability.clone()), cell(means, "tried (", ")"));
+            let means = means.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+            cells.insert((harness.clone(), ability.clone()), means);
         }
     }
     cells
@@ -143,16 +161,16 @@ fn markdown(table: &Value) -> String {
             line["version"].as_str().unwrap_or("-")
         );
         for ability in Ability::ALL {
-            let _ = write!(page, " {} |", cell(&line["abilities"][ability.name()], "tried: ", ""));
+            let _ = write!(page, " {} |", cell(&line["abilities"][ability.name()]));
         }
     }
     page.push('\n');
     page
 }
 
-fn cell(means: &Value, before: &str, after: &str) -> String {
+fn cell(means: &Value) -> String {
     let means: Vec<&str> = means.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if means.is_empty() { "untried".to_owned() } else { format!("{before}{}{after}", means.join(", ")) }
+    if means.is_empty() { "untried".to_owned() } else { format!("tried: {}", means.join(", ")) }
 }
 
 fn lines(table: &Value) -> impl Iterator<Item = &Value> {
