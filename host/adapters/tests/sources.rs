@@ -8,11 +8,20 @@ use adapters::{Compilation, Condition, Source};
 use common::{Stage, component, hook};
 use mesh::harness::{Harness as _, Harnesses as _};
 
+/// The adapters of this repository, by name.
+fn plugins() -> Vec<String> {
+    let folders = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins")).expect("plugins/ is there");
+    let adapters = folders.flatten().filter(|folder| folder.path().join("adapter.toml").is_file());
+    let mut names: Vec<String> = adapters.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
 #[tokio::test]
 async fn built_in_adapters_are_loaded_and_answer() {
     let stage = Stage::with(&[]);
     let adapters = stage.adapters_with(|settings| settings.plugin_folders.clear());
-    assert_eq!(adapters.names(), ["claude-code", "cursor", "generic", "opencode"]);
+    assert_eq!(adapters.names(), plugins(), "each folder of plugins/ that has a manifest");
     for name in adapters.names() {
         let harness = adapters.get(&name).await.expect("it loads").expect("it is known");
         assert_eq!(harness.about().harness, name);
