@@ -86,7 +86,7 @@ pub(crate) fn belongs_to_another(tool: &str) -> Result<(), Error> {
 }
 
 /// Whether another server has a tool of this name.
-pub(crate) fn is_anothers(tool: &str) -> Result<bool, Error> {
+pub(crate) fn is_of_another_server(tool: &str) -> Result<bool, Error> {
     kept::is_kept(&format!("another/{tool}"))
 }
 

@@ -42,7 +42,7 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
 fn with_ticket(payload: &Payload, call: &ToolCall, ticket: &str) -> Result<Option<Value>, Error> {
     let Some((tool, _)) = ours(payload, call) else { return Ok(None) };
     let Ok(ticket) = serde_json::from_str::<Value>(ticket) else { return Ok(None) };
-    if memory::is_anothers(tool)? {
+    if memory::is_of_another_server(tool)? {
         return Ok(None);
     }
     let mut arguments = call.arguments.clone();

@@ -41,7 +41,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         }
         Event::PreToolUse(call) => {
             if let Some((tool, note)) = ours(payload, call)
-                && !memory::is_anothers(tool)?
+                && !memory::is_of_another_server(tool)?
             {
                 memory::remember_call(call, &note)?;
             }
