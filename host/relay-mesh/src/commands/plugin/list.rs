@@ -1,4 +1,4 @@
-//! `relay-mesh plugin`: the adapters, what they are lent, and how they have fared.
+//! `relay-mesh plugin list`: the adapters, what they are lent, and how they have fared.
 
 use adapters::{Compilation, Condition, Source, State, Unused};
 use serde::Serialize;
@@ -9,31 +9,18 @@ use crate::error::CommandError;
 use crate::render::{Show, printable, printable_line, table};
 use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
 
-/// Show the adapters
+/// Show every adapter: where it comes from, what it is lent, how it has fared
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-/// What is done with the adapters.
-#[derive(clap::Subcommand, Debug)]
-enum Verb {
-    /// Show every adapter: where it comes from, what it is lent, how it has fared
-    #[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load --json")]
-    List {
-        /// Load each one first, so that what is wrong with it shows
-        #[arg(long)]
-        load: bool,
-    },
+#[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load --json")]
+pub(super) struct Args {
+    /// Load each one first, so that what is wrong with it shows
+    #[arg(long)]
+    load: bool,
 }
 
 /// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    match args.verb {
-        Verb::List { load } => list(context, if load { First::Load } else { First::Nothing }).await,
-    }
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    list(context, if args.load { First::Load } else { First::Nothing }).await
 }
 
 /// What is done before the list is made.
