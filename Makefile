@@ -44,8 +44,9 @@ lint: setup
 	typos
 
 # Measures against the budgets. See docs/benchmarks.md.
-bench: release
+bench: release setup
 	cargo run --release --locked -p bench
+	cargo run --release --locked -p bench --bin wake
 	cargo run --release --locked -p store --example contention
 	cargo run --release --locked -p adapters --example instance
 	cargo run --release --locked -p mcp --example throughput

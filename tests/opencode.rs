@@ -1,13 +1,12 @@
 //! OpenCode in the mesh, end to end: the real client in a terminal, headless and as a server, its idle
 //! sessions woken by the connector inside it and over HTTP. Only the model is played.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, Client, Heard, Host, Ladder, Model, OpenCode, Program, Script, Stage, Terminal, id_of, isolated,
-    sighted, wait_for,
+    Ability, Answer, Client, Heard, Host, Ladder, Model, OpenCode, Script, Stage, Terminal, id_of, isolated, sighted,
+    wait_for,
 };
 
 const REGISTER: &str = "relay-mesh_register_agent";
@@ -96,10 +95,7 @@ fn where_the_connector_cannot_wake_the_host_does_so_over_http() {
         let server = OpenCode::new(&stage, &model).with("OPENCODE_SERVER_PASSWORD", "a password").serve();
         let session = server.session();
         server.say(&session, "plan", "Join the mesh as alice.");
-        // From now on the connector finds nothing that it could start.
-        let local = stage.project.join(".opencode/relay-mesh.local.json");
-        std::fs::write(local, r#"{"program": ["/nowhere/relay-mesh"]}"#).expect("the project is writable");
-        end_listener();
+        OpenCode::disconnect(&stage);
         let _host = Host::start(&stage);
         let id = send(&stage, "alice", "By the other way");
         let woken = model.wait_for_news("By the other way");
@@ -284,12 +280,12 @@ fn a_connector_that_is_killed_loses_nothing_and_shows_nothing_twice() {
             joining("alice")
                 .answer_with("While it lives", |_| {
                     // The message is before the model; whether its receipt was taken is anybody's guess.
-                    end_listener();
+                    OpenCode::end_listener();
                     Answer::Say("One.".to_owned())
                 })
                 .answer_with("While it is gone", move |_| {
                     mail.relay_ok(&["send", "alice", "While it comes back"]);
-                    end_listener();
+                    OpenCode::end_listener();
                     Answer::Say("Two.".to_owned())
                 })
                 .say("While it comes back", "Three."),
@@ -363,19 +359,6 @@ fn tree_without_its_own(stage: &Stage) -> std::collections::BTreeMap<std::path::
     let mut tree = stage.tree(&stage.project);
     tree.retain(|path, _| *path != own && *path != own.join(".gitignore"));
     tree
-}
-
-/// Ends whatever the connector has started to listen by, at once and without a word.
-fn end_listener() {
-    let listening = |process: &Path| {
-        let line = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
-        line.contains("\0listen\0--harness\0opencode")
-    };
-    let processes = std::fs::read_dir("/proc").expect("there is a /proc").flatten().map(|entry| entry.path());
-    let found: Vec<_> = processes.filter(|process| listening(process)).collect();
-    assert_eq!(found.len(), 1, "one connector listens for the whole process");
-    let pid = found[0].file_name().expect("a process has a number").to_owned();
-    Program::new("kill").arg("-KILL").arg(pid).succeed();
 }
 
 /// Sends from the command line; gives the message's id.

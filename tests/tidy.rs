@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("adapter-codex", &["relay-mesh-sdk"]),
     ("adapter-generic", &["relay-mesh-sdk"]),
     ("adapter-opencode", &["relay-mesh-sdk"]),
-    ("bench", &[]),
+    ("bench", &["test-support"]),
     ("test-support", &[]),
 ];
 

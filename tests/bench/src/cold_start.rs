@@ -5,9 +5,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::client::StdioClient;
-use crate::report::Report;
-use crate::sampling::compare;
 use crate::{Failure, Subject, programs};
+use bench::report::Report;
+use bench::sampling::compare;
 
 /// Start, greeting and one tool, against starting a hello-world.
 pub(crate) fn first_answer(subject: &Subject, report: &Report) -> Result<(), Failure> {

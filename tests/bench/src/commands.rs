@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::StdioClient;
-use crate::report::Report;
-use crate::sampling::{compare, median_of};
 use crate::{Failure, Subject, programs};
+use bench::report::Report;
+use bench::sampling::{compare, median_of};
 
 /// The session that the measured hook belongs to.
 const SESSION: &str = "5b0c7f0e-4c2f-4a8e-9d0e-0d6d2b1f7a11";

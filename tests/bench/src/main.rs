@@ -10,17 +10,13 @@ mod cold_start;
 mod commands;
 mod memory;
 mod programs;
-mod report;
-mod sampling;
 mod tool_list;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::report::Report;
-
-/// Anything that keeps a measurement from being made, told in one sentence.
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) use bench::Failure;
+use bench::report::{self, Report};
 
 /// What every measurement is given.
 pub(crate) struct Subject {
@@ -50,14 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<(), Failure> {
-    // Both are built with the same profile, so they lie beside each other.
-    let this = std::env::current_exe()?;
-    let folder = this.parent().ok_or("this program lies in no folder")?;
-    let relay_mesh = folder.join("relay-mesh");
-    if !relay_mesh.is_file() {
-        return Err(format!("{} is not there; run `make bench`, which builds it first", relay_mesh.display()).into());
-    }
-    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(folder)?;
+    let (relay_mesh, scratch) = bench::subject()?;
     let hello = baseline::build(scratch.path())?;
     let subject = Subject { relay_mesh, hello, scratch };
     let report = Report::to_standard_output();

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{StdioClient, initialize};
-use crate::report::Report;
 use crate::{Failure, Subject, programs};
+use bench::report::Report;
 
 /// How long the host may take to listen and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);

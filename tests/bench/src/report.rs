@@ -7,21 +7,21 @@ use crate::Failure;
 use crate::sampling::Compared;
 
 /// Where the lines go.
-pub(crate) struct Report;
+pub struct Report;
 
 impl Report {
     /// A report on standard output.
-    pub(crate) fn to_standard_output() -> Report {
+    pub fn to_standard_output() -> Report {
         Report
     }
 
     /// A heading over the lines that follow.
-    pub(crate) fn section(&self, title: &str) {
+    pub fn section(&self, title: &str) {
         self.line(&format!("\n{title}"));
     }
 
     /// A time, the time it is measured against, and their ratio against its budget.
-    pub(crate) fn ratio(&self, name: &str, compared: &Compared, budget: f64) {
+    pub fn ratio(&self, name: &str, compared: &Compared, budget: f64) {
         let ratio = compared.ratio();
         let measured = format!("{} against {}", shown(compared.subject), shown(compared.baseline));
         self.line(&format!(
@@ -30,13 +30,25 @@ impl Report {
         ));
     }
 
+    /// How much longer one thing takes than another, against what it may.
+    pub fn difference(&self, name: &str, subject: Duration, baseline: Duration, budget: Duration) {
+        let more = subject.saturating_sub(baseline);
+        let measured = format!("{} against {}", shown(subject), shown(baseline));
+        self.line(&format!(
+            "{name:<46} {measured:<26} {:>9} more   budget {}   {}",
+            shown(more),
+            shown(budget),
+            verdict(more.as_secs_f64(), budget.as_secs_f64())
+        ));
+    }
+
     /// A time that has no budget of its own and explains those that do.
-    pub(crate) fn note(&self, name: &str, time: Duration) {
+    pub fn note(&self, name: &str, time: Duration) {
         self.line(&format!("{name:<46} {}", shown(time)));
     }
 
     /// A size against its budget, both in one unit.
-    pub(crate) fn size(&self, name: &str, measured: f64, budget: f64, unit: &str, remark: &str) {
+    pub fn size(&self, name: &str, measured: f64, budget: f64, unit: &str, remark: &str) {
         let verdict = verdict(measured, budget);
         let measured = format!("{measured:.1} {unit}");
         self.line(&format!("{name:<46} {measured:<26}           budget {budget} {unit}   {verdict}{remark}"));
@@ -49,7 +61,7 @@ impl Report {
 }
 
 /// Says why nothing more is measured.
-pub(crate) fn complain(failure: &Failure) {
+pub fn complain(failure: &Failure) {
     let _closed = writeln!(std::io::stderr().lock(), "error: {failure}");
 }
 

@@ -10,22 +10,22 @@ const WARM_UP: usize = 20;
 const RUNS: usize = 300;
 
 /// What two things took, measured in turns.
-pub(crate) struct Compared {
+pub struct Compared {
     /// The median of what is measured.
-    pub(crate) subject: Duration,
+    pub subject: Duration,
     /// The median of what it is measured against.
-    pub(crate) baseline: Duration,
+    pub baseline: Duration,
 }
 
 impl Compared {
     /// How many times as long the subject took.
-    pub(crate) fn ratio(&self) -> f64 {
+    pub fn ratio(&self) -> f64 {
         self.subject.as_secs_f64() / self.baseline.as_secs_f64()
     }
 }
 
 /// Runs both in turns, many times, and takes the median of each.
-pub(crate) fn compare(
+pub fn compare(
     mut subject: impl FnMut() -> Result<Duration, Failure>,
     mut baseline: impl FnMut() -> Result<Duration, Failure>,
 ) -> Result<Compared, Failure> {
@@ -46,12 +46,13 @@ pub(crate) fn compare(
 }
 
 /// Runs one thing many times and takes the median.
-pub(crate) fn median_of(mut run: impl FnMut() -> Result<Duration, Failure>) -> Result<Duration, Failure> {
+pub fn median_of(mut run: impl FnMut() -> Result<Duration, Failure>) -> Result<Duration, Failure> {
     let times: Vec<Duration> = (0..WARM_UP + RUNS).map(|_| run()).collect::<Result<_, _>>()?;
     Ok(median(times.into_iter().skip(WARM_UP).collect()))
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+/// The median.
+pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::client::StdioClient;
-use crate::report::Report;
 use crate::{Failure, Subject, programs};
+use bench::report::Report;
 
 /// Names, descriptions and input schemas of the core tools, in tokens of four bytes.
 pub(crate) fn tokens(subject: &Subject, report: &Report) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::isolation;
 use crate::model::Model;
 use crate::programs::{Outcome, Program};
 use crate::stage::Stage;
@@ -70,7 +71,8 @@ impl<'a> Codex<'a> {
         let mut environment = stage.environment();
         environment.retain(|(name, _)| name != "TMPDIR");
         // A socket's path holds a hundred letters, and Codex puts a long name below this folder.
-        let temporary = stage.folder.parent().unwrap_or(&stage.folder).display().to_string();
+        let short = isolation::room().map(PathBuf::as_path).or(stage.folder.parent());
+        let temporary = short.unwrap_or(&stage.folder).display().to_string();
         environment.extend(
             [
                 ("TMPDIR", temporary.as_str()),

@@ -26,19 +26,39 @@ pub fn isolated<F: FnOnce()>(body: F) {
         return body();
     }
     let test = name_of::<F>();
-    let folder = tempfile::Builder::new().prefix("room-").tempdir().expect("a temporary folder can be made");
-    let itself = std::env::current_exe().expect("a test knows its own executable");
-    let outcome = Program::new("unshare")
-        .args(["--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
-        .args(["sh", "-c", OPEN_THE_ROOM, "room"])
-        .arg(itself)
-        .args(["--exact", &test, "--nocapture", "--include-ignored"])
-        .environment_of_this_process()
-        .env(ROOM, folder.path())
-        .run();
+    let folder = folder();
+    let outcome = itself(&folder).args(["--exact", &test, "--nocapture", "--include-ignored"]).run();
     let ran = outcome.stdout.contains("test result: ok. 1 passed");
     assert!(outcome.code == Some(0) && ran, "in its room, {test} failed\n{}\n{}", outcome.stdout, outcome.stderr);
     pass_on(&outcome.stdout);
+}
+
+/// The same for a program that is no test: inside the room it runs again with the same arguments, and
+/// what it says goes where this run's words go. Gives its exit code.
+///
+/// # Panics
+/// Where the room cannot be opened.
+pub fn isolated_program(body: impl FnOnce() -> u8) -> u8 {
+    if room().is_some() {
+        return body();
+    }
+    let folder = folder();
+    let code = itself(&folder).args(std::env::args_os().skip(1)).run_in_sight();
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("room-").tempdir().expect("a temporary folder can be made")
+}
+
+/// This executable once more, in a room that has this folder in memory.
+fn itself(folder: &tempfile::TempDir) -> Program {
+    Program::new("unshare")
+        .args(["--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
+        .args(["sh", "-c", OPEN_THE_ROOM, "room"])
+        .arg(std::env::current_exe().expect("a program knows its own executable"))
+        .environment_of_this_process()
+        .env(ROOM, folder.path())
 }
 
 /// What a test that passed has said is of use to whoever asked for it with `--nocapture`.

@@ -38,7 +38,8 @@ impl Ladder {
         self.at(to)?.duration_since(self.at(from)?).ok()
     }
 
-    fn at(&self, rung: &str) -> Option<SystemTime> {
+    /// When a rung was reached.
+    pub fn at(&self, rung: &str) -> Option<SystemTime> {
         humantime::parse_rfc3339(self.step(rung)?["at"].as_str()?).ok()
     }
 

@@ -108,6 +108,29 @@ impl<'a> OpenCode<'a> {
         Served { port, process, http, _lines: lines }
     }
 
+    /// Ends whatever the connector in it has started to listen by, at once and without a word.
+    ///
+    /// # Panics
+    /// Where there is not just one of them.
+    pub fn end_listener() {
+        let listening = |process: &Path| {
+            let line = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+            line.contains("\0listen\0--harness\0opencode")
+        };
+        let processes = std::fs::read_dir("/proc").expect("there is a /proc").flatten().map(|entry| entry.path());
+        let found: Vec<_> = processes.filter(|process| listening(process)).collect();
+        assert_eq!(found.len(), 1, "one connector listens for the whole process");
+        let pid = found[0].file_name().expect("a process has a number").to_owned();
+        Program::new("kill").arg("-KILL").arg(pid).succeed();
+    }
+
+    /// Takes the connector in it away: it finds nothing any more that it could start.
+    pub fn disconnect(stage: &Stage) {
+        let local = stage.project.join(".opencode/relay-mesh.local.json");
+        std::fs::write(local, r#"{"program": ["/nowhere/relay-mesh"]}"#).expect("the project is writable");
+        OpenCode::end_listener();
+    }
+
     /// What the client says of its version.
     pub fn version(stage: &Stage) -> String {
         Program::new(client()).arg("--version").envs(stage.environment()).succeed()

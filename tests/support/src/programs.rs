@@ -115,6 +115,16 @@ impl Program {
         outcome.stdout
     }
 
+    /// Runs it to its end where people see it: its output goes where ours goes. Gives its exit code; none
+    /// where a signal ended it.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    pub fn run_in_sight(mut self) -> Option<i32> {
+        self.command.stdin(Stdio::null());
+        self.start_child().wait().expect("a child that was started can be waited for").code()
+    }
+
     /// Starts it beside the test, with pipes to its input and from its output. What it says on
     /// standard error goes to `log`.
     ///

@@ -32,6 +32,16 @@ impl Stage {
             None => builder.tempdir(),
         }
         .expect("a temporary folder can be made");
+        Stage::set(binary, temporary)
+    }
+
+    /// The same in a folder of this one, such as one on a disk: a test's own stage lies in memory.
+    pub fn within(folder: &Path, binary: &Path) -> Stage {
+        let temporary = tempfile::Builder::new().prefix("stage-").tempdir_in(folder);
+        Stage::set(binary, temporary.expect("a temporary folder can be made"))
+    }
+
+    fn set(binary: impl Into<PathBuf>, temporary: TempDir) -> Stage {
         let folder = temporary.path().to_owned();
         let stage = Stage {
             home: folder.join("home"),

@@ -1,13 +1,19 @@
 //! Waiting for the thing itself. A test names what it waits for and looks again and again until it
 //! is there; only a deadline that no healthy run comes near ends it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long a test waits for anything before it says that it did not come.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long it rests between two looks: short beside what is waited for, and long beside a look.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(15);
+
+/// The time by the clock that the mesh's receipts bear.
+#[expect(clippy::disallowed_methods, reason = "what is seen from outside is compared with the times in receipts")]
+pub fn now() -> SystemTime {
+    SystemTime::now()
+}
 
 /// Looks until `look` finds something, and gives it back.
 ///

@@ -1,5 +1,7 @@
 //! A request as the model heard it.
 
+use std::time::SystemTime;
+
 use serde_json::Value;
 
 use super::dialect::Dialect;
@@ -8,6 +10,8 @@ use super::script::Answer;
 /// One request to the model, and what it answered.
 #[derive(Clone, Debug)]
 pub struct Heard {
+    /// When it had come, by the clock that the mesh's receipts bear.
+    pub at: SystemTime,
     /// The language that it came in.
     pub dialect: Dialect,
     /// The request's body, as it came.

@@ -1,6 +1,7 @@
 //! The model's server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -12,7 +13,7 @@ use tokio::runtime::Runtime;
 use super::dialect::Dialect;
 use super::heard::Heard;
 use super::script::{Answer, Script};
-use crate::waiting::wait_or_show;
+use crate::waiting::{now, wait_or_show};
 
 /// A model that answers by script. Its server ends with it.
 pub struct Model {
@@ -90,16 +91,17 @@ async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> 
     if is_token_count(&parts.uri) {
         return json_answer(&json!({"input_tokens": 1}));
     }
+    let at = now();
     let dialect = Dialect::of(parts.uri.path());
-    let (answer, number) = note(&play, dialect, body.clone());
+    let (answer, number) = note(&play, at, dialect, body.clone());
     let (kind, text) = dialect.reply(&body, &answer, number);
     respond(kind, text)
 }
 
-fn note(play: &Mutex<Play>, dialect: Dialect, body: Value) -> (Answer, usize) {
+fn note(play: &Mutex<Play>, at: SystemTime, dialect: Dialect, body: Value) -> (Answer, usize) {
     let mut play = lock(play);
     let (answer, scripted) = play.script.answer(dialect, &body);
-    play.heard.push(Heard { dialect, body, answer: answer.clone(), scripted });
+    play.heard.push(Heard { at, dialect, body, answer: answer.clone(), scripted });
     (answer, play.heard.len())
 }
 

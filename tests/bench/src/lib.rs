@@ -1,0 +1,25 @@
+//! What the measuring programs share: what they measure, how they compare, and the lines that they print.
+
+pub mod report;
+pub mod sampling;
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+/// Anything that keeps a measurement from being made, told in one sentence.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The relay-mesh binary that is measured, and a folder on the disk that the repository lies on, which is
+/// gone afterwards.
+pub fn subject() -> Result<(PathBuf, TempDir), Failure> {
+    // All are built with the same profile, so they lie beside each other.
+    let this = std::env::current_exe()?;
+    let folder = this.parent().ok_or("this program lies in no folder")?;
+    let relay_mesh = folder.join("relay-mesh");
+    if !relay_mesh.is_file() {
+        return Err(format!("{} is not there; run `make bench`, which builds it first", relay_mesh.display()).into());
+    }
+    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(folder)?;
+    Ok((relay_mesh, scratch))
+}
