@@ -69,6 +69,7 @@ fn settings(cache: &std::path::Path) -> Settings {
         machine: Arc::new(Still),
         cache: cache.to_owned(),
         installs: cache.to_owned(),
+        shelf: None,
         plugin_folders: Vec::new(),
         surroundings: Surroundings::default(),
         consents: Arc::new(NoConsents),

@@ -24,6 +24,7 @@ use crate::grants::{Consents, Given, Grants};
 use crate::guest::Lender;
 use crate::lent;
 use crate::manifest::{Manifest, WIT};
+use crate::shelf::Shelf;
 use crate::sources::{Candidate, Problem, Source, Sources};
 use crate::template::Surroundings;
 
@@ -37,7 +38,9 @@ pub struct Settings {
     pub cache: PathBuf,
     /// The folder of the journals of installs. Made when it is needed.
     pub installs: PathBuf,
-    /// Folders with further adapters.
+    /// Adapters that the person installed; none where this program manages none.
+    pub shelf: Option<Arc<Shelf>>,
+    /// Folders with further adapters, which nobody installed.
     pub plugin_folders: Vec<PathBuf>,
     /// Home, project and variables, from which the paths of manifests are filled.
     pub surroundings: Surroundings,
@@ -51,7 +54,7 @@ pub struct Settings {
 pub struct Adapters {
     pub(crate) settings: Settings,
     surroundings: Arc<Surroundings>,
-    sources: Sources,
+    pub(crate) sources: Sources,
     machinery: OnceLock<Result<Arc<Machinery>, String>>,
     // A std mutex: nothing is awaited while it is held.
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
@@ -68,16 +71,23 @@ pub(crate) struct Slot {
 #[derive(Default)]
 pub(crate) struct Loaded {
     /// The version that answers calls.
-    pub(crate) current: Option<(Digest, Arc<Adapter>)>,
+    pub(crate) current: Option<(Version, Arc<Adapter>)>,
     /// A later version that could not be loaded, and why. It is not tried again.
-    pub(crate) refused: Option<(Digest, String)>,
+    pub(crate) refused: Option<(Version, String)>,
+}
+
+/// What a loaded adapter was loaded with. Where either changes, it is loaded anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) digest: Digest,
+    given: Given,
 }
 
 impl Adapters {
     /// Knows them; loads none.
     pub fn new(settings: Settings) -> Adapters {
         Adapters {
-            sources: Sources::new(settings.plugin_folders.clone()),
+            sources: Sources::new(settings.shelf.clone(), settings.plugin_folders.clone()),
             surroundings: Arc::new(settings.surroundings.clone()),
             machinery: OnceLock::new(),
             slots: Mutex::default(),
@@ -108,22 +118,26 @@ impl Adapters {
         &self.settings.installs
     }
 
+    /// The adapters that the person installed.
+    pub fn shelf(&self) -> Option<&Shelf> {
+        self.settings.shelf.as_deref()
+    }
+
     /// The one adapter per name that is used, and what is passed over.
     pub(crate) fn known(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
-        let (plugins, mut problems) = self.sources.plugins();
+        let (others, mut problems) = self.sources.others();
         let mut chosen: BTreeMap<String, Arc<Candidate>> = BTreeMap::new();
-        for plugin in plugins {
-            let name = plugin.manifest.name.clone();
-            let path = match &plugin.source {
-                Source::Plugin(path) => path.clone(),
-                Source::BuiltIn => PathBuf::new(),
-            };
-            match self.takes(&plugin, chosen.get(&name)) {
+        for other in others {
+            let name = other.manifest.name.clone();
+            match self.takes(&other, chosen.get(&name)) {
                 Ok(true) => {
-                    chosen.insert(name, plugin);
+                    chosen.insert(name, other);
                 }
                 Ok(false) => {}
-                Err(why) => problems.push(Problem { path, why }),
+                Err(why) => {
+                    let path = other.source.file().map(Path::to_owned).unwrap_or_default();
+                    problems.push(Problem { path, why });
+                }
             }
         }
         for name in Sources::built_in_names() {
@@ -141,44 +155,67 @@ impl Adapters {
         (chosen.into_values().collect(), problems)
     }
 
-    /// Whether a plugin gets the name that it claims; an error says why it is passed over.
-    fn takes(&self, plugin: &Candidate, holder: Option<&Arc<Candidate>>) -> Result<bool, String> {
-        let name = &plugin.manifest.name;
+    /// Whether an adapter gets the names that it claims; an error says why it is passed over.
+    fn takes(&self, other: &Candidate, holder: Option<&Arc<Candidate>>) -> Result<bool, String> {
+        let name = &other.manifest.name;
         if let Some(holder) = holder {
-            return Err(format!("the name `{name}` is already taken by {:?}", holder.source));
+            return Err(match &holder.source {
+                Source::Installed(_) => format!(
+                    "the name `{name}` belongs to an installed adapter; `relay-mesh plugin disable {name}` makes \
+                     room for this one"
+                ),
+                Source::BuiltIn | Source::Plugin(_) => {
+                    format!("the name `{name}` is already taken by {:?}", holder.source)
+                }
+            });
         }
-        match self.sources.built_in(name) {
-            // The very component that is built in: `--plugins ./plugins` in our own repository.
-            Some(Ok(own)) if own.component == plugin.component => Ok(false),
-            Some(_) if !self.settings.consents.given(name, &plugin.digest).replaces_built_in => Err(format!(
-                "the name `{name}` belongs to a built-in adapter; to put this one in its place run \
-                 `relay-mesh plugin grant {name} replaces-built-in`"
-            )),
+        // The very component that is built in: `--plugins ./plugins` in our own repository.
+        if let Some(Ok(own)) = self.sources.built_in(name)
+            && own.component == other.component
+        {
+            return Ok(false);
+        }
+        match self.sources.built_in_claim(&other.manifest) {
+            Some((claimed, owner)) if !self.settings.consents.given(name, &other.digest).replaces_built_in => {
+                Err(format!(
+                    "the name `{claimed}` belongs to the built-in adapter `{owner}`; to put this one in its place run \
+                     `relay-mesh plugin grant {name} replaces-built-in`"
+                ))
+            }
             Some(_) | None => Ok(true),
         }
     }
 
     /// The adapter that a name or an alias means.
-    fn resolve(&self, name: &str) -> Result<Option<Arc<Candidate>>, HarnessError> {
-        // A built-in one by its own name is found without parsing anybody else's manifest.
-        if self.settings.plugin_folders.is_empty()
-            && let Some(found) = self.sources.built_in(name)
-        {
+    pub(crate) fn resolve(&self, name: &str) -> Result<Option<Arc<Candidate>>, HarnessError> {
+        if let Some(found) = self.sources.by_own_name(name, self.settings.consents.as_ref()) {
             return found.map(Some).map_err(HarnessError::Failed);
         }
+        // An alias, or a name that several claim: only all manifests together say whose it is.
         let (candidates, _) = self.known();
         let named = |candidate: &&Arc<Candidate>| candidate.manifest.name == name;
         let aliased = |candidate: &&Arc<Candidate>| candidate.manifest.aliases.iter().any(|alias| alias == name);
-        Ok(candidates.iter().find(named).or_else(|| candidates.iter().find(aliased)).cloned())
+        // Whoever took a built-in adapter's alias did so with the person's consent.
+        let others = candidates.iter().filter(|candidate| candidate.source != Source::BuiltIn);
+        Ok(candidates
+            .iter()
+            .find(named)
+            .or_else(|| others.clone().find(aliased))
+            .or_else(|| candidates.iter().find(aliased))
+            .cloned())
     }
 
     pub(crate) fn grants(&self, candidate: &Candidate) -> Grants {
-        let name = &candidate.manifest.name;
-        let given = match candidate.source {
+        Grants::new(&candidate.manifest.name, candidate.manifest.asks.clone(), self.given(candidate))
+    }
+
+    fn given(&self, candidate: &Candidate) -> Given {
+        match candidate.source {
             Source::BuiltIn => Given::BuiltIn,
-            Source::Plugin(_) => Given::ByPerson(self.settings.consents.given(name, &candidate.digest).grants),
-        };
-        Grants::new(name, candidate.manifest.asks.clone(), given)
+            Source::Installed(_) | Source::Plugin(_) => {
+                Given::ByPerson(self.settings.consents.given(&candidate.manifest.name, &candidate.digest).grants)
+            }
+        }
     }
 
     pub(crate) fn slot(&self, name: &str) -> Arc<Slot> {
@@ -199,25 +236,27 @@ impl Adapters {
     /// The adapter in the candidate's version, or in an older one where that version is broken.
     async fn load(&self, candidate: &Arc<Candidate>) -> Result<Arc<Adapter>, HarnessError> {
         let slot = self.slot(&candidate.manifest.name);
+        let version = Version { digest: candidate.digest, given: self.given(candidate) };
         let mut loaded = slot.loaded.lock().await;
-        if let Some((digest, adapter)) = &loaded.current
-            && (*digest == candidate.digest
-                || loaded.refused.as_ref().is_some_and(|(tried, _)| *tried == candidate.digest))
-        {
-            return Ok(Arc::clone(adapter));
+        let refused = loaded.refused.as_ref().filter(|(tried, _)| *tried == version).map(|(_, why)| why.clone());
+        match &loaded.current {
+            Some((current, adapter)) if *current == version || refused.is_some() => return Ok(Arc::clone(adapter)),
+            // It would go on with what was taken from it.
+            Some((current, _)) if current.digest == version.digest => loaded.current = None,
+            Some(_) | None => {}
         }
-        if let Some((_, why)) = loaded.refused.as_ref().filter(|(tried, _)| *tried == candidate.digest) {
-            return Err(HarnessError::Failed(why.clone()));
+        if let Some(why) = refused {
+            return Err(HarnessError::Failed(why));
         }
-        match self.make(candidate, &slot).await {
+        match self.make(candidate, &slot, &version.given).await {
             Ok(adapter) => {
                 let adapter = Arc::new(adapter);
-                *loaded = Loaded { current: Some((candidate.digest, Arc::clone(&adapter))), refused: None };
+                *loaded = Loaded { current: Some((version, Arc::clone(&adapter))), refused: None };
                 Ok(adapter)
             }
             Err(Unmade::Never(why)) => {
                 tracing::error!(adapter = candidate.manifest.name.as_str(), "{why}");
-                loaded.refused = Some((candidate.digest, why.clone()));
+                loaded.refused = Some((version, why.clone()));
                 match &loaded.current {
                     Some((_, older)) => Ok(Arc::clone(older)),
                     None => Err(HarnessError::Failed(why)),
@@ -226,7 +265,7 @@ impl Adapters {
             Err(Unmade::Now(error)) => match &loaded.current {
                 Some((_, older)) => {
                     let older = Arc::clone(older);
-                    loaded.refused = Some((candidate.digest, error.to_string()));
+                    loaded.refused = Some((version, error.to_string()));
                     Ok(older)
                 }
                 None => Err(error),
@@ -234,7 +273,7 @@ impl Adapters {
         }
     }
 
-    async fn make(&self, candidate: &Arc<Candidate>, slot: &Slot) -> Result<Adapter, Unmade> {
+    async fn make(&self, candidate: &Arc<Candidate>, slot: &Slot, given: &Given) -> Result<Adapter, Unmade> {
         let machinery = self.machinery().map_err(Unmade::Now)?;
         let name = &candidate.manifest.name;
         let (component, compilation) = match cache::find(&machinery, &self.settings.cache, &candidate.component) {
@@ -257,7 +296,7 @@ impl Adapters {
             .map_err(|error| Unmade::Never(unlinkable(name, &machinery, &component, &error)))?;
         let lender = Arc::new(Lender {
             name: name.clone(),
-            grants: self.grants(candidate),
+            grants: Grants::new(name, candidate.manifest.asks.clone(), given.clone()),
             limits: candidate.manifest.limits,
             store: Arc::clone(&self.settings.store),
             machine: Arc::clone(&self.settings.machine),
@@ -298,7 +337,7 @@ fn unlinkable(name: &str, machinery: &Machinery, component: &Component, error: &
 #[async_trait]
 impl Harnesses for Adapters {
     fn names(&self) -> Vec<String> {
-        if self.settings.plugin_folders.is_empty() {
+        if self.sources.are_built_in_alone() {
             return Sources::built_in_names().map(str::to_owned).collect();
         }
         let (candidates, _) = self.known();

@@ -249,7 +249,7 @@ fn checksum(mut file: File) -> std::io::Result<String> {
 }
 
 /// What tells one state of a file from another.
-fn state_of(file: &fs::Metadata) -> String {
+pub(crate) fn state_of(file: &fs::Metadata) -> String {
     let (inode, length) = (file.ino(), file.len());
     let (changed, modified) = ((file.ctime(), file.ctime_nsec()), (file.mtime(), file.mtime_nsec()));
     format!("{inode} {length} {}.{:09} {}.{:09}", changed.0, changed.1, modified.0, modified.1)

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -44,6 +46,20 @@ impl fmt::Debug for Digest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a SHA-256 digest: it has 64 hexadecimal digits")]
 pub struct InvalidDigest(String);
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> String {
+        digest.to_string()
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = InvalidDigest;
+
+    fn try_from(text: String) -> Result<Digest, InvalidDigest> {
+        text.parse()
+    }
+}
 
 impl std::str::FromStr for Digest {
     type Err = InvalidDigest;

@@ -51,7 +51,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::template::{Address, Argument, Origin};
-use written::{Written, is_name, line_of, within};
+pub(crate) use written::is_name;
+use written::{Written, line_of, within};
 
 /// The custom section in which a component carries its manifest.
 pub const SECTION: &str = "relay:adapter/manifest";

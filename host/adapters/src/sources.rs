@@ -8,21 +8,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::digest::Digest;
-use crate::manifest::{Manifest, SECTION};
-use crate::section;
-
-/// The largest component that is read from a plugin folder, in bytes.
-const LARGEST: u64 = 64 * 1024 * 1024;
-/// The largest manifest, in bytes.
-const LARGEST_MANIFEST: u64 = 64 * 1024;
+use crate::grants::Consents;
+use crate::manifest::Manifest;
+use crate::parcel::Parcel;
+use crate::shelf::{Held, Record, Shelf};
 
 /// Where an adapter comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// It is part of this program.
     BuiltIn,
+    /// A person installed it; this is its file on the shelf.
+    Installed(PathBuf),
     /// It is this file in a plugin folder.
     Plugin(PathBuf),
+}
+
+impl Source {
+    /// Its file; none where it is part of the program.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Source::BuiltIn => None,
+            Source::Installed(path) | Source::Plugin(path) => Some(path),
+        }
+    }
 }
 
 /// An adapter that is part of the program. The build makes one from each folder in `plugins/`.
@@ -54,11 +63,16 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// One whose component lies in a file.
+    pub(crate) fn on_disk(manifest: Manifest, digest: Digest, component: Digest, source: Source) -> Candidate {
+        Candidate { manifest, digest, component, source, bytes: &[] }
+    }
+
     /// The component's bytes, still those that the digest was made of.
     pub(crate) fn bytes(&self) -> std::io::Result<Vec<u8>> {
-        match &self.source {
-            Source::BuiltIn => Ok(self.bytes.to_vec()),
-            Source::Plugin(path) => {
+        match self.source.file() {
+            None => Ok(self.bytes.to_vec()),
+            Some(path) => {
                 let bytes = fs::read(path)?;
                 if Digest::of(&bytes) != self.component {
                     return Err(std::io::Error::other("the file changed while it was being loaded; try again"));
@@ -80,6 +94,7 @@ pub(crate) struct Problem {
 
 /// Everything that could be loaded.
 pub(crate) struct Sources {
+    shelf: Option<Arc<Shelf>>,
     folders: Vec<PathBuf>,
     built_in: Vec<OnceLock<Result<Arc<Candidate>, String>>>,
     // A std mutex: nothing is awaited while it is held; the section reads a folder.
@@ -99,10 +114,84 @@ struct Seen {
 struct Stamp([Option<(u64, i64, i64, u64)>; 2]);
 
 impl Sources {
-    /// Built-in adapters, and those in some folders. Nothing is read yet.
-    pub(crate) fn new(folders: Vec<PathBuf>) -> Sources {
+    /// Built-in adapters, those on the shelf, and those in some folders. Nothing is read yet.
+    pub(crate) fn new(shelf: Option<Arc<Shelf>>, folders: Vec<PathBuf>) -> Sources {
         let built_in = BUILT_IN.iter().map(|_| OnceLock::new()).collect();
-        Sources { folders, built_in, seen: Mutex::default() }
+        Sources { shelf, folders, built_in, seen: Mutex::default() }
+    }
+
+    /// Whether there is nothing but what is built in.
+    pub(crate) fn are_built_in_alone(&self) -> bool {
+        let shelved = self.shelf.as_ref().is_some_and(|shelf| !shelf.names().is_ok_and(|names| names.is_empty()));
+        self.folders.is_empty() && !shelved
+    }
+
+    /// The adapter of this name, where nobody else's manifest has to be read to know whose the name
+    /// is. For a built-in one that costs a look at one file, which is mostly not there.
+    pub(crate) fn by_own_name(&self, name: &str, consents: &dyn Consents) -> Option<Result<Arc<Candidate>, String>> {
+        let built_in = || self.built_in(name).filter(|_| self.folders.is_empty());
+        let Some(shelf) = &self.shelf else { return built_in() };
+        match shelf.held(name) {
+            Ok(Some(held)) if held.record.is_enabled() => {
+                let candidate = held.candidate?.ok()?;
+                let is_free = !Sources::built_in_names().any(|own| own == name);
+                if is_free || consents.given(name, &candidate.digest).replaces_built_in {
+                    Some(Ok(candidate))
+                } else {
+                    // Whoever looks at all of them is told why it is passed over.
+                    built_in()
+                }
+            }
+            Ok(Some(_) | None) | Err(_) => built_in(),
+        }
+    }
+
+    /// The first of a manifest's names that is a built-in adapter's too, and whose.
+    pub(crate) fn built_in_claim(&self, manifest: &Manifest) -> Option<(String, &'static str)> {
+        let claims = || std::iter::once(&manifest.name).chain(&manifest.aliases);
+        Sources::built_in_names().find_map(|owner| {
+            let own = self.built_in(owner)?.ok()?;
+            let claimed = claims().find(|claim| *claim == owner || own.manifest.aliases.contains(claim))?;
+            Some((claimed.clone(), owner))
+        })
+    }
+
+    /// Everything that is not built in and enabled: the shelf first, then the plugin folders.
+    pub(crate) fn others(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
+        let (mut candidates, mut problems) = (Vec::new(), Vec::new());
+        for (record, candidate) in self.shelved(&mut problems) {
+            if record.is_enabled() {
+                candidates.push(candidate);
+            }
+        }
+        let (plugins, unused) = self.plugins();
+        candidates.extend(plugins);
+        problems.extend(unused);
+        (candidates, problems)
+    }
+
+    /// Everything on the shelf that can be used, enabled or not.
+    pub(crate) fn shelved(&self, problems: &mut Vec<Problem>) -> Vec<(Arc<Record>, Arc<Candidate>)> {
+        let Some(shelf) = &self.shelf else { return Vec::new() };
+        let names = shelf.names().unwrap_or_else(|error| {
+            problems.push(Problem { path: shelf.folder().to_owned(), why: error.to_string() });
+            Vec::new()
+        });
+        let mut found = Vec::new();
+        for name in names {
+            let why = match shelf.held(&name) {
+                Ok(Some(Held { record, candidate: Some(Ok(candidate)) })) => {
+                    found.push((record, candidate));
+                    continue;
+                }
+                // Removed a moment ago, or consents alone.
+                Ok(Some(Held { candidate: None, .. }) | None) => continue,
+                Ok(Some(Held { candidate: Some(Err(why)), .. })) => why,
+                Err(error) => format!("{error}; {}", error.hint()),
+            };
+            problems.push(Problem { path: shelf.path_of(&name), why });
+        }
+        found
     }
 
     /// The names of built-in adapters.
@@ -184,40 +273,9 @@ fn stamp_of(path: &Path) -> Option<(u64, i64, i64, u64)> {
 }
 
 fn read(file: &PluginFile) -> Result<Candidate, String> {
-    let bytes = read_bounded(&file.component, LARGEST)?;
-    if !bytes.starts_with(b"\0asm") {
-        return Err("it is not a WebAssembly component".to_owned());
-    }
-    let text = if file.manifest.is_file() {
-        read_bounded(&file.manifest, LARGEST_MANIFEST)?
-    } else {
-        match section::find(&bytes, SECTION) {
-            Some(text) => text.to_owned(),
-            None => return Err(format!("it has no manifest: neither `{}` nor one inside", file.manifest.display())),
-        }
-    };
-    let text = String::from_utf8(text).map_err(|_| "its manifest is not text".to_owned())?;
-    let manifest = Manifest::parse(&text).map_err(|error| match &error.hint {
-        Some(hint) => format!("its manifest is wrong in {error} ({hint})"),
-        None => format!("its manifest is wrong in {error}"),
-    })?;
-    let component = Digest::of(&bytes);
-    Ok(Candidate {
-        manifest,
-        digest: Digest::of_adapter(&component, &text),
-        component,
-        source: Source::Plugin(file.component.clone()),
-        bytes: &[],
-    })
-}
-
-fn read_bounded(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
-    let length = fs::metadata(path).map_err(told)?.len();
-    if length > largest {
-        return Err(format!("`{}` has {length} bytes, and {largest} are read", path.display()));
-    }
-    fs::read(path).map_err(told)
+    let parcel = Parcel::read(&file.component, &file.manifest).map_err(|error| error.to_string())?;
+    let source = Source::Plugin(file.component.clone());
+    Ok(Candidate::on_disk(parcel.manifest, parcel.digest, parcel.component, source))
 }
 
 fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {
@@ -235,10 +293,12 @@ fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::SECTION;
+    use crate::section;
 
     #[test]
     fn every_built_in_adapter_has_a_manifest_of_its_own_name() {
-        let sources = Sources::new(Vec::new());
+        let sources = Sources::new(None, Vec::new());
         for name in Sources::built_in_names() {
             let candidate = sources.built_in(name).expect("it is built in").expect("its manifest is right");
             assert_eq!(candidate.manifest.name, name);

@@ -13,6 +13,8 @@ use crate::sources::{Candidate, Problem, Source};
 /// What became of an adapter's component in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
+    /// It is installed and was disabled: it is not used.
+    Disabled,
     /// Nobody has asked for it yet.
     Unloaded,
     /// It answers calls.
@@ -61,6 +63,14 @@ impl Adapters {
         for candidate in candidates {
             states.push(self.state(&candidate).await);
         }
+        // What is wrong with those on the shelf is among the problems already.
+        for (record, candidate) in self.sources.shelved(&mut Vec::new()) {
+            if !record.is_enabled() {
+                let state = self.state(&candidate).await;
+                states.push(State { condition: Condition::Disabled, ..state });
+            }
+        }
+        states.sort_by(|one, other| one.name.cmp(&other.name));
         (states, problems.into_iter().map(|Problem { path, why }| Unused { path, why }).collect())
     }
 

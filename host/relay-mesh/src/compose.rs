@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adapters::{Adapters, NoConsents, Surroundings};
+use adapters::{Adapters, Shelf, Surroundings};
 use mesh::{Mesh, Parts};
 use store::files::{FilesOptions, FilesStore};
 use store::{Durability, Store, StoreError};
@@ -58,14 +58,17 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         Err(source) => return Err(OpenError::Store { dir, source }),
     };
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
+    // One folder holds what the person installed and what they gave to it: see docs/adr/0007.
+    let shelf = Arc::new(Shelf::new(settings.dir.value.join("plugins")));
     let adapters = Arc::new(Adapters::new(adapters::Settings {
         store: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
         cache: cache(context),
         installs: settings.dir.value.join("installs"),
+        shelf: Some(Arc::clone(&shelf)),
         plugin_folders: settings.plugins.value.clone(),
         surroundings: surroundings(context, client),
-        consents: Arc::new(NoConsents),
+        consents: shelf,
         lent: adapters::lent::Settings::default(),
     }));
     let mesh = Arc::new(Mesh::new(Parts {

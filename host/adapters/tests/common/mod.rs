@@ -112,6 +112,7 @@ impl Stage {
             // Shared by all tests of a run, as it is by all processes of a person.
             cache: target().join("cwasm"),
             installs: self.folder.path().join("installs"),
+            shelf: None,
             plugin_folders: vec![self.plugins()],
             surroundings: Surroundings {
                 home: Some(self.home()),

@@ -57,6 +57,7 @@ fn line(state: State) -> PluginLine {
         version: state.version,
         source: match state.source {
             Source::BuiltIn => "built-in".to_owned(),
+            Source::Installed(_) => "installed".to_owned(),
             Source::Plugin(path) => path.display().to_string(),
         },
         digest: state.digest.to_string(),
@@ -75,6 +76,7 @@ fn line(state: State) -> PluginLine {
 
 fn condition(condition: &Condition) -> String {
     match condition {
+        Condition::Disabled => "disabled".to_owned(),
         Condition::Unloaded => "not loaded".to_owned(),
         Condition::Loaded(Compilation::Cached) => "loaded from the cache".to_owned(),
         Condition::Loaded(Compilation::Fresh) => "compiled".to_owned(),

@@ -1,0 +1,203 @@
+//! What the shelf promises to those who read it and to those who change it.
+
+use std::os::unix::fs::PermissionsExt;
+
+use mesh::machine::Instant;
+
+use super::*;
+use crate::parcel::Parcel;
+
+/// A shelf in a folder of its own, and parcels that differ in their version alone.
+struct Stage {
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn shelf(&self) -> Shelf {
+        Shelf::new(self.folder.path().join("plugins"))
+    }
+
+    fn parcel(&self, version: &str) -> Parcel {
+        let file = self.folder.path().join("toy.wasm");
+        std::fs::write(&file, format!("\0asm\x0d\0\x01\0{version}")).expect("written");
+        let manifest = format!("name = \"toy\"\ntitle = \"Toy\"\nversion = \"{version}\"\nwit = \"0.1\"\n");
+        std::fs::write(file.with_extension("toml"), manifest).expect("written");
+        Parcel::open(&file).expect("a parcel")
+    }
+
+    fn install(&self, version: &str, found: Found) -> Result<Record, ShelfError> {
+        let parcel = self.parcel(version);
+        let consent = Consent { grants: [format!("state.{version}")].into(), replaces_built_in: false };
+        let install = Install { parcel: &parcel, consent: &consent, standing: Standing::Enabled, at: Instant(1) };
+        self.shelf().install(install, found)
+    }
+
+    /// Everything on the shelf by path, but the lock.
+    fn files(&self) -> Vec<String> {
+        let mut files = Vec::new();
+        let mut folders = vec![self.folder.path().join("plugins")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.ends_with(".lock") {
+                    let short = path.strip_prefix(self.folder.path()).expect("below").display().to_string();
+                    files.push(short);
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+}
+
+/// What a shelf says of `toy`.
+fn told(shelf: &Shelf) -> String {
+    match shelf.held("toy") {
+        Ok(None) => "nothing".to_owned(),
+        Ok(Some(Held { record, candidate })) => match candidate {
+            None => "consents alone".to_owned(),
+            Some(Ok(candidate)) if record.is_enabled() => candidate.manifest.version.clone(),
+            Some(Ok(candidate)) => format!("{} disabled", candidate.manifest.version),
+            Some(Err(why)) => why,
+        },
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_is_installed_is_found_updated_and_removed() {
+    let stage = Stage::new();
+    let shelf = stage.shelf();
+    assert_eq!((told(&shelf), shelf.names().expect("no folder yet")), ("nothing".to_owned(), Vec::new()));
+    let first = stage.install("1.0.0", Found(None)).expect("installed");
+    assert_eq!(told(&shelf), "1.0.0");
+    assert_eq!(shelf.names().expect("names"), ["toy"]);
+    let digest = first.installed.as_ref().expect("installed").digest;
+    assert_eq!(shelf.given("toy", &digest).grants, ["state.1.0.0".to_owned()].into());
+    stage.install("1.1.0", Found::of(Some(&first))).expect("updated");
+    assert_eq!(told(&shelf), "1.1.0");
+    assert_eq!(stage.files().len(), 3, "nothing of the older version is left: {:?}", stage.files());
+    assert_eq!(shelf.stand("toy", Standing::Disabled).expect("disabled"), Standing::Enabled);
+    assert_eq!(told(&shelf), "1.1.0 disabled");
+    assert_eq!(shelf.stand("toy", Standing::Enabled).expect("enabled"), Standing::Disabled);
+    shelf.remove("toy").expect("removed");
+    assert_eq!(told(&shelf), "nothing");
+    assert_eq!(stage.files(), [""; 0], "its files and its consents are gone");
+    assert!(matches!(shelf.remove("toy"), Err(ShelfError::Absent(_))));
+    assert!(matches!(shelf.stand("toy", Standing::Enabled), Err(ShelfError::Absent(_))));
+}
+
+#[test]
+fn nothing_is_readable_or_writable_to_others() {
+    let stage = Stage::new();
+    stage.install("1.0.0", Found(None)).expect("installed");
+    let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    let plugins = stage.folder.path().join("plugins");
+    assert_eq!((mode(&plugins), mode(&plugins.join("toy"))), (0o700, 0o700));
+    for file in stage.files() {
+        assert_eq!(mode(&stage.folder.path().join(&file)), 0o600, "{file}");
+    }
+}
+
+#[test]
+fn of_two_installs_that_saw_the_same_one_is_told() {
+    let stage = Stage::new();
+    stage.install("1.0.0", Found(None)).expect("installed");
+    let error = stage.install("2.0.0", Found(None)).expect_err("it was another's");
+    assert!(matches!(error, ShelfError::Changed(_)), "{error}");
+    assert_eq!(told(&stage.shelf()), "1.0.0");
+}
+
+#[test]
+fn a_name_is_no_path() {
+    let stage = Stage::new();
+    stage.install("1.0.0", Found(None)).expect("installed");
+    for name in ["../plugins/toy", "toy/../toy", "", ".", "/toy", "TOY"] {
+        assert!(stage.shelf().held(name).expect("no failure").is_none(), "{name}");
+    }
+}
+
+/// Damages an installed adapter, and gives what the shelf says of it then.
+fn check(damage: impl Fn(&Path, &Path), expected: &str) {
+    let stage = Stage::new();
+    let record = stage.install("1.0.0", Found(None)).expect("installed");
+    let shelf = stage.shelf();
+    let component = shelf.component_of("toy", &record.installed.expect("installed").digest);
+    damage(&shelf.path_of("toy"), &component);
+    let told = told(&shelf);
+    assert!(told.contains(expected), "{told}");
+    // Whatever it was: installing again mends it, unless others could have been at it.
+    if !expected.contains("no adapter is taken from it") {
+        let found = Found::of(shelf.record("toy").ok().flatten().as_deref());
+        stage.install("1.0.0", found).expect("installed again");
+        assert_eq!(self::told(&stage.shelf()), "1.0.0");
+    }
+}
+
+#[test]
+fn what_was_changed_behind_our_back_is_refused_and_mended_by_installing_again() {
+    let write = |text: &'static str| move |path: &Path| std::fs::write(path, text).expect("written");
+    check(|record, _| write("{ \"name\": \"toy\"")(record), "is damaged: EOF");
+    check(|record, _| write("")(record), "is damaged");
+    check(|record, _| write("{ \"name\": \"other\" }")(record), "it is about `other`");
+    check(|_, component| write("\0asm\x0d\0\x01\0evil")(component), "its component is not the one that was installed");
+    check(|_, component| write("")(component), "its component is not the one that was installed");
+    check(|_, component| std::fs::remove_file(component).expect("removed"), "its component cannot be read");
+    let manifest = |component: &Path| component.with_file_name("adapter.toml");
+    check(|_, component| write("name = \"toy\"")(&manifest(component)), "its manifest is not the one");
+    check(|_, component| std::fs::remove_file(manifest(component)).expect("removed"), "its manifest cannot be read");
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+    };
+    check(|record, _| open(record, 0o666), "can be written to by others, so no adapter is taken from it");
+    check(|record, _| open(record.parent().expect("a folder"), 0o777), "so no adapter is taken from it");
+    let link = |record: &Path, _: &Path| {
+        let elsewhere = record.with_extension("elsewhere");
+        std::fs::rename(record, &elsewhere).expect("moved");
+        std::os::unix::fs::symlink(elsewhere, record).expect("linked");
+    };
+    check(link, "is a symbolic link, so no adapter is taken from it");
+}
+
+#[test]
+fn a_file_that_was_copied_elsewhere_and_back_is_still_the_same() {
+    check(
+        |_, component| {
+            let bytes = std::fs::read(component).expect("read");
+            std::fs::remove_file(component).expect("removed");
+            std::fs::write(component, bytes).expect("written");
+        },
+        "1.0.0",
+    );
+}
+
+#[test]
+fn what_a_killed_install_left_is_cleared_away_by_the_next_change() {
+    let stage = Stage::new();
+    stage.install("1.0.0", Found(None)).expect("installed");
+    let plugins = stage.folder.path().join("plugins");
+    for left in ["toy/0123456789abcdef.new", "toy/fedcba9876543210", "other/0123456789abcdef"] {
+        std::fs::create_dir_all(plugins.join(left)).expect("made");
+        std::fs::write(plugins.join(left).join("half.wasm"), "half").expect("written");
+    }
+    assert_eq!(told(&stage.shelf()), "1.0.0");
+    stage.shelf().stand("toy", Standing::Enabled).expect("enabled");
+    assert_eq!(stage.files().len(), 3, "{:?}", stage.files());
+    assert_eq!(told(&stage.shelf()), "1.0.0");
+}
+
+#[test]
+fn consents_of_what_nobody_installed_are_kept_too() {
+    let stage = Stage::new();
+    let (shelf, digest) = (stage.shelf(), Digest::of(b"a build"));
+    let consent = Consent { grants: ["state".to_owned()].into(), replaces_built_in: false };
+    shelf.consent("toy", digest, consent.clone(), Instant(1)).expect("noted");
+    assert_eq!((told(&shelf), shelf.given("toy", &digest)), ("consents alone".to_owned(), consent));
+    assert_eq!(shelf.given("toy", &Digest::of(b"another build")), Consent::default());
+}
