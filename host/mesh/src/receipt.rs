@@ -140,6 +140,15 @@ pub struct Ladder {
 }
 
 impl Ladder {
+    /// The ladder as it concerns a session that began at this time: what routes into an earlier
+    /// session of the same agent did or refused says nothing of routes into this one.
+    pub fn since(&self, began: Instant) -> Ladder {
+        let mut own = self.clone();
+        own.tried.retain(|_, (_, at)| *at >= began);
+        own.refused.retain(|(_, _, at)| *at >= began);
+        own
+    }
+
     /// Takes one more event in.
     pub fn take(&mut self, at: Instant, event: Event) {
         match event {

@@ -6,8 +6,9 @@ use crate::agent::{Agent, Origin, Presence, Profile};
 use crate::caller::{CONNECTION, bare, key_digest};
 use crate::message::{LONGEST_LABEL, MOST_TAGS};
 use crate::names::{AgentName, InvalidName};
+use crate::profile::{fill, made_up};
 use crate::records::{self, Next};
-use crate::session::{Caller, SessionRef, Ticket, Transport};
+use crate::session::{Caller, SessionRef, Transport};
 use crate::{Mesh, keys, ticket};
 
 /// How many numbered forms of a name are tried.
@@ -87,45 +88,6 @@ pub enum RegisterError {
     Store(#[from] store::StoreError),
 }
 
-/// A caller that is now bound to a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// The session.
-    pub session: SessionRef,
-    /// The agent, where one is registered.
-    pub agent: Option<AgentName>,
-    /// The session that the agent had before, where it changed.
-    pub moved_from: Option<SessionRef>,
-}
-
-/// Why a caller could not be bound to a session.
-#[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// No adapter found a session in the call, and none was named.
-    #[error("no session was detected in this call")]
-    Nothing,
-    /// The session was named without proof.
-    #[error("session `{0}` was named without proof that it is yours")]
-    Unproven(String),
-    /// Another agent's live session holds it.
-    #[error("session `{session}` belongs to `{agent}`, which is alive")]
-    Taken {
-        /// The session.
-        session: String,
-        /// Its agent.
-        agent: AgentName,
-    },
-    /// No such harness.
-    #[error("no adapter is named `{0}`")]
-    UnknownHarness(String),
-    /// The ticket is not one of ours.
-    #[error("the ticket is not valid")]
-    Ticket(#[from] crate::TicketError),
-    /// The store failed.
-    #[error("the binding could not be stored")]
-    Store(#[from] store::StoreError),
-}
-
 impl Mesh {
     /// Registers the caller. The same session gets the same agent back; a new name is given where
     /// the one asked for belongs to somebody else.
@@ -160,48 +122,6 @@ impl Mesh {
             }
         }
         Err(RegisterError::Crowded(name))
-    }
-
-    /// Binds the caller's agent to a session: the one that was detected, or a named one with its ticket.
-    pub async fn bind(
-        &self,
-        caller: &Caller,
-        named: Option<SessionRef>,
-        ticket: Option<Ticket>,
-    ) -> Result<Bound, BindError> {
-        let (session, details) = match (named, &caller.session) {
-            (None, Some((reference, session))) => (reference.clone(), session.clone()),
-            (None, None) => return Err(BindError::Nothing),
-            (Some(named), Some((reference, session))) if named == *reference => (named, session.clone()),
-            (Some(named), _) => {
-                if self.harnesses.get(&named.harness).await.ok().flatten().is_none() {
-                    return Err(BindError::UnknownHarness(named.harness));
-                }
-                match ticket {
-                    Some(ticket) if ticket.session == named => self.check_ticket(&ticket).await?,
-                    Some(_) | None => return Err(BindError::Unproven(named.id)),
-                }
-                let details = bare(&named, caller.profile.project.as_deref());
-                (named, details)
-            }
-        };
-        let holder = self.agent_of(&session).await?;
-        let Some(name) = caller.agent.clone() else {
-            return Ok(Bound { session, agent: holder, moved_from: None });
-        };
-        if let Some(holder) = holder.filter(|holder| *holder != name) {
-            let lives = match self.load_agent(&holder).await? {
-                Some(agent) => self.presence(&agent).await? != Presence::Gone,
-                None => false,
-            };
-            if lives {
-                return Err(BindError::Taken { session: session.id, agent: holder });
-            }
-        }
-        let before = self.load_agent(&name).await?.and_then(|agent| agent.session);
-        self.observe(&session.harness, &details, None).await?;
-        self.bind_agent(&name, &session).await?;
-        Ok(Bound { moved_from: before.filter(|before| *before != session), session, agent: Some(name) })
     }
 
     /// The same agent registers again: its profile may have changed, its name has not.
@@ -360,26 +280,6 @@ fn session_of(caller: &Caller) -> Option<SessionRef> {
     }
 }
 
-/// Takes over what one profile leaves open and another one says.
-fn fill(profile: &mut Profile, from: &Profile) {
-    for (field, other) in [
-        (&mut profile.harness, &from.harness),
-        (&mut profile.program, &from.program),
-        (&mut profile.model, &from.model),
-        (&mut profile.project, &from.project),
-        (&mut profile.role, &from.role),
-        (&mut profile.task, &from.task),
-        (&mut profile.bead, &from.bead),
-    ] {
-        if field.is_none() {
-            field.clone_from(other);
-        }
-    }
-    if profile.skills.is_empty() {
-        profile.skills.clone_from(&from.skills);
-    }
-}
-
 fn check_profile(profile: &Profile) -> Result<(), RegisterError> {
     let fields = [
         ("harness", &profile.harness),
@@ -401,41 +301,4 @@ fn check_profile(profile: &Profile) -> Result<(), RegisterError> {
         return Err(RegisterError::TooManySkills(profile.skills.len()));
     }
     Ok(())
-}
-
-/// A name for an agent that asked for none: its harness and the last folder of its project.
-fn made_up(profile: &Profile) -> AgentName {
-    let harness = profile.harness.as_deref().or(profile.program.as_deref()).unwrap_or("agent");
-    let folder =
-        profile.project.as_deref().and_then(|project| project.rsplit(['/', '\\']).find(|part| !part.is_empty()));
-    let mut name = String::new();
-    for character in format!("{harness}-{}", folder.unwrap_or_default()).to_lowercase().chars() {
-        if character.is_ascii_lowercase() || character.is_ascii_digit() {
-            name.push(character);
-        } else if !name.is_empty() && !name.ends_with('-') {
-            name.push('-');
-        }
-    }
-    let short: String = name.chars().take(40).collect();
-    short.trim_end_matches('-').parse().unwrap_or_else(|_| "agent".parse().expect("`agent` is a name"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(harness: Option<&str>, project: Option<&str>, expected: &str) {
-        let profile =
-            Profile { harness: harness.map(str::to_owned), project: project.map(str::to_owned), ..Profile::default() };
-        assert_eq!(made_up(&profile).as_str(), expected);
-    }
-
-    #[test]
-    fn a_name_is_made_from_harness_and_project() {
-        check(Some("claude-code"), Some("/home/u/My App/"), "claude-code-my-app");
-        check(None, None, "agent");
-        check(Some("shell"), None, "agent");
-        check(Some("ÜÜ"), Some("/"), "agent");
-        check(Some("x"), Some(&"long".repeat(50)), "x-longlonglonglonglonglonglonglonglonglo");
-    }
 }

@@ -185,9 +185,8 @@ impl Store for FilesStore {
             value::check_fits(value)?;
         }
         let paths = ValuePaths::of(&self.shared.root, key);
-        let change =
-            value::Swap { paths, expected, next: next.map(<[u8]>::to_vec), durability: self.effective(durability) };
-        value::swap_alone(&self.shared, change).await
+        let change = value::Swap { paths, expected, next, durability: self.effective(durability) };
+        value::swap_alone(&self.shared, &change)
     }
 
     async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {

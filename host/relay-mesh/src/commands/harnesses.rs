@@ -18,7 +18,7 @@ use crate::shapes::wake_table::WakeTable;
 /// Show which harnesses are here, and how they do
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  relay-mesh harnesses\n  relay-mesh harnesses --json | jq '.harnesses[] | select(.health != \"ok\")'\n  relay-mesh harnesses --matrix"
+    after_help = "Examples:\n  relay-mesh harnesses\n  relay-mesh harnesses --json | jq '.harnesses[] | select(.health == \"broken\")'\n  relay-mesh harnesses --matrix"
 )]
 pub(crate) struct Args {
     /// Show instead what was tried with the real client of each harness, and by what means it works
@@ -59,11 +59,13 @@ async fn look(
     let project = survey::look(harness.as_ref(), Scope::Project, installation, host).await?;
     let user = survey::look(harness.as_ref(), Scope::User, installation, host).await?;
     let mut worst: Option<(Severity, String)> = None;
+    let mut health = None;
     for found in [&project, &user] {
         match found.installed {
             Installed::Yes | Installed::Outdated => {}
             Installed::No | Installed::ByHand => continue,
         }
+        health = Some(Severity::Ok);
         for finding in harness.check(&found.setup).await? {
             if finding.severity > worst.as_ref().map_or(Severity::Ok, |(severity, _)| *severity) {
                 worst = Some((finding.severity, finding.what));
@@ -76,7 +78,7 @@ async fn look(
         version,
         project: Some(project.installed.as_str()),
         user: Some(user.installed.as_str()),
-        health: severity_name(worst.as_ref().map_or(Severity::Ok, |(severity, _)| *severity)),
+        health: worst.as_ref().map(|(severity, _)| *severity).or(health).map(severity_name),
         finding: worst.map(|(_, what)| what),
     })
 }
@@ -88,7 +90,7 @@ fn unhealthy(name: &str, error: &HarnessError) -> HarnessLine {
         version: None,
         project: None,
         user: None,
-        health: severity_name(Severity::Broken),
+        health: Some(severity_name(Severity::Broken)),
         finding: Some(error.to_string()),
     }
 }
@@ -109,10 +111,10 @@ impl Show for Listing {
 
 fn row(line: &HarnessLine) -> Vec<String> {
     let or_dash = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), printable_line);
-    let health = match &line.finding {
-        Some(finding) => format!("{}: {}", line.health, printable_line(finding)),
-        None => line.health.to_owned(),
-    };
+    let mut health = or_dash(line.health);
+    if let Some(finding) = &line.finding {
+        health = format!("{health}: {}", printable_line(finding));
+    }
     vec![
         printable_line(&line.harness),
         or_dash(line.title.as_deref()),
@@ -130,11 +132,21 @@ mod tests {
     #[test]
     fn what_is_not_known_is_a_dash_and_what_is_wrong_is_said() {
         let broken = unhealthy("claude-code", &HarnessError::Failed("the component is not one".to_owned()));
-        let listing = Listing { harnesses: vec![broken] };
+        let absent = HarnessLine {
+            harness: "codex".to_owned(),
+            title: Some("Codex".to_owned()),
+            version: None,
+            project: Some("no"),
+            user: Some("no"),
+            health: None,
+            finding: None,
+        };
+        let listing = Listing { harnesses: vec![broken, absent] };
         assert_eq!(
             listing.text(),
             "HARNESS      TITLE  VERSION  PROJECT  USER  HEALTH\n\
-             claude-code  -      -        -        -     broken: the component is not one"
+             claude-code  -      -        -        -     broken: the component is not one\n\
+             codex        Codex  -        no       no    -"
         );
     }
 }

@@ -62,8 +62,9 @@ pub(crate) struct HarnessLine {
     /// How far it is set up for the person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<&'static str>,
-    /// `ok`, `warning` or `broken`.
-    pub(crate) health: &'static str,
+    /// `ok`, `warning` or `broken`; left out where nothing was installed that could be looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) health: Option<&'static str>,
     /// The worst that was found, where something was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finding: Option<String>,

@@ -2,19 +2,12 @@
 //! another thread takes over meanwhile, so that nobody waits for a thread to begin the work; a
 //! short-lived command has one task, and nothing else waits.
 
-use std::io;
-
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
 /// Runs work that may block without holding up other tasks.
-pub(super) async fn may_block<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    if blocks_only_itself() {
-        return work();
-    }
-    block_in_place(work)
+pub(super) fn may_block<T>(work: impl FnOnce() -> T) -> T {
+    if blocks_only_itself() { work() } else { block_in_place(work) }
 }
 
 /// Whether blocking here and now holds up no task but this one's own.

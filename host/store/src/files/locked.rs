@@ -32,19 +32,14 @@ impl Drop for Locked {
 }
 
 impl Locked {
-    pub(super) async fn acquire(handles: OwnedMutexGuard<Handles>, sharing: Sharing) -> io::Result<Locked> {
+    pub(super) fn acquire(handles: OwnedMutexGuard<Handles>, sharing: Sharing) -> io::Result<Locked> {
         let Some(lock) = &handles.lock else { return Ok(Locked { handles }) };
         // Nearly always the lock is free or is free again within microseconds.
         if flock::try_lock(lock, sharing)? {
             return Ok(Locked { handles });
         }
-        executor::may_block(move || {
-            if let Some(lock) = &handles.lock {
-                flock::lock(lock, sharing)?;
-            }
-            Ok(Locked { handles })
-        })
-        .await
+        executor::may_block(|| flock::lock(lock, sharing))?;
+        Ok(Locked { handles })
     }
 
     /// Which segments there are, for a writer: a record that is lost is written anew.

@@ -174,16 +174,18 @@ impl Log {
     async fn settle(&self, end: Position, active: Active) -> Result<(), StoreError> {
         let wanted = Wanted { segment: active.number, file: active.inode, end: segment_and_offset(end).1 };
         let failed = StoreError::io("could not sync", &self.paths.active);
-        let turn = self.commit_turn().await?;
-        // Often somebody else has synced it by now, and no thread is needed to find that out.
-        let known = match &*turn {
-            Some(commit) => commit.look(wanted),
-            None => Ok(None),
-        };
-        let settled = match known {
-            Ok(Some(outcome)) => Ok(outcome),
-            Ok(None) => self.with_commit(turn, active, move |commit, at| commit.settle(at, wanted)).await,
-            Err(reason) => Err(reason),
+        let settled = {
+            let turn = self.commit_turn().await?;
+            // Often somebody else has synced it by now.
+            let known = match &*turn {
+                Some(commit) => commit.look(wanted),
+                None => Ok(None),
+            };
+            match known {
+                Ok(Some(outcome)) => Ok(outcome),
+                Ok(None) => self.with_commit(&turn, &active, |commit, at| commit.settle(at, wanted)),
+                Err(reason) => Err(reason),
+            }
         };
         match settled {
             Ok(Outcome::Synced) => Ok(()),
@@ -206,7 +208,7 @@ impl Log {
         if matches!(self.shared.durability, Durability::Synced) {
             let whole = Wanted { segment: active.number, file: active.inode, end: length };
             let turn = self.commit_turn().await?;
-            let sealed = self.with_commit(turn, active, move |commit, at| commit.seal(at, whole)).await;
+            let sealed = self.with_commit(&turn, &active, |commit, at| commit.seal(at, whole));
             match sealed.map_err(StoreError::io("could not sync", &self.paths.active))? {
                 Outcome::Synced => {}
                 // Those who wait for the segment learn it from the mark. It is closed all the more.
@@ -227,21 +229,15 @@ impl Log {
         Ok(turn)
     }
 
-    async fn with_commit(
+    fn with_commit(
         &self,
-        turn: OwnedMutexGuard<Option<Commit>>,
-        active: Active,
-        work: impl FnOnce(&Commit, &Place<'_>) -> io::Result<Outcome> + Send + 'static,
+        turn: &Option<Commit>,
+        active: &Active,
+        work: impl FnOnce(&Commit, &Place<'_>) -> io::Result<Outcome>,
     ) -> io::Result<Outcome> {
-        let (shared, paths) = (Arc::clone(&self.shared), self.paths.clone());
-        executor::may_block(move || match &*turn {
-            Some(commit) => {
-                let place = Place { disk: &*shared.disk, root: &shared.root, paths: &paths, data: &active.file };
-                work(commit, &place)
-            }
-            None => Err(io::Error::from(io::ErrorKind::NotFound)),
-        })
-        .await
+        let Some(commit) = turn else { return Err(io::Error::from(io::ErrorKind::NotFound)) };
+        let place = Place { disk: &*self.shared.disk, root: &self.shared.root, paths: &self.paths, data: &active.file };
+        executor::may_block(|| work(commit, &place))
     }
 
     /// Takes the log's lock alone, making the log's folder and lock file if need be.
@@ -255,7 +251,7 @@ impl Log {
             let opened = disk::open_or_create(&*self.shared.disk, &self.shared.root, &self.paths.lock, Access::InPlace);
             handles.lock = Some(opened.map_err(StoreError::io("could not open", &self.paths.lock))?);
         }
-        Locked::acquire(handles, Sharing::Alone).await.map_err(StoreError::io("could not lock", &self.paths.lock))
+        Locked::acquire(handles, Sharing::Alone).map_err(StoreError::io("could not lock", &self.paths.lock))
     }
 
     /// Takes a share of the log's lock; none where there is no log.
@@ -267,7 +263,7 @@ impl Log {
         if handles.lock.is_none() && !self.paths.active.exists() {
             return Ok(None);
         }
-        let locked = Locked::acquire(handles, Sharing::Shared).await;
+        let locked = Locked::acquire(handles, Sharing::Shared);
         locked.map(Some).map_err(StoreError::io("could not lock", &self.paths.lock))
     }
 }

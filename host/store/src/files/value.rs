@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -59,17 +58,17 @@ fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
 }
 
 /// A change to one value.
-pub(super) struct Swap {
+pub(super) struct Swap<'a> {
     pub(super) paths: ValuePaths,
     pub(super) expected: Option<Revision>,
     /// None removes the value.
-    pub(super) next: Option<Vec<u8>>,
+    pub(super) next: Option<&'a [u8]>,
     pub(super) durability: Durability,
 }
 
 /// Makes a change, with the folder's lock. The lock file is opened for each change, so that tasks
 /// of one process exclude each other as processes do, and closing it is enough to give it back.
-pub(super) async fn swap_alone(shared: &Arc<Shared>, change: Swap) -> Result<Option<Revision>, SwapError> {
+pub(super) fn swap_alone(shared: &Shared, change: &Swap<'_>) -> Result<Option<Revision>, SwapError> {
     // A value that was never there is not removed, nor is a folder made for it.
     if change.next.is_none() && change.expected.is_none() && get(&change.paths.value)?.is_none() {
         return Ok(None);
@@ -78,33 +77,25 @@ pub(super) async fn swap_alone(shared: &Arc<Shared>, change: Swap) -> Result<Opt
     let opened = disk::open_or_create(&*shared.disk, &shared.root, path, Access::InPlace);
     let lock = opened.map_err(StoreError::io("could not open", path))?;
     let locked = flock::try_lock(&lock, Sharing::Alone).map_err(StoreError::io("could not lock", path))?;
-    let shared = Arc::clone(shared);
     if locked && matches!(change.durability, Durability::Process) {
-        return swap(&shared, &lock, &change);
+        return swap(shared, &lock, change);
     }
-    executor::may_block(move || {
-        let path = &change.paths.lock;
-        if !locked && let Err(error) = flock::lock(&lock, Sharing::Alone) {
-            return Ok(Err(StoreError::io("could not lock", path)(error).into()));
+    executor::may_block(|| {
+        if !locked {
+            flock::lock(&lock, Sharing::Alone).map_err(StoreError::io("could not lock", path))?;
         }
-        Ok(swap(&shared, &lock, &change))
+        swap(shared, &lock, change)
     })
-    .await
-    .map_err(|error| StoreError::Io {
-        doing: "could not wait for",
-        what: "a thread".to_owned(),
-        source: error,
-    })?
 }
 
 /// Makes a change, with the folder's lock held.
-fn swap(shared: &Shared, lock: &File, change: &Swap) -> Result<Option<Revision>, SwapError> {
+fn swap(shared: &Shared, lock: &File, change: &Swap<'_>) -> Result<Option<Revision>, SwapError> {
     let paths = &change.paths;
     let current = get(&paths.value)?.map(|value| value.revision);
     if current != change.expected {
         return Err(SwapError::Changed { current });
     }
-    match &change.next {
+    match change.next {
         Some(bytes) => {
             let before = match current {
                 Some(revision) => revision,
@@ -164,7 +155,7 @@ fn collect(folder: &Path, prefix: &str, keys: &mut Vec<Key>) -> Result<(), Store
 }
 
 /// Writes the next value beside the present one and puts it in its place.
-fn replace(shared: &Shared, change: &Swap, revision: Revision, value: &[u8]) -> Result<(), StoreError> {
+fn replace(shared: &Shared, change: &Swap<'_>, revision: Revision, value: &[u8]) -> Result<(), StoreError> {
     let disk = &*shared.disk;
     let (paths, synced) = (&change.paths, matches!(change.durability, Durability::Synced));
     match disk.unlink(&paths.draft) {
@@ -199,7 +190,7 @@ fn replace(shared: &Shared, change: &Swap, revision: Revision, value: &[u8]) -> 
 
 /// Removes a value, remembering its revision first: a value that takes its key later goes on from
 /// there, so that nobody takes it for the one that he had read.
-fn remove(disk: &dyn Disk, lock: &File, change: &Swap, revision: Revision) -> Result<(), StoreError> {
+fn remove(disk: &dyn Disk, lock: &File, change: &Swap<'_>, revision: Revision) -> Result<(), StoreError> {
     let (paths, synced) = (&change.paths, matches!(change.durability, Durability::Synced));
     let floor = read_floor(lock, paths)?.max(revision);
     let record = format!("{:020}\n", floor.0);

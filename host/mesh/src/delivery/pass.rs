@@ -1,0 +1,253 @@
+//! Bringing one session its mail: one pass over its routes, under the session's lease.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use store::{Durability, StoreError};
+
+use super::step::{Step, is_untouched, next_step, refused_by_all};
+use super::{RETRY, deliverable};
+use crate::bell::{ROUTE, Ring};
+use crate::caller::CONNECTION;
+use crate::harness::{Delivered, Harness, HarnessError, Load, Mail, Route};
+use crate::inbox::{Inbox, Slot};
+use crate::machine::Instant;
+use crate::names::{AgentName, MessageId};
+use crate::receipt::{Event, Ladder};
+use crate::roster::of_record;
+use crate::session::{Session, SessionRecord};
+use crate::{Claim, Mesh, envelope, keys};
+
+impl Mesh {
+    /// One pass over a session's mail. Gives after how many milliseconds it is worth another.
+    pub(super) async fn serve_session(
+        &self,
+        agent: &AgentName,
+        listed: &SessionRecord,
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(_lease) = self.local.hold(&keys::delivery(&listed.session)).await? else {
+            return Ok(Some(RETRY.as_millis() as u64));
+        };
+        // Read again under the lease, this time with its route hint.
+        let Some(record) = self.session_record(&listed.session).await? else { return Ok(None) };
+        let activity = self.activity(&record);
+        let harness = match self.harnesses.get(&record.session.harness).await {
+            Ok(Some(harness)) => harness,
+            Ok(None) => {
+                let reason = format!("no adapter for `{}` is installed here", record.session.harness);
+                if record.session.harness != CONNECTION {
+                    self.give_up(agent, |ladder| is_untouched(ladder).then(|| reason.clone())).await?;
+                }
+                return Ok(None);
+            }
+            Err(error) => {
+                tracing::warn!(%error, harness = record.session.harness, "the adapter cannot be used");
+                return Ok(Some(RETRY.as_millis() as u64));
+            }
+        };
+        let session = of_record(&record);
+        let routes: Vec<Route> = match harness.routes(&session).await {
+            Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || record.hears_bell).collect(),
+            Err(error) => {
+                tracing::warn!(%error, harness = record.session.harness, "the adapter names no routes");
+                return Ok(Some(RETRY.as_millis() as u64));
+            }
+        };
+        let mut soonest: Option<u64> = None;
+        let mut batches: Vec<Vec<Slot>> = routes.iter().map(|_| Vec::new()).collect();
+        {
+            let inbox = self.inbox_of(agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(self.shared.as_ref(), agent).await?;
+            let now = self.machine.now();
+            for slot in inbox.presentable(now).into_iter().filter(|slot| deliverable(slot)) {
+                match next_step(now, &slot.ladder.since(record.first_seen), &routes, activity) {
+                    Step::Nothing => {}
+                    Step::Wait(until) => {
+                        let wait = until.since(now);
+                        soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
+                    }
+                    Step::Try(route) => batches[route].push(slot.clone()),
+                }
+            }
+        }
+        for (route, slots) in routes.iter().zip(batches).filter(|(_, slots)| !slots.is_empty()) {
+            let wait = self.try_route(agent, harness.as_ref(), &session, route, &slots).await?;
+            soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
+        }
+        // A bare connection has nothing that could wake it, and asks for its mail by itself.
+        if record.session.harness != CONNECTION {
+            self.give_up(agent, |ladder| refused_by_all(&ladder.since(record.first_seen), &routes)).await?;
+        }
+        Ok(soonest)
+    }
+
+    /// Tells the senders of what can be brought to nobody, once each. It stays in the inbox, where a
+    /// hook or a fetch may still find it.
+    async fn give_up(
+        &self,
+        agent: &AgentName,
+        why: impl Fn(&Ladder) -> Option<String> + Send,
+    ) -> Result<(), StoreError> {
+        let given_up: Vec<(MessageId, String)> = {
+            let inbox = self.inbox_of(agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(self.shared.as_ref(), agent).await?;
+            let slots = inbox.presentable(self.machine.now()).into_iter().filter(|slot| deliverable(slot));
+            slots.filter_map(|slot| Some((slot.header.id, why(&slot.ladder)?))).collect()
+        };
+        for (id, reason) in given_up {
+            self.receipt(agent, &[id], &Event::Undeliverable { reason }, Durability::Process).await?;
+        }
+        Ok(())
+    }
+
+    /// Tries one route for some messages. Gives after how many milliseconds to look again.
+    async fn try_route(
+        &self,
+        agent: &AgentName,
+        harness: &dyn Harness,
+        session: &Session,
+        route: &Route,
+        slots: &[Slot],
+    ) -> Result<u64, StoreError> {
+        if route.name == ROUTE {
+            for slot in slots {
+                let Some(to) = self.load_agent(agent).await? else { continue };
+                let header = &slot.header;
+                let ring = Ring {
+                    id: header.id,
+                    from: header.from.clone(),
+                    priority: header.priority,
+                    hops: header.trace.hops,
+                };
+                let record = self.traces(&to).await?.record;
+                self.ring(&to, record.as_ref(), &ring).await?;
+            }
+            return Ok(u64::from(route.patience));
+        }
+        let wanted: BTreeSet<_> = slots.iter().map(|slot| slot.header.id).collect();
+        let outcome = match route.load {
+            Load::Bell => {
+                let mail = news(slots);
+                let outcome = harness.deliver(session, &route.name, &mail).await;
+                outcome.map(|delivered| (mail.ids, delivered))
+            }
+            Load::Letter => match self.send_letter(agent, harness, session, route, &wanted).await? {
+                Some(outcome) => outcome,
+                None => return Ok(u64::from(route.patience)),
+            },
+        };
+        match outcome {
+            Ok((ids, delivered)) => {
+                let event =
+                    Event::Rung { rung: delivered.rung, route: route.name.clone(), evidence: evidence(&delivered) };
+                self.receipt(agent, &ids, &event, Durability::Process).await?;
+                Ok(u64::from(route.patience))
+            }
+            Err(HarnessError::Busy(wait)) => Ok(u64::from(wait)),
+            Err(error) => {
+                let ids: Vec<_> = wanted.into_iter().collect();
+                let event = Event::Refused { route: route.name.clone(), reason: error.to_string() };
+                self.receipt(agent, &ids, &event, Durability::Process).await?;
+                Ok(0)
+            }
+        }
+    }
+
+    /// Claims some messages, and hands the adapter their text. None where there was nothing to claim,
+    /// or where the messages are settled by it.
+    async fn send_letter(
+        &self,
+        agent: &AgentName,
+        harness: &dyn Harness,
+        session: &Session,
+        route: &Route,
+        wanted: &BTreeSet<MessageId>,
+    ) -> Result<Option<Result<(Vec<MessageId>, Delivered), HarnessError>>, StoreError> {
+        let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
+            let slots = inbox.presentable(now).into_iter();
+            slots.filter(|slot| wanted.contains(&slot.header.id)).cloned().collect()
+        };
+        let (slots, claim, _) = self.claim(agent, pick).await?;
+        let Some(mut claim) = claim else { return Ok(None) };
+        let mut messages = Vec::new();
+        for slot in &slots {
+            messages.push(self.message_at(agent, slot.at).await?);
+        }
+        let (text, taken) = envelope(&messages, route.room as usize);
+        let rest = Claim { messages: claim.messages.split_off(taken), ..claim.clone() };
+        self.release(rest).await.map_err(store_fault)?;
+        let priority = messages.iter().take(taken).map(|message| message.priority).max().unwrap_or_default();
+        let mail = Mail { ids: claim.messages.clone(), text, priority };
+        let sent = match harness.deliver(session, &route.name, &mail).await {
+            Ok(sent) => sent,
+            Err(error) => {
+                self.release(claim).await.map_err(store_fault)?;
+                return Ok(Some(Err(error)));
+            }
+        };
+        let delivered = self.wait_for_proof(harness, session, route, sent).await;
+        if delivered.rung.settles() {
+            self.confirm(&claim, delivered.rung, &route.name, evidence(&delivered)).await.map_err(store_fault)?;
+            return Ok(None);
+        }
+        // What the harness took may still be shown, so nobody else may show it until the claim
+        // lapses by itself.
+        Ok(Some(Ok((claim.messages, delivered))))
+    }
+
+    /// Asks the adapter again, at growing intervals, until the route has proved what it can or its
+    /// patience is at an end.
+    async fn wait_for_proof(
+        &self,
+        harness: &dyn Harness,
+        session: &Session,
+        route: &Route,
+        sent: Delivered,
+    ) -> Delivered {
+        let mut best = sent;
+        let mut interval = 50;
+        let mut waited = 0;
+        while best.rung < route.proves && waited < u64::from(route.patience) {
+            tokio::time::sleep(Duration::from_millis(interval)).await;
+            waited += interval;
+            interval = (interval * 2).min(2_000);
+            match harness.confirm(session, &route.name, &best).await {
+                Ok(next) if next.rung > best.rung => best = next,
+                Ok(_) | Err(HarnessError::Busy(_)) => {}
+                Err(error) => {
+                    tracing::debug!(%error, route = route.name, "the route proves no more");
+                    break;
+                }
+            }
+        }
+        best
+    }
+}
+
+/// A store's fault from a verb that can fail in no other way.
+fn store_fault(error: crate::FetchError) -> StoreError {
+    match error {
+        crate::FetchError::Store(error) => error,
+    }
+}
+
+fn evidence(delivered: &Delivered) -> Option<serde_json::Value> {
+    delivered.evidence.as_ref().map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()))
+}
+
+/// The news that mail waits. It says from whom, and nothing of what they wrote.
+fn news(slots: &[Slot]) -> Mail {
+    let senders: BTreeSet<&str> = slots.iter().map(|slot| slot.header.from.as_str()).collect();
+    let senders = senders.into_iter().take(5).collect::<Vec<_>>().join(", ");
+    let text = match slots.len() {
+        1 => format!("A relay-mesh message from {senders} waits. Call fetch_messages to read it."),
+        many => format!("{many} relay-mesh messages from {senders} wait. Call fetch_messages to read them."),
+    };
+    Mail {
+        ids: slots.iter().map(|slot| slot.header.id).collect(),
+        text,
+        priority: slots.iter().map(|slot| slot.header.priority).max().unwrap_or_default(),
+    }
+}
