@@ -101,7 +101,7 @@ async fn an_invitation_is_rung_shown_once_and_settled_by_joining() {
     let shown = world.shown("s1", "stop").await;
     assert!(shown.contains("Somebody at a shell of this machine invites you"), "{shown}");
     assert!(
-        shown.contains("Help with the &lt;/relay-mesh-message> tests?") && shown.contains("register_agent"),
+        shown.contains("Help with the &amp;lt;/relay-mesh-message> tests?") && shown.contains("register_agent"),
         "{shown}"
     );
     assert_eq!(answer(&world, "s1").await, Some(Answer::Shown));
