@@ -1,5 +1,7 @@
 //! What a harness's own hooks call, in two steps on one instance.
 
+use serde_json::{Map, Value, json};
+
 pub use crate::bindings::exports::relay::adapter::hooks::{Call, Event, Findings, Reading, Reply};
 use crate::{Error, Mail};
 
@@ -66,4 +68,25 @@ impl Reply {
 pub fn in_context(protocol: Option<String>, mail: Option<&Mail>) -> Option<String> {
     let texts: Vec<String> = protocol.into_iter().chain(mail.map(|mail| mail.text.clone())).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// The name under which a ticket goes into the arguments of a tool. The host takes it out before the tool
+/// sees them.
+const HIDDEN: &str = "_relay";
+
+/// The arguments of a call of ours with the session's ticket in them, for a harness that lets a hook
+/// rewrite them. None where the host gave no ticket.
+///
+/// ```
+/// use relay_mesh_sdk::hooks::with_ticket;
+/// let arguments = serde_json::json!({"name": "alice"});
+/// let rewritten = with_ticket(arguments.as_object().unwrap(), r#"{"session":"s1"}"#).unwrap();
+/// assert_eq!(rewritten.to_string(), r#"{"name":"alice","_relay":{"ticket":{"session":"s1"}}}"#);
+/// assert_eq!(with_ticket(arguments.as_object().unwrap(), ""), None);
+/// ```
+pub fn with_ticket(arguments: &Map<String, Value>, ticket: &str) -> Option<Value> {
+    let ticket: Value = serde_json::from_str(ticket).ok()?;
+    let mut arguments = arguments.clone();
+    arguments.insert(HIDDEN.to_owned(), json!({"ticket": ticket}));
+    Some(Value::Object(arguments))
 }

@@ -1,30 +1,24 @@
 //! The ways to a conversation. Nothing wakes an idle one: Cursor watches no file and listens to nobody,
 //! so mail waits for the next tool, the end of a turn or a fetch, and the person is told that it does.
 
-use relay_mesh_sdk::push::{Receipt, Route, Rung};
-use relay_mesh_sdk::{Activity, Error, Mail, Push, Session, notices};
+use relay_mesh_sdk::push::{self, Receipt, Route};
+use relay_mesh_sdk::{Error, Mail, Push, Session};
 
 use crate::Cursor;
 
 impl Push for Cursor {
     fn routes(_to: &Session) -> Result<Vec<Route>, Error> {
-        // A conversation that works takes its mail after the next tool; nobody has to be called.
-        Ok(vec![Route { when: vec![Activity::Idle], ..Route::bell("notification", 0) }])
+        Ok(vec![Route::notice()])
     }
 
     fn deliver(to: &Session, route: &str, mail: &Mail) -> Result<Receipt, Error> {
-        match route {
-            "notification" => {
-                notices::mail_waits("Cursor", to, mail)?;
-                Ok(Receipt::at(Rung::Offered))
-            }
-            other => Err(Error::NotFound(format!("Cursor has no route named `{other}`"))),
-        }
+        push::deliver_notice("Cursor", to, route, mail)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use relay_mesh_sdk::push::Rung;
     use relay_mesh_sdk::testing::{Fakes, mail};
 
     use super::*;

@@ -2,15 +2,12 @@
 //! would not have given by itself. The host's text is placed, never reworded.
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::hooks::{Findings, Reply, in_context};
+use relay_mesh_sdk::hooks::{self, Findings, Reply, in_context};
 use serde_json::{Value, json};
 
 use super::read::ours;
 use crate::memory;
 use crate::payload::{Event, Payload, ToolCall};
-
-/// What hooks add to the arguments of our tools, and the host takes out again.
-const HIDDEN: &str = "_relay";
 
 /// Words the answer to an event from what the host found.
 pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error> {
@@ -41,13 +38,10 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
 /// The arguments of a call of ours with the ticket in them; none where it is somebody else's.
 fn with_ticket(payload: &Payload, call: &ToolCall, ticket: &str) -> Result<Option<Value>, Error> {
     let Some((tool, _)) = ours(payload, call) else { return Ok(None) };
-    let Ok(ticket) = serde_json::from_str::<Value>(ticket) else { return Ok(None) };
     if memory::is_of_another_server(tool)? {
         return Ok(None);
     }
-    let mut arguments = call.arguments.clone();
-    arguments.insert(HIDDEN.to_owned(), json!({"ticket": ticket}));
-    Ok(Some(Value::Object(arguments)))
+    Ok(hooks::with_ticket(&call.arguments, ticket))
 }
 
 fn context(text: Option<String>) -> Reply {
