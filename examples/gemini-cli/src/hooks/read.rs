@@ -1,0 +1,91 @@
+//! What a payload means to the mesh.
+
+use relay_mesh_sdk::hooks::{Event as Happened, Reading};
+use relay_mesh_sdk::payload::{absolute, carries_mail};
+use relay_mesh_sdk::{Activity, Error, Moment, Session, turns};
+
+use crate::memory;
+use crate::payload::{Event, Payload, Source, Tool};
+
+/// No limit is known; more than this in one piece would crowd out the work.
+const ROOM: u32 = 9_000;
+/// After registration the protocol text stands in the same string.
+const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
+
+/// Reads a payload, and keeps what later calls need of it.
+pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
+    let session = &payload.session;
+    let id = session.id.clone();
+    let does = |activity| Happened::Activity((session.id.clone(), activity));
+    let spoken = |events: Vec<Happened>| Reading { speaker: Some(session.clone()), events, ..Reading::nothing() };
+
+    Ok(match &payload.event {
+        Event::SessionStart(source) => session_start(session, *source)?,
+        Event::BeforeAgent { prompt } => {
+            let mut reading = spoken(vec![does(Activity::Busy)]);
+            // A prompt that a turn's end made of mail is nobody's.
+            if !carries_mail(prompt) {
+                reading.events.push(Happened::HumanSpoke(id.clone()));
+                reading.attended = true;
+                reading.room = ROOM_BESIDE_PROTOCOL;
+            }
+            reading.moment = memory::is_untold(&id)?.then_some(Moment::Compacted);
+            reading
+        }
+        Event::BeforeTool(tool) => {
+            let edits = match tool {
+                Tool::Writes(path) => vec![absolute(path, &session.workdir)],
+                Tool::Ours(..) | Tool::Other => Vec::new(),
+            };
+            Reading { edits, ..spoken(vec![does(Activity::Busy)]) }
+        }
+        Event::AfterTool(tool) => {
+            let registered = matches!(tool, Tool::Ours(name, _) if name == "register_agent");
+            Reading {
+                room: ROOM_BESIDE_PROTOCOL,
+                moment: registered.then_some(Moment::Registered),
+                ..spoken(vec![does(Activity::Busy)])
+            }
+        }
+        Event::AfterAgent { again } => {
+            let room = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
+            Reading { room, ..spoken(vec![does(Activity::Idle)]) }
+        }
+        Event::Notification { asks: true } => spoken(vec![does(Activity::AwaitingHuman)]),
+        Event::Notification { asks: false } => spoken(Vec::new()),
+        Event::PreCompress { by_person } => {
+            if *by_person {
+                memory::forgets(&id)?;
+            }
+            spoken(Vec::new())
+        }
+        Event::SessionEnd { cleared } => {
+            turns::forget_blocks(&id)?;
+            if *cleared {
+                memory::cleared(session)?;
+            }
+            Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
+        }
+    })
+}
+
+/// No mail is shown here: what this hook adds is only read with the first prompt, whose own hook brings
+/// the mail; and a session that is closed before that would take it away unread.
+fn session_start(session: &Session, source: Source) -> Result<Reading, Error> {
+    memory::clear_away()?;
+    let mut events = vec![Happened::Seen(session.clone())];
+    let moment = match source {
+        Source::Startup => Some(Moment::SessionStart),
+        Source::Resume => Some(Moment::Resumed),
+        // Gemini CLI drops what this hook adds after a /clear; the next prompt's hook says it.
+        Source::Clear => {
+            if let Some(before) = memory::cleared_before(session)? {
+                events.push(Happened::Rebound((before, session.id.clone())));
+            }
+            memory::forgets(&session.id)?;
+            None
+        }
+    };
+    events.push(Happened::Activity((session.id.clone(), Activity::Idle)));
+    Ok(Reading { speaker: Some(session.clone()), events, moment, ..Reading::nothing() })
+}
