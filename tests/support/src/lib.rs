@@ -5,6 +5,7 @@
 mod claude_code;
 mod client;
 mod codex;
+mod gemini;
 mod host;
 mod isolation;
 mod ladder;
@@ -25,6 +26,7 @@ mod waiting;
 pub use claude_code::{ClaudeCode, Conversation, Headless};
 pub use client::{Client, Seat};
 pub use codex::{AppServer, Codex, Exec, Trust};
+pub use gemini::Gemini;
 pub use host::Host;
 pub use isolation::{isolated, isolated_program};
 pub use ladder::{Ladder, id_of, send};

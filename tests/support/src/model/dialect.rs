@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::script::Answer;
-use super::{chat, messages, responses};
+use super::{chat, generate, messages, responses};
 
 /// A language between a client and a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Dialect {
     Chat,
     /// `/v1/responses`: Codex.
     Responses,
+    /// `/v1beta/models/NAME:streamGenerateContent`: Gemini CLI.
+    Generate,
 }
 
 impl Dialect {
@@ -22,6 +24,7 @@ impl Dialect {
         match path {
             _ if path.ends_with("/responses") => Dialect::Responses,
             _ if path.ends_with("/chat/completions") => Dialect::Chat,
+            _ if path.contains("enerateContent") => Dialect::Generate,
             _ => Dialect::Messages,
         }
     }
@@ -31,6 +34,7 @@ impl Dialect {
         match self {
             Dialect::Messages | Dialect::Chat => messages::is_main(body),
             Dialect::Responses => responses::is_main(body),
+            Dialect::Generate => generate::is_main(body),
         }
     }
 
@@ -39,6 +43,7 @@ impl Dialect {
         match self {
             Dialect::Messages | Dialect::Chat => messages::news(body),
             Dialect::Responses => responses::news(body),
+            Dialect::Generate => generate::news(body),
         }
     }
 
@@ -47,6 +52,7 @@ impl Dialect {
         match self {
             Dialect::Messages | Dialect::Chat => messages::everything(body),
             Dialect::Responses => responses::everything(body),
+            Dialect::Generate => generate::everything(body),
         }
     }
 
@@ -59,6 +65,9 @@ impl Dialect {
             Dialect::Chat if streams => (EVENTS, chat::events(answer, number)),
             Dialect::Chat => (JSON, chat::whole(answer, number).to_string()),
             Dialect::Responses => (EVENTS, responses::events(answer, number)),
+            // Which of the two is wanted stands in the path; side calls take their answer whole.
+            Dialect::Generate if generate::is_main(body) => (EVENTS, generate::events(answer, number)),
+            Dialect::Generate => (JSON, generate::whole(answer, number).to_string()),
         }
     }
 }

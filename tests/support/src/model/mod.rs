@@ -3,6 +3,7 @@
 
 mod chat;
 mod dialect;
+mod generate;
 mod heard;
 mod messages;
 mod responses;

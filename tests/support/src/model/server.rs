@@ -89,7 +89,7 @@ async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> 
     let Ok(bytes) = body.collect().await else { return json_answer(&json!({})) };
     let body: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or(Value::Null);
     if is_token_count(&parts.uri) {
-        return json_answer(&json!({"input_tokens": 1}));
+        return json_answer(&json!({"input_tokens": 1, "totalTokens": 1}));
     }
     let at = now();
     let dialect = Dialect::of(parts.uri.path());
@@ -106,7 +106,7 @@ fn note(play: &Mutex<Play>, at: SystemTime, dialect: Dialect, body: Value) -> (A
 }
 
 fn is_token_count(uri: &Uri) -> bool {
-    uri.path().ends_with("/count_tokens")
+    uri.path().ends_with("/count_tokens") || uri.path().ends_with(":countTokens")
 }
 
 fn json_answer(value: &Value) -> Response<Body> {

@@ -1,0 +1,102 @@
+//! The real Gemini CLI, pinned in tests/package.json, against the scripted model.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::claude_code::Headless;
+use crate::model::Model;
+use crate::programs::Program;
+use crate::stage::Stage;
+use crate::terminal::Terminal;
+
+/// The client on a stage, in the stage's project.
+pub struct Gemini<'a> {
+    stage: &'a Stage,
+    environment: Vec<(String, String)>,
+}
+
+impl<'a> Gemini<'a> {
+    /// Prepares the client: the scripted model's address, a key, the folder trusted, and everything that
+    /// would call home switched off. It is on the path, as after an installation. Settings that the person
+    /// has already, such as an installation's, are kept.
+    pub fn new(stage: &'a Stage, model: &Model) -> Gemini<'a> {
+        let folder = stage.home.join(".gemini");
+        std::fs::create_dir_all(&folder).expect("the home is writable");
+        let file = folder.join("settings.json");
+        let mut settings: Value = match std::fs::read_to_string(&file) {
+            Ok(text) => serde_json::from_str(&text).expect("the person's settings are JSON"),
+            Err(_) => json!({}),
+        };
+        settings["security"]["auth"]["selectedType"] = json!("gemini-api-key");
+        // A model of its own choice would first ask another one which to choose.
+        settings["model"]["name"] = json!("gemini-2.5-flash");
+        settings["general"]["enableAutoUpdate"] = json!(false);
+        settings["privacy"]["usageStatisticsEnabled"] = json!(false);
+        std::fs::write(&file, format!("{settings:#}\n")).expect("the home is writable");
+        let programs = stage.programs();
+        std::fs::create_dir_all(&programs).expect("the home is writable");
+        let link = programs.join("gemini");
+        if !link.exists() {
+            std::os::unix::fs::symlink(client(), &link).expect("the home is writable");
+        }
+        let mut environment = stage.environment();
+        environment.extend(
+            [
+                ("GEMINI_API_KEY", "a-key-that-opens-nothing"),
+                ("GOOGLE_GEMINI_BASE_URL", &format!("http://127.0.0.1:{}", model.port)),
+                ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
+                ("TERM", "xterm-256color"),
+                ("COLORTERM", "truecolor"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        Gemini { stage, environment }
+    }
+
+    /// Runs it without a terminal, with one prompt. Tools run without a question.
+    pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
+        let outcome = Program::new(client())
+            .args(["--prompt", prompt, "--approval-mode", "yolo", "--output-format", "json"])
+            .args(further)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .within(&self.stage.project)
+            .run();
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap_or_default();
+        let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+        Headless { session: text("session_id"), result: text("response"), outcome }
+    }
+
+    /// Starts it in a terminal and waits until it takes a prompt and has its server.
+    pub fn open(&self) -> Terminal {
+        let program = [client().display().to_string()];
+        let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
+        terminal.wait_for("Type your message");
+        terminal.wait_for("1 MCP server");
+        terminal
+    }
+
+    /// Waits until the session has said this and is idle again.
+    pub fn says(terminal: &Terminal, words: &str) {
+        terminal.wait_for(&format!("✦ {words}"));
+        terminal.wait_until_gone("esc to cancel");
+    }
+
+    /// What the client says of its version.
+    pub fn version(stage: &Stage) -> String {
+        Program::new(client()).arg("--version").envs(stage.environment()).succeed().trim().to_owned()
+    }
+
+    /// A tool of the mesh's server, as a script names it.
+    pub fn tool(name: &str) -> String {
+        format!("mcp_relay-mesh_{name}")
+    }
+}
+
+/// The client's program, which node runs.
+fn client() -> PathBuf {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules/@google/gemini-cli/bundle/gemini.js");
+    program.canonicalize().unwrap_or_else(|_| {
+        panic!("there is no Gemini CLI at {}; run `tests/setup` first", program.display());
+    })
+}

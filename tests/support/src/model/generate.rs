@@ -1,0 +1,62 @@
+//! The dialect of generateContent, as much of it as Gemini CLI needs: what a request says, and an answer as
+//! a stream of events.
+
+use serde_json::{Value, json};
+
+use super::script::Answer;
+
+/// The agent at work has tools. Titles, summaries and compressions have none.
+pub(super) fn is_main(body: &Value) -> bool {
+    body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+}
+
+/// The text after the model's own last words.
+pub(super) fn news(body: &Value) -> String {
+    let contents = contents(body);
+    let after = contents.iter().rposition(|content| content["role"] == "model").map_or(0, |last| last + 1);
+    contents[after..].iter().map(text_of).collect::<Vec<_>>().join("\n")
+}
+
+/// All the text, the system's instruction included.
+pub(super) fn everything(body: &Value) -> String {
+    let mut text = text_of(&body["systemInstruction"]);
+    for content in contents(body) {
+        text.push('\n');
+        text.push_str(&text_of(&content));
+    }
+    text
+}
+
+/// An answer as server-sent events: one that holds it all.
+pub(super) fn events(answer: &Answer, number: usize) -> String {
+    format!("data: {}\r\n\r\n", whole(answer, number))
+}
+
+/// An answer in one piece.
+pub(super) fn whole(answer: &Answer, number: usize) -> Value {
+    let part = match answer {
+        Answer::Say(words) => json!({"text": words}),
+        Answer::Call { tool, input } => json!({"functionCall": {"name": tool, "args": input}}),
+    };
+    json!({
+        "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+        "modelVersion": "gemini-scripted",
+        "responseId": format!("scripted{number:04}"),
+    })
+}
+
+/// The text in the parts of a content: words, and what tools gave.
+fn text_of(content: &Value) -> String {
+    let parts = content["parts"].as_array().into_iter().flatten();
+    let text = |part: &Value| match (part["text"].as_str(), &part["functionResponse"]["response"]) {
+        (Some(text), _) => text.to_owned(),
+        (None, Value::Object(response)) => response.values().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"),
+        (None, _) => String::new(),
+    };
+    parts.map(text).collect::<Vec<_>>().join("\n")
+}
+
+fn contents(body: &Value) -> Vec<Value> {
+    body["contents"].as_array().cloned().unwrap_or_default()
+}
