@@ -1,7 +1,7 @@
 //! One adapter: a component and what it is lent, as a [`Harness`] of the mesh. Every call gets an
 //! instance of its own, so that nothing which one call does can reach another.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +36,21 @@ pub struct Adapter {
     faults: Arc<Faults>,
     turns: Semaphore,
     compilation: Compilation,
+    // A std mutex: nothing is awaited while it is held.
+    usage: Mutex<Usage>,
+}
+
+/// The most that calls of an adapter have taken since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Calls that came to an end.
+    pub(crate) calls: u64,
+    /// Processor time of the slowest, in microseconds.
+    pub(crate) slowest_us: u64,
+    /// Which one that was.
+    pub(crate) slowest: &'static str,
+    /// Bytes of memory of the one that needed most.
+    pub(crate) largest: usize,
 }
 
 /// One instance, while a call or the two steps of a hook last.
@@ -63,7 +78,8 @@ impl Adapter {
             connection_per_session: false,
         };
         let turns = Semaphore::new(CONCURRENT);
-        let mut adapter = Adapter { about: unknown, pre, machinery, lender, faults, turns, compilation };
+        let mut adapter =
+            Adapter { about: unknown, pre, machinery, lender, faults, turns, compilation, usage: Mutex::default() };
         let about = adapter
             .ask("describe", |store, component| {
                 Box::pin(async move { Ok(Ok(component.relay_adapter_identity().call_describe(store).await?)) })
@@ -98,10 +114,27 @@ impl Adapter {
         let _running = self.run()?;
         let mut instance = self.instance(verb).await?;
         let outcome = instance.call(call).await;
+        self.account(verb, &instance);
         if outcome.is_ok() {
             self.faults.clear();
         }
         self.judge(verb, outcome).await
+    }
+
+    /// The most that its calls have taken so far.
+    pub(crate) fn usage(&self) -> Usage {
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a call took.
+    fn account(&self, verb: &'static str, instance: &Instance) {
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let spent = instance.meter.total_us();
+        usage.calls += 1;
+        usage.largest = usage.largest.max(instance.store.data().memory());
+        if spent >= usage.slowest_us {
+            (usage.slowest_us, usage.slowest) = (spent, verb);
+        }
     }
 
     /// Waits for a turn, and for the pause after repeated faults to be over.
@@ -312,7 +345,9 @@ impl Harness for Adapter {
             let read = instance.call(|store, component| {
                 Box::pin(async move { component.relay_adapter_hooks().call_read(store, &call).await })
             });
-            from_guest::reading(self.judge("hook read", read.await).await?)
+            let read = read.await;
+            self.account("hook read", &instance);
+            from_guest::reading(self.judge("hook read", read).await?)
         };
         // Nothing of the guest runs while the host looks things up, so nothing ticks either.
         let found: Findings = desk.look_up(reading).await;
@@ -322,6 +357,7 @@ impl Harness for Adapter {
             Box::pin(async move { component.relay_adapter_hooks().call_answer(store, &again, &found).await })
         });
         let answer = answer.await;
+        self.account("hook answer", &instance);
         // Only now: an adapter that reads well and always fails to answer is at fault each time.
         if answer.is_ok() {
             self.faults.clear();

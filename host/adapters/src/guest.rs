@@ -92,6 +92,13 @@ impl Guest {
     }
 }
 
+impl Guest {
+    /// Bytes of memory that the instance has been given.
+    pub(crate) fn memory(&self) -> usize {
+        self.cap.used
+    }
+}
+
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }

@@ -14,6 +14,7 @@ mod adapters;
 pub mod apply;
 mod bindings;
 mod cache;
+pub mod conformance;
 mod convert;
 mod digest;
 mod engine;

@@ -96,6 +96,7 @@ pub(crate) struct Problem {
 pub(crate) struct Sources {
     shelf: Option<Arc<Shelf>>,
     folders: Vec<PathBuf>,
+    /// One for each of [`BUILT_IN`]; empty where those are left out.
     built_in: Vec<OnceLock<Result<Arc<Candidate>, String>>>,
     // A std mutex: nothing is awaited while it is held; the section reads a folder.
     seen: Mutex<BTreeMap<PathBuf, Seen>>,
@@ -149,7 +150,7 @@ impl Sources {
     /// The first of a manifest's names that is a built-in adapter's too, and whose.
     pub(crate) fn built_in_claim(&self, manifest: &Manifest) -> Option<(String, &'static str)> {
         let claims = || std::iter::once(&manifest.name).chain(&manifest.aliases);
-        Sources::built_in_names().find_map(|owner| {
+        self.own_names().find_map(|owner| {
             let own = self.built_in(owner)?.ok()?;
             let claimed = claims().find(|claim| *claim == owner || own.manifest.aliases.contains(claim))?;
             Some((claimed.clone(), owner))
@@ -194,14 +195,24 @@ impl Sources {
         found
     }
 
-    /// The names of built-in adapters.
+    /// Those in some folders alone, as if nothing were built in.
+    pub(crate) fn without_built_in(folders: Vec<PathBuf>) -> Sources {
+        Sources { shelf: None, folders, built_in: Vec::new(), seen: Mutex::default() }
+    }
+
+    /// The names of the built-in adapters that are known here.
+    pub(crate) fn own_names(&self) -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().zip(&self.built_in).map(|(one, _)| one.name)
+    }
+
+    /// The names of all built-in adapters.
     pub(crate) fn built_in_names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|one| one.name)
     }
 
     /// The built-in adapter of this name.
     pub(crate) fn built_in(&self, name: &str) -> Option<Result<Arc<Candidate>, String>> {
-        let index = BUILT_IN.iter().position(|one| one.name == name)?;
+        let index = self.own_names().position(|own| own == name)?;
         Some(self.built_in[index].get_or_init(|| parse_built_in(&BUILT_IN[index]).map(Arc::new)).clone())
     }
 

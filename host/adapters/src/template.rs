@@ -319,8 +319,8 @@ mod tests {
     fn surroundings() -> Surroundings {
         Surroundings {
             home: Some("/home/ann".into()),
-            project: None,
             environment: [("X_HOME".to_owned(), "/opt/x".to_owned()), ("EMPTY".to_owned(), String::new())].into(),
+            ..Surroundings::default()
         }
     }
 

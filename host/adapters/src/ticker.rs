@@ -116,6 +116,11 @@ impl Meter {
         (self.spent.load(Ordering::Relaxed) + poll) / 1_000_000
     }
 
+    /// Microseconds spent in the polls that are over. For after a call.
+    pub(crate) fn total_us(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed) / 1_000
+    }
+
     /// Begins a new account.
     pub(crate) fn reset(&self) {
         self.spent.store(0, Ordering::Relaxed);

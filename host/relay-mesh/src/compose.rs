@@ -101,5 +101,5 @@ fn surroundings(context: &Context, client: Client) -> Surroundings {
         Client::ThisProcess => (Some(context.workdir.clone()), context.environment.pairs().into_iter().collect()),
         Client::Nobody => (None, context.environment.of_the_person()),
     };
-    Surroundings { home: context.environment.home(), project, environment }
+    Surroundings { home: context.environment.home(), project, environment, in_place_of_root: None }
 }

@@ -21,10 +21,12 @@
 
 pub(crate) mod fakes;
 mod lent;
+mod recorded;
 mod words;
 
 pub use fakes::Fakes;
 pub use lent::Lent;
+pub use recorded::recorded;
 pub use words::{SETTINGS, complaints, reading, reply};
 
 use crate::hooks::{Call, Findings, Hooks, Reading, Reply};

@@ -14,6 +14,9 @@ pub struct Surroundings {
     pub project: Option<PathBuf>,
     /// Variables of this process.
     pub environment: BTreeMap<String, String>,
+    /// A folder that stands in for `/` where a manifest names an absolute path. The conformance kit
+    /// sets it, so that what it tells does not depend on the machine; everybody else leaves it out.
+    pub in_place_of_root: Option<PathBuf>,
 }
 
 /// Checks a path with variables, without filling it.
@@ -21,7 +24,7 @@ pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
     let everywhere = Surroundings {
         home: Some(PathBuf::from("/home")),
         project: Some(PathBuf::from("/project")),
-        environment: BTreeMap::new(),
+        ..Surroundings::default()
     };
     match fill_path(template, &everywhere) {
         Ok(_) | Err(FillError::Unset(_)) => Ok(()),
@@ -30,10 +33,13 @@ pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
     }
 }
 
-/// Fills `${NAME}`, `${NAME:-default}`, `${project}` and a leading `~`.
+/// Fills `${NAME}`, `${NAME:-default}`, `${project}` and a leading `~`. A path that begins with `/`
+/// lies under the folder that stands in for it, where there is one.
 pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillError> {
     let mut text = String::new();
     let mut rest = template;
+    // Whether the beginning stands in the manifest itself, and not in a variable.
+    let mut own = true;
     while let Some((before, after)) = rest.split_once("${") {
         text.push_str(before);
         let Some((variable, remainder)) = after.split_once('}') else {
@@ -48,7 +54,10 @@ pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillErr
             name => from.environment.get(name).filter(|value| !value.is_empty()).cloned(),
         };
         match (value, default) {
-            (Some(value), _) => text.push_str(&value),
+            (Some(value), _) => {
+                own &= !text.is_empty();
+                text.push_str(&value);
+            }
             (None, Some(default)) => text.push_str(default),
             (None, None) => return Err(FillError::Unset(name.to_owned())),
         }
@@ -60,7 +69,10 @@ pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillErr
             let home = from.home.as_ref().ok_or_else(|| FillError::Unset("HOME".to_owned()))?;
             home.join(under.trim_start_matches('/'))
         }
-        Some(_) | None => PathBuf::from(&text),
+        Some(_) | None => match &from.in_place_of_root {
+            Some(folder) if own && text.starts_with('/') => folder.join(text.trim_start_matches('/')),
+            Some(_) | None => PathBuf::from(&text),
+        },
     };
     if path.is_absolute() { Ok(path) } else { Err(FillError::Relative(text)) }
 }
@@ -82,8 +94,8 @@ mod tests {
     fn surroundings() -> Surroundings {
         Surroundings {
             home: Some("/home/ann".into()),
-            project: None,
             environment: [("X_HOME".to_owned(), "/opt/x".to_owned()), ("EMPTY".to_owned(), String::new())].into(),
+            ..Surroundings::default()
         }
     }
 
@@ -105,6 +117,15 @@ mod tests {
         check_fill("${project}", "`project` has no value here");
         check_fill("~root/a", "`~root/a` is not an absolute path");
         check_fill("a/b", "`a/b` is not an absolute path");
+    }
+
+    #[test]
+    fn another_folder_may_stand_in_for_the_root() {
+        let within = Surroundings { in_place_of_root: Some("/scratch".into()), ..surroundings() };
+        let fill = |template: &str| fill_path(template, &within).expect("it is filled").display().to_string();
+        assert_eq!(fill("/etc/x"), "/scratch/etc/x");
+        assert_eq!(fill("${NOPE:-/etc/x}"), "/scratch/etc/x");
+        assert_eq!(fill("${X_HOME}/a"), "/opt/x/a", "what a variable names is meant as it stands");
     }
 
     #[test]

@@ -118,6 +118,7 @@ impl Stage {
                 home: Some(self.home()),
                 project: None,
                 environment: [("PATH".to_owned(), path), ("SECRET".to_owned(), "s".to_owned())].into(),
+                in_place_of_root: None,
             },
             consents: self.consents.clone(),
             lent: adapters::lent::Settings { longest_call: Duration::from_secs(20), ..Default::default() },

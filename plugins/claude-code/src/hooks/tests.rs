@@ -1,4 +1,4 @@
-//! Hooks against payloads that the real client wrote (`fixtures/`, named by its version), and the
+//! Hooks against payloads that the real client wrote (`fixtures/hooks/`, named by its version), and the
 //! rules that no payload may break.
 
 use proptest::prelude::*;
@@ -12,8 +12,7 @@ use crate::ClaudeCode;
 const WINDOW: &str = "4711";
 
 fn fixture(name: &str) -> String {
-    let path = format!("{}/fixtures/2.1.329-{name}.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("2.1.329-{name}")).payload
 }
 
 fn call(name: &str, payload: String, attended: &str) -> Call {

@@ -1,4 +1,4 @@
-//! Hooks against payloads that the real client wrote (`fixtures/`, named by its version), and the
+//! Hooks against payloads that the real client wrote (`fixtures/hooks/`, named by its version), and the
 //! rules that no payload may break.
 
 use proptest::prelude::*;
@@ -24,9 +24,8 @@ const EVENTS: &[&str] = &[
 ];
 
 fn fixture(name: &str) -> Value {
-    let path = format!("{}/fixtures/0.169.0-{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_str(&text).expect("a fixture is JSON")
+    let recorded = testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("0.169.0-{name}"));
+    serde_json::from_str(&recorded.payload).expect("a fixture is JSON")
 }
 
 fn call(name: &str, payload: &Value) -> Call {

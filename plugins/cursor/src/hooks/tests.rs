@@ -1,4 +1,4 @@
-//! Hooks against payloads of the documented shapes (`fixtures/`, none of them recorded by us), and the
+//! Hooks against payloads of the documented shapes (`fixtures/hooks/`, none of them recorded by us), and the
 //! rules that no payload may break.
 
 use proptest::prelude::*;
@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use crate::Cursor;
 
 fn fixture(name: &str) -> String {
-    let path = format!("{}/fixtures/documented-{name}.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("documented-{name}")).payload
 }
 
 fn call(name: &str, payload: String) -> Call {

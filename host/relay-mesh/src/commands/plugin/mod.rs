@@ -1,6 +1,7 @@
 //! `relay-mesh plugin`: the adapters, one file for each thing that can be done with them.
 
 mod list;
+mod test;
 
 use crate::cli::Outcome;
 use crate::context::Context;
@@ -19,11 +20,14 @@ pub(crate) struct Args {
 enum Verb {
     /// Show every adapter: where it comes from, what it is lent, how it has fared
     List(list::Args),
+    /// Test an adapter in the sandbox: what it can do, by what that is known, and what is wrong
+    Test(test::Args),
 }
 
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     match args.verb {
         Verb::List(args) => list::run(args, context).await,
+        Verb::Test(args) => test::run(args, context).await,
     }
 }

@@ -1,0 +1,218 @@
+//! Recorded calls of hooks: what they are read as, and what is answered.
+
+use std::io;
+
+use mesh::harness::{Harness as _, HarnessError, Reading, Reply};
+
+use super::Bench;
+use super::desk::{Found, Gave, ScriptedDesk, events, moment, place_of};
+use super::fixtures::{Named, Outcome, RecordedHook};
+use super::report::Check;
+use super::scratch::{Stage, Terms};
+
+/// One call of a hook.
+pub(super) struct Called {
+    pub(super) reading: Reading,
+    pub(super) gave: Gave,
+    pub(super) reply: Reply,
+}
+
+/// Every recorded hook.
+pub(super) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
+    if bench.fixtures.hooks.is_empty() {
+        return Ok(vec![unrecorded(bench).await?]);
+    }
+    let mut checks = Vec::new();
+    for hook in &bench.fixtures.hooks {
+        let found = look(bench, hook).await?;
+        checks.push(match found {
+            Ok(evidence) => Check::held(&hook.name, evidence),
+            Err(Wrong { expected, got, hint }) => Check::failed(&hook.name, expected, got, hint),
+        });
+    }
+    Ok(checks)
+}
+
+/// Without a recording all that can be seen is whether there are any hooks.
+async fn unrecorded(bench: &Bench<'_>) -> io::Result<Check> {
+    let stage = bench.scratch.stage()?;
+    let call = mesh::harness::HookCall { name: "Stop".to_owned(), payload: "{}".to_owned(), environment: Vec::new() };
+    let outcome = match stage.adapter().await {
+        Ok(adapter) => adapter.hook(&call, &mut ScriptedDesk::finding(Found::Nothing)).await,
+        Err(error) => Err(error),
+    };
+    stage.strike().await?;
+    let asks_for_none = bench.scratch.manifest.rehearsal.is_none();
+    Ok(match outcome {
+        Err(HarnessError::Unsupported(why)) if asks_for_none => Check::absent("hooks", why),
+        Ok(_) | Err(_) => Check::untried("hooks", "record what the harness writes to a hook, in hooks/*.json"),
+    })
+}
+
+/// Plays the hooks that come before on a stage.
+pub(super) async fn play(bench: &Bench<'_>, stage: &Stage<'_>, before: &[String]) -> Result<(), HarnessError> {
+    for name in before {
+        // A name that is not there was refused when the fixtures were read.
+        if let Some(hook) = bench.fixtures.hook(name) {
+            let adapter = stage.adapter().await?;
+            adapter.hook(&hook.call(), &mut ScriptedDesk::finding(Found::Nothing)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls a recorded hook on a fresh stage.
+pub(super) async fn call(
+    bench: &Bench<'_>,
+    terms: &Terms,
+    hook: &RecordedHook,
+    found: Found,
+) -> io::Result<Result<Called, HarnessError>> {
+    let stage = bench.scratch.stage_on(terms)?;
+    let mut desk = ScriptedDesk::finding(found).ringing(hook.bell.as_deref());
+    let reply = match play(bench, &stage, &hook.after).await {
+        Ok(()) => match stage.adapter().await {
+            Ok(adapter) => adapter.hook(&hook.call(), &mut desk).await,
+            Err(error) => Err(error),
+        },
+        Err(error) => Err(error),
+    };
+    stage.strike().await?;
+    Ok(reply.map(|reply| Called { reading: desk.read.unwrap_or_default(), gave: desk.gave, reply }))
+}
+
+/// What is wrong with a hook.
+struct Wrong {
+    expected: String,
+    got: String,
+    hint: String,
+}
+
+fn wrong<T>(expected: impl Into<String>, got: impl Into<String>, hint: &str) -> Result<T, Wrong> {
+    Err(Wrong { expected: expected.into(), got: got.into(), hint: hint.to_owned() })
+}
+
+/// Looks at one hook: nothing found, everything found, and once more.
+async fn look(bench: &Bench<'_>, hook: &Named<RecordedHook>) -> io::Result<Result<String, Wrong>> {
+    let terms = Terms::default();
+    let recorded = &hook.content;
+    let quiet = call(bench, &terms, recorded, Found::Nothing).await?;
+    let must_fail = matches!(recorded.reads, Some(Outcome::Fails(_)));
+    let quiet = match (quiet, must_fail) {
+        (Err(error), true) if !super::is_fault(&bench.scratch.manifest.name, &error) => {
+            return Ok(Ok(format!("refused: {error}")));
+        }
+        (Ok(called), true) => {
+            return Ok(wrong("a refusal", events(&called.reading).join(", "), "answer `failed` or `unsupported`"));
+        }
+        (Err(error), _) => {
+            return Ok(wrong("an answer", error.to_string(), "the payload is one that the harness really sends"));
+        }
+        (Ok(called), false) => called,
+    };
+    let (full, again) = (
+        call(bench, &terms, recorded, Found::Everything).await?,
+        call(bench, &terms, recorded, Found::Everything).await?,
+    );
+    let (full, again) = match (full, again) {
+        (Ok(full), Ok(again)) => (full, again),
+        (Err(error), _) | (_, Err(error)) => {
+            return Ok(wrong("an answer with mail", error.to_string(), "it answers when nothing is found"));
+        }
+    };
+    Ok(judge(recorded, &quiet, &full, &again))
+}
+
+fn judge(recorded: &RecordedHook, quiet: &Called, full: &Called, again: &Called) -> Result<String, Wrong> {
+    if let Some(Outcome::Reads(reads)) = &recorded.reads {
+        compare(reads, &full.reading)?;
+    }
+    if quiet.reply.exit_code != 0 {
+        let got = format!("it ends with {}", quiet.reply.exit_code);
+        return wrong("it ends with 0 where nothing was found", got, "a hook of ours never stops a harness");
+    }
+    if quiet.reply.shows_mail {
+        let hint = "set `shows-mail` only where the mail's text is in the reply";
+        return wrong("no mail is shown where none was found", "it says that mail is shown", hint);
+    }
+    let places = placed(recorded, full)?;
+    if (&full.reading, &full.reply) != (&again.reading, &again.reply) {
+        let got = format!("{:?}, then {:?}", full.reply, again.reply);
+        return wrong("the same answer to the same call", got, "keep what matters in `state`, and nothing by chance");
+    }
+    let said = events(&full.reading);
+    let said = if said.is_empty() { "nothing happened".to_owned() } else { said.join(", ") };
+    Ok(std::iter::once(said).chain(places).collect::<Vec<_>>().join("; "))
+}
+
+/// Where mail, protocol and refusal stand in the reply, in words.
+fn placed(recorded: &RecordedHook, called: &Called) -> Result<Vec<String>, Wrong> {
+    let mut places = Vec::new();
+    let Called { gave, reply, reading } = called;
+    let answers = &recorded.answers;
+    for (what, given, expected) in [
+        ("mail", &gave.mail, &answers.mail),
+        ("protocol", &gave.protocol, &answers.protocol),
+        ("refusal", &gave.refusal, &answers.refusal),
+    ] {
+        let place = given.as_deref().and_then(|text| place_of(reply, text));
+        match (expected, &place) {
+            (Some(Some(expected)), Some(place)) if expected == place => {}
+            (Some(Some(expected)), _) => {
+                let got = match (given, &place) {
+                    (None, _) => format!("the reading makes no room for {what}"),
+                    (Some(_), Some(place)) => format!("the {what} at {place}"),
+                    (Some(_), None) => format!("{what} nowhere whole in {:?}", reply.stdout),
+                };
+                return wrong(format!("the {what} at {expected}"), got, "place the host's text as it is");
+            }
+            (Some(None), Some(place)) => {
+                return wrong(format!("no {what}"), format!("the {what} at {place}"), "the fixture says null");
+            }
+            (Some(None), None) | (None, _) => {}
+        }
+        places.extend(place.map(|place| format!("{what} at {place}")));
+    }
+    let mail = gave.mail.as_deref().and_then(|text| place_of(reply, text));
+    if reply.shows_mail != mail.is_some() {
+        let (expected, got) = match reply.shows_mail {
+            true => ("the mail's text, whole, in the reply", "it says that mail is shown, and it is not there"),
+            false => ("it says that mail is shown", "the mail is in the reply, and it says nothing of it"),
+        };
+        return wrong(expected, got, "`shows-mail` is what receipts rest on");
+    }
+    if !reading.edits.is_empty() && place_of(reply, gave.refusal.as_deref().unwrap_or_default()).is_none() {
+        let hint = "a reading that names edits promises that they can be refused";
+        return wrong("the refusal in the reply", format!("{:?}", reply.stdout), hint);
+    }
+    Ok(places)
+}
+
+fn compare(expected: &super::fixtures::Reads, reading: &Reading) -> Result<(), Wrong> {
+    let speaker = reading.speaker.as_ref();
+    let shown = |text: Option<&str>| text.unwrap_or("null").to_owned();
+    let list = |texts: &[String]| format!("[{}]", texts.join(", "));
+    let fields = [
+        (
+            "session",
+            expected.session.as_ref().map(|id| shown(id.as_deref())),
+            shown(speaker.map(|one| one.id.as_str())),
+        ),
+        (
+            "parent",
+            expected.parent.as_ref().map(|id| shown(id.as_deref())),
+            shown(speaker.and_then(|one| one.parent.as_deref())),
+        ),
+        ("events", expected.events.as_deref().map(list), list(&events(reading))),
+        ("moment", expected.moment.as_ref().map(|word| shown(word.as_deref())), shown(moment(reading))),
+        ("mail", expected.mail.map(|fits| fits.to_string()), (reading.room > 0).to_string()),
+        ("attended", expected.attended.map(|by_person| by_person.to_string()), reading.attended.to_string()),
+        ("edits", expected.edits.as_deref().map(list), list(&reading.edits)),
+    ];
+    for (name, expected, got) in fields {
+        if let Some(expected) = expected.filter(|expected| *expected != got) {
+            return wrong(format!("{name}: {expected}"), format!("{name}: {got}"), "the fixture says what it means");
+        }
+    }
+    Ok(())
+}
