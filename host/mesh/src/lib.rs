@@ -5,6 +5,7 @@
 //! particular to a harness comes from a [`harness::Harness`].
 
 pub mod agent;
+pub mod glob;
 pub mod harness;
 pub mod machine;
 pub mod message;

@@ -1,0 +1,110 @@
+//! One alternative of a pattern as a small automaton: a row of steps, each of which takes characters or is
+//! passed by.
+
+use super::class::{ANY, Class, IN_COMPONENT, SLASH};
+
+/// One step of a branch.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// One character: a letter, `?`, `[…]`.
+    One(Class),
+    /// `*`: any characters of one component.
+    Run,
+    /// `**/`: whole components, each with the slash behind it.
+    Folders,
+    /// `**` at the end: anything.
+    Rest,
+}
+
+/// A pattern without braces.
+///
+/// State `2i` stands before step `i`; state `2i + 1` stands within the components that step `i`, a
+/// [`Step::Folders`], has begun to take.
+#[derive(Clone, Debug)]
+pub(super) struct Branch {
+    steps: Vec<Step>,
+    /// The characters that every match begins with.
+    prefix: String,
+}
+
+/// A state of a branch.
+pub(super) type State = usize;
+
+impl Branch {
+    /// A branch of these steps.
+    pub(super) fn new(steps: Vec<Step>) -> Branch {
+        let letter = |step: &Step| match step {
+            Step::One(Class::One(letter)) => Some(*letter),
+            Step::One(Class::Ranges(_)) | Step::Run | Step::Folders | Step::Rest => None,
+        };
+        let prefix = steps.iter().map_while(letter).collect();
+        Branch { steps, prefix }
+    }
+
+    /// How many steps it has.
+    pub(super) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether one path could begin as both must. A quick no; a yes says nothing yet.
+    pub(super) fn may_meet(&self, other: &Branch) -> bool {
+        let shorter = self.prefix.len().min(other.prefix.len());
+        self.prefix.as_bytes()[..shorter] == other.prefix.as_bytes()[..shorter]
+    }
+
+    /// Whether everything may end in this state.
+    pub(super) fn accepts(&self, state: State) -> bool {
+        state == 2 * self.steps.len()
+    }
+
+    /// Every way on from a state: by which characters (by none, where there are none), and to where.
+    pub(super) fn ways(&self, state: State) -> impl Iterator<Item = (Option<&Class>, State)> {
+        let index = state / 2;
+        let next = 2 * (index + 1);
+        let within = state % 2 == 1;
+        let ways = match self.steps.get(index) {
+            None => [None, None],
+            Some(Step::One(class)) => [Some((Some(class), next)), None],
+            Some(Step::Run) => [Some((Some(&IN_COMPONENT), state)), Some((None, next))],
+            Some(Step::Folders) if within => [Some((Some(&ANY), state)), Some((Some(&SLASH), next))],
+            Some(Step::Folders) => [Some((Some(&IN_COMPONENT), state + 1)), Some((None, next))],
+            Some(Step::Rest) => [Some((Some(&ANY), state)), Some((None, next))],
+        };
+        ways.into_iter().flatten()
+    }
+
+    /// Whether it matches a text, path or not.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        if !text.starts_with(self.prefix.as_str()) {
+            return false;
+        }
+        let mut states = vec![0];
+        self.pass_by(&mut states);
+        for character in text.chars() {
+            let mut next = Vec::with_capacity(states.len() + 1);
+            for state in &states {
+                for (class, to) in self.ways(*state) {
+                    if class.is_some_and(|class| class.contains(character)) && !next.contains(&to) {
+                        next.push(to);
+                    }
+                }
+            }
+            self.pass_by(&mut next);
+            states = next;
+        }
+        states.into_iter().any(|state| self.accepts(state))
+    }
+
+    /// Adds the states that are reached without a character.
+    fn pass_by(&self, states: &mut Vec<State>) {
+        let mut looked_at = 0;
+        while let Some(state) = states.get(looked_at).copied() {
+            looked_at += 1;
+            for (class, to) in self.ways(state) {
+                if class.is_none() && !states.contains(&to) {
+                    states.push(to);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Sets of characters, and what two of them have in common.
+
+use std::borrow::Cow;
+
+/// First and last character, by number.
+type Range = (u32, u32);
+
+/// Every character that may be in a path.
+const EVERYTHING: &[Range] = &[(1, 0xD7FF), (0xE000, 0x10_FFFF)];
+/// The same without the slash.
+const NO_SLASH: &[Range] = &[(1, 0x2E), (0x30, 0xD7FF), (0xE000, 0x10_FFFF)];
+
+/// A set of characters.
+#[derive(Clone, Debug)]
+pub(super) enum Class {
+    /// This one alone.
+    One(char),
+    /// All in these ranges.
+    Ranges(Cow<'static, [Range]>),
+}
+
+/// What a character is to the rules of paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Ends a component.
+    Slash,
+    /// May make a component one that is no name.
+    Dot,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    /// All of them.
+    pub(super) const ALL: [Kind; 3] = [Kind::Slash, Kind::Dot, Kind::Other];
+
+    /// What a character is.
+    pub(super) fn of(character: char) -> Kind {
+        match character {
+            '/' => Kind::Slash,
+            '.' => Kind::Dot,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// Every character.
+pub(super) const ANY: Class = Class::Ranges(Cow::Borrowed(EVERYTHING));
+/// Every character but the slash.
+pub(super) const IN_COMPONENT: Class = Class::Ranges(Cow::Borrowed(NO_SLASH));
+/// The slash.
+pub(super) const SLASH: Class = Class::One('/');
+
+impl Class {
+    /// The characters in these ranges, or all others. Never the slash.
+    pub(super) fn listed(ranges: &[(char, char)], taken: Taken) -> Class {
+        let mut listed: Vec<Range> = ranges.iter().map(|(first, last)| (*first as u32, *last as u32)).collect();
+        listed.sort_unstable();
+        let left = match taken {
+            Taken::These => meet(&listed, NO_SLASH),
+            Taken::AllOthers => meet(&complement(&listed), NO_SLASH),
+        };
+        Class::Ranges(Cow::Owned(left))
+    }
+
+    /// Whether a character is in it.
+    pub(super) fn contains(&self, character: char) -> bool {
+        match self {
+            Class::One(one) => *one == character,
+            Class::Ranges(ranges) => {
+                let number = character as u32;
+                ranges.iter().any(|(first, last)| (*first..=*last).contains(&number))
+            }
+        }
+    }
+
+    /// A character of this kind that is in both, rather one that people can read.
+    pub(super) fn common(&self, other: &Class, kind: Kind) -> Option<char> {
+        let both = |character: char| self.contains(character) && other.contains(character);
+        match (kind, self, other) {
+            (Kind::Slash, _, _) => both('/').then_some('/'),
+            (Kind::Dot, _, _) => both('.').then_some('.'),
+            (Kind::Other, Class::One(one), _) | (Kind::Other, _, Class::One(one)) => {
+                (Kind::of(*one) == Kind::Other && both(*one)).then_some(*one)
+            }
+            (Kind::Other, Class::Ranges(ours), Class::Ranges(theirs)) => {
+                let readable = ('a'..='z').chain('0'..='9').chain('A'..='Z').find(|character| both(*character));
+                readable.or_else(|| first_other(&meet(ours, theirs)))
+            }
+        }
+    }
+}
+
+/// Whether a list names what is meant or what is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// What is listed.
+    These,
+    /// All that is not.
+    AllOthers,
+}
+
+/// The first character that is neither slash nor dot.
+fn first_other(ranges: &[Range]) -> Option<char> {
+    let characters = ranges.iter().flat_map(|(first, last)| *first..=*last).filter_map(char::from_u32);
+    // At most two are passed over in the whole walk.
+    characters.into_iter().find(|character| Kind::of(*character) == Kind::Other)
+}
+
+/// What is in both of two lists of ranges.
+fn meet(ours: &[Range], theirs: &[Range]) -> Vec<Range> {
+    let mut both = Vec::new();
+    for (first, last) in ours {
+        for (from, to) in theirs {
+            let (low, high) = (*first.max(from), *last.min(to));
+            if low <= high {
+                both.push((low, high));
+            }
+        }
+    }
+    both
+}
+
+/// What is in none of these ranges, which are in order.
+fn complement(ranges: &[Range]) -> Vec<Range> {
+    let mut left = Vec::new();
+    let mut from = 0;
+    for (first, last) in ranges {
+        if *first > from {
+            left.push((from, first - 1));
+        }
+        from = from.max(last + 1);
+    }
+    if from <= 0x10_FFFF {
+        left.push((from, 0x10_FFFF));
+    }
+    left
+}

@@ -1,0 +1,138 @@
+//! Patterns of paths in a repository, and the exact answer to whether two of them have a path in common.
+
+mod automaton;
+mod class;
+mod overlap;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use automaton::Branch;
+pub use parse::{Flaw, InvalidGlob, LONGEST_GLOB};
+
+/// A pattern of paths, relative to the top of a repository and with `/` between components.
+///
+/// - `?` is one character and `*` any number of them, within one component;
+/// - `**`, alone between slashes, is any number of whole components, none too; at the end it is everything
+///   in a folder, and so is a `/` at the end;
+/// - `[a-z_]` is one of these characters and `[!x]` one that is none of them;
+/// - `{one,other}` is either, and may hold everything else, braces too;
+/// - `\` makes the next character an ordinary one.
+///
+/// A name that begins with a dot is a name like any other. Components that are empty, `.` or `..` are in no
+/// path and so are never matched.
+///
+/// ```
+/// use mesh::glob::Glob;
+/// let ours: Glob = "src/**/*.{rs,toml}".parse()?;
+/// let theirs: Glob = "src/parser/**".parse()?;
+/// assert!(ours.matches("src/parser/lexer.rs"));
+/// assert_eq!(ours.overlap(&theirs).as_deref(), Some("src/parser/.rs"));
+/// assert_eq!(ours.overlap(&"docs/**".parse()?), None);
+/// # Ok::<(), mesh::glob::InvalidGlob>(())
+/// ```
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Glob {
+    text: String,
+    /// One for each way to choose from the braces.
+    branches: Vec<Branch>,
+}
+
+impl Glob {
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The pattern of one path alone, or of everything in a folder.
+    pub fn of_path(path: &str, what: Literally) -> Result<Glob, InvalidGlob> {
+        let mut text = String::with_capacity(path.len() + 3);
+        for character in path.chars() {
+            if parse::SPECIAL.contains(&character) {
+                text.push('\\');
+            }
+            text.push(character);
+        }
+        match what {
+            Literally::ThePath => {}
+            Literally::WhatIsIn if text.is_empty() => text.push_str("**"),
+            Literally::WhatIsIn => text.push_str("/**"),
+        }
+        text.parse()
+    }
+
+    /// Whether it matches a path. What is no path of a repository is never matched.
+    pub fn matches(&self, path: &str) -> bool {
+        overlap::is_path(path) && self.branches.iter().any(|branch| branch.matches(path))
+    }
+
+    /// A path that both match, where there is one: exact, and a short one.
+    pub fn overlap(&self, other: &Glob) -> Option<String> {
+        let pairs = self.branches.iter().flat_map(|ours| other.branches.iter().map(move |theirs| (ours, theirs)));
+        pairs.filter(|(ours, theirs)| ours.may_meet(theirs)).find_map(|(ours, theirs)| overlap::witness(ours, theirs))
+    }
+}
+
+/// What a literal path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Literally {
+    /// The path itself.
+    ThePath,
+    /// Everything in it.
+    WhatIsIn,
+}
+
+impl FromStr for Glob {
+    type Err = InvalidGlob;
+
+    fn from_str(text: &str) -> Result<Glob, InvalidGlob> {
+        let glob = Glob { branches: parse::branches(text)?, text: text.to_owned() };
+        // A pattern that meets not even itself has no path: it would be granted to everybody, and keep nobody out.
+        if glob.branches.iter().any(|branch| overlap::witness(branch, branch).is_some()) {
+            Ok(glob)
+        } else {
+            Err(InvalidGlob::new(text, 0, Flaw::Nowhere))
+        }
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = InvalidGlob;
+
+    fn try_from(text: String) -> Result<Glob, InvalidGlob> {
+        // It was looked at when it was first written, so that it need not be walked again.
+        Ok(Glob { branches: parse::branches(&text)?, text })
+    }
+}
+
+impl From<Glob> for String {
+    fn from(glob: Glob) -> String {
+        glob.text
+    }
+}
+
+impl PartialEq for Glob {
+    fn eq(&self, other: &Glob) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Glob {}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.text)
+    }
+}

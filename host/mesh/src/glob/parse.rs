@@ -1,0 +1,285 @@
+//! From the text of a pattern to its branches. Whatever is wrong is said with its place.
+
+use super::automaton::{Branch, Step};
+use super::class::{Class, IN_COMPONENT, Taken};
+
+/// The longest text of a pattern, in bytes.
+pub const LONGEST_GLOB: usize = 512;
+/// How many steps all alternatives together may have. Bounds what a comparison can cost.
+const MOST_STEPS: usize = 2048;
+/// The characters that mean something else than themselves.
+pub(super) const SPECIAL: [char; 6] = ['*', '?', '[', '{', '}', '\\'];
+
+/// Why text is not a pattern, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{glob}` is not a pattern: {flaw}{}", place(*at))]
+pub struct InvalidGlob {
+    /// The text.
+    pub glob: String,
+    /// Which of its characters, counted from one; zero where it is the whole.
+    pub at: usize,
+    /// What is wrong there.
+    pub flaw: Flaw,
+}
+
+impl InvalidGlob {
+    /// A flaw of a text at its nth character.
+    pub(super) fn new(glob: &str, at: usize, flaw: Flaw) -> InvalidGlob {
+        InvalidGlob { glob: glob.chars().take(80).collect(), at, flaw }
+    }
+}
+
+fn place(at: usize) -> String {
+    if at == 0 { String::new() } else { format!(" (at character {at})") }
+}
+
+/// What can be wrong with a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// There is none.
+    #[error("it is empty")]
+    Empty,
+    /// Longer than [`LONGEST_GLOB`].
+    #[error("it is longer than {LONGEST_GLOB} bytes")]
+    TooLong,
+    /// Braces that multiply to too much.
+    #[error("its braces stand for too many alternatives")]
+    TooMany,
+    /// A `[` without its `]`.
+    #[error("this `[` is never closed")]
+    OpenClass,
+    /// `[]` or `[!]`.
+    #[error("a class of characters names at least one")]
+    EmptyClass,
+    /// `[z-a]`.
+    #[error("this range runs backwards")]
+    BackwardRange,
+    /// `[a/b]`.
+    #[error("a class of characters cannot hold a `/`")]
+    SlashInClass,
+    /// A `{` without its `}`.
+    #[error("this `{{` is never closed")]
+    OpenBrace,
+    /// A `}` without its `{`.
+    #[error("this `}}` closes nothing")]
+    StrayBrace,
+    /// A `\` with nothing behind it.
+    #[error("nothing follows this `\\`")]
+    TrailingBackslash,
+    /// `a**` or `***`.
+    #[error("`**` stands for whole folders and is written alone between slashes")]
+    CrampedStars,
+    /// A NUL.
+    #[error("no path holds this character")]
+    Impossible,
+    /// It begins with a slash.
+    #[error("it begins with a `/`, and paths are relative to the top of the repository")]
+    Absolute,
+    /// Nothing can ever match it.
+    #[error("no path can match it")]
+    Nowhere,
+}
+
+/// Part of a pattern, with the place where it stands.
+#[derive(Clone, Debug)]
+enum Part {
+    /// One character.
+    One(Class),
+    /// A `*`, and where.
+    Star(usize),
+    /// `{…}`.
+    Choice(Vec<Vec<Part>>),
+}
+
+/// The branches of a pattern.
+pub(super) fn branches(text: &str) -> Result<Vec<Branch>, InvalidGlob> {
+    let whole = |flaw| InvalidGlob::new(text, 0, flaw);
+    if text.is_empty() {
+        return Err(whole(Flaw::Empty));
+    }
+    if text.len() > LONGEST_GLOB {
+        return Err(whole(Flaw::TooLong));
+    }
+    if text.starts_with('/') {
+        return Err(InvalidGlob::new(text, 1, Flaw::Absolute));
+    }
+    let mut reader = Reader { characters: text.chars().collect(), at: 0 };
+    let parts = reader.parts(Depth::Top).map_err(|(at, flaw)| InvalidGlob::new(text, at, flaw))?;
+    let mut rows = vec![Vec::new()];
+    expand(&parts, &mut rows).map_err(whole)?;
+    let mut branches = Vec::with_capacity(rows.len());
+    let mut steps = 0;
+    for row in rows {
+        let branch = branch(row).map_err(|at| InvalidGlob::new(text, at, Flaw::CrampedStars))?;
+        steps += branch.len();
+        branches.push(branch);
+    }
+    if steps > MOST_STEPS { Err(whole(Flaw::TooMany)) } else { Ok(branches) }
+}
+
+/// Whether a list of parts ends with the text or with a comma or brace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Top,
+    InBraces,
+}
+
+struct Reader {
+    characters: Vec<char>,
+    at: usize,
+}
+
+/// A flaw and the character, counted from one, where it is.
+type Found = (usize, Flaw);
+
+impl Reader {
+    fn next(&mut self) -> Option<char> {
+        let character = self.characters.get(self.at).copied();
+        self.at += usize::from(character.is_some());
+        character
+    }
+
+    /// Reads on to the end, or within braces to the comma or brace that ends an alternative.
+    fn parts(&mut self, depth: Depth) -> Result<Vec<Part>, Found> {
+        let mut parts = Vec::new();
+        while let Some(character) = self.next() {
+            let at = self.at;
+            match character {
+                '\0' => return Err((at, Flaw::Impossible)),
+                '*' => parts.push(Part::Star(at)),
+                '?' => parts.push(Part::One(IN_COMPONENT)),
+                '[' => parts.push(Part::One(self.class(at)?)),
+                '{' => parts.push(self.choice(at)?),
+                '}' | ',' if depth == Depth::InBraces => {
+                    self.at -= 1;
+                    return Ok(parts);
+                }
+                '}' => return Err((at, Flaw::StrayBrace)),
+                '\\' => parts.push(Part::One(Class::One(self.escaped(at)?))),
+                letter => parts.push(Part::One(Class::One(letter))),
+            }
+        }
+        Ok(parts)
+    }
+
+    fn escaped(&mut self, at: usize) -> Result<char, Found> {
+        match self.next() {
+            None => Err((at, Flaw::TrailingBackslash)),
+            Some('\0') => Err((at + 1, Flaw::Impossible)),
+            Some(letter) => Ok(letter),
+        }
+    }
+
+    /// The alternatives behind a `{` that stands at `opened`.
+    fn choice(&mut self, opened: usize) -> Result<Part, Found> {
+        let mut alternatives = Vec::new();
+        loop {
+            alternatives.push(self.parts(Depth::InBraces)?);
+            match self.next() {
+                Some('}') => return Ok(Part::Choice(alternatives)),
+                Some(_) => {}
+                None => return Err((opened, Flaw::OpenBrace)),
+            }
+        }
+    }
+
+    /// The characters behind a `[` that stands at `opened`.
+    fn class(&mut self, opened: usize) -> Result<Class, Found> {
+        let mut taken = Taken::These;
+        if matches!(self.characters.get(self.at), Some('!' | '^')) {
+            taken = Taken::AllOthers;
+            self.at += 1;
+        }
+        let mut ranges = Vec::new();
+        loop {
+            let first = match self.next() {
+                None => return Err((opened, Flaw::OpenClass)),
+                Some(']') if ranges.is_empty() => return Err((opened, Flaw::EmptyClass)),
+                Some(']') => return Ok(Class::listed(&ranges, taken)),
+                Some('/') => return Err((self.at, Flaw::SlashInClass)),
+                Some('\\') => self.escaped(self.at)?,
+                Some(letter) => letter,
+            };
+            let begins = self.at;
+            let is_range = self.characters.get(self.at) == Some(&'-')
+                && self.characters.get(self.at + 1).is_some_and(|behind| *behind != ']');
+            let last = if is_range {
+                self.at += 1;
+                match self.next() {
+                    None => return Err((opened, Flaw::OpenClass)),
+                    Some('\\') => self.escaped(self.at)?,
+                    Some(letter) => letter,
+                }
+            } else {
+                first
+            };
+            if last < first {
+                return Err((begins, Flaw::BackwardRange));
+            }
+            ranges.push((first, last));
+        }
+    }
+}
+
+/// Appends parts to each row, which become more at every choice.
+fn expand(parts: &[Part], rows: &mut Vec<Vec<Part>>) -> Result<(), Flaw> {
+    for part in parts {
+        match part {
+            Part::One(_) | Part::Star(_) => rows.iter_mut().for_each(|row| row.push(part.clone())),
+            Part::Choice(alternatives) => {
+                let mut more = Vec::new();
+                for alternative in alternatives {
+                    let mut chosen = rows.clone();
+                    expand(alternative, &mut chosen)?;
+                    more.append(&mut chosen);
+                    if more.iter().map(Vec::len).sum::<usize>() > MOST_STEPS || more.len() > MOST_STEPS {
+                        return Err(Flaw::TooMany);
+                    }
+                }
+                *rows = more;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The steps of a row without braces. Fails with the place of stars that stand cramped.
+fn branch(row: Vec<Part>) -> Result<Branch, usize> {
+    let is_slash = |part: Option<&Part>| matches!(part, Some(Part::One(Class::One('/'))));
+    let mut steps = Vec::with_capacity(row.len() + 1);
+    let mut index = 0;
+    while let Some(part) = row.get(index) {
+        match part {
+            Part::Star(at) if matches!(row.get(index + 1), Some(Part::Star(_))) => {
+                let begins = index == 0 || is_slash(row.get(index - 1));
+                match row.get(index + 2) {
+                    None if begins => {
+                        steps.push(Step::Rest);
+                        index += 2;
+                    }
+                    after if begins && is_slash(after) => {
+                        steps.push(Step::Folders);
+                        index += 3;
+                        if index == row.len() {
+                            steps.push(Step::Rest);
+                        }
+                    }
+                    _ => return Err(*at),
+                }
+            }
+            Part::Star(_) => {
+                steps.push(Step::Run);
+                index += 1;
+            }
+            Part::One(class) => {
+                steps.push(Step::One(class.clone()));
+                index += 1;
+                if index == row.len() && is_slash(Some(part)) {
+                    steps.push(Step::Rest);
+                }
+            }
+            Part::Choice(_) => unreachable!("braces were expanded before"),
+        }
+    }
+    Ok(Branch::new(steps))
+}
