@@ -3,6 +3,7 @@
 use store::Key;
 
 use crate::names::AgentName;
+use crate::repository::Repository;
 use crate::session::SessionRef;
 
 fn constant(text: &'static str) -> Key {
@@ -51,6 +52,16 @@ pub(crate) fn work(name: &AgentName) -> Key {
 /// When an agent without a session was last heard of.
 pub(crate) fn heartbeat(name: &AgentName) -> Key {
     of_agent(name, "heartbeat")
+}
+
+/// The reservations of all repositories.
+pub(crate) fn reservations() -> Key {
+    constant("reservations")
+}
+
+/// The reservations of one repository.
+pub(crate) fn reservations_of(repository: &Repository) -> Key {
+    reservations().child(repository.as_str())
 }
 
 /// Every event of the mesh, in order.

@@ -1,6 +1,12 @@
-//! What the mesh asks of the machine it runs on: the time, randomness, and whether a process lives.
+//! What the mesh asks of the machine it runs on: the time, randomness, whether a process
+//! lives, and where a path leads.
+
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::repository::{Checkout, Resolved};
 
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -41,6 +47,19 @@ pub trait Machine: Send + Sync + 'static {
     fn host(&self) -> &str;
     /// Fresh random bytes.
     fn random(&self) -> [u8; 16];
+
+    /// The working copy that a folder lies in: of a repository where there is one, else the folder itself.
+    /// A machine that shows no folders has none.
+    fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
+        let _unseen: &Path = folder;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Where an absolute path leads when every symlink on it is followed, and what lies there. The last parts
+    /// of it may not be there yet.
+    fn resolve(&self, path: &Path) -> io::Result<Resolved> {
+        Ok(Resolved { path: PathBuf::from(path), is_folder: false })
+    }
 
     /// Whether this very process still runs.
     fn lives(&self, process: Process) -> bool {

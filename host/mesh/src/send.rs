@@ -119,6 +119,18 @@ impl Mesh {
         self.send_to(caller, from, recipients, draft, Reach::Everyone).await
     }
 
+    /// Sends a message in the name of an agent that has just done what it says, to one that exists.
+    pub(crate) async fn tell(
+        &self,
+        caller: &Caller,
+        from: &AgentName,
+        to: &AgentName,
+        draft: Draft,
+    ) -> Result<(), SendError> {
+        draft.validate()?;
+        self.send_to(caller, from.clone(), vec![to.clone()], draft, Reach::Named).await.map(|_| ())
+    }
+
     async fn send_to(
         &self,
         caller: &Caller,

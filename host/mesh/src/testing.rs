@@ -2,6 +2,8 @@
 //! whatever the test says it is.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +15,7 @@ use crate::harness::{
 };
 use crate::machine::{Instant, Machine, Process};
 use crate::receipt::Rung;
+use crate::repository::{Checkout, Repository, Resolved};
 use crate::session::{Activity, Call, Certainty, ConnectionId, Detection, Session, Sighting, Transport};
 
 /// A machine whose clock and processes a test sets.
@@ -37,6 +40,11 @@ impl FakeMachine {
     /// Lets time pass.
     pub fn pass(&self, milliseconds: u64) {
         self.now.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+
+    /// Sets the clock back.
+    pub fn go_back(&self, milliseconds: u64) {
+        self.now.fetch_sub(milliseconds, Ordering::Relaxed);
     }
 
     /// Starts a process.
@@ -66,6 +74,31 @@ impl Machine for FakeMachine {
 
     fn host(&self) -> &str {
         "here"
+    }
+
+    fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
+        let top: PathBuf = folder.components().take(2).collect();
+        Ok(Checkout { repository: Repository::named(&top.to_string_lossy()), top })
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<Resolved> {
+        let mut resolved = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => {
+                    resolved.pop();
+                }
+                Component::CurDir => {}
+                // A symlink that leaves every repository.
+                Component::Normal(name) if name == "away" => resolved = PathBuf::from("/elsewhere"),
+                // And one that does not.
+                Component::Normal(name) if name == "link" => resolved.push("src"),
+                other => resolved.push(other),
+            }
+        }
+        // A name without a dot is a folder.
+        let is_folder = resolved.extension().is_none();
+        Ok(Resolved { path: resolved, is_folder })
     }
 
     fn random(&self) -> [u8; 16] {

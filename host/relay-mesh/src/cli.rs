@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
     ack, agents, completions, config, detect_harness, discover, doctor, down, exit_codes, harnesses, hook, install,
-    invite, listen, man, mcp, message, plugin, read, register, send, serve, status, uninstall, up, version,
+    invite, listen, man, mcp, message, plugin, read, register, release, reservations, reserve, send, serve, status,
+    uninstall, up, version,
 };
 use crate::config::{Durable, Values};
 use crate::context::Context;
@@ -124,6 +125,12 @@ pub(crate) enum Command {
     Discover(discover::Args),
     /// Ask a session to join
     Invite(invite::Args),
+    /// Claim paths of a repository
+    Reserve(reserve::Args),
+    /// Give back what you reserved
+    Release(release::Args),
+    /// Show who has reserved what
+    Reservations(reservations::Args),
     /// Show how the mesh is doing
     Status(status::Args),
 
@@ -194,6 +201,9 @@ impl Command {
             | Command::Agents(_)
             | Command::Discover(_)
             | Command::Invite(_)
+            | Command::Reserve(_)
+            | Command::Release(_)
+            | Command::Reservations(_)
             | Command::Status(_)
             | Command::Down(_)
             | Command::Install(_)
@@ -228,6 +238,9 @@ impl Command {
             | Command::Agents(_)
             | Command::Discover(_)
             | Command::Invite(_)
+            | Command::Reserve(_)
+            | Command::Release(_)
+            | Command::Reservations(_)
             | Command::Status(_)
             | Command::Up(_)
             | Command::Down(_)
@@ -261,6 +274,9 @@ impl Command {
             Command::Agents(args) => agents::run(args, context).await,
             Command::Discover(args) => discover::run(args, context).await,
             Command::Invite(args) => invite::run(args, context).await,
+            Command::Reserve(args) => reserve::run(args, context).await,
+            Command::Release(args) => release::run(args, context).await,
+            Command::Reservations(args) => reservations::run(args, context).await,
             Command::Status(args) => status::run(args, context).await,
             Command::Up(args) => up::run(args, context).await,
             Command::Down(args) => down::run(args, context).await,

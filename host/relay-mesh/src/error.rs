@@ -54,6 +54,15 @@ pub(crate) enum CommandError {
     /// Nobody was invited.
     #[error(transparent)]
     Invite(#[from] mesh::InviteError),
+    /// A path or a pattern means nothing in the repository.
+    #[error(transparent)]
+    Place(#[from] mesh::repository::PlaceError),
+    /// Nothing was reserved.
+    #[error(transparent)]
+    Reserve(#[from] mesh::ReserveError),
+    /// Nothing was released.
+    #[error(transparent)]
+    Release(#[from] mesh::ReleaseError),
     /// A message's status cannot be told.
     #[error(transparent)]
     Status(#[from] mesh::StatusError),

@@ -17,14 +17,16 @@ pub(crate) enum Exit {
     Refused,
     /// The data folder or the server behind it is in trouble.
     Store,
+    /// Somebody else holds what was asked for.
+    Held,
     /// What a harness's hook must end with, as its adapter says.
     Hook(u8),
 }
 
 impl Exit {
     /// Every code that has a meaning of its own, for the help text.
-    pub(crate) const DOCUMENTED: [Exit; 6] =
-        [Exit::Success, Exit::Failure, Exit::Usage, Exit::NotFound, Exit::Refused, Exit::Store];
+    pub(crate) const DOCUMENTED: [Exit; 7] =
+        [Exit::Success, Exit::Failure, Exit::Usage, Exit::NotFound, Exit::Refused, Exit::Store, Exit::Held];
 
     /// The number.
     pub(crate) fn code(self) -> u8 {
@@ -35,6 +37,7 @@ impl Exit {
             Exit::NotFound => 3,
             Exit::Refused => 4,
             Exit::Store => 5,
+            Exit::Held => 6,
             Exit::Hook(code) => code,
         }
     }
@@ -48,6 +51,7 @@ impl Exit {
             Exit::NotFound => "the agent, message or harness is not there",
             Exit::Refused => "it is not yours to do, or nobody consented",
             Exit::Store => "the data folder is missing, unreadable, full or damaged",
+            Exit::Held => "somebody else holds what was asked for; nothing was done",
             Exit::Hook(_) => "what the harness expects of this hook",
         }
     }

@@ -1,9 +1,10 @@
 //! What to do about an error, and how the process ends with it. The one place that matches on
 //! errors for people.
 
+use mesh::repository::PlaceError;
 use mesh::{
-    AckError, AddressError, FetchError, FindError, HookError, IdentifyError, InviteError, RegisterError, RosterError,
-    SendError, StatusError,
+    AckError, AddressError, FetchError, FindError, HookError, IdentifyError, InviteError, RegisterError, ReleaseError,
+    ReserveError, RosterError, SendError, StatusError,
 };
 use store::StoreError;
 
@@ -40,6 +41,9 @@ impl CommandError {
             CommandError::Find(FindError::Store(error)) => of_store(error),
             CommandError::Roster(error) => of_roster(error),
             CommandError::Invite(error) => of_invite(error),
+            CommandError::Place(error) => of_place(error),
+            CommandError::Reserve(error) => of_reserve(error),
+            CommandError::Release(error) => of_release(error),
             CommandError::Status(StatusError::Unknown(_)) => {
                 Some("an agent sees what it sent or was sent; `relay-mesh read` prints the ids".to_owned())
             }
@@ -108,6 +112,21 @@ impl CommandError {
                 InviteError::Joined { .. } | InviteError::Held(_) | InviteError::NotRegistered => Exit::Refused,
                 InviteError::AwaitsPerson(_) | InviteError::NoWay { .. } | InviteError::Refused { .. } => Exit::Failure,
                 InviteError::Store(_) | InviteError::Roster(RosterError::Store(_)) => Exit::Store,
+            },
+            CommandError::Place(error) => match error {
+                PlaceError::Glob(_) | PlaceError::Outside { .. } => Exit::Usage,
+                PlaceError::Unseen { .. } => Exit::NotFound,
+            },
+            CommandError::Reserve(error) => match error {
+                ReserveError::NotRegistered => Exit::Refused,
+                ReserveError::Nothing | ReserveError::ReasonTooLong(_) => Exit::Usage,
+                ReserveError::Full => Exit::Failure,
+                ReserveError::Store(_) => Exit::Store,
+            },
+            CommandError::Release(error) => match error {
+                ReleaseError::NotRegistered | ReleaseError::NotYours { .. } => Exit::Refused,
+                ReleaseError::NotReserved(_) => Exit::NotFound,
+                ReleaseError::Store(_) => Exit::Store,
             },
             CommandError::Hook(HookError::Harness(_))
             | CommandError::Host(_)
@@ -264,6 +283,43 @@ fn of_invite(error: &InviteError) -> Option<String> {
         InviteError::NotRegistered => Some("register first: `relay-mesh register NAME`".to_owned()),
         InviteError::Roster(error) => of_roster(error),
         InviteError::Store(error) => of_store(error),
+    }
+}
+
+fn of_place(error: &PlaceError) -> Option<String> {
+    match error {
+        PlaceError::Glob(_) => {
+            Some("`relay-mesh help reserve` shows how patterns are written; quote them for the shell".to_owned())
+        }
+        PlaceError::Outside { .. } => Some("name another repository by `--repo DIR`".to_owned()),
+        PlaceError::Unseen { .. } => {
+            Some("check that it is there, and that it and its symlinks can be read".to_owned())
+        }
+    }
+}
+
+const WHO_ARE_YOU: &str = "say who you are: `--from NAME`, after `relay-mesh register NAME`";
+
+fn of_reserve(error: &ReserveError) -> Option<String> {
+    match error {
+        ReserveError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+        ReserveError::Nothing => None,
+        ReserveError::ReasonTooLong(_) => Some("say it shorter; details belong into a message".to_owned()),
+        ReserveError::Full => {
+            Some("reserve by patterns, as in `src/parser/**`, and release what is not needed".to_owned())
+        }
+        ReserveError::Store(error) => of_store(error),
+    }
+}
+
+fn of_release(error: &ReleaseError) -> Option<String> {
+    match error {
+        ReleaseError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+        ReleaseError::NotYours { owner, .. } => Some(format!("ask for it: `relay-mesh send {owner} TEXT`")),
+        ReleaseError::NotReserved(_) => {
+            Some("run `relay-mesh reservations --repo .` to see what is reserved".to_owned())
+        }
+        ReleaseError::Store(error) => of_store(error),
     }
 }
 

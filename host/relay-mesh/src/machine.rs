@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use mesh::machine::{Instant, Machine, Process};
+use mesh::repository::{Checkout, Resolved};
+
+use crate::places;
 
 /// The file in the data folder that names this machine.
 const HOST_FILE: &str = "host";
@@ -61,6 +64,14 @@ impl Machine for ThisMachine {
 
     fn host(&self) -> &str {
         &self.host
+    }
+
+    fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
+        places::checkout(folder)
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<Resolved> {
+        places::resolve(path)
     }
 
     fn random(&self) -> [u8; 16] {

@@ -12,6 +12,7 @@ mod hints;
 mod host;
 mod logging;
 mod machine;
+mod places;
 mod render;
 mod setup;
 mod shapes;

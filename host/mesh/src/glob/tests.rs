@@ -220,7 +220,7 @@ fn patterns() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     // 5 × 200 × 201 ÷ 2 is a little more than 100,000 pairs.
-    #![proptest_config(ProptestConfig { cases: 5, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 5, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn overlap_agrees_with_brute_force(texts in patterns()) {

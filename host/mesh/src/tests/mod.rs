@@ -9,6 +9,7 @@ mod inviting;
 mod loops;
 mod model;
 mod moving;
+mod reserving;
 mod sending;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ pub(crate) mod agents;
 pub(crate) mod host;
 pub(crate) mod mail;
 pub(crate) mod receipts;
+pub(crate) mod reservations;
 pub(crate) mod settings;
 pub(crate) mod wake_table;
 
@@ -33,6 +34,16 @@ pub(crate) fn ago(at: Instant, now: Instant) -> String {
     }
 }
 
+/// A span of time in one unit, as people say it.
+pub(crate) fn span(milliseconds: u64) -> String {
+    match milliseconds.div_ceil(1_000) {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7_200 => format!("{} min", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
 /// `1 message`, `2 messages`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
@@ -41,6 +52,20 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_said_in_one_unit() {
+        for (milliseconds, expected) in [
+            (1, "1 s"),
+            (119_000, "119 s"),
+            (120_000, "2 min"),
+            (3_600_000, "60 min"),
+            (7_200_000, "2 h"),
+            (604_800_000, "7 days"),
+        ] {
+            assert_eq!(span(milliseconds), expected);
+        }
+    }
 
     #[test]
     fn times_are_said_as_people_say_them() {

@@ -1,0 +1,113 @@
+//! Repositories, and what a path or a pattern that somebody typed means in one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Mesh;
+use crate::glob::{Flaw, Glob, InvalidGlob, Literally};
+
+/// The characters from which on a path is a pattern.
+const PATTERN: [char; 6] = ['*', '?', '[', '{', '}', '\\'];
+
+/// What reservations are kept for: all working copies of one repository share it, and a folder without
+/// version control is one of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Repository(String);
+
+impl Repository {
+    /// A repository by its identity: the path of what its working copies share.
+    pub fn named(identity: &str) -> Repository {
+        Repository(identity.to_owned())
+    }
+
+    /// Its identity, for people too.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A working copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkout {
+    /// Of which repository.
+    pub repository: Repository,
+    /// Its uppermost folder, with every symlink followed.
+    pub top: PathBuf,
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The path without symlinks, `.` and `..`.
+    pub path: PathBuf,
+    /// Whether a folder lies there.
+    pub is_folder: bool,
+}
+
+/// Why nothing in a repository is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The text is no pattern.
+    #[error(transparent)]
+    Glob(#[from] InvalidGlob),
+    /// It leads out of the repository, by `..`, by a symlink, or because it is somewhere else.
+    #[error("`{path}` lies outside of the repository `{}`", top.display())]
+    Outside {
+        /// What was asked for.
+        path: String,
+        /// The uppermost folder.
+        top: PathBuf,
+    },
+    /// The file system does not say.
+    #[error("`{path}` cannot be looked at")]
+    Unseen {
+        /// What was asked for.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Mesh {
+    /// The working copy that a folder lies in.
+    pub fn checkout(&self, folder: &Path) -> Result<Checkout, PlaceError> {
+        let unseen = |source| PlaceError::Unseen { path: folder.display().to_string(), source };
+        self.machine.checkout(folder).map_err(unseen)
+    }
+
+    /// A pattern as it is meant from the top of a working copy. What was typed starts at `folder`, where it is
+    /// not absolute. Symlinks before the first `*` are followed, so that one file has one name; an existing
+    /// folder stands for everything in it.
+    pub fn pattern(&self, checkout: &Checkout, folder: &Path, typed: &str) -> Result<Glob, PlaceError> {
+        // What is wrong is told in the words that were typed, before anything is put in front of them.
+        match typed.parse::<Glob>() {
+            Err(error) if !matches!(error.flaw, Flaw::Absolute | Flaw::Nowhere) => return Err(error.into()),
+            Ok(_) | Err(_) => {}
+        }
+        let (literal, rest) = split(typed);
+        let unseen = |source| PlaceError::Unseen { path: typed.to_owned(), source };
+        let resolved = self.machine.resolve(&folder.join(literal)).map_err(unseen)?;
+        let outside = || PlaceError::Outside { path: typed.to_owned(), top: checkout.top.clone() };
+        let within = resolved.path.strip_prefix(&checkout.top).map_err(|_| outside())?;
+        let within = within.to_str().ok_or_else(|| unseen(io::ErrorKind::InvalidFilename.into()))?;
+        let everything = resolved.is_folder || within.is_empty() || literal.ends_with('/');
+        Ok(match rest {
+            "" if everything => Glob::of_path(within, Literally::WhatIsIn)?,
+            "" => Glob::of_path(within, Literally::ThePath)?,
+            rest if within.is_empty() => rest.parse()?,
+            rest => format!("{}/{rest}", Glob::of_path(within, Literally::ThePath)?).parse()?,
+        })
+    }
+}
+
+/// The path at the beginning of a pattern, and the components from the first one on that is more than a name.
+fn split(typed: &str) -> (&str, &str) {
+    match typed.find(PATTERN) {
+        None => (typed, ""),
+        Some(first) => typed.split_at(typed[..first].rfind('/').map_or(0, |slash| slash + 1)),
+    }
+}

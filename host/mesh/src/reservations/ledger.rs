@@ -1,0 +1,196 @@
+//! The reservations of one repository, and every decision about them. Pure: time comes in as a value.
+
+use serde::{Deserialize, Serialize};
+
+use crate::glob::Glob;
+use crate::machine::Instant;
+use crate::names::{AgentName, MessageId};
+use crate::repository::Repository;
+use crate::reservation::{Conflict, Mode, Reservation, Taken, Ttl};
+use crate::session::SessionRef;
+
+/// How long what is over is still shown by `reservations --expired`, in milliseconds.
+const REMEMBERED: u64 = 3_600_000;
+/// How many reservations a repository may have at once. One value holds them all.
+pub(super) const MOST: usize = 5_000;
+
+/// All reservations of a repository: one value of the store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ledger {
+    /// Which repository, since the key may hold its digest alone.
+    pub(crate) repository: Repository,
+    /// In the order in which they were first granted.
+    pub(crate) reservations: Vec<Reservation>,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) owner: AgentName,
+    pub(super) session: Option<SessionRef>,
+    /// The patterns, each with the id that it gets where it is new.
+    pub(super) patterns: Vec<(MessageId, Glob)>,
+    pub(super) mode: Mode,
+    pub(super) ttl: Ttl,
+    pub(super) reason: Option<String>,
+    pub(super) others: Others,
+    pub(super) own: Own,
+}
+
+/// What happens to others' reservations that stand in the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    /// They stay, and nothing is granted.
+    #[default]
+    Respect,
+    /// They are taken.
+    Take,
+}
+
+/// What happens to the asker's own reservations that overlap with what it asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Own {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They are given up for the new ones: a claim that became narrower.
+    GiveUp,
+}
+
+/// What became of it. All patterns are granted, or none.
+#[derive(Clone, Debug)]
+pub(super) enum Verdict {
+    Granted { granted: Vec<Reservation>, taken: Vec<Reservation>, given_up: Vec<Reservation> },
+    Held(Vec<Conflict>),
+    Full,
+}
+
+impl Ledger {
+    pub(super) fn new(repository: Repository) -> Ledger {
+        Ledger { repository, reservations: Vec::new() }
+    }
+
+    /// What stands in the way of these patterns, for this asker or for anybody.
+    pub(super) fn conflicts(
+        &self,
+        asker: Option<&AgentName>,
+        patterns: &[Glob],
+        mode: Mode,
+        now: Instant,
+    ) -> Vec<Conflict> {
+        let in_the_way = |held: &&Reservation| {
+            held.holds(now) && asker.is_none_or(|asker| held.owner != *asker) && mode.excludes(held.mode)
+        };
+        let mut conflicts = Vec::new();
+        for held in self.reservations.iter().filter(in_the_way) {
+            let met = patterns.iter().filter_map(|asked| Some((asked, asked.overlap(&held.pattern)?)));
+            conflicts.extend(met.map(|(asked, at)| Conflict { asked: asked.clone(), held: held.clone(), at }));
+        }
+        conflicts
+    }
+
+    /// Grants what is asked for, or says what stands in the way.
+    pub(super) fn grant(&mut self, asked: &Asked, now: Instant) -> Verdict {
+        self.forget(now);
+        let patterns: Vec<Glob> = asked.patterns.iter().map(|(_, pattern)| pattern.clone()).collect();
+        let conflicts = self.conflicts(Some(&asked.owner), &patterns, asked.mode, now);
+        let taken = match asked.others {
+            Others::Respect if !conflicts.is_empty() => return Verdict::Held(conflicts),
+            Others::Respect => Vec::new(),
+            Others::Take => self.take(&asked.owner, &conflicts, now),
+        };
+        let given_up = match asked.own {
+            Own::Keep => Vec::new(),
+            Own::GiveUp => self.give_up(&asked.owner, &patterns, now),
+        };
+        let granted: Vec<Reservation> =
+            asked.patterns.iter().map(|(id, pattern)| self.put(asked, *id, pattern, now)).collect();
+        if self.reservations.len() > MOST { Verdict::Full } else { Verdict::Granted { granted, taken, given_up } }
+    }
+
+    /// Adds a reservation, or renews the one that its owner has of this very pattern.
+    fn put(&mut self, asked: &Asked, id: MessageId, pattern: &Glob, now: Instant) -> Reservation {
+        let mut new = Reservation {
+            id,
+            owner: asked.owner.clone(),
+            pattern: pattern.clone(),
+            mode: asked.mode,
+            reason: asked.reason.clone(),
+            granted: now,
+            expires: now.plus(asked.ttl.milliseconds()),
+            session: asked.session.clone(),
+            taken: None,
+        };
+        let same = |old: &&mut Reservation| old.owner == new.owner && old.pattern == new.pattern && old.taken.is_none();
+        match self.reservations.iter_mut().find(same) {
+            Some(old) => {
+                new.id = old.id;
+                new.reason = new.reason.or_else(|| old.reason.take());
+                // The clock went back since: what was promised then still holds.
+                if now < old.granted {
+                    new.expires = new.expires.max(old.expires);
+                }
+                old.clone_from(&new);
+            }
+            None => self.reservations.push(new.clone()),
+        }
+        new
+    }
+
+    fn take(&mut self, by: &AgentName, conflicts: &[Conflict], at: Instant) -> Vec<Reservation> {
+        let mut taken = Vec::new();
+        for reservation in &mut self.reservations {
+            if conflicts.iter().any(|conflict| conflict.held.id == reservation.id) {
+                reservation.taken = Some(Taken { by: by.clone(), at, told: false });
+                taken.push(reservation.clone());
+            }
+        }
+        taken
+    }
+
+    fn give_up(&mut self, owner: &AgentName, patterns: &[Glob], now: Instant) -> Vec<Reservation> {
+        let wider = |old: &mut Reservation| {
+            old.owner == *owner
+                && old.holds(now)
+                && !patterns.contains(&old.pattern)
+                && patterns.iter().any(|pattern| pattern.overlap(&old.pattern).is_some())
+        };
+        self.reservations.extract_if(.., wider).collect()
+    }
+
+    /// Removes an owner's reservations of these patterns, or all that still hold.
+    pub(super) fn release(&mut self, owner: &AgentName, patterns: Option<&[Glob]>, now: Instant) -> Vec<Reservation> {
+        self.forget(now);
+        let meant = |old: &mut Reservation| {
+            let named = match patterns {
+                Some(patterns) => patterns.contains(&old.pattern),
+                None => old.holds(now),
+            };
+            old.owner == *owner && old.taken.is_none() && named
+        };
+        self.reservations.extract_if(.., meant).collect()
+    }
+
+    /// Those whose owners have not been told that they were taken.
+    pub(super) fn untold(&self) -> Vec<Reservation> {
+        let untold = |old: &&Reservation| old.taken.as_ref().is_some_and(|taken| !taken.told);
+        self.reservations.iter().filter(untold).cloned().collect()
+    }
+
+    /// Notes that the owners of these have been told.
+    pub(super) fn told(&mut self, ids: &[MessageId]) {
+        for reservation in self.reservations.iter_mut().filter(|reservation| ids.contains(&reservation.id)) {
+            if let Some(taken) = &mut reservation.taken {
+                taken.told = true;
+            }
+        }
+    }
+
+    /// Lets go of what has been over for a while.
+    fn forget(&mut self, now: Instant) {
+        self.reservations.retain(|old| match &old.taken {
+            Some(taken) => !taken.told || now.since(taken.at) < REMEMBERED,
+            None => now.since(old.expires) < REMEMBERED,
+        });
+    }
+}

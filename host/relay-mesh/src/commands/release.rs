@@ -1,0 +1,46 @@
+//! `relay-mesh release`: give back what was reserved.
+
+use std::path::PathBuf;
+
+use mesh::Release;
+use mesh::names::AgentName;
+
+use crate::cli::Outcome;
+use crate::commands::reserve::meant;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::reservations::ReleasedShape;
+
+/// Give back what you reserved
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh release src/parser --from alice\n  \
+    relay-mesh release --all --from alice")]
+pub(crate) struct Args {
+    /// What: the paths and patterns by which it was reserved
+    #[arg(value_name = "PATTERN", required_unless_present = "all", conflicts_with = "all")]
+    patterns: Vec<String>,
+    /// Everything that you hold in this repository
+    #[arg(long)]
+    all: bool,
+    /// Another repository; the patterns then start at this folder
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// Speak for this agent [$RELAY_AGENT, else this shell's session]
+    #[arg(long, value_name = "AGENT")]
+    from: Option<AgentName>,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let (repository, patterns) = meant(context, &open.mesh, args.repo, &args.patterns)?;
+    let caller = context.caller(&open, args.from).await?;
+    let what = if args.all { Release::All } else { Release::These(patterns) };
+    let given = open.mesh.release_reservations(&caller, &repository, &what).await?;
+    context.printer.show(&ReleasedShape::of(&repository, &given.released, open.mesh.machine().now()))?;
+    if given.released.is_empty() {
+        context.printer.say("you held nothing in this repository");
+    }
+    Ok(Outcome::DONE)
+}

@@ -1,0 +1,132 @@
+//! `relay-mesh reserve`: claim paths of a repository, or look who has.
+
+use std::path::PathBuf;
+
+use mesh::glob::Glob;
+use mesh::names::AgentName;
+use mesh::repository::Repository;
+use mesh::reservation::{Mode, Ttl};
+use mesh::{Mesh, Others, Own, Reserve, Reserved};
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::shapes::reservations::ReservedShape;
+
+/// Claim paths of a repository
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Patterns start at this folder: `*` and `?` stay within a name, `**` is any number of folders,\n\
+    `{a,b}` is either, `[a-z]` and `[!a-z]` are characters, `\\` makes the next one an ordinary one.\n\
+    A folder stands for everything in it. All worktrees of a repository share its reservations.\n\n\
+    Examples:\n  \
+    relay-mesh reserve src/parser --from alice --reason 'new grammar'\n  \
+    relay-mesh reserve '**/*.{rs,toml}' Cargo.lock --ttl 20m --shared\n  \
+    relay-mesh reserve src/parser/lexer.rs --narrow\n  \
+    relay-mesh reserve 'src/**' --check || echo 'somebody is at it'\n\n\
+    It ends with 6 where somebody else holds any of it; then nothing is reserved."
+)]
+pub(crate) struct Args {
+    /// What: paths and patterns. All of it is reserved, or nothing
+    #[arg(value_name = "PATTERN", required = true)]
+    patterns: Vec<String>,
+    /// Another repository; the patterns then start at this folder
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+    /// Let others hold it too, if they share it
+    #[arg(long)]
+    shared: bool,
+    /// For how long, up to a week; reserve again to renew
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = ttl)]
+    ttl: Ttl,
+    /// What for: shown to whoever wants the same
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Take it from whoever holds it; they are told
+    #[arg(long, conflicts_with = "check")]
+    force: bool,
+    /// Give up your other reservations that overlap: a wide claim becomes a narrow one
+    #[arg(long, conflicts_with = "check")]
+    narrow: bool,
+    /// Only say who is in the way, and reserve nothing
+    #[arg(long)]
+    check: bool,
+    /// Speak for this agent [$RELAY_AGENT, else this shell's session]
+    #[arg(long, value_name = "AGENT")]
+    from: Option<AgentName>,
+}
+
+/// A span of time, as people type it.
+fn ttl(text: &str) -> Result<Ttl, String> {
+    let span = humantime::parse_duration(text).map_err(|_| "write it as `90s`, `20m`, `2h` or `1d`".to_owned())?;
+    Ttl::new(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)).map_err(|error| error.to_string())
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let (repository, patterns) = meant(context, &open.mesh, args.repo, &args.patterns)?;
+    let caller = context.caller(&open, args.from).await?;
+    let mode = if args.shared { Mode::Shared } else { Mode::Exclusive };
+    if args.check {
+        let conflicts = open.mesh.check_reservation(&caller, &repository, &patterns, mode).await?;
+        let shape = ReservedShape::checked(&repository, &conflicts, open.mesh.machine().now());
+        context.printer.show(&shape)?;
+        return Ok(if conflicts.is_empty() { Outcome::DONE } else { Outcome::ending(Exit::Held) });
+    }
+    let wanted = Reserve {
+        repository: repository.clone(),
+        patterns,
+        mode,
+        ttl: args.ttl,
+        reason: args.reason,
+        others: if args.force { Others::Take } else { Others::Respect },
+        own: if args.narrow { Own::GiveUp } else { Own::Keep },
+    };
+    let reserved = open.mesh.reserve(&caller, wanted).await?;
+    context.printer.show(&ReservedShape::of(&repository, &reserved, open.mesh.machine().now()))?;
+    Ok(match reserved {
+        Reserved::Granted { .. } => Outcome::DONE,
+        Reserved::Held(_) => {
+            context.printer.say("ask them by `relay-mesh send`, wait until it lapses, or take it by `--force`");
+            Outcome::ending(Exit::Held)
+        }
+    })
+}
+
+/// The repository, and what was typed as patterns from its top.
+pub(crate) fn meant(
+    context: &Context,
+    mesh: &Mesh,
+    repo: Option<PathBuf>,
+    typed: &[String],
+) -> Result<(Repository, Vec<Glob>), CommandError> {
+    let folder = match repo {
+        Some(folder) => context.workdir.join(folder),
+        None => context.workdir.clone(),
+    };
+    let checkout = mesh.checkout(&folder)?;
+    let patterns = typed.iter().map(|typed| mesh.pattern(&checkout, &folder, typed)).collect::<Result<_, _>>()?;
+    Ok((checkout.repository, patterns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_understood_as_people_type_them() {
+        for (text, expected) in [
+            ("90s", Ok(90_000)),
+            ("1h 30m", Ok(5_400_000)),
+            ("7d", Ok(7 * 86_400_000)),
+            ("0s", Err("a reservation lasts at least a second")),
+            ("100years", Err("a reservation lasts at most a week; renew it while you work")),
+            ("soon", Err("write it as `90s`, `20m`, `2h` or `1d`")),
+        ] {
+            let span = ttl(text).map(Ttl::milliseconds);
+            assert_eq!(span, expected.map_err(str::to_owned), "{text}");
+        }
+    }
+}

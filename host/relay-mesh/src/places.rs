@@ -1,0 +1,130 @@
+//! Working copies and paths on this machine: what git knows of a folder, read without running git, and where
+//! a path leads once its symlinks are followed.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use mesh::repository::{Checkout, Repository, Resolved};
+
+/// The working copy that a folder lies in. All worktrees of a repository share the folder that git calls the
+/// common one, so that this is the repository's identity; a folder without version control is its own.
+pub(crate) fn checkout(folder: &Path) -> io::Result<Checkout> {
+    let folder = fs::canonicalize(folder)?;
+    for top in folder.ancestors() {
+        if let Some(common) = common_folder(&top.join(".git"))? {
+            // Where the common folder is a clone's own, people know it by the folder above.
+            let known_as = match common.file_name() {
+                Some(name) if name == ".git" => common.parent().unwrap_or(&common),
+                Some(_) | None => &common,
+            };
+            let repository = Repository::named(&known_as.to_string_lossy());
+            return Ok(Checkout { repository, top: top.to_owned() });
+        }
+    }
+    Ok(Checkout { repository: Repository::named(&folder.to_string_lossy()), top: folder })
+}
+
+/// What all worktrees share, by the `.git` of one: a folder, or a file that names one.
+fn common_folder(dot_git: &Path) -> io::Result<Option<PathBuf>> {
+    let own = match fs::metadata(dot_git) {
+        Ok(found) if found.is_dir() => dot_git.to_owned(),
+        Ok(_) => {
+            let text = fs::read_to_string(dot_git)?;
+            let Some(named) = text.strip_prefix("gitdir:") else { return Ok(None) };
+            dot_git.with_file_name("").join(named.trim())
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    if !own.join("HEAD").exists() {
+        return Ok(None);
+    }
+    let common = match fs::read_to_string(own.join("commondir")) {
+        Ok(named) => own.join(named.trim()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => own,
+        Err(error) => return Err(error),
+    };
+    fs::canonicalize(common).map(Some)
+}
+
+/// Where an absolute path leads. What is not there yet is taken as it is written; a symlink that leads nowhere
+/// is an error, because nobody can say what would be written through it.
+pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
+    let mut resolved = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Prefix(_) | Component::RootDir => resolved.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            Component::Normal(name) => {
+                let next = resolved.join(name);
+                let is_link = fs::symlink_metadata(&next).is_ok_and(|found| found.is_symlink());
+                resolved = if is_link { fs::canonicalize(&next)? } else { next };
+            }
+        }
+    }
+    let is_folder = resolved.is_dir();
+    Ok(Resolved { path: resolved, is_folder })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A folder with a clone `one`, its worktree `two`, and a folder `plain` that is neither.
+    fn stage() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = fs::canonicalize(folder.path()).expect("a path");
+        for made in ["one/.git/worktrees/two", "one/src", "two/docs", "plain/sub"] {
+            fs::create_dir_all(top.join(made)).expect("made");
+        }
+        let write = |path: &str, text: &str| fs::write(top.join(path), text).expect("written");
+        write("one/.git/HEAD", "ref: refs/heads/main\n");
+        write("one/.git/worktrees/two/HEAD", "ref: refs/heads/two\n");
+        write("one/.git/worktrees/two/commondir", "../..\n");
+        write("two/.git", &format!("gitdir: {}\n", top.join("one/.git/worktrees/two").display()));
+        (folder, top)
+    }
+
+    #[test]
+    fn worktrees_of_one_repository_are_one_repository() {
+        let (_folder, top) = stage();
+        let check = |folder: &str, repository: &str, uppermost: &str| {
+            let found = checkout(&top.join(folder)).expect("a working copy");
+            assert_eq!(found.repository.as_str(), top.join(repository).to_string_lossy(), "{folder}");
+            assert_eq!(found.top, top.join(uppermost), "{folder}");
+        };
+        check("one", "one", "one");
+        check("one/src", "one", "one");
+        check("two", "one", "two");
+        check("two/docs", "one", "two");
+        check("plain/sub", "plain/sub", "plain/sub");
+        assert!(checkout(&top.join("nowhere")).is_err());
+    }
+
+    #[test]
+    fn a_path_leads_where_its_symlinks_do() {
+        let (_folder, top) = stage();
+        symlink(top.join("plain"), top.join("one/out")).expect("linked");
+        symlink("src", top.join("one/in")).expect("linked");
+        symlink("nowhere", top.join("one/broken")).expect("linked");
+        let check = |path: &str, leads: &str, is_folder: bool| {
+            let found = resolve(&top.join(path)).expect("resolved");
+            assert_eq!(found, Resolved { path: top.join(leads), is_folder }, "{path}");
+        };
+        check("one/src", "one/src", true);
+        check("one/new/./file.rs", "one/new/file.rs", false);
+        check("one/src/../new", "one/new", false);
+        check("one/out/x", "plain/x", false);
+        check("one/out/../y", "y", false);
+        check("one/in/a.rs", "one/src/a.rs", false);
+        assert!(resolve(&top.join("one/broken/x")).is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! Reservations: `reserve`, `release` and `reservations`.
+
+use mesh::Reserved;
+use mesh::machine::Instant;
+use mesh::repository::Repository;
+use mesh::reservation::{Conflict, Mode, Reservation};
+use serde::Serialize;
+
+use super::{rfc3339, span};
+use crate::render::{Show, printable_line, table};
+
+/// A reservation.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReservationShape {
+    /// Its id, which a renewal keeps.
+    pub(crate) id: String,
+    /// Who holds it.
+    pub(crate) owner: String,
+    /// The repository: the folder of its first working copy.
+    pub(crate) repository: String,
+    /// Of which paths, from the repository's top.
+    pub(crate) pattern: String,
+    /// `exclusive` or `shared`.
+    pub(crate) mode: &'static str,
+    /// What for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// When it was granted or last renewed.
+    pub(crate) granted: String,
+    /// When it lapses.
+    pub(crate) expires: String,
+    /// `held`, `lapsed` or `taken`.
+    pub(crate) state: &'static str,
+    /// For how many seconds it is still held.
+    pub(crate) seconds_left: u64,
+    /// Who took it by force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) taken_by: Option<String>,
+    /// The same in milliseconds, for people.
+    #[serde(skip)]
+    left: u64,
+}
+
+impl ReservationShape {
+    pub(crate) fn of(repository: &Repository, reservation: &Reservation, now: Instant) -> ReservationShape {
+        let left = if reservation.holds(now) { reservation.left(now) } else { 0 };
+        ReservationShape {
+            id: reservation.id.to_string(),
+            owner: reservation.owner.to_string(),
+            repository: repository.as_str().to_owned(),
+            pattern: reservation.pattern.to_string(),
+            mode: reservation.mode.as_str(),
+            reason: reservation.reason.clone(),
+            granted: rfc3339(reservation.granted),
+            expires: rfc3339(reservation.expires),
+            state: match &reservation.taken {
+                Some(_) => "taken",
+                None if left > 0 => "held",
+                None => "lapsed",
+            },
+            seconds_left: left.div_ceil(1_000),
+            taken_by: reservation.taken.as_ref().map(|taken| taken.by.to_string()),
+            left,
+        }
+    }
+
+    fn all(repository: &Repository, some: &[Reservation], now: Instant) -> Vec<ReservationShape> {
+        some.iter().map(|one| ReservationShape::of(repository, one, now)).collect()
+    }
+
+    fn because(&self) -> String {
+        self.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", printable_line(reason)))
+    }
+}
+
+/// What is in the way.
+#[derive(Debug, Serialize)]
+pub(crate) struct ConflictShape {
+    /// What was asked for, from the repository's top.
+    pub(crate) asked: String,
+    /// A path that both would hold.
+    pub(crate) at: String,
+    /// Whose reservation it is.
+    pub(crate) held: ReservationShape,
+}
+
+/// `relay-mesh reserve`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReservedShape {
+    /// `reserved`, `free` (nothing is in the way of what was checked) or `held` (by somebody else).
+    pub(crate) outcome: &'static str,
+    /// What is reserved now.
+    pub(crate) reservations: Vec<ReservationShape>,
+    /// What is in the way.
+    pub(crate) conflicts: Vec<ConflictShape>,
+    /// What was taken by force.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) taken: Vec<ReservationShape>,
+    /// What the owner itself gave up for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) given_up: Vec<ReservationShape>,
+}
+
+impl ReservedShape {
+    /// What was only looked at.
+    pub(crate) fn checked(repository: &Repository, conflicts: &[Conflict], now: Instant) -> ReservedShape {
+        let conflicts: Vec<ConflictShape> = conflicts
+            .iter()
+            .map(|conflict| ConflictShape {
+                asked: conflict.asked.to_string(),
+                at: conflict.at.clone(),
+                held: ReservationShape::of(repository, &conflict.held, now),
+            })
+            .collect();
+        ReservedShape {
+            outcome: if conflicts.is_empty() { "free" } else { "held" },
+            reservations: Vec::new(),
+            conflicts,
+            taken: Vec::new(),
+            given_up: Vec::new(),
+        }
+    }
+
+    /// What was asked for.
+    pub(crate) fn of(repository: &Repository, reserved: &Reserved, now: Instant) -> ReservedShape {
+        match reserved {
+            Reserved::Granted { granted, taken, given_up } => ReservedShape {
+                outcome: "reserved",
+                reservations: ReservationShape::all(repository, granted, now),
+                conflicts: Vec::new(),
+                taken: ReservationShape::all(repository, taken, now),
+                given_up: ReservationShape::all(repository, given_up, now),
+            },
+            Reserved::Held(conflicts) => ReservedShape::checked(repository, conflicts, now),
+        }
+    }
+}
+
+impl Show for ReservedShape {
+    fn text(&self) -> String {
+        let taken = self.taken.iter().map(|one| format!("took {} from {}", printable_line(&one.pattern), one.owner));
+        let given_up = self.given_up.iter().map(|one| format!("gave up {}", printable_line(&one.pattern)));
+        let reserved = self.reservations.iter().map(|one| {
+            let shared = if one.mode == Mode::Shared.as_str() { ", shared" } else { "" };
+            format!("reserved {} for {}{shared}", printable_line(&one.pattern), span(one.left))
+        });
+        let conflicts = self.conflicts.iter().map(|conflict| {
+            let ConflictShape { asked, at, held } = conflict;
+            format!(
+                "{} is held by {} through {} ({}, {} left, both would hold {}){}",
+                printable_line(asked),
+                held.owner,
+                printable_line(&held.pattern),
+                held.mode,
+                span(held.left),
+                printable_line(at),
+                held.because()
+            )
+        });
+        let lines: Vec<String> = taken.chain(given_up).chain(reserved).chain(conflicts).collect();
+        if lines.is_empty() { "free: nobody holds any of it".to_owned() } else { lines.join("\n") }
+    }
+}
+
+/// `relay-mesh release`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReleasedShape {
+    /// What was reserved and is no more.
+    pub(crate) released: Vec<ReservationShape>,
+}
+
+impl ReleasedShape {
+    pub(crate) fn of(repository: &Repository, released: &[Reservation], now: Instant) -> ReleasedShape {
+        ReleasedShape { released: ReservationShape::all(repository, released, now) }
+    }
+}
+
+impl Show for ReleasedShape {
+    fn text(&self) -> String {
+        let lines = self.released.iter().map(|one| match one.state {
+            "lapsed" => format!("released {}, which had lapsed", printable_line(&one.pattern)),
+            _ => format!("released {}", printable_line(&one.pattern)),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// `relay-mesh reservations`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReservationsShape {
+    /// By repository, and in the order in which they were first granted.
+    pub(crate) reservations: Vec<ReservationShape>,
+}
+
+impl ReservationsShape {
+    pub(crate) fn of(found: &[(Repository, Reservation)], now: Instant) -> ReservationsShape {
+        let of = |(repository, one): &(Repository, Reservation)| ReservationShape::of(repository, one, now);
+        ReservationsShape { reservations: found.iter().map(of).collect() }
+    }
+}
+
+impl Show for ReservationsShape {
+    fn text(&self) -> String {
+        if self.reservations.is_empty() { String::new() } else { reservations_table(&self.reservations) }
+    }
+}
+
+/// The table that `reservations` and `status` show.
+pub(crate) fn reservations_table(reservations: &[ReservationShape]) -> String {
+    let rows: Vec<Vec<String>> = reservations
+        .iter()
+        .map(|one| {
+            let left = match (&one.taken_by, one.state) {
+                (Some(by), _) => format!("taken by {by}"),
+                (None, "held") => span(one.left),
+                (None, _) => "lapsed".to_owned(),
+            };
+            vec![
+                printable_line(&one.pattern),
+                one.owner.clone(),
+                one.mode.to_owned(),
+                left,
+                printable_line(&one.repository),
+                one.reason.as_deref().map(printable_line).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    table(&["PATTERN", "HELD BY", "MODE", "LEFT", "REPOSITORY", "REASON"], &rows)
+}
