@@ -40,13 +40,14 @@ const NOT_PASSED_ON: [&str; 14] = [
     "LLVM_PROFILE_FILE",
 ];
 
-/// Small rather than fast: an adapter reads some JSON, and is loaded at every hook.
+/// Small rather than fast: an adapter reads some JSON, and is loaded at every hook. The names of its
+/// functions stay, a fifth of its size, so that the log says where one was stopped.
 const PROFILE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
     ("CARGO_PROFILE_RELEASE_LTO", "fat"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
     ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
-    ("CARGO_PROFILE_RELEASE_STRIP", "symbols"),
+    ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo"),
 ];
 
 /// An adapter's folder.

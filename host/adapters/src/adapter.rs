@@ -19,7 +19,7 @@ use crate::bindings::{Adapter as Component, AdapterPre};
 use crate::cache::Compilation;
 use crate::convert::{from_guest, to_guest};
 use crate::engine::Machinery;
-use crate::faults::{Fault, Faults, note};
+use crate::faults::{Fault, Faults, Recovery};
 use crate::guest::{Guest, Lender, Stopped};
 use crate::lent;
 use crate::ticker::Meter;
@@ -53,6 +53,15 @@ pub(crate) struct Usage {
     pub(crate) largest: usize,
 }
 
+/// What a call that goes well proves of an adapter that failed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    /// That it does again what it is for.
+    OfRecovery,
+    /// Nothing: it was not asked to do anything.
+    OfNothing,
+}
+
 /// One instance, while a call or the two steps of a hook last.
 struct Instance {
     store: Store<Guest>,
@@ -80,8 +89,9 @@ impl Adapter {
         let turns = Semaphore::new(CONCURRENT);
         let mut adapter =
             Adapter { about: unknown, pre, machinery, lender, faults, turns, compilation, usage: Mutex::default() };
+        // A component that only ever manages to say who it is has not recovered by saying it again.
         let about = adapter
-            .ask("describe", |store, component| {
+            .ask_for(Proof::OfNothing, "describe", |store, component| {
                 Box::pin(async move { Ok(Ok(component.relay_adapter_identity().call_describe(store).await?)) })
             })
             .await?;
@@ -110,13 +120,27 @@ impl Adapter {
             &'i Component,
         ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
     ) -> Result<T, HarnessError> {
+        self.ask_for(Proof::OfRecovery, verb, call).await
+    }
+
+    /// The same, for what it proves.
+    async fn ask_for<T>(
+        &self,
+        proof: Proof,
+        verb: &'static str,
+        call: impl for<'i> FnOnce(
+            &'i mut Store<Guest>,
+            &'i Component,
+        ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
+    ) -> Result<T, HarnessError> {
         let _turn = self.turn().await?;
         let _running = self.run()?;
         let mut instance = self.instance(verb).await?;
         let outcome = instance.call(call).await;
         self.account(verb, &instance);
-        if outcome.is_ok() {
-            self.faults.clear();
+        match proof {
+            Proof::OfRecovery if outcome.is_ok() => self.recovered().await,
+            Proof::OfRecovery | Proof::OfNothing => {}
         }
         self.judge(verb, outcome).await
     }
@@ -177,6 +201,20 @@ impl Adapter {
         }
     }
 
+    /// Ends what repeated faults led to, for this process and for those to come.
+    async fn recovered(&self) {
+        match self.faults.clear() {
+            Recovery::WasWell => {}
+            Recovery::Recovered => {
+                let name = &self.lender.name;
+                if let Err(error) = Faults::note_recovery(self.lender.store.as_ref(), name).await {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(adapter = name.as_str(), error, "it was not noted that it answers again");
+                }
+            }
+        }
+    }
+
     /// Notes that a guest was stopped, and puts it into one sentence.
     async fn fault(&self, verb: &'static str, error: &wasmtime::Error) -> HarnessError {
         let name = &self.lender.name;
@@ -187,11 +225,8 @@ impl Adapter {
             Some(frames) => tracing::error!(adapter = name.as_str(), pause, "{what}\n{frames}"),
             None => tracing::error!(adapter = name.as_str(), pause, "{what}: {error:#}"),
         }
-        let noted = async {
-            let key = lent::state::home_of(name).ok()?.child("faults");
-            note(self.lender.store.as_ref(), &key, Fault { at, what: what.clone() }).await.err()
-        };
-        if let Some(error) = noted.await {
+        let noted = self.faults.note(self.lender.store.as_ref(), name, Fault { at, what: what.clone() }).await;
+        if let Err(error) = noted {
             tracing::warn!(adapter = name.as_str(), error = &error as &dyn std::error::Error, "a fault was not noted");
         }
         HarnessError::Failed(what)
@@ -360,7 +395,7 @@ impl Harness for Adapter {
         self.account("hook answer", &instance);
         // Only now: an adapter that reads well and always fails to answer is at fault each time.
         if answer.is_ok() {
-            self.faults.clear();
+            self.recovered().await;
         }
         Ok(from_guest::reply(self.judge("hook answer", answer).await?))
     }

@@ -1,7 +1,7 @@
 //! All adapters that a process knows, as the mesh's [`Harnesses`]. Nothing is read, compiled or run
 //! before somebody asks for it: a hook loads the one adapter that it is for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -11,19 +11,14 @@ use mesh::machine::Machine;
 use mesh::session::Sighting;
 use store::Store;
 use tokio::sync::Mutex as AsyncMutex;
-use wasmtime::component::Component;
-use wasmtime::component::types::ComponentItem;
 
 use crate::adapter::Adapter;
-use crate::bindings::AdapterPre;
-use crate::cache::{self, Compilation};
-use crate::digest::Digest;
 use crate::engine::Machinery;
 use crate::faults::Faults;
 use crate::grants::{Consents, Given, Grants};
-use crate::guest::Lender;
 use crate::lent;
-use crate::manifest::{Manifest, WIT};
+use crate::loading::Version;
+use crate::manifest::Manifest;
 use crate::shelf::Shelf;
 use crate::sources::{Candidate, Problem, Source, Sources};
 use crate::template::Surroundings;
@@ -53,9 +48,9 @@ pub struct Settings {
 /// All adapters that this process knows.
 pub struct Adapters {
     pub(crate) settings: Settings,
-    surroundings: Arc<Surroundings>,
+    pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) sources: Sources,
-    machinery: OnceLock<Result<Arc<Machinery>, String>>,
+    pub(crate) machinery: OnceLock<Result<Arc<Machinery>, String>>,
     // A std mutex: nothing is awaited while it is held.
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
@@ -74,13 +69,6 @@ pub(crate) struct Loaded {
     pub(crate) current: Option<(Version, Arc<Adapter>)>,
     /// A later version that could not be loaded, and why. It is not tried again.
     pub(crate) refused: Option<(Version, String)>,
-}
-
-/// What a loaded adapter was loaded with. Where either changes, it is loaded anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
-    pub(crate) digest: Digest,
-    given: Given,
 }
 
 impl Adapters {
@@ -181,7 +169,7 @@ impl Adapters {
         {
             return Ok(false);
         }
-        match self.sources.built_in_claim(&other.manifest) {
+        match self.sources.built_in_claims(&other.manifest).first() {
             Some((claimed, owner)) if !self.settings.consents.given(name, &other.digest).replaces_built_in => {
                 Err(format!(
                     "the name `{claimed}` belongs to the built-in adapter `{owner}`; to put this one in its place run \
@@ -215,7 +203,7 @@ impl Adapters {
         Grants::new(&candidate.manifest.name, candidate.manifest.asks.clone(), self.given(candidate))
     }
 
-    fn given(&self, candidate: &Candidate) -> Given {
+    pub(crate) fn given(&self, candidate: &Candidate) -> Given {
         match candidate.source {
             Source::BuiltIn => Given::BuiltIn,
             Source::Installed(_) | Source::Plugin(_) => {
@@ -227,116 +215,6 @@ impl Adapters {
     pub(crate) fn slot(&self, name: &str) -> Arc<Slot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(slots.entry(name.to_owned()).or_default())
-    }
-
-    /// The engine, made when it is first needed.
-    fn machinery(&self) -> Result<Arc<Machinery>, HarnessError> {
-        self.machinery
-            .get_or_init(|| {
-                Machinery::new().map(Arc::new).map_err(|error| format!("the engine does not start: {error:#}"))
-            })
-            .clone()
-            .map_err(HarnessError::Failed)
-    }
-
-    /// The adapter in the candidate's version, or in an older one where that version is broken.
-    async fn load(&self, candidate: &Arc<Candidate>) -> Result<Arc<Adapter>, HarnessError> {
-        let slot = self.slot(&candidate.manifest.name);
-        let version = Version { digest: candidate.digest, given: self.given(candidate) };
-        let mut loaded = slot.loaded.lock().await;
-        let refused = loaded.refused.as_ref().filter(|(tried, _)| *tried == version).map(|(_, why)| why.clone());
-        match &loaded.current {
-            Some((current, adapter)) if *current == version || refused.is_some() => return Ok(Arc::clone(adapter)),
-            // It would go on with what was taken from it.
-            Some((current, _)) if current.digest == version.digest => loaded.current = None,
-            Some(_) | None => {}
-        }
-        if let Some(why) = refused {
-            return Err(HarnessError::Failed(why));
-        }
-        match self.make(candidate, &slot, &version.given).await {
-            Ok(adapter) => {
-                let adapter = Arc::new(adapter);
-                *loaded = Loaded { current: Some((version, Arc::clone(&adapter))), refused: None };
-                Ok(adapter)
-            }
-            Err(Unmade::Never(why)) => {
-                tracing::error!(adapter = candidate.manifest.name.as_str(), "{why}");
-                loaded.refused = Some((version, why.clone()));
-                match &loaded.current {
-                    Some((_, older)) => Ok(Arc::clone(older)),
-                    None => Err(HarnessError::Failed(why)),
-                }
-            }
-            Err(Unmade::Now(error)) => match &loaded.current {
-                Some((_, older)) => {
-                    let older = Arc::clone(older);
-                    loaded.refused = Some((version, error.to_string()));
-                    Ok(older)
-                }
-                None => Err(error),
-            },
-        }
-    }
-
-    async fn make(&self, candidate: &Arc<Candidate>, slot: &Slot, given: &Given) -> Result<Adapter, Unmade> {
-        let machinery = self.machinery().map_err(Unmade::Now)?;
-        let name = &candidate.manifest.name;
-        let (component, compilation) = match cache::find(&machinery, &self.settings.cache, &candidate.component) {
-            Some(component) => (component, Compilation::Cached),
-            None => {
-                let (machinery, cache) = (Arc::clone(&machinery), self.settings.cache.clone());
-                let candidate = Arc::clone(candidate);
-                // Compiling takes seconds of processor time, which other calls must not wait for.
-                let work = move || cache::load(&machinery, &cache, &candidate.component, || candidate.bytes());
-                let compiled = tokio::task::spawn_blocking(work).await;
-                let compiled =
-                    compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
-                compiled.map_err(|error| Unmade::Never(format!("the adapter `{name}` cannot be loaded: {error}")))?
-            }
-        };
-        let pre = machinery
-            .linker
-            .instantiate_pre(&component)
-            .and_then(AdapterPre::new)
-            .map_err(|error| Unmade::Never(unlinkable(name, &machinery, &component, &error)))?;
-        let lender = Arc::new(Lender {
-            name: name.clone(),
-            grants: Grants::new(name, candidate.manifest.asks.clone(), given.clone()),
-            limits: candidate.manifest.limits,
-            store: Arc::clone(&self.settings.store),
-            machine: Arc::clone(&self.settings.machine),
-            surroundings: Arc::clone(&self.surroundings),
-            settings: self.settings.lent,
-        });
-        Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
-    }
-}
-
-/// Why a version is not there.
-enum Unmade {
-    /// It can never be loaded by this program.
-    Never(String),
-    /// It could not be loaded this time.
-    Now(HarnessError),
-}
-
-/// Why a component does not fit, in one sentence: mostly that it is written for another interface.
-fn unlinkable(name: &str, machinery: &Machinery, component: &Component, error: &wasmtime::Error) -> String {
-    let parts = component.component_type();
-    let names = |items: Vec<(String, ComponentItem)>| items.into_iter().map(|(name, _)| name);
-    let imports = parts.imports(&machinery.engine).map(|(name, item)| (name.to_owned(), item.ty)).collect();
-    let exports = parts.exports(&machinery.engine).map(|(name, item)| (name.to_owned(), item.ty)).collect();
-    let versions: BTreeSet<String> = names(imports)
-        .chain(names(exports))
-        .filter_map(|name| name.strip_prefix("relay:adapter/")?.split_once('@').map(|(_, version)| version.to_owned()))
-        .collect();
-    match versions.iter().find(|version| !version.starts_with(&format!("{WIT}."))) {
-        Some(version) => format!(
-            "the adapter `{name}` is written for interface {version}, and this relay-mesh speaks {WIT}: update \
-             relay-mesh, or build the adapter against its sdk"
-        ),
-        None => format!("the adapter `{name}` does not fit the interface {WIT}: {error:#}"),
     }
 }
 

@@ -32,6 +32,19 @@ pub enum Compilation {
     Unkept,
 }
 
+/// What a look at the cache for one component came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is there and whole.
+    Sound,
+    /// It is not there, and will be compiled when it is needed.
+    Absent,
+    /// It was there and damaged, and was removed.
+    Removed,
+    /// The cache cannot be used.
+    Unusable(String),
+}
+
 /// Why a component could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
@@ -95,6 +108,26 @@ pub(crate) fn load(
         // Deleted again within this moment.
         None => Ok((from_memory(machinery, &code)?, Compilation::Unkept)),
     }
+}
+
+/// Reads what was compiled through, whatever was noted of it. What is damaged is removed.
+pub(crate) fn audit(machinery: &Machinery, cache: &Path, digest: &Digest) -> Kept {
+    let entry = match Entry::open(cache, digest, machinery.fingerprint) {
+        Ok(entry) => entry,
+        Err(CacheError::Io { path, source }) => return Kept::Unusable(format!("`{}`: {source}", path.display())),
+        Err(error @ CacheError::Unsafe { .. }) => return Kept::Unusable(error.to_string()),
+    };
+    let (Ok(file), Ok(expected)) = (File::open(&entry.code), fs::read_to_string(&entry.checksum)) else {
+        return Kept::Absent;
+    };
+    let sum = expected.lines().next().unwrap_or_default();
+    if checksum(file).is_ok_and(|found| found == sum) {
+        return Kept::Sound;
+    }
+    // Another process may be replacing them, and then they are its own by now.
+    let _ = fs::remove_file(&entry.checksum);
+    let _ = fs::remove_file(&entry.code);
+    Kept::Removed
 }
 
 fn compile_bytes(bytes: impl FnOnce() -> std::io::Result<Vec<u8>>) -> Result<Vec<u8>, LoadError> {

@@ -1,11 +1,14 @@
-//! What went wrong with an adapter: counted in this process, noted in the store so that
-//! `plugin list` and `doctor` see what hooks met, and answered by a pause where it goes on.
+//! What went wrong with an adapter: counted in this process, noted in the store so that `plugin list`
+//! and `doctor` see what hooks met, and answered by a pause where it goes on. Hooks are processes of
+//! one call each, so a process begins where the last one that failed left off.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mesh::machine::Instant;
 use serde::{Deserialize, Serialize};
 use store::{Durability, Key, Revision, Store, SwapError};
+
+use crate::lent::state::home_of;
 
 /// Faults in a row after which calls are refused for a while.
 const TOLERATED: u32 = 5;
@@ -32,6 +35,8 @@ pub struct Counters {
     pub faults: u64,
     /// The last of these.
     pub last_fault: Option<Fault>,
+    /// Until when calls are refused, because it failed too often in a row.
+    pub paused_until: Option<Instant>,
 }
 
 /// One adapter's faults in this process.
@@ -44,17 +49,27 @@ pub(crate) struct Faults {
 #[derive(Clone, Debug, Default)]
 struct Tally {
     calls: u64,
-    /// Faults since the last call that went well.
+    /// Faults since the last call that went well, in this process and those before it.
     in_a_row: u32,
+    /// Whether the store was asked how it fared in other processes. Written once, by `recall`.
+    recalled: bool,
     /// Until when calls are refused. Written by a fault, and lapses by itself.
     paused_until: Option<Instant>,
 }
 
 /// What the store keeps of an adapter's faults.
 #[derive(Default, Serialize, Deserialize)]
-struct Noted {
-    faults: u64,
-    last: Option<Fault>,
+pub(crate) struct Noted {
+    /// How often it failed, ever.
+    pub(crate) faults: u64,
+    /// The last time.
+    pub(crate) last: Option<Fault>,
+    /// Faults since a call last went well.
+    #[serde(default)]
+    in_a_row: u32,
+    /// Until when calls are refused.
+    #[serde(default)]
+    pub(crate) paused_until: Option<Instant>,
 }
 
 impl Faults {
@@ -68,20 +83,61 @@ impl Faults {
         Ok(())
     }
 
-    /// A call went well.
-    pub(crate) fn clear(&self) {
+    /// A call went well. Tells whether the one before it did not, so that others have to be told.
+    pub(crate) fn clear(&self) -> Recovery {
         let mut tally = self.lock();
+        let recovered = tally.in_a_row > 0;
         tally.in_a_row = 0;
         tally.paused_until = None;
+        if recovered { Recovery::Recovered } else { Recovery::WasWell }
     }
 
     /// A call went wrong. Gives the length of the pause that follows, in milliseconds.
     pub(crate) fn count(&self, now: Instant) -> u64 {
         let mut tally = self.lock();
-        tally.in_a_row += 1;
+        tally.in_a_row = tally.in_a_row.saturating_add(1);
         let pause = pause_after(tally.in_a_row);
         tally.paused_until = (pause > 0).then(|| now.plus(pause));
         pause
+    }
+
+    /// Begins where the processes before this one left off. Asks the store once.
+    pub(crate) async fn recall(&self, store: &dyn Store, adapter: &str) {
+        if std::mem::replace(&mut self.lock().recalled, true) {
+            return;
+        }
+        match noted(store, adapter).await {
+            Ok(noted) => {
+                let mut tally = self.lock();
+                tally.in_a_row = tally.in_a_row.max(noted.in_a_row);
+                tally.paused_until = tally.paused_until.max(noted.paused_until);
+            }
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(adapter, error, "how it fared before is not known");
+            }
+        }
+    }
+
+    /// Notes a fault where other processes see it.
+    pub(crate) async fn note(&self, store: &dyn Store, adapter: &str, fault: Fault) -> Result<(), SwapError> {
+        let (in_a_row, paused_until) = {
+            let tally = self.lock();
+            (tally.in_a_row, tally.paused_until)
+        };
+        change(store, adapter, |noted| Noted {
+            faults: noted.faults.saturating_add(1),
+            last: Some(fault.clone()),
+            // Another process may have met it more often than this one.
+            in_a_row: in_a_row.max(noted.in_a_row.saturating_add(1)),
+            paused_until: paused_until.max(noted.paused_until),
+        })
+        .await
+    }
+
+    /// Notes that a call went well after others had not.
+    pub(crate) async fn note_recovery(store: &dyn Store, adapter: &str) -> Result<(), SwapError> {
+        change(store, adapter, |noted| Noted { in_a_row: 0, paused_until: None, ..noted }).await
     }
 
     /// Calls in this process.
@@ -102,26 +158,40 @@ fn pause_after(in_a_row: u32) -> u64 {
     }
 }
 
-/// Notes a fault where other processes see it.
-pub(crate) async fn note(store: &dyn Store, key: &Key, fault: Fault) -> Result<(), SwapError> {
+/// Whether a call that went well followed one that did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// It did.
+    Recovered,
+    /// All was well before.
+    WasWell,
+}
+
+/// What all processes have noted of an adapter.
+pub(crate) async fn noted(store: &dyn Store, adapter: &str) -> Result<Noted, SwapError> {
+    match key_of(adapter) {
+        Some(key) => Ok(read(store, &key).await?.1),
+        None => Ok(Noted::default()),
+    }
+}
+
+fn key_of(adapter: &str) -> Option<Key> {
+    Some(home_of(adapter).ok()?.child("faults"))
+}
+
+/// Changes what is noted of an adapter.
+async fn change(store: &dyn Store, adapter: &str, next: impl Fn(Noted) -> Noted) -> Result<(), SwapError> {
+    let Some(key) = key_of(adapter) else { return Ok(()) };
     // Several processes may meet the same defect at once; each tries a few times to be counted.
     let mut tries = 0;
     loop {
-        let (revision, mut noted) = read(store, key).await?;
-        noted.faults += 1;
-        noted.last = Some(fault.clone());
-        let bytes = serde_json::to_vec(&noted).unwrap_or_else(|_| b"{\"faults\":1,\"last\":null}".to_vec());
-        match store.swap(key, revision, Some(&bytes), Durability::Process).await {
+        let (revision, noted) = read(store, &key).await?;
+        let bytes = serde_json::to_vec(&next(noted)).unwrap_or_else(|_| b"{\"faults\":1,\"last\":null}".to_vec());
+        match store.swap(&key, revision, Some(&bytes), Durability::Process).await {
             Err(SwapError::Changed { .. }) if tries < 8 => tries += 1,
             other => return other.map(drop),
         }
     }
-}
-
-/// What all processes have noted.
-pub(crate) async fn noted(store: &dyn Store, key: &Key) -> Result<(u64, Option<Fault>), SwapError> {
-    let (_, noted) = read(store, key).await?;
-    Ok((noted.faults, noted.last))
 }
 
 async fn read(store: &dyn Store, key: &Key) -> Result<(Option<Revision>, Noted), SwapError> {
@@ -149,7 +219,8 @@ mod tests {
         assert_eq!(faults.begin(Instant(1005)), Ok(()));
         assert_eq!(faults.count(Instant(1005)), 2_000);
         assert_eq!(faults.begin(Instant(3005)), Ok(()));
-        faults.clear();
+        assert_eq!(faults.clear(), Recovery::Recovered);
+        assert_eq!(faults.clear(), Recovery::WasWell);
         assert_eq!(faults.count(Instant(3006)), 0);
         assert_eq!(faults.calls(), 7);
     }

@@ -1,11 +1,16 @@
 //! What an adapter is lent: a value, checked in one place. A grant takes two keys. The manifest
 //! asked, and the person gave; an adapter that is built in was given what it asks by being built in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::digest::Digest;
-use crate::manifest::{Access, Asks, CommandLine, Endpoint, Root};
+use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Root};
 use crate::template::Origin;
+
+/// The grant that every adapter asks for, by being an adapter.
+pub const STATE: &str = "state";
+/// The grant by which an adapter may stand in for a built-in one.
+pub const REPLACES_BUILT_IN: &str = "replaces-built-in";
 
 /// What a person gave to one adapter, in one version of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,7 +134,7 @@ impl Grants {
 
     /// Small bytes kept between calls. Every adapter asks for this, by being an adapter.
     pub fn state(&self) -> Result<(), Denied> {
-        self.check("state".to_owned(), Some(()))
+        self.check(STATE.to_owned(), Some(()))
     }
 
     /// Those of the variables that it may see.
@@ -141,37 +146,8 @@ impl Grants {
 
     /// Everything that it asks for, and whether that is given.
     pub fn list(&self) -> Vec<Grant> {
-        let asks = &self.asks;
-        let mut all = vec![("state".to_owned(), "keep small notes of its own between calls".to_owned())];
-        all.extend(
-            asks.environment.iter().map(|name| {
-                (format!("environment.{name}"), format!("see the variable {name} of the harness's process"))
-            }),
-        );
-        all.extend(asks.roots.iter().map(|(name, root)| {
-            let verb = match root.access {
-                Access::Read => "read files",
-                Access::Edit => "read files, and propose changes to files,",
-            };
-            (format!("roots.{name}"), format!("{verb} under {}", root.path))
-        }));
-        all.extend(
-            asks.origins
-                .keys()
-                .map(|name| (format!("origins.{name}"), "make requests to a server on this machine".to_owned())),
-        );
-        all.extend(
-            asks.endpoints
-                .keys()
-                .map(|name| (format!("endpoints.{name}"), "talk over a socket on this machine".to_owned())),
-        );
-        all.extend(asks.programs.iter().map(|(name, line)| {
-            (format!("programs.{name}"), format!("run `{}` with {} arguments", line.program, line.arguments.len()))
-        }));
-        if asks.notices {
-            all.push(("notices".to_owned(), "show notifications on the desktop".to_owned()));
-        }
-        all.into_iter().map(|(name, allows)| Grant { given: self.is_given(&name), name, allows }).collect()
+        let words = self.asks.words();
+        words.into_iter().map(|(name, allows)| Grant { given: self.is_given(&name), name, allows }).collect()
     }
 
     fn is_given(&self, grant: &str) -> bool {
@@ -188,6 +164,72 @@ impl Grants {
             Some(_) if !self.is_given(&grant) => Err(Denied::NotGiven { adapter, grant }),
             Some(asked) => Ok(asked),
         }
+    }
+}
+
+impl Asks {
+    /// Every grant that is asked for, by name, with what it allows, for people.
+    pub fn words(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        all.extend(self.roots.iter().map(|(name, root)| (format!("roots.{name}"), of_root(root))));
+        all.extend(
+            self.environment.iter().map(|name| {
+                (format!("environment.{name}"), format!("see the variable {name} of the harness's process"))
+            }),
+        );
+        all.extend(self.origins.iter().map(|(name, origin)| {
+            let any = if origin.takes_any_port() { ", on any port" } else { "" };
+            (format!("origins.{name}"), format!("make requests to {origin} on this machine{any}"))
+        }));
+        all.extend(self.endpoints.iter().map(|(name, endpoint)| {
+            (format!("endpoints.{name}"), format!("talk over the socket {} on this machine", endpoint.address))
+        }));
+        all.extend(
+            self.programs.iter().map(|(name, line)| (format!("programs.{name}"), format!("run the program `{line}`"))),
+        );
+        if self.notices {
+            all.push(("notices".to_owned(), "show notifications on the desktop".to_owned()));
+        }
+        all.push((STATE.to_owned(), "keep small notes of its own between calls".to_owned()));
+        all
+    }
+
+    /// Those of the given grants that still mean the same, or less, in a later version of the adapter.
+    /// Whatever is wider there, by its path, its access, its address or its words, is asked for anew.
+    pub fn kept(&self, given: &BTreeSet<String>, later: &Asks) -> BTreeSet<String> {
+        let is_kept = |grant: &&String| match grant.split_once('.') {
+            Some(("roots", name)) => both(&self.roots, &later.roots, name)
+                .is_some_and(|(old, new)| old.path == new.path && new.access <= old.access && new.links <= old.links),
+            Some(("environment", name)) => {
+                [self, later].iter().all(|asks| asks.environment.iter().any(|asked| asked == name))
+            }
+            Some(("origins", name)) => both(&self.origins, &later.origins, name).is_some_and(|(old, new)| old == new),
+            Some(("endpoints", name)) => {
+                both(&self.endpoints, &later.endpoints, name).is_some_and(|(old, new)| old == new)
+            }
+            Some(("programs", name)) => {
+                both(&self.programs, &later.programs, name).is_some_and(|(old, new)| old == new)
+            }
+            Some(_) => false,
+            None => grant.as_str() == STATE || (grant.as_str() == "notices" && self.notices && later.notices),
+        };
+        given.iter().filter(is_kept).cloned().collect()
+    }
+}
+
+fn both<'a, T>(old: &'a BTreeMap<String, T>, new: &'a BTreeMap<String, T>, name: &str) -> Option<(&'a T, &'a T)> {
+    Some((old.get(name)?, new.get(name)?))
+}
+
+fn of_root(root: &Root) -> String {
+    let path = &root.path;
+    let verb = match root.access {
+        Access::Read => format!("read files under {path}"),
+        Access::Edit => format!("read files under {path}, and propose changes to them, which you are shown first"),
+    };
+    match root.links {
+        Links::Inside => verb,
+        Links::Home => format!("{verb}; links there may lead anywhere in your home"),
     }
 }
 
@@ -212,6 +254,7 @@ mod tests {
         rpc = { tcp = "127.0.0.1:{port}", framing = "lines" }
         [grants.programs]
         version = ["x", "--version"]
+        shell = ["sh", "-c", "echo it's; rm $0", "{word}"]
     "#;
 
     fn check(given: &[&str], ask: &str, expected: &str) {
@@ -249,5 +292,59 @@ mod tests {
         check(&[], "environment.SEEN", "hidden");
         check(&["environment.OTHER"], "environment.OTHER", "hidden");
         check(&["roots.config"], "edit.config", "no grant `roots.config.edit`");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_said_in_plain_words() {
+        let manifest = Manifest::parse(MANIFEST).expect("a manifest");
+        let words: Vec<String> = manifest.asks.words().into_iter().map(|(_, allows)| allows).collect();
+        assert_eq!(
+            words,
+            [
+                "read files under ~/.x",
+                "see the variable SEEN of the harness's process",
+                "make requests to http://127.0.0.1:{port} on this machine, on any port",
+                "talk over the socket 127.0.0.1:{port} on this machine",
+                "run the program `sh -c 'echo it'\\''s; rm $0' {word}`",
+                "run the program `x --version`",
+                "show notifications on the desktop",
+                "keep small notes of its own between calls",
+            ]
+        );
+    }
+
+    fn check_kept(change: impl Fn(&str) -> String, expected: &[&str]) {
+        let old = Manifest::parse(MANIFEST).expect("a manifest").asks;
+        let new = Manifest::parse(&change(MANIFEST)).expect("a manifest").asks;
+        let all: BTreeSet<String> = old.words().into_iter().map(|(name, _)| name).collect();
+        let kept = old.kept(&all, &new);
+        let lost: Vec<&str> = all.difference(&kept).map(String::as_str).collect();
+        assert_eq!(lost, expected, "{:?}", new);
+        assert!(old.kept(&BTreeSet::new(), &new).is_empty(), "what was never given is not kept");
+    }
+
+    #[test]
+    fn whatever_grows_is_asked_for_anew() {
+        let replaced = |from: &'static str, to: &'static str| move |text: &str| text.replace(from, to);
+        check_kept(|text| text.to_owned(), &[]);
+        check_kept(replaced("version = \"1\"", "version = \"2\""), &[]);
+        check_kept(replaced("~/.x", "~"), &["roots.config"]);
+        check_kept(replaced("path = \"~/.x\"", "path = \"~/.x\"\naccess = \"edit\""), &["roots.config"]);
+        check_kept(replaced("path = \"~/.x\"", "path = \"~/.x\"\nlinks = \"home\""), &["roots.config"]);
+        check_kept(replaced("SEEN", "OTHER"), &["environment.SEEN"]);
+        check_kept(replaced("[\"SEEN\"]", "[\"SEEN\", \"OTHER\"]"), &[]);
+        check_kept(replaced("http://127.0.0.1:{port}", "http://127.0.0.1:{port}/{any}"), &["origins.api"]);
+        check_kept(replaced("tcp = \"127.0.0.1:{port}\"", "unix = \"~/.x/s\""), &["endpoints.rpc"]);
+        check_kept(replaced("\"--version\"", "\"{anything}\""), &["programs.version"]);
+        check_kept(replaced("notices = true", ""), &["notices"]);
+    }
+
+    #[test]
+    fn what_shrinks_is_kept() {
+        let wide = MANIFEST.replace("path = \"~/.x\"", "path = \"~/.x\"\naccess = \"edit\"\nlinks = \"home\"");
+        let wide = Manifest::parse(&wide).expect("a manifest").asks;
+        let narrow = Manifest::parse(MANIFEST).expect("a manifest").asks;
+        let given: BTreeSet<String> = ["roots.config".to_owned()].into();
+        assert_eq!(wide.kept(&given, &narrow), given);
     }
 }

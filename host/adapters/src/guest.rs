@@ -12,6 +12,7 @@ use crate::engine::Machinery;
 use crate::grants::Grants;
 use crate::lent;
 use crate::lent::log::LogBudget;
+use crate::lent::rates::{Rates, Spent};
 use crate::manifest::Limits;
 use crate::template::Surroundings;
 use crate::ticker::Meter;
@@ -42,6 +43,8 @@ pub(crate) struct Lender {
     pub(crate) surroundings: Arc<Surroundings>,
     /// How far each lent interface goes.
     pub(crate) settings: lent::Settings,
+    /// How often it may still be used.
+    pub(crate) rates: Rates,
 }
 
 /// The data of one instance's store.
@@ -49,6 +52,7 @@ pub(crate) struct Guest {
     pub(crate) lender: Arc<Lender>,
     pub(crate) table: ResourceTable,
     pub(crate) log: LogBudget,
+    pub(crate) spent: Spent,
     wasi: WasiCtx,
     cap: MemoryCap,
 }
@@ -73,6 +77,7 @@ impl Guest {
             lender: Arc::clone(lender),
             table,
             log: LogBudget::default(),
+            spent: Spent::default(),
             wasi: lent::wasi::context(),
             cap: MemoryCap { used: 0, limit_mb: lender.limits.memory_mb },
         };

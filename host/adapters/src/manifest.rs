@@ -46,6 +46,7 @@
 mod written;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -130,8 +131,8 @@ pub struct Root {
     pub links: Links,
 }
 
-/// What may be done under a root.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// What may be done under a root, the least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
     /// Reading alone.
@@ -141,8 +142,8 @@ pub enum Access {
     Edit,
 }
 
-/// How far symbolic links under a root may lead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// How far symbolic links under a root may lead, the nearest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Links {
     /// They must end under the root. Right for a project, whose links a stranger may have made.
@@ -154,7 +155,7 @@ pub enum Links {
 }
 
 /// A socket that carries text frames.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Where it is.
     pub address: Address,
@@ -173,12 +174,28 @@ pub enum Framing {
 }
 
 /// A command line that an adapter may run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     /// The program: a name to be found in `PATH`, or an absolute path.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<Argument>,
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.program)?;
+        self.arguments.iter().try_for_each(|argument| {
+            let word = argument.to_string();
+            let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(character);
+            // People have to see where one argument ends: `sh -c 'rm x'` is not `sh -c rm x`.
+            if !word.is_empty() && word.chars().all(is_plain) {
+                write!(f, " {word}")
+            } else {
+                write!(f, " '{}'", word.replace('\'', "'\\''"))
+            }
+        })
+    }
 }
 
 /// What one call of an adapter may cost.

@@ -47,6 +47,9 @@ pub enum RootError {
     /// The folder is not there.
     #[error("`{0}` is not there")]
     Missing(PathBuf),
+    /// Something else lies where the folder should be.
+    #[error("`{0}` is not a folder")]
+    NotAFolder(PathBuf),
     /// A path that would leave the root by its own words.
     #[error("`{path}` is not a path inside the root `{root}`")]
     Outside {
@@ -84,6 +87,7 @@ impl OpenRoot {
             .map_err(|source| RootError::Unknown { root: name.to_owned(), source })?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => RootError::Missing(path.clone()),
+            io::ErrorKind::NotADirectory => RootError::NotAFolder(path.clone()),
             _ => RootError::Io { path: path.clone(), source },
         })?;
         let home = surroundings.home.clone();

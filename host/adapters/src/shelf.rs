@@ -219,6 +219,16 @@ impl Shelf {
         Ok(Candidate::on_disk(manifest, installed.digest, installed.component, Source::Installed(component)))
     }
 
+    /// Whether an adapter is installed, and what was installed is still there.
+    pub fn is_sound(&self, name: &str) -> bool {
+        matches!(self.held(name), Ok(Some(Held { candidate: Some(Ok(_)), .. })))
+    }
+
+    /// Reads everything of an installed adapter through, whatever state its file was left in.
+    pub(crate) fn audit(&self, name: &str, installed: &Installed) -> Result<Candidate, String> {
+        self.candidate(name, &Installed { file: String::new(), ..installed.clone() })
+    }
+
     fn version_folder(&self, name: &str, digest: &Digest) -> PathBuf {
         self.folder.join(name).join(&digest.to_string()[..16])
     }

@@ -1,6 +1,7 @@
 //! Where adapters come from: those built into the program, and files in plugin folders. Files are
 //! looked at again whenever somebody asks, so that a new version is picked up between two calls.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -59,26 +60,46 @@ pub(crate) struct Candidate {
     pub(crate) component: Digest,
     /// Where it comes from.
     pub(crate) source: Source,
-    bytes: &'static [u8],
+    /// The component, where it is in memory.
+    bytes: Cow<'static, [u8]>,
 }
 
 impl Candidate {
     /// One whose component lies in a file.
     pub(crate) fn on_disk(manifest: Manifest, digest: Digest, component: Digest, source: Source) -> Candidate {
-        Candidate { manifest, digest, component, source, bytes: &[] }
+        Candidate { manifest, digest, component, source, bytes: Cow::Borrowed(&[]) }
+    }
+
+    /// One that somebody hands over. What its file holds later is of no account.
+    pub(crate) fn of_parcel(parcel: &Parcel) -> Candidate {
+        Candidate {
+            manifest: parcel.manifest.clone(),
+            digest: parcel.digest,
+            component: parcel.component,
+            source: Source::Plugin(parcel.file.clone()),
+            bytes: Cow::Owned(parcel.bytes.clone()),
+        }
+    }
+
+    /// The component's size in bytes.
+    pub(crate) fn size(&self) -> std::io::Result<u64> {
+        match self.source.file() {
+            Some(path) if self.bytes.is_empty() => Ok(fs::metadata(path)?.len()),
+            Some(_) | None => Ok(self.bytes.len() as u64),
+        }
     }
 
     /// The component's bytes, still those that the digest was made of.
     pub(crate) fn bytes(&self) -> std::io::Result<Vec<u8>> {
         match self.source.file() {
-            None => Ok(self.bytes.to_vec()),
-            Some(path) => {
+            Some(path) if self.bytes.is_empty() => {
                 let bytes = fs::read(path)?;
                 if Digest::of(&bytes) != self.component {
                     return Err(std::io::Error::other("the file changed while it was being loaded; try again"));
                 }
                 Ok(bytes)
             }
+            Some(_) | None => Ok(self.bytes.to_vec()),
         }
     }
 }
@@ -147,14 +168,16 @@ impl Sources {
         }
     }
 
-    /// The first of a manifest's names that is a built-in adapter's too, and whose.
-    pub(crate) fn built_in_claim(&self, manifest: &Manifest) -> Option<(String, &'static str)> {
-        let claims = || std::iter::once(&manifest.name).chain(&manifest.aliases);
-        self.own_names().find_map(|owner| {
-            let own = self.built_in(owner)?.ok()?;
-            let claimed = claims().find(|claim| *claim == owner || own.manifest.aliases.contains(claim))?;
-            Some((claimed.clone(), owner))
-        })
+    /// Those of a manifest's names that are a built-in adapter's too, and whose each is.
+    pub(crate) fn built_in_claims(&self, manifest: &Manifest) -> Vec<(String, &'static str)> {
+        let mut claims = Vec::new();
+        for owner in self.own_names() {
+            let Some(Ok(own)) = self.built_in(owner) else { continue };
+            let names = std::iter::once(&manifest.name).chain(&manifest.aliases);
+            let claimed = names.filter(|name| *name == owner || own.manifest.aliases.contains(name));
+            claims.extend(claimed.map(|name| (name.clone(), owner)));
+        }
+        claims
     }
 
     /// Everything that is not built in and enabled: the shelf first, then the plugin folders.
@@ -297,7 +320,7 @@ fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {
         digest: Digest::of_adapter(&component, one.manifest),
         component,
         source: Source::BuiltIn,
-        bytes: one.component,
+        bytes: Cow::Borrowed(one.component),
     })
 }
 
@@ -313,10 +336,10 @@ mod tests {
         for name in Sources::built_in_names() {
             let candidate = sources.built_in(name).expect("it is built in").expect("its manifest is right");
             assert_eq!(candidate.manifest.name, name);
-            assert_eq!(Digest::of(candidate.bytes), candidate.component, "{name}");
+            assert_eq!(Digest::of(&candidate.bytes), candidate.component, "{name}");
             // The sdk's macro puts the manifest into the component too, so that one file is enough.
             let own = BUILT_IN.iter().find(|one| one.name == name).map(|one| one.manifest.as_bytes());
-            assert_eq!(section::find(candidate.bytes, SECTION), own, "{name}");
+            assert_eq!(section::find(&candidate.bytes, SECTION), own, "{name}");
         }
     }
 }

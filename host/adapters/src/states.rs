@@ -7,7 +7,6 @@ use crate::cache::Compilation;
 use crate::digest::Digest;
 use crate::faults::{Counters, noted};
 use crate::grants::Grant;
-use crate::lent;
 use crate::sources::{Candidate, Problem, Source};
 
 /// What became of an adapter's component in this process.
@@ -86,11 +85,15 @@ impl Adapters {
                 (None, None) => Condition::Unloaded,
             }
         };
-        let noted = match lent::state::home_of(&name) {
-            Ok(home) => noted(self.settings.store.as_ref(), &home.child("faults")).await.ok(),
-            Err(_) => None,
+        // What cannot be read is not worth a list without the rest.
+        let noted = noted(self.settings.store.as_ref(), &name).await.unwrap_or_default();
+        let now = self.settings.machine.now();
+        let counters = Counters {
+            calls: slot.faults.calls(),
+            faults: noted.faults,
+            last_fault: noted.last,
+            paused_until: noted.paused_until.filter(|until| now < *until),
         };
-        let (faults, last_fault) = noted.unwrap_or_default();
         State {
             title: candidate.manifest.title.clone(),
             version: candidate.manifest.version.clone(),
@@ -98,7 +101,7 @@ impl Adapters {
             digest: candidate.digest,
             grants: self.grants(candidate).list(),
             condition,
-            counters: Counters { calls: slot.faults.calls(), faults, last_fault },
+            counters,
             name,
         }
     }

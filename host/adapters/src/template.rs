@@ -4,6 +4,7 @@
 
 mod path;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -18,6 +19,12 @@ pub enum InvalidTemplate {
     /// A path that depends on where the host happens to run.
     #[error("`{0}` is not an absolute path")]
     Relative(String),
+    /// A path that names one folder and means another.
+    #[error("`{0}` climbs by `..`")]
+    Climbs(String),
+    /// A path that holds everything there is.
+    #[error("`{0}` is the whole file system")]
+    Everything(String),
     /// A variable or a blank without an end.
     #[error("`{0}` opens a variable or a blank and does not close it")]
     Unclosed(String),
@@ -40,6 +47,8 @@ impl InvalidTemplate {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             InvalidTemplate::Relative(_) => Some("begin with `/`, `~/`, `${project}` or `${VARIABLE:-~/default}`"),
+            InvalidTemplate::Climbs(_) => Some("write the path that is meant"),
+            InvalidTemplate::Everything(_) => Some("name the folder of the harness"),
             InvalidTemplate::Unclosed(_) => Some("write `${NAME}`, `${NAME:-default}` or `{blank}`"),
             InvalidTemplate::NotLoopback(_) => Some("write `http://127.0.0.1:PORT`, where PORT may be `{port}`"),
             InvalidTemplate::ManyBlanks(_) => Some("one blank per argument: split it in two"),
@@ -138,6 +147,15 @@ impl Blanks {
     }
 }
 
+impl fmt::Display for Blanks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Literal(literal) => f.write_str(literal),
+            Piece::Blank(blank) => write!(f, "{{{blank}}}"),
+        })
+    }
+}
+
 /// An HTTP origin on loopback, perhaps with a path in front of every request's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -159,7 +177,28 @@ impl FromStr for Origin {
     }
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", Loopback(self.host, &self.port), self.path)
+    }
+}
+
+/// A host and a port, as they are written in an address.
+struct Loopback<'a>(&'a str, &'a Blanks);
+
+impl fmt::Display for Loopback<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loopback(host, port) = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
 impl Origin {
+    /// Whether the guest chooses the port.
+    pub fn takes_any_port(&self) -> bool {
+        self.port.count() > 0
+    }
+
     /// Fills the blanks: the host and port to dial, and the path in front of the request's own.
     pub fn fill(&self, values: &[String]) -> Result<(&'static str, u16, String), FillError> {
         exact(self.port.count() + self.path.count(), values)?;
@@ -191,6 +230,15 @@ pub enum Place {
     Unix(PathBuf),
     /// A port on loopback.
     Tcp(&'static str, u16),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "{path}"),
+            Address::Tcp { host, port } => write!(f, "{}", Loopback(host, port)),
+        }
+    }
 }
 
 impl Address {
@@ -229,6 +277,12 @@ pub struct Argument {
     text: Blanks,
     /// Whether a `--` stands before it, so that a value may begin with `-`.
     after_separator: bool,
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
 }
 
 impl Argument {

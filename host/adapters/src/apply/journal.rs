@@ -38,6 +38,9 @@ pub(crate) struct Change {
     pub(crate) root: String,
     /// Its path from there.
     pub(crate) path: String,
+    /// Where that was, for whoever asks when the root can no longer be worked out.
+    #[serde(default)]
+    pub(crate) file: Option<PathBuf>,
     /// What it held; none where it was absent.
     pub(crate) before: Option<String>,
     /// What it was left with; none where it was deleted.

@@ -58,6 +58,7 @@ impl Target {
         Change {
             root: self.edit.root.clone(),
             path: self.edit.path.clone(),
+            file: Some(self.shown.clone()),
             before: self.edit.before.clone(),
             after: self.edit.after.clone(),
             executable: self.mode.is_some_and(|mode| mode & 0o100 != 0),

@@ -10,6 +10,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 use wasmtime::component::Resource;
 
+use super::rates::Use;
 use super::{Lent, failed, within};
 use crate::bindings::relay::adapter::channels::{Host, HostChannel};
 use crate::bindings::relay::adapter::types::Error;
@@ -58,6 +59,9 @@ impl Host for Guest {}
 
 impl HostChannel for Guest {
     async fn open(&mut self, endpoint: String, values: Vec<String>) -> wasmtime::Result<Lent<Resource<OpenChannel>>> {
+        if let Err(error) = self.spend(Use::Channel) {
+            return Ok(Err(error));
+        }
         let lender = &self.lender;
         let settings = lender.settings.channels;
         let filled = lender
@@ -77,6 +81,9 @@ impl HostChannel for Guest {
     }
 
     async fn send(&mut self, channel: Resource<OpenChannel>, frame: String) -> wasmtime::Result<Lent<()>> {
+        if let Err(error) = self.spend(Use::Frame) {
+            return Ok(Err(error));
+        }
         let patience = self.lender.settings.channels.patience;
         let channel = self.table.get_mut(&channel)?;
         Ok(within(patience, "sending a frame", channel.send(frame)).await)

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use wasmtime::component::Resource;
 
+use super::rates::Use;
 use super::{Lent, blocking, failed};
 use crate::bindings::relay::adapter::files::{Entry, Host, HostRoot};
 use crate::bindings::relay::adapter::types::Error;
@@ -34,6 +35,9 @@ impl Host for Guest {}
 
 impl HostRoot for Guest {
     async fn open(&mut self, name: String) -> wasmtime::Result<Lent<Resource<OpenRoot>>> {
+        if let Err(error) = self.spend(Use::Read) {
+            return Ok(Err(error));
+        }
         let root = match self.lender.grants.root(&name) {
             Ok(root) => root.clone(),
             Err(denied) => return Ok(Err(denied.into())),
@@ -49,12 +53,18 @@ impl HostRoot for Guest {
     }
 
     async fn read(&mut self, root: Resource<OpenRoot>, path: String) -> wasmtime::Result<Lent<Vec<u8>>> {
+        if let Err(error) = self.spend(Use::Read) {
+            return Ok(Err(error));
+        }
         let root = self.table.get(&root)?.clone();
         let settings = self.lender.settings.files;
         Ok(blocking(settings.patience, "reading a file", move || read(&root, &path, settings.largest)).await)
     }
 
     async fn entries(&mut self, root: Resource<OpenRoot>, path: String) -> wasmtime::Result<Lent<Vec<Entry>>> {
+        if let Err(error) = self.spend(Use::Read) {
+            return Ok(Err(error));
+        }
         let root = self.table.get(&root)?.clone();
         let settings = self.lender.settings.files;
         Ok(blocking(settings.patience, "listing a folder", move || entries(&root, &path, settings.most_entries)).await)
@@ -113,6 +123,7 @@ fn told(error: RootError) -> Error {
         RootError::Missing(_) | RootError::Dangling(_) | RootError::Unknown { .. } => {
             Error::NotFound(error.to_string())
         }
+        RootError::NotAFolder(_) => failed(error),
         RootError::Outside { .. } | RootError::Escapes { .. } => Error::Denied(error.to_string()),
         RootError::Io { path, source } => told_io(source, &path),
     }

@@ -10,6 +10,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use super::rates::Use;
 use super::{Lent, failed, within};
 use crate::bindings::relay::adapter::http::{Host, Request, Response};
 use crate::bindings::relay::adapter::types::Error;
@@ -36,6 +37,9 @@ const OURS: [&str; 8] =
 
 impl Host for Guest {
     async fn send(&mut self, request: Request) -> wasmtime::Result<Lent<Response>> {
+        if let Err(error) = self.spend(Use::Request) {
+            return Ok(Err(error));
+        }
         let settings = self.lender.settings.http;
         let filled = self.lender.grants.origin(&request.origin).map_err(Error::from);
         let filled = filled.and_then(|origin| origin.fill(&request.values).map_err(Error::from));

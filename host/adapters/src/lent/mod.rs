@@ -7,6 +7,7 @@ pub mod http;
 pub mod log;
 pub mod notices;
 pub mod programs;
+pub mod rates;
 pub mod state;
 pub(crate) mod wasi;
 
@@ -36,6 +37,8 @@ pub struct Settings {
     pub channels: channels::Settings,
     /// Notices.
     pub notices: notices::Settings,
+    /// How often each may be used.
+    pub rates: rates::Settings,
 }
 
 impl Default for Settings {
@@ -47,6 +50,7 @@ impl Default for Settings {
             programs: programs::Settings::default(),
             channels: channels::Settings::default(),
             notices: notices::Settings::default(),
+            rates: rates::Settings::default(),
         }
     }
 }

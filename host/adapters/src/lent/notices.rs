@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use notify_rust::{Notification, Timeout};
 
+use super::rates::Use;
 use super::{Lent, failed, within};
 use crate::bindings::relay::adapter::notices::Host;
 use crate::bindings::relay::adapter::types::Error;
@@ -29,6 +30,9 @@ const LONGEST: (usize, usize) = (80, 400);
 
 impl Host for Guest {
     async fn show(&mut self, title: String, body: String) -> wasmtime::Result<Lent<()>> {
+        if let Err(error) = self.spend(Use::Notice) {
+            return Ok(Err(error));
+        }
         if let Err(denied) = self.lender.grants.notices() {
             return Ok(Err(denied.into()));
         }

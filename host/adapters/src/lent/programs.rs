@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
+use super::rates::Use;
 use super::{Lent, failed, within};
 use crate::bindings::relay::adapter::programs::{Host, Outcome};
 use crate::bindings::relay::adapter::types::Error;
@@ -52,6 +53,9 @@ const PASSED_ON: [&str; 14] = [
 
 impl Host for Guest {
     async fn run(&mut self, name: String, values: Vec<String>, input: Vec<u8>) -> wasmtime::Result<Lent<Outcome>> {
+        if let Err(error) = self.spend(Use::Program) {
+            return Ok(Err(error));
+        }
         let lender = &self.lender;
         let prepared = lender.grants.program(&name).map_err(Error::from).and_then(|line| {
             let arguments = Argument::fill_all(&line.arguments, &values)?;

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use store::{Durability, Key, Revision, StoreError, SwapError};
 
+use super::rates::Use;
 use super::{Lent, failed, within};
 use crate::bindings::relay::adapter::state::Host;
 use crate::bindings::relay::adapter::types::Error;
@@ -44,6 +45,9 @@ impl Host for Guest {
         expected: Option<Vec<u8>>,
         next: Option<Vec<u8>>,
     ) -> wasmtime::Result<Lent<bool>> {
+        if let Err(error) = self.spend(Use::Note) {
+            return Ok(Err(error));
+        }
         let lender = &self.lender;
         Ok(within(PATIENCE, "the store", swap(lender, &key, expected, next)).await)
     }

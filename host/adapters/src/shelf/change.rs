@@ -69,12 +69,22 @@ impl Shelf {
         })
     }
 
-    /// Notes what the person gives to one version of an adapter, installed or not.
-    pub fn consent(&self, name: &str, digest: Digest, consent: Consent, at: Instant) -> Result<(), ShelfError> {
+    /// Changes what the person gave to one version of an adapter, installed or not. Gives what it
+    /// came to.
+    pub fn consent(
+        &self,
+        name: &str,
+        digest: Digest,
+        at: Instant,
+        change: impl FnOnce(&mut Consent),
+    ) -> Result<Consent, ShelfError> {
         self.locked(|| {
             let mut record = self.fresh(name)?.unwrap_or_else(|| Record::new(name));
-            record.note(digest, consent, at);
-            self.write(&record)
+            let mut consent = record.consent(&digest);
+            change(&mut consent);
+            record.note(digest, consent.clone(), at);
+            self.write(&record)?;
+            Ok(consent)
         })
     }
 

@@ -197,7 +197,8 @@ fn consents_of_what_nobody_installed_are_kept_too() {
     let stage = Stage::new();
     let (shelf, digest) = (stage.shelf(), Digest::of(b"a build"));
     let consent = Consent { grants: ["state".to_owned()].into(), replaces_built_in: false };
-    shelf.consent("toy", digest, consent.clone(), Instant(1)).expect("noted");
+    let give = |given: &mut Consent| given.grants.extend(consent.grants.clone());
+    assert_eq!(shelf.consent("toy", digest, Instant(1), give).expect("noted"), consent);
     assert_eq!((told(&shelf), shelf.given("toy", &digest)), ("consents alone".to_owned(), consent));
     assert_eq!(shelf.given("toy", &Digest::of(b"another build")), Consent::default());
 }

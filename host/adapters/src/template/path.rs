@@ -26,7 +26,13 @@ pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
         project: Some(PathBuf::from("/project")),
         ..Surroundings::default()
     };
+    // Whatever variables hold, and whether they are set: `..` is seen beside and within them.
+    let text = template.replace(['{', '}', '-'], "/");
+    if Path::new(&text).components().any(|part| part == Component::ParentDir) {
+        return Err(InvalidTemplate::Climbs(template.to_owned()));
+    }
     match fill_path(template, &everywhere) {
+        Ok(path) if path == Path::new("/") => Err(InvalidTemplate::Everything(template.to_owned())),
         Ok(_) | Err(FillError::Unset(_)) => Ok(()),
         Err(FillError::Relative(_)) => Err(InvalidTemplate::Relative(template.to_owned())),
         Err(FillError::Count { .. } | FillError::Unfit { .. }) => Err(InvalidTemplate::Unclosed(template.to_owned())),
@@ -126,6 +132,28 @@ mod tests {
         assert_eq!(fill("/etc/x"), "/scratch/etc/x");
         assert_eq!(fill("${NOPE:-/etc/x}"), "/scratch/etc/x");
         assert_eq!(fill("${X_HOME}/a"), "/opt/x/a", "what a variable names is meant as it stands");
+    }
+
+    #[test]
+    fn a_manifests_path_says_what_it_means() {
+        for (template, expected) in [
+            ("~/.x", "fits"),
+            ("/etc/x", "fits"),
+            ("${project}", "fits"),
+            ("${X_HOME}/../../etc", "`${X_HOME}/../../etc` climbs by `..`"),
+            ("${X_HOME:-~/.x}/../../etc", "`${X_HOME:-~/.x}/../../etc` climbs by `..`"),
+            ("${X_HOME:-~/../ben}", "`${X_HOME:-~/../ben}` climbs by `..`"),
+            ("~/..", "`~/..` climbs by `..`"),
+            ("/", "`/` is the whole file system"),
+            ("${X_HOME:-/}", "`${X_HOME:-/}` is the whole file system"),
+            ("//", "`//` is the whole file system"),
+            ("~ben/.x", "`~ben/.x` is not an absolute path"),
+            (".x", "`.x` is not an absolute path"),
+            ("${X_HOME", "`${X_HOME` opens a variable or a blank and does not close it"),
+        ] {
+            let outcome = check_path(template).map_or_else(|error| error.to_string(), |()| "fits".to_owned());
+            assert_eq!(outcome, expected, "{template}");
+        }
     }
 
     #[test]

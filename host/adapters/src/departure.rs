@@ -1,0 +1,88 @@
+//! What an adapter leaves behind when it goes: settings of harnesses that it changed, and notes that
+//! it kept.
+
+use std::fs;
+use std::path::PathBuf;
+
+use mesh::harness::Scope;
+use store::{Durability, StoreError, SwapError};
+
+use crate::adapters::Adapters;
+use crate::apply::ApplyError;
+use crate::apply::journal::Journal;
+use crate::lent::state::home_of;
+
+/// A file in which something of an install of an adapter may still be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// Whose settings it belongs to.
+    pub scope: Scope,
+    /// The file.
+    pub file: PathBuf,
+}
+
+impl Adapters {
+    /// Files that installs of an adapter changed and that no uninstall has put back, whichever
+    /// project they lie in. One that is gone by now is left out.
+    pub fn leftovers(&self, name: &str) -> Result<Vec<Leftover>, ApplyError> {
+        let mut leftovers = Vec::new();
+        // Nothing was ever installed where there is no folder.
+        for entry in fs::read_dir(self.installs()).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Some(scope) = path.file_name().and_then(|file| scope_of(file.to_str()?, name)) else { continue };
+            let changes = Journal::read(&path)?.changes;
+            let files = changes.into_iter().filter_map(|change| change.file).filter(|file| file.exists());
+            leftovers.extend(files.map(|file| Leftover { scope, file }));
+        }
+        leftovers.sort_by(|one, other| one.file.cmp(&other.file));
+        Ok(leftovers)
+    }
+
+    /// Forgets what an adapter noted between its calls, and how it fared.
+    pub async fn forget(&self, name: &str) -> Result<(), StoreError> {
+        let Ok(home) = home_of(name) else { return Ok(()) };
+        let store = &self.settings.store;
+        for key in store.list(&home).await? {
+            // A call that runs just now may write it anew; a few tries see to that.
+            for _ in 0..8 {
+                let Some(versioned) = store.get(&key).await? else { break };
+                match store.swap(&key, Some(versioned.revision), None, Durability::Process).await {
+                    Ok(_) => break,
+                    Err(SwapError::Changed { .. }) => {}
+                    Err(SwapError::Store(error)) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The scope of a journal's file name, where it is this adapter's: `NAME-SCOPE-PLACE.json`. A name
+/// may hold dashes itself, and be the beginning of another.
+fn scope_of(file: &str, name: &str) -> Option<Scope> {
+    let mut parts = file.strip_suffix(".json")?.rsplitn(3, '-').skip(1);
+    let (scope, harness) = (parts.next()?, parts.next()?);
+    match scope {
+        "project" if harness == name => Some(Scope::Project),
+        "user" if harness == name => Some(Scope::User),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_belongs_to_the_adapter_of_its_whole_name() {
+        for (file, name, expected) in [
+            ("codex-user-0123456789abcdef.json", "codex", Some(Scope::User)),
+            ("codex-cli-project-0123456789abcdef.json", "codex-cli", Some(Scope::Project)),
+            ("codex-cli-project-0123456789abcdef.json", "codex", None),
+            ("codex-user-0123456789abcdef.tmp", "codex", None),
+            ("lock", "codex", None),
+        ] {
+            assert_eq!(scope_of(file, name), expected, "{file} of {name}");
+        }
+    }
+}

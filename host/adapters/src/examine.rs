@@ -1,0 +1,233 @@
+//! Looking an adapter over: what it imports and exports, whether it can be loaded, and what there is
+//! to say against installing it. Nothing of it is kept but its machine code in the cache.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mesh::harness::HarnessError;
+use store::memory::MemoryStore;
+
+use crate::adapter::Adapter;
+use crate::adapters::Adapters;
+use crate::cache::{self, Compilation, Kept};
+use crate::digest::Digest;
+use crate::faults::Faults;
+use crate::grants::{Consent, Given, Grants};
+use crate::guest::Lender;
+use crate::lent::rates::Rates;
+use crate::loading::{Unmade, interfaces, linked, versions};
+use crate::manifest::Manifest;
+use crate::parcel::Parcel;
+use crate::sources::{Candidate, Source};
+use crate::template::fill_path;
+
+/// What an adapter turned out to be.
+#[derive(Clone, Debug)]
+pub struct Examination {
+    /// What it says of itself, and what it asks for.
+    pub manifest: Manifest,
+    /// Where it comes from.
+    pub source: Source,
+    /// Digest of component and manifest.
+    pub digest: Digest,
+    /// The component's size in bytes.
+    pub size: u64,
+    /// What it imports.
+    pub imports: Vec<String>,
+    /// What it exports.
+    pub exports: Vec<String>,
+    /// The versions of our interface that it names: one, where it was built in one piece.
+    pub interfaces: BTreeSet<String>,
+    /// Where its machine code came from.
+    pub compilation: Compilation,
+}
+
+/// An adapter to which a person may give grants.
+#[derive(Clone, Debug)]
+pub struct Grantee {
+    /// What it says of itself, and what it asks for.
+    pub manifest: Manifest,
+    /// Digest of component and manifest.
+    pub digest: Digest,
+    /// What it was given.
+    pub consent: Consent,
+}
+
+/// What reading an adapter through came to.
+#[derive(Clone, Debug)]
+pub enum Audit {
+    /// No adapter has this name.
+    Unknown,
+    /// It is what was installed, and it can be loaded.
+    Looked {
+        /// What was kept of its machine code.
+        kept: Kept,
+        /// What it is.
+        examination: Box<Examination>,
+    },
+}
+
+/// Why an adapter cannot be installed, though it is one.
+#[derive(Debug, thiserror::Error)]
+pub enum Objection {
+    /// A root that is no folder.
+    #[error("the root `{root}` asks for {path}, and `{place}` is not a folder")]
+    NotAFolder {
+        /// The root's name.
+        root: String,
+        /// Its path in the manifest.
+        path: String,
+        /// Where that leads now.
+        place: std::path::PathBuf,
+    },
+    /// Another installed adapter has the name or the alias.
+    #[error("the name `{claimed}` belongs to the installed adapter `{owner}`")]
+    Taken {
+        /// The name.
+        claimed: String,
+        /// Whose it is.
+        owner: String,
+    },
+}
+
+impl Objection {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Objection::NotAFolder { place, .. } => {
+                format!("move `{}` away where it is not needed, or tell the adapter's author", place.display())
+            }
+            Objection::Taken { owner, .. } => format!("`relay-mesh plugin remove {owner}` frees the name"),
+        }
+    }
+}
+
+impl Adapters {
+    /// Loads what somebody hands over, with no grants, and lets it say who it is.
+    pub async fn try_out(&self, parcel: &Parcel) -> Result<Examination, HarnessError> {
+        self.examine(&Arc::new(Candidate::of_parcel(parcel))).await
+    }
+
+    /// The same for an adapter that is known, by name or alias.
+    pub async fn look_over(&self, name: &str) -> Result<Option<Examination>, HarnessError> {
+        match self.resolve_any(name)? {
+            Some(candidate) => self.examine(&candidate).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The adapter of this name, whether it is enabled or not.
+    pub(crate) fn resolve_any(&self, name: &str) -> Result<Option<Arc<Candidate>>, HarnessError> {
+        if let Some(held) = self.shelf().map(|shelf| shelf.held(name)) {
+            let held = held.map_err(|error| HarnessError::Failed(format!("{error}; {}", error.hint())))?;
+            if let Some(candidate) = held.and_then(|held| held.candidate) {
+                return candidate.map(Some).map_err(HarnessError::Failed);
+            }
+        }
+        self.resolve(name)
+    }
+
+    async fn examine(&self, candidate: &Arc<Candidate>) -> Result<Examination, HarnessError> {
+        let machinery = self.machinery()?;
+        let (component, compilation) = self.compiled(&machinery, candidate).await.map_err(Unmade::told)?;
+        let name = &candidate.manifest.name;
+        let (imports, exports) = interfaces(&machinery, &component);
+        let pre = linked(name, &machinery, &component).map_err(Unmade::told)?;
+        let lender = Arc::new(Lender {
+            name: name.clone(),
+            grants: Grants::new(name, candidate.manifest.asks.clone(), Given::ByPerson(BTreeSet::new())),
+            limits: candidate.manifest.limits,
+            // What it fails at here is told to the person, and not held against it later.
+            store: Arc::new(MemoryStore::new()),
+            machine: Arc::clone(&self.settings.machine),
+            surroundings: Arc::clone(&self.surroundings),
+            settings: self.settings.lent,
+            rates: Rates::default(),
+        });
+        Adapter::load(pre, machinery, lender, Arc::new(Faults::default()), compilation).await?;
+        Ok(Examination {
+            manifest: candidate.manifest.clone(),
+            source: candidate.source.clone(),
+            digest: candidate.digest,
+            size: candidate.size().map_err(|error| HarnessError::Failed(error.to_string()))?,
+            interfaces: versions(imports.iter().chain(&exports)),
+            imports,
+            exports,
+            compilation,
+        })
+    }
+
+    /// Those of a manifest's names that are a built-in adapter's too, and whose each is. Taking them
+    /// over needs the grant [`crate::grants::REPLACES_BUILT_IN`].
+    pub fn built_in_claims(&self, manifest: &Manifest) -> Vec<(String, &'static str)> {
+        self.sources.built_in_claims(manifest)
+    }
+
+    /// What the installed adapter of this name says of itself; none where it cannot be read.
+    pub fn installed_manifest(&self, name: &str) -> Option<Manifest> {
+        let held = self.shelf()?.held(name).ok()??;
+        Some(held.candidate?.ok()?.manifest.clone())
+    }
+
+    /// The adapter to which a person gives grants by this name: an installed one, or one in a plugin
+    /// folder, whether it is in use or waits for its first grant. None where it is built in.
+    pub fn grantee(&self, name: &str) -> Result<Option<Grantee>, HarnessError> {
+        let installed = self.shelf().map(|shelf| shelf.held(name)).transpose();
+        let installed = installed.map_err(|error| HarnessError::Failed(format!("{error}; {}", error.hint())))?;
+        let enabled = installed.flatten().filter(|held| held.candidate.is_some());
+        let is_idle = enabled.as_ref().is_some_and(|held| !held.record.is_enabled());
+        let shelved = enabled.and_then(|held| held.candidate).transpose().map_err(HarnessError::Failed)?;
+        let named = |candidate: &&Arc<Candidate>| candidate.manifest.name == name;
+        let loose = self.sources.plugins().0.iter().find(named).cloned();
+        let meant = if is_idle { loose.or(shelved) } else { shelved.or(loose) };
+        Ok(meant.map(|candidate| Grantee {
+            consent: self.settings.consents.given(name, &candidate.digest),
+            manifest: candidate.manifest.clone(),
+            digest: candidate.digest,
+        }))
+    }
+
+    /// Whether an installed adapter's files, its machine code and the interface are what they should
+    /// be: everything is read through.
+    pub async fn audit(&self, name: &str) -> Result<Audit, HarnessError> {
+        let shelf = self.shelf();
+        let record = shelf.map(|shelf| shelf.record(name)).transpose();
+        let record = record.map_err(|error| HarnessError::Failed(format!("{error}; {}", error.hint())))?.flatten();
+        let installed = record.as_ref().and_then(|record| record.installed.as_ref());
+        let candidate = match (shelf, installed) {
+            (Some(shelf), Some(installed)) => {
+                Some(Arc::new(shelf.audit(name, installed).map_err(HarnessError::Failed)?))
+            }
+            (Some(_) | None, _) => self.resolve(name)?,
+        };
+        let Some(candidate) = candidate else { return Ok(Audit::Unknown) };
+        let machinery = self.machinery()?;
+        let kept = cache::audit(&machinery, &self.settings.cache, &candidate.component);
+        Ok(Audit::Looked { kept, examination: Box::new(self.examine(&candidate).await?) })
+    }
+
+    /// What stands against installing an adapter with this manifest on this machine now.
+    pub fn objection(&self, manifest: &Manifest) -> Option<Objection> {
+        self.stray_root(manifest).or_else(|| self.taken(manifest))
+    }
+
+    fn stray_root(&self, manifest: &Manifest) -> Option<Objection> {
+        manifest.asks.roots.iter().find_map(|(root, asked)| {
+            // What is not there yet, or depends on a project, is looked at when it is opened.
+            let place = fill_path(&asked.path, &self.surroundings).ok()?;
+            let is_other = std::fs::metadata(&place).is_ok_and(|metadata| !metadata.is_dir());
+            is_other.then(|| Objection::NotAFolder { root: root.clone(), path: asked.path.clone(), place })
+        })
+    }
+
+    fn taken(&self, manifest: &Manifest) -> Option<Objection> {
+        let claims: Vec<&String> = std::iter::once(&manifest.name).chain(&manifest.aliases).collect();
+        let shelved = self.sources.shelved(&mut Vec::new());
+        let others = shelved.iter().filter(|(record, _)| record.name != manifest.name);
+        others.into_iter().find_map(|(record, other)| {
+            let names = || std::iter::once(&other.manifest.name).chain(&other.manifest.aliases);
+            let claimed = claims.iter().find(|claim| names().any(|name| name == **claim))?;
+            Some(Objection::Taken { claimed: (*claimed).clone(), owner: record.name.clone() })
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! From a candidate to an adapter that answers: compiled or taken from the cache, linked, asked who
+//! it is. A version is loaded once, and anew where its component or what it was given changed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mesh::harness::HarnessError;
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use crate::adapter::Adapter;
+use crate::adapters::{Adapters, Loaded, Slot};
+use crate::bindings::AdapterPre;
+use crate::cache::{self, Compilation};
+use crate::digest::Digest;
+use crate::engine::Machinery;
+use crate::grants::{Given, Grants};
+use crate::guest::Lender;
+use crate::lent;
+use crate::lent::rates::Rates;
+use crate::manifest::WIT;
+use crate::sources::Candidate;
+
+/// What a loaded adapter was loaded with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    digest: Digest,
+    given: Given,
+}
+
+/// Why a version is not there.
+pub(crate) enum Unmade {
+    /// It can never be loaded by this program.
+    Never(String),
+    /// It could not be loaded this time.
+    Now(HarnessError),
+}
+
+impl Unmade {
+    /// The same for a caller to whom it makes no difference.
+    pub(crate) fn told(self) -> HarnessError {
+        match self {
+            Unmade::Never(why) => HarnessError::Failed(why),
+            Unmade::Now(error) => error,
+        }
+    }
+}
+
+impl Adapters {
+    /// The adapter in the candidate's version, or in an older one where that version is broken.
+    pub(crate) async fn load(&self, candidate: &Arc<Candidate>) -> Result<Arc<Adapter>, HarnessError> {
+        let slot = self.slot(&candidate.manifest.name);
+        let version = Version { digest: candidate.digest, given: self.given(candidate) };
+        let mut loaded = slot.loaded.lock().await;
+        let refused = loaded.refused.as_ref().filter(|(tried, _)| *tried == version).map(|(_, why)| why.clone());
+        match &loaded.current {
+            Some((current, adapter)) if *current == version || refused.is_some() => return Ok(Arc::clone(adapter)),
+            // It would go on with what was taken from it.
+            Some((current, _)) if current.digest == version.digest => loaded.current = None,
+            Some(_) | None => {}
+        }
+        if let Some(why) = refused {
+            return Err(HarnessError::Failed(why));
+        }
+        match self.make(candidate, &slot, &version.given).await {
+            Ok(adapter) => {
+                let adapter = Arc::new(adapter);
+                *loaded = Loaded { current: Some((version, Arc::clone(&adapter))), refused: None };
+                Ok(adapter)
+            }
+            Err(Unmade::Never(why)) => {
+                tracing::error!(adapter = candidate.manifest.name.as_str(), "{why}");
+                loaded.refused = Some((version, why.clone()));
+                match &loaded.current {
+                    Some((_, older)) => Ok(Arc::clone(older)),
+                    None => Err(HarnessError::Failed(why)),
+                }
+            }
+            Err(Unmade::Now(error)) => match &loaded.current {
+                Some((_, older)) => {
+                    let older = Arc::clone(older);
+                    loaded.refused = Some((version, error.to_string()));
+                    Ok(older)
+                }
+                None => Err(error),
+            },
+        }
+    }
+
+    async fn make(&self, candidate: &Arc<Candidate>, slot: &Slot, given: &Given) -> Result<Adapter, Unmade> {
+        let machinery = self.machinery().map_err(Unmade::Now)?;
+        let name = &candidate.manifest.name;
+        slot.faults.recall(self.settings.store.as_ref(), name).await;
+        let (component, compilation) = self.compiled(&machinery, candidate).await?;
+        let lender = Arc::new(Lender {
+            name: name.clone(),
+            grants: Grants::new(name, candidate.manifest.asks.clone(), given.clone()),
+            limits: candidate.manifest.limits,
+            store: Arc::clone(&self.settings.store),
+            machine: Arc::clone(&self.settings.machine),
+            surroundings: Arc::clone(&self.surroundings),
+            settings: self.settings.lent,
+            rates: Rates::default(),
+        });
+        let pre = linked(name, &machinery, &component)?;
+        Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
+    }
+
+    /// The engine, made when it is first needed.
+    pub(crate) fn machinery(&self) -> Result<Arc<Machinery>, HarnessError> {
+        self.machinery
+            .get_or_init(|| {
+                Machinery::new().map(Arc::new).map_err(|error| format!("the engine does not start: {error:#}"))
+            })
+            .clone()
+            .map_err(HarnessError::Failed)
+    }
+
+    /// The candidate's machine code, from the cache where it is there.
+    pub(crate) async fn compiled(
+        &self,
+        machinery: &Arc<Machinery>,
+        candidate: &Arc<Candidate>,
+    ) -> Result<(Component, Compilation), Unmade> {
+        if let Some(component) = cache::find(machinery, &self.settings.cache, &candidate.component) {
+            return Ok((component, Compilation::Cached));
+        }
+        let (machinery, cache) = (Arc::clone(machinery), self.settings.cache.clone());
+        let name = &candidate.manifest.name;
+        let candidate = Arc::clone(candidate);
+        // Compiling takes seconds of processor time, which other calls must not wait for.
+        let work = move || cache::load(&machinery, &cache, &candidate.component, || candidate.bytes());
+        let compiled = tokio::task::spawn_blocking(work).await;
+        let compiled = compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
+        compiled.map_err(|error| Unmade::Never(format!("the adapter `{name}` cannot be loaded: {error}")))
+    }
+}
+
+/// A component with everything that it imports, ready to be instantiated.
+pub(crate) fn linked(
+    name: &str,
+    machinery: &Machinery,
+    component: &Component,
+) -> Result<AdapterPre<crate::guest::Guest>, Unmade> {
+    machinery
+        .linker
+        .instantiate_pre(component)
+        .and_then(AdapterPre::new)
+        .map_err(|error| Unmade::Never(unlinkable(name, machinery, component, &error)))
+}
+
+/// The names of what a component imports, and of what it exports.
+pub(crate) fn interfaces(machinery: &Machinery, component: &Component) -> (Vec<String>, Vec<String>) {
+    let parts = component.component_type();
+    let names = |items: Vec<(String, ComponentItem)>| items.into_iter().map(|(name, _)| name).collect();
+    let imports = parts.imports(&machinery.engine).map(|(name, item)| (name.to_owned(), item.ty)).collect();
+    let exports = parts.exports(&machinery.engine).map(|(name, item)| (name.to_owned(), item.ty)).collect();
+    (names(imports), names(exports))
+}
+
+/// The versions of our interface that a component names.
+pub(crate) fn versions<'n>(names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+    names
+        .filter_map(|name| name.strip_prefix("relay:adapter/")?.split_once('@').map(|(_, version)| version.to_owned()))
+        .collect()
+}
+
+/// Why a component does not fit, in one sentence: mostly that it is written for another interface.
+fn unlinkable(name: &str, machinery: &Machinery, component: &Component, error: &wasmtime::Error) -> String {
+    let (imports, exports) = interfaces(machinery, component);
+    let versions = versions(imports.iter().chain(&exports));
+    match versions.iter().find(|version| !version.starts_with(&format!("{WIT}."))) {
+        Some(version) => format!(
+            "the adapter `{name}` is written for interface {version}, and this relay-mesh speaks {WIT}: update \
+             relay-mesh, or build the adapter against its sdk"
+        ),
+        None => {
+            let why = lent::log::plain(&format!("{error:#}"));
+            format!("the adapter `{name}` does not fit the interface {WIT}: {why}")
+        }
+    }
+}
