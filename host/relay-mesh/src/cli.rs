@@ -153,7 +153,7 @@ pub(crate) enum Command {
     DetectHarness(detect_harness::Args),
     /// Prove that everything works
     Doctor(doctor::Args),
-    /// Show the adapters
+    /// Show the adapters, install further ones, and say what each may do
     Plugin(plugin::Args),
 
     /// Serve MCP over standard input and output: what a harness starts

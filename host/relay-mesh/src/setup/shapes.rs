@@ -142,7 +142,7 @@ pub(crate) struct PluginLine {
     pub(crate) title: String,
     /// The adapter's own version.
     pub(crate) version: String,
-    /// `built-in`, or the file that it comes from.
+    /// `built-in`, `installed`, or the file that it comes from.
     pub(crate) source: String,
     /// SHA-256 of the component.
     pub(crate) digest: String,
@@ -159,6 +159,9 @@ pub(crate) struct PluginLine {
     /// The last failure, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_fault: Option<String>,
+    /// Until when its calls are refused, because it failed too often in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) paused_until: Option<String>,
 }
 
 /// One thing that an adapter asks for.
@@ -170,6 +173,13 @@ pub(crate) struct GrantLine {
     pub(crate) allows: String,
     /// Whether it is given.
     pub(crate) given: bool,
+}
+
+impl GrantLine {
+    /// What the adapters crate knows of a grant.
+    pub(crate) fn of(grant: &adapters::Grant) -> GrantLine {
+        GrantLine { name: grant.name.clone(), allows: grant.allows.clone(), given: grant.given }
+    }
 }
 
 /// A file in a plugin folder that is not used.

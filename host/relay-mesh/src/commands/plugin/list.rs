@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::render::{Show, printable, printable_line, table};
 use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
+use crate::shapes::rfc3339;
 
 /// Show every adapter: where it comes from, what it is lent, how it has fared
 #[derive(clap::Args, Debug)]
@@ -62,19 +63,17 @@ fn line(state: State) -> PluginLine {
         },
         digest: state.digest.to_string(),
         wit: adapters::manifest::WIT.to_owned(),
-        grants: state
-            .grants
-            .into_iter()
-            .map(|grant| GrantLine { name: grant.name, allows: grant.allows, given: grant.given })
-            .collect(),
+        grants: state.grants.iter().map(GrantLine::of).collect(),
         state: condition(&state.condition),
         calls: state.counters.calls,
         faults: state.counters.faults,
         last_fault: state.counters.last_fault.map(|fault| fault.what),
+        paused_until: state.counters.paused_until.map(rfc3339),
     }
 }
 
-fn condition(condition: &Condition) -> String {
+/// What became of an adapter's component, in words.
+pub(super) fn condition(condition: &Condition) -> String {
     match condition {
         Condition::Disabled => "disabled".to_owned(),
         Condition::Unloaded => "not loaded".to_owned(),
@@ -117,10 +116,10 @@ fn row(line: &PluginLine) -> Vec<String> {
     row.push(format!("{given} of {}", line.grants.len()));
     row.push(line.calls.to_string());
     row.push(line.faults.to_string());
-    row.push(printable_line(&match &line.last_fault {
-        Some(fault) => format!("{}; last fault: {fault}", line.state),
-        None => line.state.clone(),
-    }));
+    let paused = line.paused_until.as_ref().map(|until| format!("paused until {until}"));
+    let fault = line.last_fault.as_ref().map(|fault| format!("last fault: {fault}"));
+    let state: Vec<String> = [Some(line.state.clone()), paused, fault].into_iter().flatten().collect();
+    row.push(printable_line(&state.join("; ")));
     row
 }
 
@@ -143,13 +142,14 @@ mod tests {
             calls: 3,
             faults: 1,
             last_fault: Some("it ran too long".to_owned()),
+            paused_until: Some("noon".to_owned()),
         };
         let unused = vec![UnusedLine { path: "/p/x.wasm".to_owned(), why: "it is not a component".to_owned() }];
         let text = Listing { adapters: vec![adapter], unused }.text();
         assert_eq!(
             text,
             "NAME  TITLE  VERSION  SOURCE       DIGEST        WIT  GRANTS  CALLS  FAULTS  STATE\n\
-             toy   Toy    1.0      /p/toy.wasm  0123456789ab  0.1  1 of 2  3      1       compiled; last fault: it ran too long\n\
+             toy   Toy    1.0      /p/toy.wasm  0123456789ab  0.1  1 of 2  3      1       compiled; paused until noon; last fault: it ran too long\n\
              not used: /p/x.wasm: it is not a component"
         );
     }

@@ -1,15 +1,30 @@
 //! `relay-mesh plugin`: the adapters, one file for each thing that can be done with them.
 
+mod asking;
+mod grant;
+mod inspect;
+mod install;
 mod list;
+mod order;
+mod parcel;
+mod remove;
+mod shapes;
+mod stand;
 mod test;
+mod update;
+mod verify;
 
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
 
-/// Show the adapters
+/// Show the adapters, install further ones, and say what each may do
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load")]
+#[command(after_help = "Examples:\n  \
+    relay-mesh plugin list\n  \
+    relay-mesh plugin install ./gemini-cli.wasm\n  \
+    relay-mesh plugin grant gemini-cli roots.config\n  \
+    relay-mesh plugin remove gemini-cli")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -20,6 +35,24 @@ pub(crate) struct Args {
 enum Verb {
     /// Show every adapter: where it comes from, what it is lent, how it has fared
     List(list::Args),
+    /// Install an adapter from a file or a folder, after showing what it will be able to do
+    Install(install::Args),
+    /// Put another version in the place of an installed adapter
+    Update(update::Args),
+    /// Show everything that is known of an adapter, installed or not
+    Inspect(inspect::Args),
+    /// Give an adapter something that it asks for
+    Grant(grant::Args),
+    /// Take something from an adapter that was given to it
+    Revoke(grant::RevokeArgs),
+    /// Use an installed adapter again
+    Enable(stand::Args),
+    /// Leave an adapter installed and use it no longer
+    Disable(stand::DisableArgs),
+    /// Remove an adapter, with its consents and its notes
+    Remove(remove::Args),
+    /// Prove that installed adapters are what was installed, and can be loaded
+    Verify(verify::Args),
     /// Test an adapter in the sandbox: what it can do, by what that is known, and what is wrong
     Test(test::Args),
 }
@@ -28,6 +61,15 @@ enum Verb {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     match args.verb {
         Verb::List(args) => list::run(args, context).await,
+        Verb::Install(args) => install::run(args, context).await,
+        Verb::Update(args) => update::run(args, context).await,
+        Verb::Inspect(args) => inspect::run(args, context).await,
+        Verb::Grant(args) => grant::run(args, context),
+        Verb::Revoke(args) => grant::revoke(args, context),
+        Verb::Enable(args) => stand::enable(args, context),
+        Verb::Disable(args) => stand::disable(args, context),
+        Verb::Remove(args) => remove::run(args, context).await,
+        Verb::Verify(args) => verify::run(args, context).await,
         Verb::Test(args) => test::run(args, context).await,
     }
 }

@@ -1,0 +1,244 @@
+//! Consent: what an adapter would be able to do, in plain words, and whether a person agrees to it.
+//! On a terminal they are asked; elsewhere the command line has to name each thing that is given.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, IsTerminal};
+
+use adapters::grants::REPLACES_BUILT_IN;
+use adapters::{Consent, grants};
+
+use crate::cli::Format;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::printable_line;
+use crate::setup::agreement::is_yes;
+use crate::setup::trouble;
+
+// What the person said on the command line. No doc comment: clap would make it the help of a command
+// that has none of its own.
+#[derive(clap::Args, Debug)]
+pub(super) struct Said {
+    /// Give it this, by the name that is shown beside it; may be given several times
+    #[arg(long = "grant", value_name = "GRANT", value_delimiter = ',')]
+    grants: Vec<String>,
+    /// Do not ask, and give what `--grant` names and nothing else
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// What is asked of the person.
+#[derive(Debug)]
+pub(super) struct Question {
+    /// The adapter.
+    pub(super) adapter: String,
+    /// What it asks for and was not asked about before: names, and what each allows.
+    pub(super) asks: Vec<(String, String)>,
+    /// Names that it claims and that belong to built-in adapters, each with whose it is, as far as
+    /// nobody agreed to that before.
+    pub(super) claims: Vec<(String, &'static str)>,
+}
+
+/// Whether somebody is there to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// Standard input and standard error are a terminal.
+    Terminal,
+    /// A script, a pipe, an agent.
+    Nobody,
+}
+
+impl Audience {
+    /// With JSON nothing is shown before the question, and nobody shall agree to what they have not seen.
+    pub(super) fn of(context: &Context) -> Audience {
+        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        match context.printer.format() {
+            Format::Text if is_terminal => Audience::Terminal,
+            Format::Text | Format::Json => Audience::Nobody,
+        }
+    }
+}
+
+/// What follows from a question and what was said.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// This is given.
+    Give(Consent),
+    /// The person is asked whether this is given.
+    Ask(Consent),
+    /// Nobody can be asked, or too little was said.
+    Refuse(Refusal),
+}
+
+/// Why nothing is given.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The command line names a grant that the adapter does not ask for.
+    NotAsked(String),
+    /// `--yes` was said, and nothing was named.
+    Unnamed,
+    /// There is nobody to ask, and `--yes` was not said.
+    Unasked,
+    /// A built-in adapter's name would be taken over.
+    Replaces(String, &'static str),
+}
+
+/// Decides what is given, asked or refused.
+pub(super) fn course(question: &Question, said: &Said, audience: Audience) -> Course {
+    let known = |grant: &&String| question.asks.iter().any(|(asked, _)| asked == *grant);
+    let is_claim = |grant: &&String| grant.as_str() == REPLACES_BUILT_IN && !question.claims.is_empty();
+    let is_state = |grant: &&String| grant.as_str() == grants::STATE;
+    if let Some(stray) = said.grants.iter().find(|grant| !known(grant) && !is_claim(grant) && !is_state(grant)) {
+        return Course::Refuse(Refusal::NotAsked(stray.clone()));
+    }
+    let replaces_built_in = said.grants.iter().any(|grant| is_claim(&grant));
+    let claimed = question.claims.first().filter(|_| !replaces_built_in);
+    let named: BTreeSet<String> = said.grants.iter().filter(known).cloned().collect();
+    match (said.yes, audience, claimed) {
+        // Without a word to say so, nobody takes the name of what came with the program.
+        (true, Audience::Terminal | Audience::Nobody, Some((name, owner)))
+        | (false, Audience::Nobody, Some((name, owner))) => Course::Refuse(Refusal::Replaces(name.clone(), owner)),
+        (true, Audience::Terminal | Audience::Nobody, None) => {
+            if said.grants.is_empty() && !question.asks.is_empty() {
+                Course::Refuse(Refusal::Unnamed)
+            } else {
+                Course::Give(Consent { grants: named, replaces_built_in })
+            }
+        }
+        (false, Audience::Nobody, None) => Course::Refuse(Refusal::Unasked),
+        (false, Audience::Terminal, _) => {
+            let all = || question.asks.iter().map(|(name, _)| name.clone()).collect();
+            let grants = if said.grants.is_empty() { all() } else { named };
+            Course::Ask(Consent { grants, replaces_built_in: !question.claims.is_empty() })
+        }
+    }
+}
+
+/// Carries it out: gives the consent, or none where the person said no.
+pub(super) fn agree(context: &Context, question: &Question, said: &Said) -> Result<Option<Consent>, CommandError> {
+    match course(question, said, Audience::of(context)) {
+        Course::Give(consent) => Ok(Some(consent)),
+        Course::Ask(consent) => {
+            let count = consent.grants.len() + usize::from(consent.replaces_built_in);
+            let what = match (count, question.asks.len() + question.claims.len().min(1)) {
+                (0, _) => "nothing".to_owned(),
+                (given, asked) if given == asked => "all of this".to_owned(),
+                (given, asked) => format!("{given} of these {asked}"),
+            };
+            context.printer.on_standard_error(&format!("Install {} and give it {what}? [y/N] ", question.adapter));
+            let mut answer = String::new();
+            io::stdin().lock().read_line(&mut answer).map_err(CommandError::Input)?;
+            Ok(is_yes(&answer).then_some(consent))
+        }
+        Course::Refuse(refusal) => Err(refused(question, &refusal)),
+    }
+}
+
+fn refused(question: &Question, refusal: &Refusal) -> CommandError {
+    let name = &question.adapter;
+    let mut flags: Vec<String> = question.asks.iter().map(|(grant, _)| format!("--grant {grant}")).collect();
+    if !question.claims.is_empty() {
+        flags.push(format!("--grant {REPLACES_BUILT_IN}"));
+    }
+    if flags.is_empty() {
+        flags.push("--yes".to_owned());
+    } else {
+        flags.insert(0, "--yes".to_owned());
+    }
+    let flags = flags.join(" ");
+    match refusal {
+        Refusal::NotAsked(grant) => trouble::usage(
+            &format!("the adapter `{name}` does not ask for `{grant}`"),
+            &match question.asks.as_slice() {
+                [] => "it asks for nothing; leave out `--grant`".to_owned(),
+                asks => format!("it asks for {}", listed(asks)),
+            },
+        ),
+        Refusal::Unnamed => trouble::usage(
+            "`--yes` gives nothing that the command line does not name",
+            &format!("name what it shall have: {flags}; `--yes --grant state` gives it next to nothing"),
+        ),
+        Refusal::Unasked => CommandError::Told {
+            what: format!(
+                "nothing was installed, because nobody is here to agree to what `{name}` would be able to do"
+            ),
+            hint: Some(format!("run it in a terminal, or name what it shall have: {flags}")),
+            exit: Exit::Refused,
+            source: None,
+        },
+        Refusal::Replaces(claimed, owner) => CommandError::Told {
+            what: format!("the name `{claimed}` belongs to the built-in adapter `{owner}`"),
+            hint: Some(format!(
+                "only where this one shall stand in for it: {flags}; else ask its author for another name"
+            )),
+            exit: Exit::Refused,
+            source: None,
+        },
+    }
+}
+
+fn listed(asks: &[(String, String)]) -> String {
+    asks.iter().map(|(grant, _)| format!("`{}`", printable_line(grant))).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flags, who is there, which of these it claims to replace; and what follows.
+    fn check(flags: &str, audience: Audience, claims: &[(&str, &'static str)], asks: &[&str], expected: &str) {
+        let mut said = Said { grants: Vec::new(), yes: false };
+        for word in flags.split_whitespace() {
+            if word == "--yes" { said.yes = true } else { said.grants.push(word.to_owned()) }
+        }
+        let question = Question {
+            adapter: "toy".to_owned(),
+            asks: asks.iter().map(|name| ((*name).to_owned(), "something".to_owned())).collect(),
+            claims: claims.iter().map(|(name, owner)| ((*name).to_owned(), *owner)).collect(),
+        };
+        let words = |verb: &str, consent: Consent| {
+            let replaces = if consent.replaces_built_in { " and the name" } else { "" };
+            format!("{verb} {:?}{replaces}", consent.grants.into_iter().collect::<Vec<_>>().join(" "))
+        };
+        let told = match course(&question, &said, audience) {
+            Course::Give(consent) => words("give", consent),
+            Course::Ask(consent) => words("ask for", consent),
+            Course::Refuse(refusal) => format!("{refusal:?}"),
+        };
+        assert_eq!(told, expected, "{flags} with {audience:?}");
+        // Whatever is refused is refused with a way on.
+        if let Course::Refuse(refusal) = course(&question, &said, audience) {
+            assert!(refused(&question, &refusal).hint().is_some_and(|hint| hint.contains('`') || hint.contains("--")));
+        }
+    }
+
+    #[test]
+    fn nothing_is_given_that_nobody_named_or_agreed_to() {
+        use Audience::{Nobody, Terminal};
+        let asks = ["roots.config", "notices"];
+        check("", Terminal, &[], &asks, "ask for \"notices roots.config\"");
+        check("notices", Terminal, &[], &asks, "ask for \"notices\"");
+        check("", Nobody, &[], &asks, "Unasked");
+        check("notices", Nobody, &[], &asks, "Unasked");
+        check("--yes", Nobody, &[], &asks, "Unnamed");
+        check("--yes", Terminal, &[], &asks, "Unnamed");
+        check("--yes notices", Nobody, &[], &asks, "give \"notices\"");
+        check("--yes notices roots.config", Terminal, &[], &asks, "give \"notices roots.config\"");
+        check("--yes state", Nobody, &[], &asks, "give \"\"");
+        check("--yes roots.other", Nobody, &[], &asks, "NotAsked(\"roots.other\")");
+        check("--yes replaces-built-in", Nobody, &[], &asks, "NotAsked(\"replaces-built-in\")");
+        check("--yes", Nobody, &[], &[], "give \"\"");
+        check("", Nobody, &[], &[], "Unasked");
+    }
+
+    #[test]
+    fn the_name_of_a_built_in_adapter_is_a_grant_of_its_own() {
+        use Audience::{Nobody, Terminal};
+        let claims = [("claude", "claude-code")];
+        check("--yes notices", Nobody, &claims, &["notices"], "Replaces(\"claude\", \"claude-code\")");
+        check("--yes notices replaces-built-in", Nobody, &claims, &["notices"], "give \"notices\" and the name");
+        check("--yes replaces-built-in", Nobody, &claims, &[], "give \"\" and the name");
+        check("", Nobody, &claims, &[], "Replaces(\"claude\", \"claude-code\")");
+        check("", Terminal, &claims, &["notices"], "ask for \"notices\" and the name");
+    }
+}

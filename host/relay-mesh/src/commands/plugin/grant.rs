@@ -1,0 +1,134 @@
+//! `relay-mesh plugin grant` and `revoke`: what a person gives to an adapter, and takes from it.
+
+use adapters::grants::{REPLACES_BUILT_IN, STATE};
+use adapters::{Consent, Grantee};
+use mesh::harness::Harnesses as _;
+use mesh::machine::Machine as _;
+
+use super::install::{grant_lines, of_shelf, shelf};
+use super::shapes::Granted;
+use crate::cli::Outcome;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::setup::trouble;
+
+/// Give an adapter something that it asks for
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh plugin grant gemini-cli roots.config environment.GEMINI_CLI\n\n\
+    `relay-mesh plugin inspect NAME` shows everything that an adapter asks for. What is given counts for this \
+    very version, from its next call on.")]
+pub(super) struct Args {
+    /// Which adapter, as `relay-mesh plugin list` names it
+    name: String,
+    /// What, as `relay-mesh plugin inspect` names it
+    #[arg(required = true)]
+    grants: Vec<String>,
+}
+
+/// Take something from an adapter that was given to it
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  relay-mesh plugin revoke gemini-cli roots.config\n\n\
+    It counts from the adapter's next call on, in processes that run already too.")]
+pub(super) struct RevokeArgs {
+    /// Which adapter, as `relay-mesh plugin list` names it
+    name: String,
+    /// What, as `relay-mesh plugin inspect` names it
+    #[arg(required = true)]
+    grants: Vec<String>,
+}
+
+/// Gives.
+pub(super) fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let grantee = grantee(&open, &args.name)?;
+    let claims = open.adapters.built_in_claims(&grantee.manifest);
+    let asks: Vec<String> = grantee.manifest.asks.words().into_iter().map(|(name, _)| name).collect();
+    let is_asked = |grant: &String| asks.contains(grant) || (grant == REPLACES_BUILT_IN && !claims.is_empty());
+    if let Some(stray) = args.grants.iter().find(|grant| !is_asked(grant)) {
+        return Err(not_asked(&args.name, stray, &asks));
+    }
+    let consent = change(&open, &grantee, |consent| {
+        for grant in &args.grants {
+            if grant == REPLACES_BUILT_IN {
+                consent.replaces_built_in = true;
+            } else {
+                consent.grants.insert(grant.clone());
+            }
+        }
+    })?;
+    context.printer.say(&format!("{} has {} now.", args.name, args.grants.join(", ")));
+    show(context, &grantee, &consent)
+}
+
+/// Takes.
+pub(super) fn revoke(args: RevokeArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let grantee = grantee(&open, &args.name)?;
+    let has = |grant: &String| match grant.as_str() {
+        REPLACES_BUILT_IN => grantee.consent.replaces_built_in,
+        _ => grantee.consent.grants.contains(grant),
+    };
+    if let Some(missing) = args.grants.iter().find(|grant| !has(grant)) {
+        return Err(CommandError::Told {
+            what: format!("the adapter `{}` has no grant `{missing}`", args.name),
+            hint: Some(format!("`relay-mesh plugin inspect {}` shows what it has", args.name)),
+            exit: Exit::NotFound,
+            source: None,
+        });
+    }
+    let consent = change(&open, &grantee, |consent| {
+        for grant in &args.grants {
+            if grant == REPLACES_BUILT_IN {
+                consent.replaces_built_in = false;
+            } else {
+                consent.grants.remove(grant);
+            }
+        }
+    })?;
+    context.printer.say(&format!("{} no longer has {}.", args.name, args.grants.join(", ")));
+    show(context, &grantee, &consent)
+}
+
+fn change(open: &Open, grantee: &Grantee, change: impl FnOnce(&mut Consent)) -> Result<Consent, CommandError> {
+    shelf(open)?.consent(&grantee.manifest.name, grantee.digest, open.machine.now(), change).map_err(of_shelf)
+}
+
+fn show(context: &Context, grantee: &Grantee, consent: &Consent) -> Result<Outcome, CommandError> {
+    let manifest = &grantee.manifest;
+    context.printer.show(&Granted {
+        adapter: manifest.name.clone(),
+        digest: grantee.digest.to_string(),
+        grants: grant_lines(&manifest.name, &manifest.asks, consent),
+    })?;
+    Ok(Outcome::DONE)
+}
+
+fn grantee(open: &Open, name: &str) -> Result<Grantee, CommandError> {
+    let found = open.adapters.grantee(name).map_err(|error| trouble::of_adapter(name, error))?;
+    found.ok_or_else(|| match open.adapters.names().iter().any(|known| known == name) {
+        true => CommandError::Told {
+            what: format!("the adapter `{name}` is built in"),
+            hint: Some(
+                "it holds what it asks for by being part of this program; `relay-mesh uninstall` ends its use"
+                    .to_owned(),
+            ),
+            exit: Exit::Refused,
+            source: None,
+        },
+        false => trouble::unknown(name, open.adapters.as_ref()),
+    })
+}
+
+fn not_asked(name: &str, grant: &str, asks: &[String]) -> CommandError {
+    let asks: Vec<&str> = asks.iter().map(String::as_str).filter(|asked| *asked != STATE).collect();
+    trouble::usage(
+        &format!("the adapter `{name}` does not ask for `{grant}`"),
+        &match asks.as_slice() {
+            [] => "it asks for nothing but `state`".to_owned(),
+            asks => format!("it asks for {}, and `state`", asks.join(", ")),
+        },
+    )
+}

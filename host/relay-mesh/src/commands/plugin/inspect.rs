@@ -1,0 +1,272 @@
+//! `relay-mesh plugin inspect`: everything that is known of an adapter, installed or in a file.
+
+use std::path::Path;
+
+use adapters::{Compilation, Consent, Examination, Source};
+use serde::Serialize;
+
+use super::install::{grant_lines, of_shelf, shelf};
+use super::list::condition;
+use super::parcel;
+use crate::cli::Outcome;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::render::{Show, printable};
+use crate::setup::shapes::GrantLine;
+use crate::setup::trouble;
+use crate::shapes::rfc3339;
+
+/// Show everything that is known of an adapter, installed or not
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh plugin inspect claude-code\n  \
+    relay-mesh plugin inspect ./gemini-cli.wasm --json")]
+pub(super) struct Args {
+    /// Its name, or its file or folder
+    adapter: String,
+}
+
+/// Does it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let text = args.adapter.as_str();
+    let is_path = text.contains(['/', '.']);
+    let (examined, consent) = if is_path {
+        let parcel = parcel::read(context, Path::new(text))?;
+        let examined = open.adapters.try_out(&parcel).await.map_err(|error| parcel::unusable(&parcel.file, error))?;
+        (examined, Consent::default())
+    } else {
+        match open.adapters.look_over(text).await.map_err(|error| trouble::of_adapter(text, error))? {
+            Some(examined) => {
+                let name = examined.manifest.name.as_str();
+                let record = shelf(&open)?.record(name).map_err(of_shelf)?;
+                (examined.clone(), record.map(|record| record.consent(&examined.digest)).unwrap_or_default())
+            }
+            None => return Err(trouble::unknown(text, open.adapters.as_ref())),
+        }
+    };
+    context.printer.show(&portrait(&open, &examined, &consent, is_path).await?)?;
+    Ok(Outcome::DONE)
+}
+
+async fn portrait(
+    open: &Open,
+    examined: &Examination,
+    consent: &Consent,
+    is_path: bool,
+) -> Result<Portrait, CommandError> {
+    let manifest = &examined.manifest;
+    let name = manifest.name.as_str();
+    let (states, _) = open.adapters.states().await;
+    let state = states.into_iter().find(|state| state.name == name && state.digest == examined.digest);
+    // A file that is not installed has no history, whatever else has its name.
+    let state = state.filter(|_| !is_path);
+    let record = shelf(open)?.record(name).map_err(of_shelf)?.filter(|_| !is_path);
+    let installed = record.as_ref().and_then(|record| record.installed.as_ref());
+    let grants = match &examined.source {
+        Source::BuiltIn => state.iter().flat_map(|state| &state.grants).map(GrantLine::of).collect(),
+        Source::Installed(_) | Source::Plugin(_) => grant_lines(name, &manifest.asks, consent),
+    };
+    Ok(Portrait {
+        name: name.to_owned(),
+        title: manifest.title.clone(),
+        version: manifest.version.clone(),
+        aliases: manifest.aliases.clone(),
+        source: match &examined.source {
+            Source::BuiltIn => "built-in".to_owned(),
+            Source::Installed(_) => "installed".to_owned(),
+            Source::Plugin(path) => path.display().to_string(),
+        },
+        installed: installed.map(|installed| InstalledLine {
+            state: super::stand::word(installed.standing),
+            at: rfc3339(installed.at),
+            from: installed.from.clone(),
+        }),
+        digest: examined.digest.to_string(),
+        size: examined.size,
+        interfaces: examined.interfaces.iter().cloned().collect(),
+        imports: examined.imports.clone(),
+        exports: examined.exports.clone(),
+        clients: manifest.recognises.clients.clone(),
+        environment: manifest.recognises.environment.clone(),
+        guest_ms: manifest.limits.guest_ms,
+        memory_mb: manifest.limits.memory_mb,
+        grants,
+        replaces_built_in: consent.replaces_built_in,
+        machine_code: match examined.compilation {
+            Compilation::Cached => "in the cache",
+            Compilation::Fresh => "compiled just now, and kept in the cache",
+            Compilation::Unkept => "compiled just now, and not kept: the cache cannot be used",
+        },
+        state: state.as_ref().map(|state| condition(&state.condition)),
+        faults: state.as_ref().map_or(0, |state| state.counters.faults),
+        last_fault: state.as_ref().and_then(|state| state.counters.last_fault.clone()).map(|fault| fault.what),
+        paused_until: state.and_then(|state| state.counters.paused_until).map(rfc3339),
+    })
+}
+
+/// An adapter, as `inspect` prints it.
+#[derive(Debug, Serialize)]
+struct Portrait {
+    /// What people type.
+    name: String,
+    /// What people read.
+    title: String,
+    /// The adapter's own version.
+    version: String,
+    /// Other names that people type.
+    aliases: Vec<String>,
+    /// `built-in`, `installed`, or the file that it comes from.
+    source: String,
+    /// When and from where it was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    installed: Option<InstalledLine>,
+    /// Digest of component and manifest.
+    digest: String,
+    /// The component's size in bytes.
+    size: u64,
+    /// The versions of the interface that it names.
+    interfaces: Vec<String>,
+    /// What the component imports.
+    imports: Vec<String>,
+    /// What the component exports.
+    exports: Vec<String>,
+    /// MCP clients that it is asked about.
+    clients: Vec<String>,
+    /// Variables of processes that it is asked about.
+    environment: Vec<String>,
+    /// Processor time that one call may take, in milliseconds.
+    guest_ms: u64,
+    /// Memory that one call may take, in megabytes.
+    memory_mb: u64,
+    /// Everything that it asks for.
+    grants: Vec<GrantLine>,
+    /// Whether it may stand in for a built-in adapter.
+    replaces_built_in: bool,
+    /// Whether its machine code is kept.
+    machine_code: &'static str,
+    /// What became of it, in words, where it is known by its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    /// How often it failed, in any process of this machine.
+    faults: u64,
+    /// The last failure, in one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_fault: Option<String>,
+    /// Until when its calls are refused, because it failed too often in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_until: Option<String>,
+}
+
+/// When and from where an adapter was installed.
+#[derive(Debug, Serialize)]
+struct InstalledLine {
+    /// `enabled` or `disabled`.
+    state: &'static str,
+    /// When.
+    at: String,
+    /// The file that it was installed from.
+    from: String,
+}
+
+impl Show for Portrait {
+    fn text(&self) -> String {
+        let mut lines = vec![format!("{} {}: {}", self.name, self.version, self.title)];
+        let mut line = |head: &str, text: String| lines.push(format!("{head:<12}{text}"));
+        match &self.installed {
+            Some(installed) => {
+                line("source", format!("installed from {} at {}", installed.from, installed.at));
+                line("use", installed.state.to_owned());
+            }
+            None => line("source", self.source.clone()),
+        }
+        if !self.aliases.is_empty() {
+            line("aliases", self.aliases.join(", "));
+        }
+        line("digest", self.digest.clone());
+        line("size", parcel::size(self.size));
+        line("interface", self.interfaces.join(", "));
+        line("code", self.machine_code.to_owned());
+        line(
+            "faults",
+            match &self.last_fault {
+                Some(fault) => format!("{}; the last: {fault}", self.faults),
+                None => self.faults.to_string(),
+            },
+        );
+        if let Some(until) = &self.paused_until {
+            line("paused", format!("until {until}"));
+        }
+        if !self.clients.is_empty() {
+            line("clients", self.clients.join(", "));
+        }
+        if !self.environment.is_empty() {
+            line("variables", self.environment.join(", "));
+        }
+        line("limits", format!("{} ms of a processor and {} MB of memory in one call", self.guest_ms, self.memory_mb));
+        for (head, names) in [("imports", &self.imports), ("exports", &self.exports)] {
+            for (index, name) in names.iter().enumerate() {
+                line(if index == 0 { head } else { "" }, name.clone());
+            }
+        }
+        let width = self.grants.iter().map(|grant| grant.name.chars().count()).max().unwrap_or_default();
+        for (index, grant) in self.grants.iter().enumerate() {
+            let given = if grant.given { "given " } else { "denied" };
+            line(if index == 0 { "grants" } else { "" }, format!("{given}  {:<width$}  {}", grant.name, grant.allows));
+        }
+        if self.replaces_built_in {
+            line("", format!("given   {}", adapters::grants::REPLACES_BUILT_IN));
+        }
+        printable(&lines.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_known_stands_on_lines_of_its_own() {
+        let grant = |name: &str, given| GrantLine { name: name.to_owned(), allows: "do something".to_owned(), given };
+        let portrait = Portrait {
+            name: "toy".to_owned(),
+            title: "A toy".to_owned(),
+            version: "1.0.0".to_owned(),
+            aliases: Vec::new(),
+            source: "installed".to_owned(),
+            installed: Some(InstalledLine { state: "enabled", at: "today".to_owned(), from: "/toy.wasm".to_owned() }),
+            digest: "0123".to_owned(),
+            size: 212_345,
+            interfaces: vec!["0.1.0".to_owned()],
+            imports: vec!["relay:adapter/log@0.1.0".to_owned(), "wasi:\u{1b}[2J".to_owned()],
+            exports: vec!["relay:adapter/hooks@0.1.0".to_owned()],
+            clients: Vec::new(),
+            environment: Vec::new(),
+            guest_ms: 200,
+            memory_mb: 64,
+            grants: vec![grant("roots.config", true), grant("notices", false)],
+            replaces_built_in: false,
+            machine_code: "in the cache",
+            state: None,
+            faults: 1,
+            last_fault: Some("it trapped".to_owned()),
+            paused_until: None,
+        };
+        assert_eq!(
+            portrait.text(),
+            "toy 1.0.0: A toy\n\
+             source      installed from /toy.wasm at today\n\
+             use         enabled\n\
+             digest      0123\n\
+             size        212 KB\n\
+             interface   0.1.0\n\
+             code        in the cache\n\
+             faults      1; the last: it trapped\n\
+             limits      200 ms of a processor and 64 MB of memory in one call\n\
+             imports     relay:adapter/log@0.1.0\n            wasi:\\u{1b}[2J\n\
+             exports     relay:adapter/hooks@0.1.0\n\
+             grants      given   roots.config  do something\n            denied  notices       do something"
+        );
+    }
+}

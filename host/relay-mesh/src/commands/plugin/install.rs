@@ -1,0 +1,161 @@
+//! `relay-mesh plugin install`: puts an adapter on the shelf, once a person agreed to what it may do.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use adapters::shelf::{Found, Install, Standing};
+use adapters::{Consent, Grants, Parcel, Shelf, ShelfError, grants};
+use mesh::machine::Machine as _;
+
+use super::asking::{Question, Said, agree};
+use super::shapes::Placed;
+use super::{order, parcel};
+use crate::cli::{Format, Outcome};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::setup::shapes::GrantLine;
+use crate::setup::trouble;
+
+/// Install an adapter from a file or a folder, after showing what it will be able to do
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh plugin install ./gemini-cli.wasm\n  \
+    relay-mesh plugin install ./target/adapter --yes --grant roots.config --grant environment.GEMINI_CLI\n\n\
+    A component is tried out first, without any grant; what cannot be loaded is not installed. On a terminal you \
+    are asked; elsewhere nothing is given that the command line does not name, and the command ends with 4.")]
+pub(super) struct Args {
+    /// The component, or the folder that it lies in
+    path: PathBuf,
+    #[command(flatten)]
+    said: Said,
+}
+
+/// Does it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let shelf = shelf(&open)?;
+    let parcel = parcel::read(context, &args.path)?;
+    let name = parcel.manifest.name.as_str();
+    order::version(name, &parcel.manifest.version)?;
+    // A damaged record is no reason to refuse: installing again is how it is mended.
+    let before = match shelf.record(name) {
+        Err(ShelfError::Damaged { .. }) => None,
+        before => before.map_err(of_shelf)?,
+    };
+    let found = Found::of(before.as_deref());
+    if let Some(installed) = before.as_ref().and_then(|record| record.installed.as_ref())
+        && shelf.is_sound(name)
+    {
+        if installed.digest != parcel.digest {
+            return Err(CommandError::Told {
+                what: format!("`{name}` is installed already, in version {}", installed.version),
+                hint: Some(format!(
+                    "put this one in its place by `relay-mesh plugin update {name} {}`",
+                    args.path.display()
+                )),
+                exit: Exit::Refused,
+                source: None,
+            });
+        }
+        context.printer.say(&format!("{name} {} is installed already, and this is the same.", installed.version));
+        let consent = before.as_ref().map(|record| record.consent(&parcel.digest)).unwrap_or_default();
+        context.printer.show(&placed(&parcel, "unchanged", None, &consent))?;
+        return Ok(Outcome::DONE);
+    }
+    let examined = parcel::try_out(&open, &parcel).await?;
+    let question = Question {
+        adapter: name.to_owned(),
+        asks: asked(&parcel),
+        claims: open.adapters.built_in_claims(&parcel.manifest),
+    };
+    if context.printer.format() == Format::Text {
+        context.printer.data(&parcel::words(&examined, &question, "it asks to be able to"))?;
+    }
+    let Some(consent) = agree(context, &question, &args.said)? else {
+        context.printer.say("Nothing was installed.");
+        context.printer.show(&placed(&parcel, "declined", None, &Consent::default()))?;
+        return Ok(Outcome::ending(Exit::Refused));
+    };
+    let consent = with_state(consent);
+    put(&open, &parcel, &consent, Standing::Enabled, found)?;
+    context.printer.say(&format!("{} {} is installed.", parcel.manifest.title, parcel.manifest.version));
+    tell_what_is_missing(context, &parcel, &consent);
+    context.printer.say(&format!(
+        "Next: `relay-mesh install {name} --project .` sets the harness up; `relay-mesh plugin inspect {name}` shows \
+         what it may do"
+    ));
+    context.printer.show(&placed(&parcel, "installed", None, &consent))?;
+    Ok(Outcome::DONE)
+}
+
+/// Everything that a parcel asks for and that a person is asked about.
+pub(super) fn asked(parcel: &Parcel) -> Vec<(String, String)> {
+    parcel.manifest.asks.words().into_iter().filter(|(name, _)| name != grants::STATE).collect()
+}
+
+/// Small notes of its own are part of being installed.
+pub(super) fn with_state(consent: Consent) -> Consent {
+    let grants: BTreeSet<String> = consent.grants.into_iter().chain([grants::STATE.to_owned()]).collect();
+    Consent { grants, ..consent }
+}
+
+/// Puts a version on the shelf.
+pub(super) fn put(
+    open: &Open,
+    parcel: &Parcel,
+    consent: &Consent,
+    standing: Standing,
+    found: Found,
+) -> Result<(), CommandError> {
+    let install = Install { parcel, consent, standing, at: open.machine.now() };
+    shelf(open)?.install(install, found).map(drop).map_err(of_shelf)
+}
+
+/// Says what was asked for and is not given.
+pub(super) fn tell_what_is_missing(context: &Context, parcel: &Parcel, consent: &Consent) {
+    let name = &parcel.manifest.name;
+    let missing: Vec<String> =
+        asked(parcel).into_iter().map(|(grant, _)| grant).filter(|grant| !consent.grants.contains(grant)).collect();
+    if !missing.is_empty() {
+        context
+            .printer
+            .say(&format!("It does without {0}; `relay-mesh plugin grant {name} {0}` gives it", missing.join(" ")));
+    }
+}
+
+/// The shape of what became of a parcel.
+pub(super) fn placed(parcel: &Parcel, outcome: &'static str, before: Option<String>, consent: &Consent) -> Placed {
+    let manifest = &parcel.manifest;
+    Placed {
+        adapter: manifest.name.clone(),
+        outcome,
+        version: manifest.version.clone(),
+        before,
+        digest: parcel.digest.to_string(),
+        grants: grant_lines(&manifest.name, &manifest.asks, consent),
+    }
+}
+
+/// Everything that an adapter asks for, and whether that is given.
+pub(super) fn grant_lines(name: &str, asks: &adapters::manifest::Asks, consent: &Consent) -> Vec<GrantLine> {
+    let given = grants::Given::ByPerson(consent.grants.clone());
+    Grants::new(name, asks.clone(), given).list().iter().map(GrantLine::of).collect()
+}
+
+/// The shelf, which this program always has.
+pub(super) fn shelf(open: &Open) -> Result<&Shelf, CommandError> {
+    open.adapters.shelf().ok_or_else(|| trouble::usage("this program keeps no adapters", "use another build of it"))
+}
+
+/// What the shelf says.
+pub(super) fn of_shelf(error: ShelfError) -> CommandError {
+    let exit = match &error {
+        ShelfError::Absent(_) => Exit::NotFound,
+        ShelfError::Changed(_) => Exit::Refused,
+        ShelfError::Io { .. } | ShelfError::Damaged { .. } | ShelfError::Unsafe { .. } => Exit::Store,
+    };
+    let hint = Some(error.hint());
+    trouble::told("the installed adapters are as they were", hint, exit, error)
+}

@@ -1,0 +1,101 @@
+//! What `install` and `update` do with a file before anything is asked: it is read, tried out without
+//! any grant, and shown in plain words.
+
+use std::path::Path;
+
+use adapters::{Examination, Parcel, ParcelError};
+use mesh::harness::HarnessError;
+
+use super::asking::Question;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::printable;
+use crate::setup::trouble;
+
+/// Reads a file or a folder.
+pub(super) fn read(context: &Context, path: &Path) -> Result<Parcel, CommandError> {
+    Parcel::open(&context.workdir.join(path)).map_err(|error| {
+        let exit = match &error {
+            ParcelError::Missing => Exit::NotFound,
+            ParcelError::Io { .. }
+            | ParcelError::TooLarge { .. }
+            | ParcelError::NotWasm
+            | ParcelError::CoreModule
+            | ParcelError::NoManifest(_)
+            | ParcelError::NotText
+            | ParcelError::Manifest(_)
+            | ParcelError::Empty
+            | ParcelError::Several(_) => Exit::Failure,
+        };
+        trouble::told(&format!("`{}` is no adapter", path.display()), Some(error.hint().to_owned()), exit, error)
+    })
+}
+
+/// Loads it without any grant, and lets it say who it is. What cannot be loaded is not installed.
+pub(super) async fn try_out(open: &Open, parcel: &Parcel) -> Result<Examination, CommandError> {
+    let name = &parcel.manifest.name;
+    if let Some(objection) = open.adapters.objection(&parcel.manifest) {
+        let hint = Some(objection.hint());
+        return Err(trouble::told(&format!("`{name}` cannot be installed here"), hint, Exit::Refused, objection));
+    }
+    open.adapters.try_out(parcel).await.map_err(|error| unusable(&parcel.file, error))
+}
+
+/// A component that cannot be loaded.
+pub(super) fn unusable(file: &Path, error: HarnessError) -> CommandError {
+    let hint = "tell its author; `relay-mesh plugin inspect FILE` says the same, and RELAY_LOG=debug more";
+    trouble::told(&format!("`{}` is no adapter", file.display()), Some(hint.to_owned()), Exit::Failure, error)
+}
+
+/// What it is and what it would be able to do.
+pub(super) fn words(examined: &Examination, question: &Question, heading: &str) -> String {
+    let manifest = &examined.manifest;
+    let mut lines = vec![format!(
+        "{} {} ({}), {}, digest {}",
+        manifest.title,
+        manifest.version,
+        manifest.name,
+        size(examined.size),
+        &examined.digest.to_string()[..16]
+    )];
+    let recognised = &manifest.recognises;
+    let named = |what: &str, names: &[String]| match names {
+        [] => None,
+        names if names.iter().any(|name| name == "*") => Some(format!("it is asked about every MCP client's {what}")),
+        names => Some(format!("it is asked about MCP clients whose {what} is {}", names.join(" or "))),
+    };
+    lines.extend(named("name", &recognised.clients));
+    if !recognised.environment.is_empty() {
+        lines.push(format!("it is asked about processes with the variable {}", recognised.environment.join(" or ")));
+    }
+    if question.asks.is_empty() && question.claims.is_empty() {
+        lines.push("it asks for nothing".to_owned());
+    } else {
+        lines.push(heading.to_owned());
+    }
+    let width = question.asks.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    lines.extend(question.asks.iter().map(|(name, allows)| format!("  {name:<width$}  {allows}")));
+    for (claimed, owner) in &question.claims {
+        let name = adapters::grants::REPLACES_BUILT_IN;
+        lines.push(format!(
+            "  {name:<width$}  answer to the name `{claimed}`, in place of the built-in adapter `{owner}`"
+        ));
+    }
+    lines.push(format!(
+        "It runs in a sandbox: it reaches nothing else, and writes nothing itself. One call may take {} ms of a \
+         processor and {} MB of memory.",
+        manifest.limits.guest_ms, manifest.limits.memory_mb
+    ));
+    printable(&lines.join("\n"))
+}
+
+/// A size, as people say it.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} KB", bytes / 1_000),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+    }
+}

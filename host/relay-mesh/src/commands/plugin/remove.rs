@@ -1,0 +1,67 @@
+//! `relay-mesh plugin remove`: takes an adapter off the shelf, with its consents and its notes.
+
+use super::install::{of_shelf, shelf};
+use super::shapes::Removed;
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::setup::carry::shown_path;
+use crate::setup::installed::scope_name;
+use crate::setup::trouble;
+
+/// Remove an adapter, with its consents and its notes
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  relay-mesh plugin remove gemini-cli\n\n\
+    Where it set a harness up, only it can take that out again: run `relay-mesh uninstall NAME` first. With \
+    `--anyway` it goes all the same, and you are told which files to look at.")]
+pub(super) struct Args {
+    /// Which adapter, as `relay-mesh plugin list` names it
+    name: String,
+    /// Remove it although something that it set up is still there
+    #[arg(long)]
+    anyway: bool,
+}
+
+/// Does it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let shelf = shelf(&open)?;
+    let name = args.name.as_str();
+    let is_damaged = matches!(shelf.record(name), Err(adapters::ShelfError::Damaged { .. }));
+    if !is_damaged && shelf.record(name).map_err(of_shelf)?.is_none() {
+        return Err(of_shelf(adapters::ShelfError::Absent(name.to_owned())));
+    }
+    let leftovers = open
+        .adapters
+        .leftovers(name)
+        .map_err(|error| trouble::told("it cannot be told what it set up", error.hint(), Exit::Store, error))?;
+    let home = context.environment.home();
+    let files: Vec<String> = leftovers.iter().map(|leftover| shown_path(&leftover.file, home.as_deref())).collect();
+    if let Some(first) = leftovers.first().filter(|_| !args.anyway) {
+        let flag = match first.scope {
+            mesh::harness::Scope::User => "--user".to_owned(),
+            mesh::harness::Scope::Project => "--project DIR".to_owned(),
+        };
+        return Err(CommandError::Told {
+            what: format!(
+                "what `{name}` set up for the {} is still there: {}",
+                scope_name(first.scope),
+                files.join(", ")
+            ),
+            hint: Some(format!(
+                "take it out first: `relay-mesh uninstall {name} {flag}`; or say `--anyway`, and mend the files yourself"
+            )),
+            exit: Exit::Refused,
+            source: None,
+        });
+    }
+    shelf.remove(name).map_err(of_shelf)?;
+    open.adapters.forget(name).await?;
+    context.printer.say(&format!("{name} is removed, with what it was given and what it noted."));
+    if !files.is_empty() {
+        context.printer.warn(&format!("what it set up is still in {}", files.join(", ")));
+    }
+    context.printer.show(&Removed { adapter: name.to_owned(), leftovers: files })?;
+    Ok(Outcome::DONE)
+}

@@ -1,0 +1,68 @@
+//! `relay-mesh plugin enable` and `disable`: whether an installed adapter is used.
+
+use adapters::ShelfError;
+use adapters::shelf::Standing;
+use mesh::harness::Harnesses as _;
+
+use super::install::{of_shelf, shelf};
+use super::shapes::Stood;
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+/// Use an installed adapter again
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  relay-mesh plugin enable gemini-cli")]
+pub(super) struct Args {
+    /// Which adapter, as `relay-mesh plugin list` names it
+    name: String,
+}
+
+/// Leave an adapter installed and use it no longer
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  relay-mesh plugin disable gemini-cli\n\n\
+    Its grants stay. Where it stood in for a built-in adapter, that one answers again.")]
+pub(super) struct DisableArgs {
+    /// Which adapter, as `relay-mesh plugin list` names it
+    name: String,
+}
+
+/// Enables.
+pub(super) fn enable(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    stand(context, &args.name, Standing::Enabled)
+}
+
+/// Disables.
+pub(super) fn disable(args: DisableArgs, context: &Context) -> Result<Outcome, CommandError> {
+    stand(context, &args.name, Standing::Disabled)
+}
+
+fn stand(context: &Context, name: &str, standing: Standing) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let before = shelf(&open)?.stand(name, standing).map_err(|error| match error {
+        ShelfError::Absent(_) if open.adapters.names().iter().any(|known| known == name) => CommandError::Told {
+            what: format!("the adapter `{name}` was not installed by `relay-mesh plugin install`"),
+            hint: Some(
+                "it is part of this program, or lies in a plugin folder: `relay-mesh plugin list` says which"
+                    .to_owned(),
+            ),
+            exit: Exit::Refused,
+            source: None,
+        },
+        error => of_shelf(error),
+    })?;
+    let state = word(standing);
+    let changed = before != standing;
+    context.printer.say(&if changed { format!("{name} is {state}.") } else { format!("{name} was {state} already.") });
+    context.printer.show(&Stood { adapter: name.to_owned(), state, changed })?;
+    Ok(Outcome::DONE)
+}
+
+/// How an adapter stands, in a word.
+pub(super) fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Enabled => "enabled",
+        Standing::Disabled => "disabled",
+    }
+}

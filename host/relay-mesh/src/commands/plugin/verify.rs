@@ -1,0 +1,80 @@
+//! `relay-mesh plugin verify`: proves that adapters are what was consented to, and can be loaded.
+
+use adapters::{Audit, Kept};
+use mesh::harness::{Finding, HarnessError, Severity};
+
+use super::install::{of_shelf, shelf};
+use crate::cli::Outcome;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::setup::doctor::{broken, fine};
+use crate::setup::shapes::Proof;
+use crate::setup::trouble;
+
+/// Prove that installed adapters are what was installed, and can be loaded
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  relay-mesh plugin verify\n  relay-mesh plugin verify gemini-cli\n\n\
+    Files are read through and compared with the digest that you consented to; the compile cache is read through \
+    too, and what is damaged there is compiled again. Ends with 1 where something is broken.")]
+pub(super) struct Args {
+    /// Only this adapter, installed or not
+    name: Option<String>,
+}
+
+/// Does it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let names = match args.name {
+        Some(name) => vec![name],
+        None => shelf(&open)?.names().map_err(of_shelf)?,
+    };
+    if names.is_empty() {
+        context.printer.say("No adapter is installed.");
+    }
+    let mut worst = Severity::Ok;
+    for name in names {
+        for finding in look(&open, &name).await? {
+            worst = worst.max(finding.severity);
+            context.printer.show(&Proof::new("adapter", Some(&name), finding))?;
+        }
+    }
+    Ok(match worst {
+        Severity::Ok | Severity::Warning => Outcome::DONE,
+        Severity::Broken => Outcome::ending(Exit::Failure),
+    })
+}
+
+async fn look(open: &Open, name: &str) -> Result<Vec<Finding>, CommandError> {
+    Ok(match open.adapters.audit(name).await {
+        Ok(Audit::Unknown) if shelf(open)?.record(name).map_err(of_shelf)?.is_some() => {
+            vec![fine("nothing is installed; what you gave to builds of it in a plugin folder is kept".to_owned())]
+        }
+        Ok(Audit::Unknown) => return Err(trouble::unknown(name, open.adapters.as_ref())),
+        Ok(Audit::Looked { kept, examination }) => {
+            let what = format!("version {} is what was installed, and it was loaded", examination.manifest.version);
+            vec![fine(what), of_cache(kept)]
+        }
+        Err(error) => vec![of_failure(name, &error)],
+    })
+}
+
+fn of_cache(kept: Kept) -> Finding {
+    let warning = |what: String, fix: &str| Finding { severity: Severity::Warning, what, fix: Some(fix.to_owned()) };
+    match kept {
+        Kept::Sound => fine("its machine code in the cache is whole".to_owned()),
+        Kept::Absent => fine("its machine code was not in the cache, and was compiled".to_owned()),
+        Kept::Removed => {
+            warning("its machine code in the cache was damaged, and was compiled again".to_owned(), "check the disk")
+        }
+        Kept::Unusable(why) => warning(
+            format!("the cache cannot be used, so it is compiled at every start: {why}"),
+            "mend the folder's owner and mode, or set XDG_CACHE_HOME to one that is yours",
+        ),
+    }
+}
+
+fn of_failure(name: &str, error: &HarnessError) -> Finding {
+    broken(error.to_string(), format!("relay-mesh plugin remove {name}, and install it again"))
+}
