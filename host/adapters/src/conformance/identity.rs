@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mesh::harness::Harness as _;
+use mesh::harness::{Harness as _, HarnessError};
 
 use super::Bench;
 use super::report::Check;
@@ -37,7 +37,25 @@ pub(super) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
         None => Check::absent("one file", "the manifest lies beside the component and has to go with it"),
     });
     stage.strike().await?;
+    checks.push(presence(bench).await?);
     Ok(checks)
+}
+
+/// The harness is not there, and its adapter says so.
+async fn presence(bench: &Bench<'_>) -> io::Result<Check> {
+    let stage = bench.scratch.stage()?;
+    let present = match stage.adapter().await {
+        Ok(adapter) => adapter.present().await,
+        Err(error) => Err(error),
+    };
+    stage.strike().await?;
+    let hint = "answer none where the harness's program is not found";
+    Ok(match present {
+        Ok(None) => Check::held("present", "the harness is not here, and it says so"),
+        Ok(Some(version)) => Check::failed("present", "no version: nothing is installed here", version, hint),
+        Err(HarnessError::Unsupported(why)) => Check::absent("present", why),
+        Err(error) => Check::failed("present", "none", error.to_string(), hint),
+    })
 }
 
 /// The slowest call and the largest memory of all that were made, against the limits. Calls beyond them

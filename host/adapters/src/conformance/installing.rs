@@ -42,10 +42,6 @@ enum By {
 pub(super) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     let nothing = SettingsCase { name: "no settings".to_owned(), ..SettingsCase::default() };
     let mut checks = Vec::new();
-    if bench.fixtures.settings.is_empty() {
-        checks.push(Check::untried("settings", "put settings as people keep them into settings/CASE/ROOT/"));
-    }
-    checks.push(presence(bench).await?);
     for wish in WISHES {
         for case in std::iter::once(&nothing).chain(&bench.fixtures.settings) {
             let name = format!("{}, {}", wish.name, case.name);
@@ -58,6 +54,10 @@ pub(super) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
             checks.extend(damaged(bench, wish, case).await?);
         }
     }
+    let is_offered = checks.iter().any(|check| !matches!(check.outcome, super::Outcome::Absent { .. }));
+    if is_offered && bench.fixtures.settings.is_empty() {
+        checks.push(Check::untried("settings", "put settings as people keep them into settings/CASE/ROOT/"));
+    }
     Ok(checks)
 }
 
@@ -67,23 +67,6 @@ fn check(name: String, came: Came) -> Check {
         Came::Absent(why) => Check::absent(name, why),
         Came::Wrong(Wrong { expected, got, hint }) => Check::failed(name, expected, got, hint),
     }
-}
-
-/// The harness is not there, and its adapter says so.
-async fn presence(bench: &Bench<'_>) -> io::Result<Check> {
-    let stage = bench.scratch.stage()?;
-    let present = match stage.adapter().await {
-        Ok(adapter) => adapter.present().await,
-        Err(error) => Err(error),
-    };
-    stage.strike().await?;
-    let hint = "answer none where the harness's program is not found";
-    Ok(match present {
-        Ok(None) => Check::held("present", "the harness is not here, and it says so"),
-        Ok(Some(version)) => Check::failed("present", "no version: nothing is installed here", version, hint),
-        Err(HarnessError::Unsupported(why)) => Check::absent("present", why),
-        Err(error) => Check::failed("present", "none", error.to_string(), hint),
-    })
 }
 
 async fn there_and_back(bench: &Bench<'_>, wish: Wish, case: &SettingsCase) -> io::Result<Came> {
@@ -115,6 +98,8 @@ async fn once(bench: &Bench<'_>, stage: &Stage<'_>, wish: Wish, case: &SettingsC
         return Ok(Came::Absent(format!("no file is changed; {} steps are left to the person", plan.next_steps.len())));
     }
     let count = plan.edits.len();
+    // Whatever it says of settings that nobody has touched yet is the person's business.
+    let broken_before = broken(stage, wish).await.unwrap_or_default();
     if let Err(error) = apply(bench, stage, wish, Action::Install, &plan) {
         return Ok(wrong("a plan that can be applied", error, "the plan must fit what the files hold"));
     }
@@ -131,7 +116,7 @@ async fn once(bench: &Bench<'_>, stage: &Stage<'_>, wish: Wish, case: &SettingsC
             return Ok(wrong("a second install that changes nothing", error.to_string(), "it has just worked"));
         }
     }
-    if let Err(got) = broken_after(stage, wish).await {
+    if let Err(got) = broken_after(stage, wish, &broken_before).await {
         return Ok(wrong("a check that finds nothing broken", got, "what `propose` writes, `check` must like"));
     }
     let plan = match propose(stage, wish, Action::Remove).await {
@@ -151,7 +136,13 @@ async fn once(bench: &Bench<'_>, stage: &Stage<'_>, wish: Wish, case: &SettingsC
     if let Err(error) = applied {
         return Ok(wrong("a removal that can be applied", error, "the plan must fit what the files hold"));
     }
-    if let Some(got) = difference(&before, &files(&stage.home)?) {
+    let (mut before, mut after) = (before, files(&stage.home)?);
+    if by == By::Plan {
+        // Whether a file was empty or not there, only the journal can know.
+        before.retain(|_, bytes| !bytes.is_empty());
+        after.retain(|_, bytes| !bytes.is_empty());
+    }
+    if let Some(got) = difference(&before, &after) {
         let expected = match by {
             By::Journal => "every file as it was, by the journal",
             By::Plan => "every file as it was, by the adapter's own plan",
@@ -174,17 +165,22 @@ fn apply(bench: &Bench<'_>, stage: &Stage<'_>, wish: Wish, action: Action, plan:
     applied.map(drop).map_err(|error| error.to_string())
 }
 
-/// What a check calls broken; that the harness itself is not here does not count.
-async fn broken_after(stage: &Stage<'_>, wish: Wish) -> Result<(), String> {
+/// What a check calls broken; none where there is no check.
+async fn broken(stage: &Stage<'_>, wish: Wish) -> Result<Vec<String>, String> {
     let adapter = stage.adapter().await.map_err(|error| error.to_string())?;
-    let found = match adapter.check(&wish.setup(Action::Install)).await {
-        Ok(found) => found,
-        Err(HarnessError::Unsupported(_)) => return Ok(()),
-        Err(error) => return Err(error.to_string()),
-    };
-    let broken: Vec<String> =
-        found.into_iter().filter(|one| one.severity == Severity::Broken).map(|one| one.what).collect();
-    if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }
+    match adapter.check(&wish.setup(Action::Install)).await {
+        Ok(found) => Ok(found.into_iter().filter(|one| one.severity == Severity::Broken).map(|one| one.what).collect()),
+        Err(HarnessError::Unsupported(_)) => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What is broken after an install and was not before, or all of it where the install mended nothing.
+async fn broken_after(stage: &Stage<'_>, wish: Wish, before: &[String]) -> Result<(), String> {
+    let after = broken(stage, wish).await?;
+    let mended = before.iter().any(|what| !after.contains(what));
+    let left: Vec<&str> = after.iter().filter(|what| !mended || !before.contains(what)).map(String::as_str).collect();
+    if left.is_empty() { Ok(()) } else { Err(left.join("; ")) }
 }
 
 /// Each settings file of a case, emptied and cut off, where an install would change it.
