@@ -2,7 +2,7 @@
 
 use store::Key;
 
-use crate::names::AgentName;
+use crate::names::{AgentName, MessageId};
 use crate::repository::Repository;
 use crate::session::SessionRef;
 
@@ -62,6 +62,16 @@ pub(crate) fn reservations() -> Key {
 /// The reservations of one repository.
 pub(crate) fn reservations_of(repository: &Repository) -> Key {
     reservations().child(repository.as_str())
+}
+
+/// All commands.
+pub(crate) fn commands() -> Key {
+    constant("commands")
+}
+
+/// One command.
+pub(crate) fn command(id: MessageId) -> Key {
+    commands().child(&id.to_string())
 }
 
 /// Every event of the mesh, in order.

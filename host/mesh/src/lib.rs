@@ -5,6 +5,7 @@
 //! particular to a harness comes from a [`harness::Harness`].
 
 pub mod agent;
+pub mod command;
 pub mod glob;
 pub mod harness;
 pub mod machine;
@@ -20,9 +21,11 @@ mod agents;
 mod bell;
 mod bind;
 mod caller;
+mod commanding;
 mod delivery;
 mod envelope;
 mod fetch;
+mod heartbeat;
 mod hook;
 mod inbox;
 mod invite;
@@ -59,9 +62,11 @@ pub use address::AddressError;
 pub use agents::{FindError, Found};
 pub use bind::{BindError, Bound};
 pub use caller::IdentifyError;
+pub use commanding::{FinishError, Order, OrderError, TakeError};
 pub use delivery::Served;
 pub use envelope::{TAG, envelope, timestamp};
 pub use fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched, FetchedMessage};
+pub use heartbeat::HeartbeatError;
 pub use hook::{HookError, HookOutcome};
 pub use invite::{Answer, InviteError, Invited, LONGEST_INVITATION};
 pub use loops::LoopLimits;

@@ -143,6 +143,13 @@ impl Mesh {
         Ok(inbox.unsettled.len())
     }
 
+    /// Notes that an agent without a session was heard of just now.
+    pub(crate) async fn put_heartbeat(&self, name: &AgentName) -> Result<(), store::StoreError> {
+        let at = self.machine.now();
+        let put = |_: Option<Heartbeat>| (records::Next::Put(Heartbeat { at }), ());
+        records::update(self.shared.as_ref(), &keys::heartbeat(name), store::Durability::Process, put).await
+    }
+
     /// Notes that an agent without a session was heard of. Written at most every quarter minute,
     /// and never worth failing a command for.
     pub(crate) async fn beat(&self, name: &AgentName) {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, completions, config, detect_harness, discover, doctor, down, exit_codes, harnesses, hook, install,
-    invite, listen, man, mcp, message, plugin, read, register, release, reservations, reserve, send, serve, status,
-    uninstall, up, version,
+    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, exit_codes, harnesses, heartbeat,
+    hook, install, invite, listen, man, mcp, message, plugin, read, register, release, reservations, reserve, send,
+    serve, status, uninstall, up, version, wait_for,
 };
 use crate::config::{Durable, Values};
 use crate::context::Context;
@@ -131,6 +131,12 @@ pub(crate) enum Command {
     Release(release::Args),
     /// Show who has reserved what
     Reservations(reservations::Args),
+    /// Ask an agent to run a command; take and end those that were asked
+    Cmd(cmd::Args),
+    /// Say that you live, and what you are doing
+    Heartbeat(heartbeat::Args),
+    /// Wait until agents are here
+    WaitFor(wait_for::Args),
     /// Show how the mesh is doing
     Status(status::Args),
 
@@ -204,6 +210,9 @@ impl Command {
             | Command::Reserve(_)
             | Command::Release(_)
             | Command::Reservations(_)
+            | Command::Cmd(_)
+            | Command::Heartbeat(_)
+            | Command::WaitFor(_)
             | Command::Status(_)
             | Command::Down(_)
             | Command::Install(_)
@@ -241,6 +250,9 @@ impl Command {
             | Command::Reserve(_)
             | Command::Release(_)
             | Command::Reservations(_)
+            | Command::Cmd(_)
+            | Command::Heartbeat(_)
+            | Command::WaitFor(_)
             | Command::Status(_)
             | Command::Up(_)
             | Command::Down(_)
@@ -277,6 +289,9 @@ impl Command {
             Command::Reserve(args) => reserve::run(args, context).await,
             Command::Release(args) => release::run(args, context).await,
             Command::Reservations(args) => reservations::run(args, context).await,
+            Command::Cmd(args) => cmd::run(args, context).await,
+            Command::Heartbeat(args) => heartbeat::run(args, context).await,
+            Command::WaitFor(args) => wait_for::run(args, context).await,
             Command::Status(args) => status::run(args, context).await,
             Command::Up(args) => up::run(args, context).await,
             Command::Down(args) => down::run(args, context).await,

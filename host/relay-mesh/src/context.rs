@@ -36,6 +36,13 @@ impl Context {
         Context { settings: settings.clone(), environment: environment.clone(), printer: *printer, workdir }
     }
 
+    /// The same with another idea of how long a silence may be, in milliseconds.
+    pub(crate) fn with_away_after(&self, silence: u64) -> Context {
+        let mut other = self.at(self.workdir.clone());
+        other.settings.away_after.value = silence;
+        other
+    }
+
     /// What a command line shows of itself.
     pub(crate) fn sighting(&self) -> Sighting {
         Sighting {

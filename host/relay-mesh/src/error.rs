@@ -63,6 +63,18 @@ pub(crate) enum CommandError {
     /// Nothing was released.
     #[error(transparent)]
     Release(#[from] mesh::ReleaseError),
+    /// No sign of life was noted.
+    #[error(transparent)]
+    Heartbeat(#[from] mesh::HeartbeatError),
+    /// Nobody was asked to run a command.
+    #[error(transparent)]
+    Order(#[from] mesh::OrderError),
+    /// No command was taken.
+    #[error(transparent)]
+    Take(#[from] mesh::TakeError),
+    /// No command was ended.
+    #[error(transparent)]
+    Finish(#[from] mesh::FinishError),
     /// A message's status cannot be told.
     #[error(transparent)]
     Status(#[from] mesh::StatusError),

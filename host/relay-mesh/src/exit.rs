@@ -19,14 +19,24 @@ pub(crate) enum Exit {
     Store,
     /// Somebody else holds what was asked for.
     Held,
+    /// What was waited for did not come.
+    TimedOut,
     /// What a harness's hook must end with, as its adapter says.
     Hook(u8),
 }
 
 impl Exit {
     /// Every code that has a meaning of its own, for the help text.
-    pub(crate) const DOCUMENTED: [Exit; 7] =
-        [Exit::Success, Exit::Failure, Exit::Usage, Exit::NotFound, Exit::Refused, Exit::Store, Exit::Held];
+    pub(crate) const DOCUMENTED: [Exit; 8] = [
+        Exit::Success,
+        Exit::Failure,
+        Exit::Usage,
+        Exit::NotFound,
+        Exit::Refused,
+        Exit::Store,
+        Exit::Held,
+        Exit::TimedOut,
+    ];
 
     /// The number.
     pub(crate) fn code(self) -> u8 {
@@ -38,6 +48,7 @@ impl Exit {
             Exit::Refused => 4,
             Exit::Store => 5,
             Exit::Held => 6,
+            Exit::TimedOut => 7,
             Exit::Hook(code) => code,
         }
     }
@@ -52,6 +63,7 @@ impl Exit {
             Exit::Refused => "it is not yours to do, or nobody consented",
             Exit::Store => "the data folder is missing, unreadable, full or damaged",
             Exit::Held => "somebody else holds what was asked for; nothing was done",
+            Exit::TimedOut => "what was waited for did not come in time",
             Exit::Hook(_) => "what the harness expects of this hook",
         }
     }

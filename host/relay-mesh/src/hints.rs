@@ -3,8 +3,8 @@
 
 use mesh::repository::PlaceError;
 use mesh::{
-    AckError, AddressError, FetchError, FindError, HookError, IdentifyError, InviteError, RegisterError, ReleaseError,
-    ReserveError, RosterError, SendError, StatusError,
+    AckError, AddressError, FetchError, FindError, FinishError, HeartbeatError, HookError, IdentifyError, InviteError,
+    OrderError, RegisterError, ReleaseError, ReserveError, RosterError, SendError, StatusError, TakeError,
 };
 use store::StoreError;
 
@@ -44,6 +44,17 @@ impl CommandError {
             CommandError::Place(error) => of_place(error),
             CommandError::Reserve(error) => of_reserve(error),
             CommandError::Release(error) => of_release(error),
+            CommandError::Heartbeat(error) => match error {
+                HeartbeatError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+                HeartbeatError::TooLong(_) => Some("say it shorter; details belong into a message".to_owned()),
+                HeartbeatError::Store(error) => of_store(error),
+            },
+            CommandError::Order(error) => of_order(error),
+            CommandError::Take(error) => match error {
+                TakeError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+                TakeError::Store(error) => of_store(error),
+            },
+            CommandError::Finish(error) => of_finish(error),
             CommandError::Status(StatusError::Unknown(_)) => {
                 Some("an agent sees what it sent or was sent; `relay-mesh read` prints the ids".to_owned())
             }
@@ -127,6 +138,27 @@ impl CommandError {
                 ReleaseError::NotRegistered | ReleaseError::NotYours { .. } => Exit::Refused,
                 ReleaseError::NotReserved(_) => Exit::NotFound,
                 ReleaseError::Store(_) => Exit::Store,
+            },
+            CommandError::Heartbeat(error) => match error {
+                HeartbeatError::NotRegistered => Exit::Refused,
+                HeartbeatError::TooLong(_) => Exit::Usage,
+                HeartbeatError::Store(_) => Exit::Store,
+            },
+            CommandError::Order(error) => match error {
+                OrderError::NotRegistered => Exit::Refused,
+                OrderError::Address(error) => exit_of_address(error),
+                OrderError::TooLong(_) | OrderError::Ttl => Exit::Usage,
+                OrderError::Store(_) => Exit::Store,
+            },
+            CommandError::Take(error) => match error {
+                TakeError::NotRegistered => Exit::Refused,
+                TakeError::Store(_) => Exit::Store,
+            },
+            CommandError::Finish(error) => match error {
+                FinishError::NotRegistered | FinishError::NotTaken(_) | FinishError::Ended(_) => Exit::Refused,
+                FinishError::Unknown(_) => Exit::NotFound,
+                FinishError::TooLong(_) => Exit::Usage,
+                FinishError::Store(_) => Exit::Store,
             },
             CommandError::Hook(HookError::Harness(_))
             | CommandError::Host(_)
@@ -320,6 +352,31 @@ fn of_release(error: &ReleaseError) -> Option<String> {
             Some("run `relay-mesh reservations --repo .` to see what is reserved".to_owned())
         }
         ReleaseError::Store(error) => of_store(error),
+    }
+}
+
+fn of_order(error: &OrderError) -> Option<String> {
+    match error {
+        OrderError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+        OrderError::Address(error) => of_address(error),
+        OrderError::TooLong(_) => {
+            Some("put what is longer into a file that both can read, and name its path".to_owned())
+        }
+        OrderError::Ttl => Some("write it as `--ttl 90s`, `20m`, `2h` or `1d`".to_owned()),
+        OrderError::Store(error) => of_store(error),
+    }
+}
+
+fn of_finish(error: &FinishError) -> Option<String> {
+    match error {
+        FinishError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+        FinishError::Unknown(_) => {
+            Some("run `relay-mesh cmd list --all` to see the commands with their ids".to_owned())
+        }
+        FinishError::NotTaken(_) => Some("take it first: `relay-mesh cmd take AGENT`".to_owned()),
+        FinishError::Ended(_) => Some("its result stays; send a message where there is more to say".to_owned()),
+        FinishError::TooLong(_) => Some("put it into a file that both can read, and give its path".to_owned()),
+        FinishError::Store(error) => of_store(error),
     }
 }
 

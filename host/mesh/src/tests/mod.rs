@@ -1,8 +1,10 @@
 //! The mesh over the memory store, told in sentences. One `World` touches the API.
 
 mod claims;
+mod commanding;
 mod delivering;
 mod faults;
+mod heartbeats;
 mod hooks;
 mod identity;
 mod inviting;

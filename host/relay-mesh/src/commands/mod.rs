@@ -2,6 +2,7 @@
 
 pub(crate) mod ack;
 pub(crate) mod agents;
+pub(crate) mod cmd;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod detect_harness;
@@ -10,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod exit_codes;
 pub(crate) mod harnesses;
+pub(crate) mod heartbeat;
 pub(crate) mod hook;
 pub(crate) mod input;
 pub(crate) mod install;
@@ -30,3 +32,5 @@ pub(crate) mod status;
 pub(crate) mod uninstall;
 pub(crate) mod up;
 pub(crate) mod version;
+pub(crate) mod wait_for;
+pub(crate) mod waiting;

@@ -172,7 +172,7 @@ fn usage(what: &str) -> CommandError {
 }
 
 /// Delivers from this process until every recipient's harness has taken the message, or time is up.
-async fn wake(context: &Context, open: &Open, caller: &Caller, sent: &Sent) -> Result<(), CommandError> {
+pub(crate) async fn wake(context: &Context, open: &Open, caller: &Caller, sent: &Sent) -> Result<(), CommandError> {
     let mut has_session = false;
     for recipient in &sent.recipients {
         has_session |= open.mesh.agent(&recipient.to).await?.is_some_and(|seen| seen.agent.session.is_some());

@@ -101,6 +101,28 @@ impl Show for AgentsShape {
     }
 }
 
+/// `relay-mesh heartbeat`.
+#[derive(Debug, Serialize)]
+pub(crate) struct HeartbeatShape {
+    /// The agent, as others see it now.
+    #[serde(flatten)]
+    pub(crate) agent: AgentShape,
+}
+
+impl From<&Seen> for HeartbeatShape {
+    fn from(seen: &Seen) -> HeartbeatShape {
+        HeartbeatShape { agent: seen.into() }
+    }
+}
+
+impl Show for HeartbeatShape {
+    fn text(&self) -> String {
+        let AgentShape { name, presence, task, waiting, .. } = &self.agent;
+        let task = task.as_ref().map_or_else(String::new, |task| format!(", {}", printable_line(task)));
+        format!("{name} is {presence}{task}; {}", waits(*waiting))
+    }
+}
+
 /// The table that `agents` and `status` show.
 pub(crate) fn agents_table(agents: &[AgentShape], now: Instant) -> String {
     let rows: Vec<Vec<String>> = agents

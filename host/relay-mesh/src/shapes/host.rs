@@ -4,7 +4,9 @@ use mesh::machine::Instant;
 use serde::Serialize;
 
 use super::agents::{AgentShape, agents_table, waits};
+use super::commands::{CommandShape, commands_table};
 use super::counted;
+use super::reservations::{ReservationShape, reservations_table};
 use crate::render::{Show, printable_line, table};
 
 /// The long-lived host of a data folder.
@@ -91,6 +93,10 @@ pub(crate) struct StatusShape {
     pub(crate) agents: Vec<AgentShape>,
     /// Messages that wait, over all inboxes.
     pub(crate) waiting: usize,
+    /// What is reserved.
+    pub(crate) reservations: Vec<ReservationShape>,
+    /// Commands that wait or are being worked on, oldest first.
+    pub(crate) commands: Vec<CommandShape>,
     /// Where waking stopped.
     pub(crate) held: Vec<HeldShape>,
     /// What is damaged in the data folder, a sentence each.
@@ -98,6 +104,42 @@ pub(crate) struct StatusShape {
     /// The time of asking, for "how long ago".
     #[serde(skip)]
     pub(crate) now: Instant,
+    /// What people asked to see alone; everything, where they named nothing. JSON holds all of it.
+    #[serde(skip)]
+    pub(crate) named: Vec<Part>,
+}
+
+/// A part of the status that can be asked for alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Who is here.
+    Agents,
+    /// What is reserved.
+    Reservations,
+    /// What is to be run.
+    Commands,
+}
+
+impl StatusShape {
+    /// One part as a table; where it was asked for alone, also that it is empty.
+    fn part(&self, part: Part) -> Option<String> {
+        let asked = self.named.contains(&part);
+        let (empty, table) = match part {
+            Part::Agents => {
+                ("nobody has joined", (!self.agents.is_empty()).then(|| agents_table(&self.agents, self.now)))
+            }
+            Part::Reservations => {
+                let some = !self.reservations.is_empty();
+                ("nothing is reserved", some.then(|| reservations_table(&self.reservations)))
+            }
+            Part::Commands => ("no command waits", (!self.commands.is_empty()).then(|| commands_table(&self.commands))),
+        };
+        match table {
+            Some(table) if asked || self.named.is_empty() => Some(table),
+            None if asked => Some(empty.to_owned()),
+            Some(_) | None => None,
+        }
+    }
 }
 
 impl Show for StatusShape {
@@ -112,9 +154,11 @@ impl Show for StatusShape {
             counted(self.agents.len(), "agent"),
             waits(self.waiting)
         )];
-        if !self.agents.is_empty() {
-            blocks.push(agents_table(&self.agents, self.now));
+        let parts = [Part::Agents, Part::Reservations, Part::Commands].map(|part| self.part(part));
+        if !self.named.is_empty() {
+            return parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         }
+        blocks.extend(parts.into_iter().flatten());
         if !self.held.is_empty() {
             let rows: Vec<Vec<String>> = self
                 .held

@@ -4,6 +4,7 @@
 //! are not printed: they may change with the mesh, these may not.
 
 pub(crate) mod agents;
+pub(crate) mod commands;
 pub(crate) mod host;
 pub(crate) mod mail;
 pub(crate) mod receipts;

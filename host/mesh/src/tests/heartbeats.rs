@@ -1,0 +1,66 @@
+//! Signs of life that agents give, and waiting for them.
+
+use super::{World, name};
+use crate::HeartbeatError;
+use crate::testing::{call, session_call, shell_call};
+
+impl World {
+    async fn beat_of(&self, call: &crate::session::Call, task: Option<&str>) -> String {
+        let caller = self.mesh.identify(call).await.expect("identified");
+        match self.mesh.heartbeat(&caller, task).await {
+            Ok(seen) => {
+                let task = seen.agent.profile.task.unwrap_or_else(|| "nothing".to_owned());
+                format!("{}, does {task}", seen.presence.as_str())
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    async fn presence_of(&self, agent: &str) -> &'static str {
+        self.mesh.agent(&name(agent)).await.expect("readable").expect("there").presence.as_str()
+    }
+}
+
+#[tokio::test]
+async fn a_heartbeat_keeps_an_agent_here_and_says_what_it_does() {
+    let world = World::new();
+    world.register(&shell_call(None), "alice").await;
+    let alice = shell_call(Some("alice"));
+    assert_eq!(world.beat_of(&alice, Some("the parser")).await, "idle, does the parser");
+    for _ in 0..3 {
+        world.machine.pass(590_000);
+        assert_eq!(world.beat_of(&alice, None).await, "idle, does the parser");
+    }
+    world.machine.pass(600_000);
+    assert_eq!(world.presence_of("alice").await, "away");
+    assert_eq!(world.beat_of(&alice, Some("")).await, "idle, does nothing");
+    let long = "x".repeat(201);
+    assert_eq!(world.beat_of(&alice, Some(&long)).await, "the task has 201 bytes and may have 200");
+    let nobody = world.mesh.identify(&call("c9")).await.expect("identified");
+    assert!(matches!(world.mesh.heartbeat(&nobody, None).await, Err(HeartbeatError::NotRegistered)));
+}
+
+#[tokio::test]
+async fn a_session_gives_a_sign_of_life_too() {
+    let world = World::new();
+    let session = session_call("c1", "s1");
+    world.register(&session, "bob").await;
+    world.machine.pass(600_000);
+    assert_eq!(world.presence_of("bob").await, "away");
+    assert_eq!(world.beat_of(&session, None).await, "idle, does nothing");
+}
+
+#[tokio::test]
+async fn who_is_waited_for_is_here_when_they_join() {
+    let world = World::new();
+    world.register(&shell_call(None), "alice").await;
+    let waiting = tokio::spawn({
+        let other = world.another_process();
+        async move { other.mesh.here(&[name("alice"), name("bob")]).await.expect("readable") }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    world.register(&shell_call(None), "bob").await;
+    let here: Vec<String> = waiting.await.expect("no panic").iter().map(|seen| seen.agent.name.to_string()).collect();
+    assert_eq!(here, ["alice", "bob"]);
+}

@@ -1,0 +1,76 @@
+//! Asking for a command, and waiting for its end.
+
+use mesh::Order;
+use mesh::command::{Command, Standing};
+use mesh::machine::Machine;
+use mesh::message::{Draft, Priority};
+use mesh::session::Caller;
+
+use super::Args;
+use crate::cli::Outcome;
+use crate::commands::send;
+use crate::commands::waiting::{Patience, Waited};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::shapes::commands::CommandShape;
+
+/// Does it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let (Some(to), Some(command)) = (args.target, args.command) else {
+        unreachable!("the command line requires both where it names no verb");
+    };
+    let open = context.open()?;
+    let caller = context.caller(&open, args.from).await?;
+    let ttl = Some(u64::try_from(args.ttl.as_millis()).unwrap_or(u64::MAX));
+    let command = open.mesh.order(&caller, Order { to, command, arguments: args.arguments, ttl }).await?;
+    if args.wake {
+        wake(context, &open, &caller, &command).await?;
+    }
+    if !args.wait {
+        context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
+        return Ok(Outcome::DONE);
+    }
+    match Patience::from_now(args.timeout).wait(open.mesh.command_ended(command.id)).await? {
+        Waited::For(ended) => ended_so(context, &open, ended?),
+        Waited::InVain => {
+            context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
+            context.printer.say("it has not ended in time; `relay-mesh cmd list --all` shows what becomes of it");
+            Ok(Outcome::ending(Exit::TimedOut))
+        }
+        Waited::UntilStopped => Ok(Outcome::ending(Exit::Failure)),
+    }
+}
+
+/// Says how a command ended.
+fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Outcome, CommandError> {
+    let Some(command) = ended else {
+        context.printer.say("the command was removed before it ended");
+        return Ok(Outcome::ending(Exit::NotFound));
+    };
+    let now = open.machine.now();
+    context.printer.show(&CommandShape::of(&command, now))?;
+    Ok(match command.standing(now) {
+        Standing::Succeeded => Outcome::DONE,
+        Standing::Failed => Outcome::ending(Exit::Failure),
+        Standing::Expired | Standing::Pending | Standing::Consumed => Outcome::ending(Exit::TimedOut),
+    })
+}
+
+/// Sends the news that a command waits, and tries to bring it.
+async fn wake(context: &Context, open: &Open, caller: &Caller, command: &Command) -> Result<(), CommandError> {
+    let draft = Draft {
+        body: format!(
+            "A command waits for you: {} ({}). Take it with the tool take_command, or by `relay-mesh cmd take {}`.",
+            command.line(),
+            command.id,
+            command.to
+        ),
+        priority: Priority::Normal,
+        idempotency_key: Some(format!("command-{}", command.id)),
+        ..Draft::default()
+    };
+    let sent = open.mesh.send(caller, &[command.to.to_string()], draft).await?;
+    send::wake(context, open, caller, &sent).await
+}

@@ -1,0 +1,70 @@
+//! Taking commands, ending them, and looking at them.
+
+use mesh::command::{Ended, LONGEST_RESULT};
+use mesh::machine::Machine;
+
+use super::{DoneArgs, ListArgs, TakeArgs};
+use crate::cli::Outcome;
+use crate::commands::input;
+use crate::commands::waiting::{Patience, Waited};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::shapes::commands::{CommandShape, CommandsShape};
+
+/// Takes one.
+pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let caller = context.caller(&open, Some(args.target.clone())).await?;
+    let patience = Patience::from_now(args.timeout);
+    let mut taken = open.mesh.take_command(&caller).await?;
+    // Only the waiting is given up when time is up, never the taking. Somebody else may be faster every time.
+    while args.wait && taken.is_none() {
+        match patience.wait(open.mesh.command_waits(&caller)).await? {
+            Waited::For(waits) => waits?,
+            Waited::InVain => {
+                context.printer.say(&format!("no command came for {} in time", args.target));
+                return Ok(Outcome::ending(Exit::TimedOut));
+            }
+            Waited::UntilStopped => return Ok(Outcome::ending(Exit::Failure)),
+        }
+        taken = open.mesh.take_command(&caller).await?;
+    }
+    let Some(command) = taken else {
+        context.printer.say(&format!("no command waits for {}", args.target));
+        return Ok(Outcome::ending(Exit::NotFound));
+    };
+    context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
+    context.printer.say(&format!(
+        "when it ended: `relay-mesh cmd done {} RESULT --from {}`, with `--failed` where it failed",
+        command.id, args.target
+    ));
+    Ok(Outcome::DONE)
+}
+
+/// Ends one.
+pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let result = match args.result {
+        None if args.stdin => input::text(LONGEST_RESULT)?,
+        result => result.unwrap_or_default(),
+    };
+    let open = context.open()?;
+    let caller = context.caller(&open, args.from).await?;
+    let ended = if args.failed { Ended::Failed } else { Ended::Succeeded };
+    let command = open.mesh.finish_command(&caller, args.id, ended, &result).await?;
+    context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
+    Ok(Outcome::DONE)
+}
+
+/// Lists them.
+pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let mut commands = open.mesh.commands(args.to.as_ref()).await?;
+    let now = open.machine.now();
+    commands.retain(|command| args.all || !command.standing(now).is_final());
+    context.printer.show(&CommandsShape::of(&commands, now))?;
+    if commands.is_empty() {
+        context.printer.say("no command waits or is being worked on");
+    }
+    Ok(Outcome::DONE)
+}

@@ -1,0 +1,33 @@
+//! `relay-mesh heartbeat`: say that an agent lives, and what it does.
+
+use mesh::names::AgentName;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::agents::HeartbeatShape;
+
+/// Say that you live, and what you are doing
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh heartbeat --from ci\n  \
+    relay-mesh heartbeat --from ci --task 'runs the tests of #42'\n  \
+    relay-mesh heartbeat --from ci --task ''\n\n\
+    A harness's own hooks do this for its sessions; a script does it itself.")]
+pub(crate) struct Args {
+    /// What you are doing; nothing where it is empty, and as before where it is left out
+    #[arg(long, value_name = "TEXT")]
+    task: Option<String>,
+    /// Speak for this agent [$RELAY_AGENT, else this shell's session]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
+    from: Option<AgentName>,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let caller = context.caller(&open, args.from).await?;
+    let seen = open.mesh.heartbeat(&caller, args.task.as_deref()).await?;
+    context.printer.show(&HeartbeatShape::from(&seen))?;
+    Ok(Outcome::DONE)
+}

@@ -1,0 +1,154 @@
+//! Commands and presence through the real binary: a script asks, another takes and answers, a third waits; of
+//! many takers each command has one.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use serde_json::Value;
+use test_support::Stage;
+
+#[test]
+fn a_script_asks_and_another_answers() {
+    let stage = stage(&["alice", "ci"]);
+    let waiting = thread::scope(|scope| {
+        let asked = scope.spawn(|| stage.run(&["cmd", "ci", "/test", "src", "--wait", "--from", "alice", "--json"]));
+        let taken = json(&stage.relay_ok(&["cmd", "take", "ci", "--wait", "--timeout", "50s", "--json"]));
+        assert_eq!(
+            (&taken["command"], &taken["arguments"][0], &taken["from"]),
+            (&"/test".into(), &"src".into(), &"alice".into())
+        );
+        let shown = stage.relay_ok(&["status", "--commands"]);
+        assert!(shown.contains("consumed") && shown.contains("/test src"), "{shown}");
+        let id = taken["id"].as_str().expect("an id");
+        stage.relay_ok(&["cmd", "done", id, "3 of 40 failed\nsee the log", "--failed", "--from", "ci"]);
+        asked.join().expect("the asker ends")
+    });
+    let ended = json(&waiting.stdout);
+    assert_eq!((waiting.code, &ended["state"]), (Some(1), &"failed".into()), "{}", waiting.stderr);
+    assert_eq!(ended["result"], "3 of 40 failed\nsee the log");
+    assert_eq!(stage.relay_ok(&["status", "--commands"]).trim(), "no command waits");
+    let all = stage.relay_ok(&["cmd", "list", "--all"]);
+    assert!(all.contains("failed") && all.contains("/test src"), "{all}");
+}
+
+#[test]
+fn what_waits_too_long_says_so() {
+    let stage = stage(&["alice", "ci"]);
+    let code = |arguments: &[&str]| stage.run(arguments).code;
+    assert_eq!(code(&["cmd", "take", "ci"]), Some(3));
+    assert_eq!(code(&["cmd", "take", "ci", "--wait", "--timeout", "10ms"]), Some(7));
+    assert_eq!(code(&["cmd", "ci", "/x", "--wait", "--timeout", "10ms"]), Some(7));
+    assert_eq!(code(&["cmd", "ci", "/expires", "--ttl", "1s", "--wait"]), Some(7));
+    assert_eq!(code(&["wait-for", "alice", "nobody", "--timeout", "10ms"]), Some(7));
+    assert_eq!(code(&["wait-for", "alice", "ci"]), Some(0));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_hint() {
+    let stage = stage(&["alice", "ci"]);
+    let id = json(&stage.relay_ok(&["cmd", "ci", "/x", "--from", "alice", "--json"]))["id"].clone();
+    let id = id.as_str().expect("an id");
+    let check = |arguments: &[&str], code: i32, words: &str| {
+        let outcome = stage.run(arguments);
+        assert_eq!(outcome.code, Some(code), "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(words), "{arguments:?}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("hint: ") || outcome.stderr.contains("For more information"),
+            "{}",
+            outcome.stderr
+        );
+    };
+    check(&["cmd", "ci", "x"], 2, "is not a command");
+    check(&["cmd", "ci"], 2, "required");
+    check(&["cmd", "cli", "/x"], 3, "no agent named `cli`");
+    check(&["cmd", "ci", "/x", "--ttl", "0s"], 2, "between a second and a week");
+    check(&["cmd", "ci", "/x", "--timeout", "1s"], 2, "--wait");
+    check(&["cmd", "take", "nobody"], 3, "nobody");
+    check(&["cmd", "done", id, "fine", "--from", "ci"], 4, "has not been taken");
+    check(&["cmd", "done", id, "fine", "--from", "alice"], 3, "was for you");
+    check(&["cmd", "done", "01JD8Z3K5V0000000000000000", "--from", "ci"], 3, "was for you");
+    check(&["heartbeat"], 4, "you have not registered");
+    check(&["heartbeat", "--from", "ci", "--task", &"x".repeat(201)], 2, "may have 200");
+}
+
+#[test]
+fn of_many_takers_each_command_has_one() {
+    const COMMANDS: usize = 12;
+    const TAKERS: usize = 24;
+    let stage = stage(&["alice", "ci"]);
+    let asked: BTreeSet<String> = (0..COMMANDS)
+        .map(|number| {
+            let id = &json(&stage.relay_ok(&["cmd", "ci", "/run", &number.to_string(), "--json"]))["id"];
+            id.as_str().expect("an id").to_owned()
+        })
+        .collect();
+    let taken: Vec<String> = thread::scope(|scope| {
+        let takers: Vec<_> = (0..TAKERS).map(|_| scope.spawn(|| stage.run(&["cmd", "take", "ci", "--json"]))).collect();
+        let outcomes = takers.into_iter().map(|taker| taker.join().expect("a taker ends"));
+        outcomes.filter(|outcome| outcome.code == Some(0)).map(|outcome| id_of(&outcome.stdout)).collect()
+    });
+    assert_eq!(taken.len(), COMMANDS, "each is taken once: {taken:?}");
+    assert_eq!(taken.into_iter().collect::<BTreeSet<_>>(), asked);
+}
+
+#[test]
+fn who_is_killed_while_commanding_leaves_nothing_half_done() {
+    let stage = stage(&["alice", "ci"]);
+    for number in 0..4 {
+        stage.relay_ok(&["cmd", "ci", "/before", &number.to_string()]);
+    }
+    let victims: Vec<_> = (0..20)
+        .map(|number| {
+            let program = match number % 3 {
+                0 => stage.relay(&["cmd", "ci", "/during"]),
+                1 => stage.relay(&["cmd", "take", "ci"]),
+                _ => stage.relay(&["heartbeat", "--task", "dies", "--from", "ci"]),
+            };
+            program.start(&stage.folder.join(format!("victim-{number}.log")))
+        })
+        .collect();
+    for mut victim in victims {
+        victim.kill();
+    }
+    let all = json(&stage.relay_ok(&["cmd", "list", "--all", "--json"]));
+    let states: Vec<&str> =
+        all["commands"].as_array().expect("a list").iter().filter_map(|one| one["state"].as_str()).collect();
+    assert!(states.len() >= 4 && states.iter().all(|state| matches!(*state, "pending" | "consumed")), "{states:?}");
+    let pending = states.iter().filter(|state| **state == "pending").count();
+    let left = (0..).take_while(|_| stage.run(&["cmd", "take", "ci"]).code == Some(0)).count();
+    assert_eq!(left, pending, "what nobody took can be taken");
+    let agents = json(&stage.relay_ok(&["agents", "--json"]));
+    assert_eq!(agents["agents"].as_array().map(Vec::len), Some(2), "{agents}");
+}
+
+#[test]
+fn a_heartbeat_is_seen_in_the_status() {
+    let stage = stage(&["alice"]);
+    let told = stage.relay_ok(&["heartbeat", "--from", "alice", "--task", "the parser"]);
+    assert_eq!(told.trim(), "alice is idle, the parser; 0 messages wait");
+    let shown = |stale: &str| json(&stage.relay_ok(&["status", "--stale", stale, "--json"]))["agents"][0].clone();
+    assert_eq!((&shown("5m")["presence"], &shown("5m")["task"]), (&"idle".into(), &"the parser".into()));
+    assert_eq!(shown("0s")["presence"], "away", "as stale as one asks for");
+    stage.relay_ok(&["reserve", "src/**", "--from", "alice"]);
+    let only = stage.relay_ok(&["status", "--reservations"]);
+    assert!(only.contains("src/**") && !only.contains("PRESENCE"), "{only}");
+    let whole = stage.relay_ok(&["status"]);
+    assert!(whole.contains("src/**") && whole.contains("PRESENCE"), "{whole}");
+}
+
+/// A stage on which these agents have registered.
+fn stage(agents: &[&str]) -> Stage {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    for agent in agents {
+        stage.relay_ok(&["register", agent]);
+    }
+    stage
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn id_of(text: &str) -> String {
+    json(text)["id"].as_str().expect("an id").to_owned()
+}
