@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Release(release::Args),
     /// Show who has reserved what
     Reservations(reservations::Args),
-    /// Ask an agent to run a command; take and end those that were asked
+    /// Ask an agent to run a command
     Cmd(cmd::Args),
     /// Say that you live, and what you are doing
     Heartbeat(heartbeat::Args),
