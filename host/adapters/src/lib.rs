@@ -46,6 +46,7 @@ pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
 pub use parcel::{Parcel, ParcelError};
 pub use roots::RootError;
+pub use section::Excess;
 pub use shelf::{Shelf, ShelfError};
 pub use sources::Source;
 pub use states::{Condition, State, Unused};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::Digest;
 use crate::manifest::{Manifest, ManifestError, SECTION};
-use crate::section;
+use crate::section::{self, Excess};
 
 /// The largest component that is read, in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -61,9 +61,20 @@ pub enum ParcelError {
     /// WebAssembly without the component's shell.
     #[error("it is a core module, not a component")]
     CoreModule,
+    /// A component that is built to be a burden.
+    #[error(transparent)]
+    Excess(#[from] Excess),
     /// A component without a manifest.
     #[error("it has no manifest: neither `{0}` nor one inside")]
     NoManifest(PathBuf),
+    /// A manifest that is larger than any.
+    #[error("its manifest has {length} bytes, and {largest} are read")]
+    LongManifest {
+        /// Its length.
+        length: u64,
+        /// The largest that is read.
+        largest: u64,
+    },
     /// A manifest that is not text.
     #[error("its manifest is not text")]
     NotText,
@@ -88,7 +99,9 @@ impl ParcelError {
             ParcelError::NotWasm | ParcelError::CoreModule => {
                 "build it for wasm32-wasip2, which gives a component: `cargo build --release --target wasm32-wasip2`"
             }
+            ParcelError::Excess(_) => "no compiler makes such a component by itself; ask its author what it is for",
             ParcelError::NoManifest(_) => "put its adapter.toml beside it, or build it with the sdk's export macro",
+            ParcelError::LongManifest { .. } => "tell its author: a manifest is some dozens of lines",
             ParcelError::NotText => "write adapter.toml in UTF-8",
             ParcelError::Manifest(_) => "mend its adapter.toml, or ask its author for one that fits",
             ParcelError::Empty => "name the folder that the .wasm file lies in, or the file itself",
@@ -115,11 +128,12 @@ impl Parcel {
         if !bytes.starts_with(b"\0asm") {
             return Err(ParcelError::NotWasm);
         }
+        section::bound(&bytes)?;
         let text = if beside.is_file() {
             read_manifest(beside)?
         } else {
             match section::find(&bytes, SECTION) {
-                Some(text) => String::from_utf8(text.to_owned()).map_err(|_| ParcelError::NotText)?,
+                Some(text) => as_manifest(text.to_owned())?,
                 None if bytes.starts_with(b"\0asm\x01\0\0\0") => return Err(ParcelError::CoreModule),
                 None => return Err(ParcelError::NoManifest(beside.to_owned())),
             }
@@ -133,7 +147,19 @@ impl Parcel {
 
 /// Reads the text of a manifest.
 pub(crate) fn read_manifest(path: &Path) -> Result<String, ParcelError> {
-    String::from_utf8(read_bounded(path, LARGEST_MANIFEST)?).map_err(|_| ParcelError::NotText)
+    match read_bounded(path, LARGEST_MANIFEST) {
+        Ok(bytes) => as_manifest(bytes),
+        Err(ParcelError::TooLarge { length, largest, .. }) => Err(ParcelError::LongManifest { length, largest }),
+        Err(error) => Err(error),
+    }
+}
+
+fn as_manifest(bytes: Vec<u8>) -> Result<String, ParcelError> {
+    let length = bytes.len() as u64;
+    if length > LARGEST_MANIFEST {
+        return Err(ParcelError::LongManifest { length, largest: LARGEST_MANIFEST });
+    }
+    String::from_utf8(bytes).map_err(|_| ParcelError::NotText)
 }
 
 /// What is wrong with a manifest, and what to write instead.

@@ -2,12 +2,53 @@
 //! in them. Components nest core modules and further components, and the linker keeps an adapter's
 //! manifest in the module that it was compiled into.
 
-/// How deep components are searched. wit-component nests twice.
+/// How deep components may be nested. wit-component nests twice.
 const DEEPEST: u32 = 8;
 
 const CUSTOM: u8 = 0;
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
+
+/// Sections of one file, with those of what is nested in it. A plain component has some dozens, one
+/// with an interpreter inside some hundreds.
+const MOST_SECTIONS: u32 = 100_000;
+
+/// Why a component is not even looked at. Compiling takes time by the square of how deep components
+/// are nested: a quarter of a megabyte would keep a processor busy for half a minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Excess {
+    /// Too many sections.
+    #[error("it has more than {MOST_SECTIONS} sections")]
+    Sections,
+    /// Components in components in components.
+    #[error("its components are nested more than {DEEPEST} deep")]
+    Depth,
+}
+
+/// Refuses what is built to be a burden. What is damaged is left for others to tell of.
+pub(crate) fn bound(binary: &[u8]) -> Result<(), Excess> {
+    count(binary, DEEPEST, &mut 0)
+}
+
+fn count(binary: &[u8], depth: u32, sections: &mut u32) -> Result<(), Excess> {
+    let is_component = binary.get(6) == Some(&1);
+    let mut rest = binary.get(8..).unwrap_or_default();
+    while let Some((&kind, after)) = rest.split_first() {
+        let Some((contents, after)) = unsigned(after).and_then(|(length, after)| after.split_at_checked(length)) else {
+            return Ok(());
+        };
+        *sections += 1;
+        if *sections > MOST_SECTIONS {
+            return Err(Excess::Sections);
+        }
+        if is_component && matches!(kind, CORE_MODULE | COMPONENT) {
+            let depth = depth.checked_sub(1).ok_or(Excess::Depth)?;
+            count(contents, depth, sections)?;
+        }
+        rest = after;
+    }
+    Ok(())
+}
 
 /// The contents of the first custom section of this name, wherever it is nested.
 pub(crate) fn find<'b>(binary: &'b [u8], name: &str) -> Option<&'b [u8]> {
@@ -56,7 +97,7 @@ fn unsigned(bytes: &[u8]) -> Option<(usize, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::find;
+    use super::{DEEPEST, Excess, MOST_SECTIONS, bound, find};
 
     fn section(kind: u8, contents: &[u8]) -> Vec<u8> {
         let length = u8::try_from(contents.len()).expect("short");
@@ -86,5 +127,26 @@ mod tests {
             assert_eq!(find(&module[..length], "wanted"), None);
         }
         assert_eq!(find(b"\0asm\x01\0\0\0\x00\xff\xff\xff\xff\x0f", "wanted"), None);
+    }
+
+    #[test]
+    fn what_is_built_to_be_a_burden_is_refused_unread() {
+        let head = &b"\0asm\x0d\0\x01\0"[..];
+        let nested = |times: u32| {
+            let mut inner = head.to_vec();
+            for _ in 0..times {
+                inner = [head, &section(4, &inner)].concat();
+            }
+            inner
+        };
+        assert_eq!(bound(&nested(DEEPEST)), Ok(()));
+        assert_eq!(bound(&nested(DEEPEST + 1)), Err(Excess::Depth));
+        let many = |times: u32| [head, &section(0, b"\x01x").repeat(times as usize)].concat();
+        assert_eq!(bound(&many(MOST_SECTIONS)), Ok(()));
+        assert_eq!(bound(&many(MOST_SECTIONS + 1)), Err(Excess::Sections));
+        let whole = nested(2);
+        for length in 0..whole.len() {
+            assert_eq!(bound(&whole[..length]), Ok(()), "damage is another matter");
+        }
     }
 }

@@ -147,3 +147,57 @@ async fn compiled_code_is_kept_and_never_trusted_further_than_it_deserves() {
     };
     check_cache(replace_by_file, Compilation::Unkept).await;
 }
+
+#[test]
+fn the_cache_may_be_deleted_at_any_moment() {
+    let stage = Stage::with(&["polite"]);
+    let cache = stage.folder.path().join("cache");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let load = || async {
+        for _ in 0..6 {
+            let adapters = stage.adapters_with(|settings| settings.cache = cache.clone());
+            let reply = hook(&adapters, "polite", "Stop").await.expect("it answers");
+            assert_eq!(reply.stdout.as_deref(), Some("Stop ticket you have mail"));
+        }
+    };
+    let deleted = std::thread::scope(|scope| {
+        let deleting = scope.spawn(|| {
+            let mut deleted = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                deleted += usize::from(std::fs::remove_dir_all(&cache).is_ok());
+                std::thread::yield_now();
+            }
+            deleted
+        });
+        let outcome = scope.spawn(|| runtime().block_on(load())).join();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        outcome.expect("every load went well");
+        deleting.join().expect("it deleted")
+    });
+    assert!(deleted > 0, "there was something to delete meanwhile");
+}
+
+#[tokio::test]
+async fn machine_code_of_another_engine_is_compiled_anew() {
+    let checksum = |bytes: &[u8]| format!("{:08x} {}", crc32fast::hash(bytes), bytes.len());
+    // Whole by its checksum, and not what this engine loads.
+    let foreign = |file: &std::path::Path| {
+        std::fs::write(file, b"of another engine").expect("written");
+        std::fs::write(file.with_extension("crc32"), checksum(b"of another engine")).expect("written");
+    };
+    check_cache(|cache| each(cache, foreign), Compilation::Fresh).await;
+    // Another engine's files have another name, and lie beside ours.
+    let renamed = |file: &std::path::Path| {
+        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        let (digest, _) = name.split_once('-').expect("a digest");
+        for extension in ["cwasm", "crc32"] {
+            let other = file.with_file_name(format!("{digest}-0123456789abcdef.{extension}"));
+            std::fs::rename(file.with_extension(extension), other).expect("renamed");
+        }
+    };
+    check_cache(|cache| each(cache, renamed), Compilation::Fresh).await;
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}

@@ -5,6 +5,7 @@
 mod claude_code;
 mod client;
 mod codex;
+pub mod components;
 mod gemini;
 mod host;
 mod isolation;

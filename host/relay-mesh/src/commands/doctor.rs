@@ -66,6 +66,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             tell(proof)?;
         }
     }
+    if args.harness.is_none() {
+        for unused in open.adapters.states().await.1 {
+            tell(Proof::new("adapter", None, examine::passed_over(&unused, open.adapters.shelf())))?;
+        }
+    }
     Ok(outcome(worst))
 }
 

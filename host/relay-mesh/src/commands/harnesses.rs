@@ -44,6 +44,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         };
         listing.harnesses.push(found.unwrap_or_else(|error| unhealthy(&name, &error)));
     }
+    // What was installed and cannot be used is missed by somebody.
+    for unused in open.adapters.states().await.1 {
+        let name = unused.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !listing.harnesses.iter().any(|listed| listed.harness == name) {
+            listing.harnesses.push(unhealthy(&name, &HarnessError::Failed(unused.why)));
+        }
+    }
     context.printer.show(&listing)?;
     Ok(Outcome::DONE)
 }

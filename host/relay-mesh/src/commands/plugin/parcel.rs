@@ -23,7 +23,9 @@ pub(super) fn read(context: &Context, path: &Path) -> Result<Parcel, CommandErro
             | ParcelError::TooLarge { .. }
             | ParcelError::NotWasm
             | ParcelError::CoreModule
+            | ParcelError::Excess(_)
             | ParcelError::NoManifest(_)
+            | ParcelError::LongManifest { .. }
             | ParcelError::NotText
             | ParcelError::Manifest(_)
             | ParcelError::Empty
