@@ -1,5 +1,7 @@
 //! Addressing: exact, and helpful where it fails.
 
+use std::collections::BTreeSet;
+
 use store::Key;
 
 use crate::names::{AgentName, InvalidName};
@@ -73,6 +75,12 @@ impl Mesh {
                 _ => None,
             })
             .collect())
+    }
+
+    /// Everybody of whom something is kept, also those whose records have been swept.
+    pub(crate) async fn inbox_owners(&self) -> Result<BTreeSet<AgentName>, store::StoreError> {
+        let keys = self.shared.list(&keys::agents()).await?;
+        Ok(keys.iter().filter_map(|key| Key::decode(key.segments().nth(1)?).parse().ok()).collect())
     }
 }
 

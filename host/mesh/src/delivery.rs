@@ -19,7 +19,7 @@ use crate::inbox::Slot;
 use crate::message::Priority;
 use crate::names::AgentName;
 use crate::session::{ConnectionId, SessionRecord, SessionRef};
-use crate::{Mesh, keys};
+use crate::{Broom, Mesh, Scope, keys};
 
 /// Whose mail a process delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Served {
 const BURST: Duration = Duration::from_millis(5);
 /// How long to wait after a fault, or for another process's lease.
 const RETRY: Duration = Duration::from_secs(2);
-/// How often the long-lived host retires what is old.
+/// How often the long-lived host sweeps what is over and old.
 const HOUSEKEEPING: Duration = Duration::from_secs(3_600);
 
 impl Mesh {
@@ -66,9 +66,9 @@ impl Mesh {
         let mut tick = tokio::time::interval(HOUSEKEEPING);
         loop {
             tick.tick().await;
-            if let Err(error) = self.retire_old().await {
+            if let Err(error) = self.sweep(Scope::Everything, Broom::Sweep, None).await {
                 let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "old mail is not retired");
+                tracing::warn!(error, "what is over and old is not swept");
             }
         }
     }

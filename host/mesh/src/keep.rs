@@ -13,7 +13,7 @@ use crate::{Mesh, keys, records};
 impl Mesh {
     /// Lets go of what is old, in every inbox. Damage in one does not keep others from it.
     pub(crate) async fn retire_old(&self) -> Result<(), StoreError> {
-        for name in self.names().await? {
+        for name in self.inbox_owners().await? {
             self.expire(&name).await?;
             self.retire(&name).await?;
         }

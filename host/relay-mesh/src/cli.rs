@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, exit_codes, harnesses, heartbeat,
-    hook, install, invite, listen, man, mcp, message, plugin, read, register, release, reservations, reserve, send,
-    serve, status, uninstall, up, version, wait_for,
+    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, exit_codes, gc, harnesses,
+    heartbeat, hook, install, invite, listen, log, man, mcp, message, plugin, read, register, release, reservations,
+    reserve, send, serve, status, uninstall, up, version, wait_for,
 };
 use crate::config::{Durable, Values};
 use crate::context::Context;
@@ -139,6 +139,10 @@ pub(crate) enum Command {
     WaitFor(wait_for::Args),
     /// Show how the mesh is doing
     Status(status::Args),
+    /// Show what happened on the mesh
+    Log(log::Args),
+    /// Let go of what is over and old
+    Gc(gc::Args),
 
     /// Start the host in the background
     #[command(alias = "mesh-up")]
@@ -214,6 +218,8 @@ impl Command {
             | Command::Heartbeat(_)
             | Command::WaitFor(_)
             | Command::Status(_)
+            | Command::Log(_)
+            | Command::Gc(_)
             | Command::Down(_)
             | Command::Install(_)
             | Command::Uninstall(_)
@@ -254,6 +260,8 @@ impl Command {
             | Command::Heartbeat(_)
             | Command::WaitFor(_)
             | Command::Status(_)
+            | Command::Log(_)
+            | Command::Gc(_)
             | Command::Up(_)
             | Command::Down(_)
             | Command::Install(_)
@@ -293,6 +301,8 @@ impl Command {
             Command::Heartbeat(args) => heartbeat::run(args, context).await,
             Command::WaitFor(args) => wait_for::run(args, context).await,
             Command::Status(args) => status::run(args, context).await,
+            Command::Log(args) => log::run(args, context).await,
+            Command::Gc(args) => gc::run(args, context).await,
             Command::Up(args) => up::run(args, context).await,
             Command::Down(args) => down::run(args, context).await,
             Command::Serve(args) => serve::run(args, context).await,

@@ -193,4 +193,13 @@ impl Ledger {
             None => now.since(old.expires) < REMEMBERED,
         });
     }
+
+    /// Lets go of everything that is over. Gives what went.
+    pub(crate) fn sweep(&mut self, now: Instant) -> Vec<Reservation> {
+        let over = |old: &mut Reservation| match &old.taken {
+            Some(taken) => taken.told,
+            None => now >= old.expires,
+        };
+        self.reservations.extract_if(.., over).collect()
+    }
 }

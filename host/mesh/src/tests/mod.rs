@@ -13,6 +13,7 @@ mod model;
 mod moving;
 mod reserving;
 mod sending;
+mod sweeping;
 
 use std::sync::Arc;
 

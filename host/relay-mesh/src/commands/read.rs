@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mesh::machine::{Instant, Machine};
+use mesh::machine::Machine;
 use mesh::message::LONGEST_BODY;
 use mesh::names::{AgentName, MessageId};
 use mesh::receipt::Rung;
 use mesh::{Fetch, Fetched, IdentifyError};
 
 use crate::cli::Outcome;
+use crate::commands::since::Since;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -63,34 +64,6 @@ pub(crate) struct Args {
     /// Look, and leave everything as it was
     #[arg(long, conflicts_with = "mark_read")]
     peek: bool,
-}
-
-/// A moment, as people type it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Since {
-    Ago(Duration),
-    At(Instant),
-}
-
-impl Since {
-    fn parse(text: &str) -> Result<Since, String> {
-        if let Ok(ago) = humantime::parse_duration(text) {
-            return Ok(Since::Ago(ago));
-        }
-        let at = humantime::parse_rfc3339_weak(text).ok();
-        let milliseconds = at
-            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
-            .and_then(|since_epoch| u64::try_from(since_epoch.as_millis()).ok());
-        let at = milliseconds.map(|milliseconds| Since::At(Instant(milliseconds)));
-        at.ok_or_else(|| "write how long ago, as in `2h`, or a time in UTC, as in `2026-11-21T10:00:00Z`".to_owned())
-    }
-
-    fn before(self, now: Instant) -> Instant {
-        match self {
-            Since::Ago(ago) => Instant(now.0.saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX))),
-            Since::At(at) => at,
-        }
-    }
 }
 
 /// What printing means for the receipts.
@@ -224,25 +197,6 @@ async fn follow(
             () = stop.asked() => return Ok(Outcome::DONE),
             changed = watch.changed() => changed?,
             () = tokio::time::sleep(LOOK) => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_understood_as_people_type_them() {
-        let now = Instant(10_000_000);
-        for (text, expected) in [
-            ("2h", Some(2_800_000)),
-            ("90s", Some(9_910_000)),
-            ("1970-01-01T00:00:01Z", Some(1_000)),
-            ("1970-01-01 00:00:02", Some(2_000)),
-            ("yesterday", None),
-        ] {
-            assert_eq!(Since::parse(text).ok().map(|since| since.before(now).0), expected, "{text}");
         }
     }
 }

@@ -5,11 +5,13 @@
 
 pub(crate) mod agents;
 pub(crate) mod commands;
+pub(crate) mod events;
 pub(crate) mod host;
 pub(crate) mod mail;
 pub(crate) mod receipts;
 pub(crate) mod reservations;
 pub(crate) mod settings;
+pub(crate) mod swept;
 pub(crate) mod wake_table;
 
 use std::time::{Duration, UNIX_EPOCH};

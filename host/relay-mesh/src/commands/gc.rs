@@ -1,0 +1,43 @@
+//! `relay-mesh gc`: let go of what is over and old.
+
+use std::time::Duration;
+
+use mesh::{Broom, Scope};
+
+use crate::cli::Outcome;
+use crate::commands::waiting::patience;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::swept::SweptShape;
+
+/// Let go of what is over and old
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh gc --dry-run\n  \
+    relay-mesh gc --expired-only\n  \
+    relay-mesh gc --stale 30d\n\n\
+    Reservations go that have lapsed, commands that ended or expired an hour ago, agents of which nothing was\n\
+    heard for a week, and logs in which everything is old. An agent that lives, for whom something waits or that\n\
+    holds a reservation never goes. `relay-mesh serve` does this by itself every hour.")]
+pub(crate) struct Args {
+    /// Only say what would go
+    #[arg(long)]
+    dry_run: bool,
+    /// Only reservations and commands
+    #[arg(long)]
+    expired_only: bool,
+    /// After how long a silence an agent goes [default: a week]
+    #[arg(long, value_name = "TIME", value_parser = patience, conflicts_with = "expired_only")]
+    stale: Option<Duration>,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let scope = if args.expired_only { Scope::Expired } else { Scope::Everything };
+    let broom = if args.dry_run { Broom::Look } else { Broom::Sweep };
+    let stale = args.stale.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    let swept = open.mesh.sweep(scope, broom, stale).await?;
+    context.printer.show(&SweptShape::of(&swept, broom))?;
+    Ok(Outcome::DONE)
+}

@@ -1,0 +1,93 @@
+//! `relay-mesh log`: what happened on the mesh, every event once and in order.
+
+use std::time::Duration;
+
+use mesh::Event;
+use mesh::machine::{Instant, Machine};
+use mesh::names::AgentName;
+use store::Position;
+
+use crate::cli::Outcome;
+use crate::commands::since::Since;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::events::EventShape;
+use crate::signals::Stop;
+
+/// Following looks at least this often: where a system's watches run out, nothing announces a change.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Show what happened on the mesh
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh log --since 2h --agent alice\n  \
+    relay-mesh log --follow --type reserved --type released\n  \
+    relay-mesh log --json | jq -r 'select(.event == \"sent\") | .from'\n\n\
+    One line for each event, oldest first: when, what, and whom it concerned.")]
+pub(crate) struct Args {
+    /// Go on, and print what happens
+    #[arg(long, short)]
+    follow: bool,
+    /// Only what this agent had a part in, or `shell`
+    #[arg(long, value_name = "AGENT", value_parser = whom)]
+    agent: Option<AgentName>,
+    /// Only since then: `2h` ago, or `2026-11-21T10:00:00Z`
+    #[arg(long, value_name = "TIME", value_parser = Since::parse)]
+    since: Option<Since>,
+    /// Only events of this kind, as the second column names them; may be given several times
+    #[arg(long = "type", value_name = "KIND")]
+    kinds: Vec<String>,
+}
+
+/// An agent, or the command line that speaks for none.
+fn whom(text: &str) -> Result<AgentName, mesh::names::InvalidName> {
+    let shell = AgentName::shell();
+    if text == shell.as_str() { Ok(shell) } else { text.parse() }
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let open = context.open()?;
+    let since = args.since.map(|since| since.before(open.machine.now()));
+    let wanted = |event: &Event| {
+        since.is_none_or(|since: Instant| event.at >= since)
+            && args.agent.as_ref().is_none_or(|agent| event.concerns(agent))
+            && (args.kinds.is_empty() || args.kinds.contains(&event.kind))
+    };
+    let mut stop = Stop::listen().map_err(CommandError::Input)?;
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = if args.follow { Some(open.mesh.watch_diary().await?) } else { None };
+    let mut from = Position::START;
+    loop {
+        from = print_from(context, &open, from, &wanted).await?;
+        let Some(watch) = &mut watch else { return Ok(Outcome::DONE) };
+        tokio::select! {
+            () = stop.asked() => return Ok(Outcome::DONE),
+            changed = watch.changed() => changed?,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// Prints everything from a place on to the end. Gives where that was.
+async fn print_from(
+    context: &Context,
+    open: &Open,
+    mut from: Position,
+    wanted: &impl Fn(&Event) -> bool,
+) -> Result<Position, CommandError> {
+    loop {
+        let stretch = open.mesh.diary(from).await?;
+        for event in stretch.events.iter().filter(|event| wanted(event)) {
+            context.printer.show(&EventShape::of(event))?;
+        }
+        if stretch.damage > 0 {
+            context.printer.warn(&format!("{} damaged lines were passed over", stretch.damage));
+        }
+        from = stretch.next;
+        if stretch.at_end {
+            return Ok(from);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Events of the diary: `log`.
+
+use mesh::Event;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::rfc3339;
+use crate::render::{Show, printable_line};
+
+/// One event: a line of `relay-mesh log`.
+#[derive(Debug, Serialize)]
+pub(crate) struct EventShape {
+    /// When.
+    pub(crate) at: String,
+    /// What: one word.
+    pub(crate) event: String,
+    /// Whom and what it concerned, by kind.
+    #[serde(flatten)]
+    pub(crate) details: Map<String, Value>,
+}
+
+impl EventShape {
+    pub(crate) fn of(event: &Event) -> EventShape {
+        EventShape { at: rfc3339(event.at), event: event.kind.clone(), details: event.details.clone() }
+    }
+}
+
+impl Show for EventShape {
+    fn text(&self) -> String {
+        let details = self.details.iter().map(|(name, value)| format!("  {name}={}", words(value)));
+        printable_line(&format!("{}  {}{}", self.at, self.event, details.collect::<String>()))
+    }
+}
+
+/// A value in words: lists with commas, and text as it is.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(several) => several.iter().map(words).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
