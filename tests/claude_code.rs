@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, ClaudeCode, Client, Heard, Host, Ladder, Model, Script, Stage, Terminal, Transcript, id_of,
-    isolated, sighted, wait_for,
+    Ability, Answer, ClaudeCode, Client, Heard, Host, Ladder, Model, Script, Stage, Terminal, Transcript, agents,
+    id_of, isolated, presence_of, session_of, sighted, wait_for,
 };
 
 const REGISTER: &str = "mcp__relay-mesh__register_agent";
@@ -236,7 +236,7 @@ fn an_agent_keeps_its_name_and_its_mail_when_its_session_is_resumed() {
         let client = ClaudeCode::new(&stage, &model);
         let first = client.ask("Join the mesh as alice.", &[]);
         assert_eq!(first.result, "I am alice.", "{:?}", first.outcome);
-        wait_for("the session has ended", || (presence(&stage, "alice") == "gone").then_some(()));
+        wait_for("the session has ended", || (presence_of(&stage, "alice").as_deref() == Some("gone")).then_some(()));
         let id = send(&stage, "While you were away, the build broke.");
         assert_eq!(rungs(&stage, &id), ["stored"], "nobody was there to be offered it");
         let again = client.ask("Go on.", &["--resume", &first.session]);
@@ -286,7 +286,7 @@ fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
         assert_eq!(joined["result"], "I am alice.");
         let first = joined["session_id"].as_str().expect("a session has an id").to_owned();
         session.process.kill();
-        wait_for("its process is missed", || (presence(&stage, "alice") == "gone").then_some(()));
+        wait_for("its process is missed", || (presence_of(&stage, "alice").as_deref() == Some("gone")).then_some(()));
         let id = send(&stage, "Before the crash you were asked to test.");
         assert_eq!(rungs(&stage, &id), ["stored"], "a dead session is offered nothing");
         let again = client.ask("Go on.", &["--resume", &first]);
@@ -298,6 +298,63 @@ fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
         );
         assert_eq!(rungs(&stage, &id), ["stored", "shown"]);
         assert_eq!(agents(&stage), ["alice"]);
+    });
+}
+
+#[test]
+fn a_subagent_that_registers_is_an_agent_of_its_own_and_takes_nobody_elses_mail() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .call("alice", "Agent", task("Join as helper."))
+                .answer_with("Join as helper", move |_| {
+                    send(&mail, "For alice alone");
+                    Answer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
+                })
+                .say("helper", "The helper is done.")
+                .say("The helper is done.", "All done."),
+        );
+        let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice, then have somebody help.", &[]);
+        assert_eq!(run.result, "All done.", "{:?}", run.outcome);
+        let (alice, helper) = (session_of(&stage, "alice"), session_of(&stage, "helper"));
+        assert!(alice == Some(run.session) && helper.is_some() && helper != alice, "{alice:?} {helper:?}");
+        let told = model.wait_for_news("For alice alone");
+        assert!(told.everything().contains("Join the mesh as alice"), "the root is told: {}", told.everything());
+        assert_eq!(model.times_told("For alice alone"), 1, "once");
+    });
+}
+
+#[test]
+fn a_subagent_that_does_not_register_speaks_as_its_root() {
+    isolated(|| {
+        let stage = installed();
+        stage.relay_ok(&["register", "bob"]);
+        let mail = Arc::clone(&stage);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .call("alice", "Agent", task("Write to bob."))
+                .answer_with("Write to bob", move |_| {
+                    send(&mail, "For alice alone");
+                    Answer::Call { tool: SEND.to_owned(), input: json!({"to": "bob", "body": "Written by a helper"}) }
+                })
+                .say("stored", "The helper is done.")
+                .say("The helper is done.", "All done."),
+        );
+        let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice, then have somebody write.", &[]);
+        assert_eq!(run.result, "All done.", "{:?}", run.outcome);
+        let read: Value = serde_json::from_str(&stage.relay_ok(&["read", "--agent", "bob", "--json"])).expect("JSON");
+        assert_eq!(
+            (&read["messages"][0]["from"], &read["messages"][0]["body"]),
+            (&json!("alice"), &json!("Written by a helper"))
+        );
+        assert_eq!(agents(&stage), ["alice", "bob"], "nobody else has joined");
+        let told = model.wait_for_news("For alice alone");
+        assert!(told.everything().contains("Join the mesh as alice"), "the root is told: {}", told.everything());
+        assert_eq!(model.times_told("For alice alone"), 1, "once");
     });
 }
 
@@ -372,6 +429,11 @@ fn seen_as(stage: &Stage, ability: Ability, told: &Heard, text: &str) {
     sighted(stage, Client::ClaudeCode, ability, ladder.route("shown").as_deref());
 }
 
+/// What the model asks a subagent to do.
+fn task(prompt: &str) -> Value {
+    json!({"description": "Help", "prompt": prompt, "subagent_type": "general-purpose"})
+}
+
 /// A script that joins as `name` when asked to.
 fn joining(name: &str) -> Script {
     Script::new().call("Join the mesh", REGISTER, json!({"name": name})).say(name, &format!("I am {name}."))
@@ -411,13 +473,6 @@ fn discovered(stage: &Stage) -> Vec<Value> {
     list["sessions"].as_array().cloned().unwrap_or_default()
 }
 
-/// How present an agent is.
-fn presence(stage: &Stage, name: &str) -> String {
-    let agents = listed(stage);
-    let agent = agents.iter().find(|agent| agent["name"] == name);
-    agent.and_then(|agent| agent["presence"].as_str()).unwrap_or_default().to_owned()
-}
-
 /// The rungs that a message climbed with its one recipient.
 fn rungs(stage: &Stage, id: &str) -> Vec<String> {
     let steps = status(stage, id)["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
@@ -427,24 +482,6 @@ fn rungs(stage: &Stage, id: &str) -> Vec<String> {
 /// What became of a message, as the person sees it.
 fn status(stage: &Stage, id: &str) -> Value {
     serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
-}
-
-/// All agents, as the person sees them.
-fn listed(stage: &Stage) -> Vec<Value> {
-    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
-    list["agents"].as_array().cloned().unwrap_or_default()
-}
-
-/// The names of all agents.
-fn agents(stage: &Stage) -> Vec<String> {
-    listed(stage).iter().filter_map(|agent| agent["name"].as_str().map(str::to_owned)).collect()
-}
-
-/// The session that an agent is bound to.
-fn session_of(stage: &Stage, name: &str) -> Option<String> {
-    let agents = listed(stage);
-    let agent = agents.iter().find(|agent| agent["name"] == name)?;
-    agent["session"].as_str().map(str::to_owned)
 }
 
 /// Waits until the session has said this and is idle again, its hooks at an end.

@@ -5,9 +5,11 @@
 mod pairs;
 
 use serde_json::json;
-use test_support::{Ability, Client, Ladder, Model, Script, Stage, Transcript, isolated, send, sighted};
+use test_support::{
+    Ability, Client, Ladder, Model, Script, Stage, Transcript, isolated, send, session_of, sighted, unread,
+};
 
-use pairs::{Pair, session_of, unread};
+use pairs::Pair;
 
 #[test]
 fn every_pair_of_harnesses_talks_and_the_idle_one_is_woken() {
@@ -91,7 +93,10 @@ fn comes_back(client: Client) {
     let session = session_of(&stage, "alice").expect("alice is bound to her session");
     seat.terminal.close();
     let id = send(&stage, "alice", "While you were away");
-    assert_eq!(unread(&stage, "alice").len(), 1, "it waits");
+    // Codex's app server keeps a thread whose terminal is closed, and has it read its mail.
+    if client != Client::Codex {
+        assert_eq!(unread(&stage, "alice").len(), 1, "it waits");
+    }
     seat.reopen(&session);
     seat.terminal.type_line("Good morning");
     model.wait_for_news("While you were away");

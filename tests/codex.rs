@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, AppServer, Client, Codex, Host, Ladder, Model, Script, Stage, Trust, isolated, sighted, wait_for,
+    Ability, Answer, AppServer, Client, Codex, Host, Ladder, Model, Script, Stage, Trust, isolated, session_of,
+    sighted, wait_for,
 };
 
 #[test]
@@ -192,6 +193,51 @@ fn a_shell_of_a_thread_speaks_for_its_agent() {
     });
 }
 
+#[test]
+fn what_a_team_commits_finds_the_program_and_the_data_folder_of_this_machine() {
+    isolated(|| {
+        let stage = installed();
+        let elsewhere = stage.folder.join("elsewhere").display().to_string();
+        let config = std::fs::read_to_string(stage.project.join(".codex/config.toml")).expect("it is installed");
+        assert!(config.contains("command = \"relay-mesh\"") && !config.contains("env ="), "{config}");
+        let model = Model::start(joining("alice"));
+        let codex = Codex::new(&stage, &model).with("RELAY_DIR", &elsewhere);
+        let run = codex.ask("Join the mesh as alice.", &[]);
+        assert_eq!(run.result, "I am alice.", "{:?}", run.outcome);
+        let there: Value =
+            serde_json::from_str(&stage.relay(&["agents", "--json"]).env("RELAY_DIR", &elsewhere).succeed())
+                .expect("--json writes JSON");
+        assert_eq!(there["agents"][0]["session"], json!(run.session), "server and hooks found it: {there}");
+        let protocol = model.heard()[0].place_of("Register once with register_agent");
+        assert_eq!(protocol.as_deref(), Some("developer"), "the hook was run");
+        assert_eq!(session_of(&stage, "alice"), None, "and nothing else");
+    });
+}
+
+#[test]
+fn hooks_that_were_changed_since_somebody_trusted_them_are_named_by_the_doctor() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("Are you there?", "I am."));
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.open();
+        terminal.type_line("Join the mesh as alice.");
+        Codex::says(&terminal, "I am alice.");
+        let doctor = || stage.run(&["doctor", "codex", "--project", &project(&stage)]).stdout;
+        let well = doctor();
+        assert!(!well.contains("they were changed"), "{well}");
+        let hooks = stage.project.join(".codex/hooks.json");
+        let text = std::fs::read_to_string(&hooks).expect("hooks are installed");
+        std::fs::write(&hooks, text.replace("\"timeout\": 10", "\"timeout\": 9")).expect("the project is writable");
+        let ill = doctor();
+        assert!(ill.contains("they were changed since they were trusted") && ill.contains("fix: "), "{ill}");
+        let id = send(&stage, "alice", "Are you there?");
+        Codex::says(&terminal, "I am.");
+        Ladder::up_to(&stage, &id, "shown");
+        assert_eq!(told(&model, "Are you there?"), 1, "nothing is lost, and nothing is shown twice");
+    });
+}
+
 /// Commands of the model run as they are, without a sandbox.
 const UNBOUND: &str = "--dangerously-bypass-approvals-and-sandbox";
 
@@ -269,11 +315,4 @@ fn rungs(stage: &Stage, id: &str) -> Vec<String> {
 
 fn status(stage: &Stage, id: &str) -> Value {
     serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
-}
-
-/// The session that an agent is bound to.
-fn session_of(stage: &Stage, name: &str) -> Option<String> {
-    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
-    let agents = list["agents"].as_array().cloned().unwrap_or_default();
-    agents.iter().find(|agent| agent["name"] == name)?["session"].as_str().map(str::to_owned)
 }

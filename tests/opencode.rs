@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, Client, Heard, Host, Ladder, Model, OpenCode, Script, Stage, Terminal, id_of, isolated, sighted,
-    wait_for,
+    Ability, Answer, Client, Heard, Host, Ladder, Model, OpenCode, Script, Stage, Terminal, id_of, isolated,
+    session_of, sighted, wait_for,
 };
 
 const REGISTER: &str = "relay-mesh_register_agent";
@@ -408,13 +408,6 @@ fn rungs(stage: &Stage, id: &str) -> Vec<String> {
 
 fn routes(stage: &Stage, id: &str) -> Vec<String> {
     steps(stage, id, "route")
-}
-
-/// The session that an agent is bound to.
-fn session_of(stage: &Stage, name: &str) -> Option<String> {
-    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
-    let agent = list["agents"].as_array()?.iter().find(|agent| agent["name"] == name)?.clone();
-    agent["session"].as_str().map(str::to_owned)
 }
 
 /// Waits until the session has said this and is idle again.

@@ -1,23 +1,42 @@
 //! Setting a harness up for the mesh and taking it out again. Adapters plan, the host acts.
 
-use crate::Error;
 pub use crate::bindings::exports::relay::adapter::install::{
     Action, Edit, Finding, Plan, Scope, Server, Setup, Severity,
 };
+use crate::plan::Draft;
+use crate::{Error, Identity};
 
 /// Plans an install and checks one. By default there is nothing to edit, which is right for a
 /// harness that a person sets up by hand.
-pub trait Install {
+pub trait Install: Identity {
     /// The harness's version, where it is on this machine.
     fn present() -> Result<Option<String>, Error> {
         Ok(None)
     }
 
-    /// The edits that set it up or take it out, from what the files hold now. [`crate::plan`] makes
-    /// them so that a second install proposes none.
+    /// Plans what sets it up, from what the files hold now. What is there already is planned no more, so
+    /// that a second install changes nothing.
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let _ = (draft, setup);
+        Ok(())
+    }
+
+    /// Plans what takes it out again.
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let _ = (draft, setup);
+        Ok(())
+    }
+
+    /// The edits and the next steps. By default those that [`Install::install`] or [`Install::remove`] plans,
+    /// for a server that can have its name.
     fn propose(setup: &Setup) -> Result<Plan, Error> {
-        let _ = setup;
-        Ok(Plan { edits: Vec::new(), next_steps: Vec::new() })
+        setup.check_name(&Self::describe().title)?;
+        let mut draft = Draft::default();
+        match setup.action {
+            Action::Install => Self::install(&mut draft, setup)?,
+            Action::Remove => Self::remove(&mut draft, setup)?,
+        }
+        Ok(draft.finish())
     }
 
     /// Whether it is set up, and rightly.
@@ -63,7 +82,25 @@ impl Setup {
         let words = self.hook_words(harness, event);
         variables.chain(words.iter().map(|word| shell_word(word))).collect::<Vec<_>>().join(" ")
     }
+
+    /// The same for a file that a team commits: it names nothing of this machine.
+    ///
+    /// ```
+    /// use relay_mesh_sdk::{install::{Action, Scope}, testing};
+    /// let setup = testing::setup(Action::Install, Scope::Project);
+    /// assert_eq!(
+    ///     setup.committed_hook_line("cursor", "stop"),
+    ///     r#""${RELAY_MESH_BIN:-relay-mesh}" hook cursor stop"#,
+    /// );
+    /// ```
+    pub fn committed_hook_line(&self, harness: &str, event: &str) -> String {
+        format!("{COMMITTED_PROGRAM} hook {harness} {event}")
+    }
 }
+
+/// How a file that a team commits names the program to a shell: each machine has it in its PATH, or says
+/// where it is.
+pub const COMMITTED_PROGRAM: &str = "\"${RELAY_MESH_BIN:-relay-mesh}\"";
 
 /// Whether a shell's line runs one of our hooks, of this install or an older one: by what it runs, not
 /// by where the program lies.

@@ -29,6 +29,7 @@ use crate::edit::jsonc::Document;
 use crate::edit::{marked, toml};
 use crate::files::Root;
 use crate::install::{Edit, Plan, Server, Setup};
+use crate::programs;
 
 /// A plan in the making.
 #[derive(Clone, Debug, Default)]
@@ -165,6 +166,34 @@ impl Draft {
     /// Adds what only the person can do.
     pub fn next_step(&mut self, step: impl Into<String>) {
         self.next_steps.push(step.into());
+    }
+
+    /// Says what a person has to see to because the files that a team commits name nothing of this machine:
+    /// where the program is, where it is not in the PATH, and which variables it needs. The manifest has to
+    /// ask for a program `relay-mesh`, which is only looked for. `servers` is the file that starts ours.
+    pub fn tell_machine(&mut self, setup: &Setup, harness: &str, title: &str, servers: &str) -> Result<(), Error> {
+        let found = match programs::find("relay-mesh") {
+            Ok(found) => found,
+            Err(Error::NotFound(_)) => None,
+            Err(error) => return Err(error),
+        };
+        if let (None, Some(program)) = (found, setup.program.first()) {
+            let server = match setup.server {
+                Server::Stdio(_) => format!(" The server in {servers} needs it in the PATH."),
+                Server::Http(_) => String::new(),
+            };
+            self.next_step(format!(
+                "`relay-mesh` is not in your PATH. Put it there, or tell the hooks where it is before you start \
+                 {title}: export RELAY_MESH_BIN=\"{program}\".{server}"
+            ));
+        }
+        for (name, value) in &setup.environment {
+            self.next_step(format!(
+                "Say so before you start {title}, for a team's files cannot: export {name}=\"{value}\". \
+                 Or set it up for yourself alone: `relay-mesh install {harness} --user`."
+            ));
+        }
+        Ok(())
     }
 
     /// Whether no file would change so far.

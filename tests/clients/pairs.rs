@@ -1,7 +1,7 @@
 //! A pair of harnesses: one asks, the other one is idle, is woken and answers.
 
-use serde_json::{Value, json};
-use test_support::{Client, Heard, Ladder, Script, Stage, id_of};
+use serde_json::json;
+use test_support::{Client, Heard, Ladder, Script, id_of};
 
 /// Who asks whom.
 #[derive(Clone, Copy, Debug)]
@@ -86,19 +86,4 @@ pub(crate) fn table(rows: &[[String; 5]], lost: usize) -> String {
     let mut lines: Vec<String> = std::iter::once(&head).chain(rows).map(line).collect();
     lines.push(format!("lost: {lost}"));
     lines.join("\n")
-}
-
-/// The session that an agent is bound to.
-pub(crate) fn session_of(stage: &Stage, name: &str) -> Option<String> {
-    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
-    let agent = list["agents"].as_array()?.iter().find(|agent| agent["name"] == name)?.clone();
-    agent["session"].as_str().map(str::to_owned)
-}
-
-/// The mail of an agent that it has not seen.
-pub(crate) fn unread(stage: &Stage, name: &str) -> Vec<String> {
-    let mail = stage.relay_ok(&["read", "--agent", name, "--unread", "--json"]);
-    let mail: Value = serde_json::from_str(&mail).expect("--json writes JSON");
-    let messages = mail["messages"].as_array().cloned().unwrap_or_default();
-    messages.iter().map(ToString::to_string).collect()
 }

@@ -34,6 +34,30 @@ pub(crate) struct Thread {
     pub(crate) takes_input: bool,
 }
 
+/// A hook that runs a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hook {
+    pub(crate) command: String,
+    /// Such as `sessionStart`.
+    pub(crate) event: String,
+    /// The file that it stands in.
+    pub(crate) file: String,
+    pub(crate) trust: Trust,
+}
+
+/// Whether Codex runs a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Trust {
+    /// It does.
+    Runs,
+    /// Nobody has trusted it.
+    Untrusted,
+    /// It was changed since somebody trusted it.
+    Changed,
+    /// Somebody switched it off.
+    Off,
+}
+
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -97,6 +121,13 @@ impl AppServer {
         let answer = self.ask("thread/read", json!({"threadId": id}))?;
         thread(&answer["thread"])
             .ok_or_else(|| Error::Failed("Codex's app server describes a thread in another shape".to_owned()))
+    }
+
+    /// The hooks that Codex knows in these folders.
+    pub(crate) fn hooks(&mut self, folders: &[String]) -> Result<Vec<Hook>, Error> {
+        let answer = self.ask("hooks/list", json!({"cwds": folders}))?;
+        let entries = answer["data"].as_array().into_iter().flatten();
+        Ok(entries.filter_map(|entry| entry["hooks"].as_array()).flatten().filter_map(hook).collect())
     }
 
     /// Gives a thread something to work on that no person said: a turn begins, or the one that runs
@@ -170,6 +201,22 @@ fn thread(value: &Value) -> Option<Thread> {
         is_internal: value["ephemeral"] == json!(true) || value["threadSource"] == "thread_title",
         takes_input: value["canAcceptDirectInput"] != json!(false),
         id,
+    })
+}
+
+fn hook(value: &Value) -> Option<Hook> {
+    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let trust = match value["trustStatus"].as_str() {
+        _ if value["enabled"] == json!(false) => Trust::Off,
+        Some("untrusted") => Trust::Untrusted,
+        Some("modified") => Trust::Changed,
+        Some(_) | None => Trust::Runs,
+    };
+    Some(Hook {
+        command: text("command")?,
+        event: text("eventName")?,
+        file: text("sourcePath").unwrap_or_default(),
+        trust,
     })
 }
 

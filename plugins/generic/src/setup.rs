@@ -1,31 +1,34 @@
 //! Setting up a client by hand: nothing is edited, and the exact words to paste are given.
 
-use relay_mesh_sdk::install::{Action, Plan, Server, Setup};
+use relay_mesh_sdk::install::{Server, Setup};
+use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::{Error, Install};
 
 use crate::Generic;
 use crate::clients::CLIENTS;
 
 impl Install for Generic {
-    fn propose(setup: &Setup) -> Result<Plan, Error> {
-        let next_steps = match setup.action {
-            Action::Remove => vec![format!(
-                "Take the server `{}` out of the settings of your client; relay-mesh has written nothing there.",
-                setup.server_name
-            )],
-            Action::Install => {
-                let last = match setup.server {
-                    Server::Stdio(_) => "Restart the client, then ask its agent to call register_agent.".to_owned(),
-                    Server::Http(_) => format!(
-                        "Put the content of {}/http.token in the place of TOKEN, keep `relay-mesh serve` running, \
-                         restart the client, then ask its agent to call register_agent.",
-                        folder(setup)
-                    ),
-                };
-                CLIENTS.iter().map(|client| client.step(setup)).chain([last]).collect()
-            }
-        };
-        Ok(Plan { edits: Vec::new(), next_steps })
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        for client in CLIENTS {
+            draft.next_step(client.step(setup));
+        }
+        draft.next_step(match setup.server {
+            Server::Stdio(_) => "Restart the client, then ask its agent to call register_agent.".to_owned(),
+            Server::Http(_) => format!(
+                "Put the content of {}/http.token in the place of TOKEN, keep `relay-mesh serve` running, \
+                 restart the client, then ask its agent to call register_agent.",
+                folder(setup)
+            ),
+        });
+        Ok(())
+    }
+
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        draft.next_step(format!(
+            "Take the server `{}` out of the settings of your client; relay-mesh has written nothing there.",
+            setup.server_name
+        ));
+        Ok(())
     }
 }
 
@@ -37,7 +40,7 @@ fn folder(setup: &Setup) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use relay_mesh_sdk::install::Scope;
+    use relay_mesh_sdk::install::{Action, Scope};
 
     use super::*;
 

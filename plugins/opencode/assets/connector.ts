@@ -5,7 +5,7 @@
 // - It puts a ticket for the session into the arguments of the mesh's tools, so that the mesh knows
 //   which session calls.
 // - It wakes an idle session when a message comes, as the same agent and with the same model, and adds
-//   messages for a busy one to the results of its tools.
+//   messages to a person's prompt and, for a busy session, to the results of its tools.
 // - It tells the mesh what each session does.
 // Whatever goes wrong here, OpenCode goes on. Mail that was not shown waits in the mesh.
 import { spawn } from "node:child_process"
@@ -38,6 +38,8 @@ class Session {
   shown = new Map<string, Any>()
   /** Messages whose turn has not begun yet. */
   coming = new Map<string, (evidence: Any) => void>()
+  /** Messages that stand beside a person's prompt and have not been sent to the model yet. */
+  beside = new Set<string>()
   constructor(public id: string, public place: Place) {
     this.workdir = place.directory
   }
@@ -154,6 +156,7 @@ class Connector {
     if (session.shown.size > MOST_SHOWN) session.shown.delete(session.shown.keys().next().value!)
     session.coming.get(id)?.(evidence)
     session.coming.delete(id)
+    session.beside.delete(id)
     this.receipt(session, id, "shown", evidence)
   }
 
@@ -365,14 +368,21 @@ export const RelayMesh = async (context: Any) => {
         mesh.does(mesh.session(id, place), ACTIVITIES[type])
       }
     },
-    "chat.message": async ({ sessionID }: Any, { parts }: Any) => {
+    "chat.message": async ({ sessionID }: Any, { message, parts }: Any) => {
       const session = mesh.session(sessionID, place)
       const said = texts(parts)
       const injected = idsIn(said).length > 0 || said.includes(NUDGE)
       session.activity = "session.busy"
       mesh.remind(place)
       await within(TICKET_MS, session.known)
-      await mesh.tell(session, "chat.message", { injected })
+      const answer = await mesh.tell(session, "chat.message", { injected })
+      const mail = answer?.output?.mail
+      if (!mail) return
+      // Ids of parts grow with time, and this one has to stand last.
+      const last = parts.at(-1)?.id
+      if (!last || !message?.id) return answer.mail.forEach((id: string) => mesh.receipt(session, id, "refused"))
+      parts.push({ id: `${last.slice(0, -2)}zz`, sessionID, messageID: message.id, type: "text", text: mail, synthetic: true })
+      answer.mail.forEach((id: string) => session.beside.add(id))
     },
     "tool.execute.before": async ({ tool, sessionID }: Any, { args }: Any) => {
       if (!ours(tool) || !args) return
@@ -398,7 +408,7 @@ export const RelayMesh = async (context: Any) => {
         if (info.role !== "user") continue
         const session = mesh.session(info.sessionID, place)
         const ids = new Set([...idsIn(texts(parts)), ...parts.map((part: Any) => part.metadata?.["relay-mesh"])])
-        for (const id of ids) if (session.coming.has(id)) mesh.showed(session, id, { message: info.id })
+        for (const id of ids) if (session.coming.has(id) || session.beside.has(id)) mesh.showed(session, id, { message: info.id })
       }
     },
     /** Every request to the model says who it is on the mesh, so that no compaction loses it. */

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::payload::{Event, Payload};
 use crate::{OpenCode, servers, sessions};
 
-/// Mail beside a tool's result: enough for several messages, and little beside what tools give.
+/// Mail beside a prompt or a tool's result: enough for several messages, and little beside what tools give.
 const ROOM: u32 = 8_000;
 
 impl Hooks for OpenCode {
@@ -35,9 +35,11 @@ impl Hooks for OpenCode {
             Event::Asked => spoken(vec![does(Activity::AwaitingHuman)]),
             // A subagent is prompted by its parent, and a wake is no person either.
             Event::Prompted { injected } if injected || is_subagent => spoken(vec![does(Activity::Busy)]),
-            Event::Prompted { .. } => {
-                Reading { attended: true, ..spoken(vec![does(Activity::Busy), Happened::HumanSpoke(id.clone())]) }
-            }
+            Event::Prompted { .. } => Reading {
+                attended: true,
+                room: ROOM,
+                ..spoken(vec![does(Activity::Busy), Happened::HumanSpoke(id.clone())])
+            },
             Event::ToolDone { registered } => Reading {
                 room: ROOM,
                 moment: registered.then_some(Moment::Registered),
@@ -94,7 +96,7 @@ mod tests {
         check("session.busy", json!({}), "s1; s1 Busy");
         check("session.idle", json!({}), "s1; s1 Idle");
         check("permission.asked", json!({}), "s1; s1 AwaitingHuman");
-        check("chat.message", json!({}), "s1; s1 Busy; person spoke in s1; attended");
+        check("chat.message", json!({}), "s1; s1 Busy; person spoke in s1; room 8000; attended");
         check("tool.execute.after", json!({}), "s1; s1 Busy; room 8000");
         check("tool.execute.after", json!({"registered": true}), "s1; s1 Busy; protocol Registered; room 8000");
         check("session.bound", json!({}), "s1; protocol Registered");

@@ -83,3 +83,22 @@ pub fn carry_out<A: Install>(lent: &Lent, setup: &Setup) -> String {
     let steps = plan.next_steps.iter().map(|step| format!("--> {step}\n"));
     plan.edits.iter().map(file).chain(steps).collect()
 }
+
+/// Installs twice and removes twice on a machine that holds files as people keep them: the second time of
+/// each changes nothing, and in the end every byte is as it was.
+#[track_caller]
+pub fn leaves_every_byte<A: Install>(machine: Fakes, scope: Scope) {
+    let lent = machine.lend();
+    let files = || -> Vec<(String, String)> {
+        let files = lent.files().into_iter();
+        files.map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
+    };
+    let before = files();
+    assert_ne!(carry_out::<A>(&lent, &setup(Action::Install, scope)), "", "something is to be done on {before:#?}");
+    let installed = files();
+    let again = carry_out::<A>(&lent, &setup(Action::Install, scope));
+    assert_eq!(again, "", "a second install finds nothing to do on {installed:#?}");
+    carry_out::<A>(&lent, &setup(Action::Remove, scope));
+    assert_eq!(files(), before, "{scope:?}");
+    assert_eq!(carry_out::<A>(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+}

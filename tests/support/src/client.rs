@@ -1,6 +1,6 @@
 //! The harnesses that have a driver, spoken to alike: what a test of all of them needs.
 
-use crate::claude_code::ClaudeCode;
+use crate::claude_code::{ClaudeCode, Headless};
 use crate::codex::Codex;
 use crate::model::Model;
 use crate::opencode::OpenCode;
@@ -49,13 +49,20 @@ impl Client {
 
     /// Opens it in a terminal of its own and waits until it takes a prompt.
     pub fn open<'a>(self, stage: &'a Stage, model: &Model) -> Seat<'a> {
-        let driver = match self {
-            Client::ClaudeCode => Driver::ClaudeCode(ClaudeCode::new(stage, model)),
-            Client::Codex => Driver::Codex(Codex::new(stage, model)),
-            Client::OpenCode => Driver::OpenCode(OpenCode::new(stage, model)),
-        };
+        let driver = Driver::of(self, stage, model);
         let terminal = driver.open(&[]);
         Seat { client: self, terminal, driver }
+    }
+
+    /// Runs it headless with one prompt, in a new session or in this one.
+    pub fn ask(self, stage: &Stage, model: &Model, prompt: &str, session: Option<&str>) -> Headless {
+        let further = session.map(|session| self.resuming(session));
+        let further: &[&str] = further.as_ref().map_or(&[], |words| words.as_slice());
+        match Driver::of(self, stage, model) {
+            Driver::ClaudeCode(client) => client.ask(prompt, further),
+            Driver::Codex(client) => client.ask(prompt, further),
+            Driver::OpenCode(client) => client.ask(prompt, further),
+        }
     }
 
     /// Which version it says that it is.
@@ -126,7 +133,15 @@ enum Driver<'a> {
     OpenCode(OpenCode<'a>),
 }
 
-impl Driver<'_> {
+impl<'a> Driver<'a> {
+    fn of(client: Client, stage: &'a Stage, model: &Model) -> Driver<'a> {
+        match client {
+            Client::ClaudeCode => Driver::ClaudeCode(ClaudeCode::new(stage, model)),
+            Client::Codex => Driver::Codex(Codex::new(stage, model)),
+            Client::OpenCode => Driver::OpenCode(OpenCode::new(stage, model)),
+        }
+    }
+
     fn open(&self, further: &[&str]) -> Terminal {
         match self {
             Driver::ClaudeCode(client) => client.open_with(further),

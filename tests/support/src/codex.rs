@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::claude_code::Headless;
 use crate::isolation;
 use crate::model::Model;
 use crate::programs::{Outcome, Program};
@@ -36,17 +37,6 @@ pub struct Codex<'a> {
     app_server: AppServer,
     trust: Trust,
     flags: Vec<String>,
-}
-
-/// How a run without a terminal ended.
-#[derive(Clone, Debug)]
-pub struct Exec {
-    /// The process.
-    pub outcome: Outcome,
-    /// What it says the session is called.
-    pub session: String,
-    /// Its last words.
-    pub result: String,
 }
 
 impl<'a> Codex<'a> {
@@ -114,7 +104,7 @@ impl<'a> Codex<'a> {
     }
 
     /// Runs it without a terminal, with one prompt. Hooks run as if a person had trusted them.
-    pub fn ask(&self, prompt: &str, further: &[&str]) -> Exec {
+    pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         let outcome = Program::new(client())
             .args(["exec", "--json", "--dangerously-bypass-hook-trust"])
@@ -129,7 +119,11 @@ impl<'a> Codex<'a> {
             let mut found = events.iter().rev().filter(|event| event["type"] == kind);
             found.find_map(|event| event.pointer(pointer)?.as_str()).unwrap_or_default().to_owned()
         };
-        Exec { session: last("thread.started", "/thread_id"), result: last("item.completed", "/item/text"), outcome }
+        Headless {
+            session: last("thread.started", "/thread_id"),
+            result: last("item.completed", "/item/text"),
+            outcome,
+        }
     }
 
     /// Starts it in a terminal and waits until it takes a prompt. Hooks that need review are

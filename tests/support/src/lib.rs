@@ -2,6 +2,7 @@
 //! clients on it, and a model that answers by script. Nothing here knows how relay-mesh works
 //! inside; it is driven as a person and a harness drive it.
 
+mod agents;
 mod claude_code;
 mod client;
 mod codex;
@@ -24,9 +25,10 @@ mod terminal;
 mod transcript;
 mod waiting;
 
+pub use agents::{agents, presence_of, session_of, unread};
 pub use claude_code::{ClaudeCode, Conversation, Headless};
 pub use client::{Client, Seat};
-pub use codex::{AppServer, Codex, Exec, Trust};
+pub use codex::{AppServer, Codex, Trust};
 pub use gemini::Gemini;
 pub use host::Host;
 pub use isolation::{isolated, isolated_program};

@@ -23,7 +23,8 @@ pub enum Ability {
     Compaction,
     /// Mail comes while a turn runs.
     MidTurn,
-    /// Mail that waits at the end of a turn is shown before it ends.
+    /// Mail that waits at the end of a turn is shown there: before it ends, or by a turn that follows at
+    /// once without anybody's doing.
     TurnEnd,
     /// A session that does nothing begins a turn.
     IdleWake,

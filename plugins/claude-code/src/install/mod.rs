@@ -8,7 +8,7 @@ mod settings;
 mod tests;
 mod user;
 
-use relay_mesh_sdk::install::{Action, Finding, Plan, Scope, Setup};
+use relay_mesh_sdk::install::{Finding, Scope, Setup};
 use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::{Error, Install, programs};
 
@@ -22,20 +22,21 @@ impl Install for ClaudeCode {
         programs::version("claude-version")
     }
 
-    fn propose(setup: &Setup) -> Result<Plan, Error> {
-        setup.check_name("Claude Code")?;
-        let mut draft = Draft::default();
-        match (setup.scope, setup.action) {
-            (Scope::Project, Action::Install) => project::install(&mut draft, setup)?,
-            (Scope::Project, Action::Remove) => project::remove(&mut draft, setup)?,
-            (Scope::User, Action::Install) => user::install(&mut draft, setup)?,
-            (Scope::User, Action::Remove) => user::remove(&mut draft, setup)?,
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        match setup.scope {
+            Scope::Project => project::install(draft, setup),
+            Scope::User => user::install(draft, setup),
         }
-        Ok(draft.finish())
+    }
+
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        match setup.scope {
+            Scope::Project => project::remove(draft, setup),
+            Scope::User => user::remove(draft, setup),
+        }
     }
 
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
-        setup.check_name("Claude Code")?;
         check::check(setup)
     }
 }

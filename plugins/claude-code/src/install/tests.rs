@@ -52,24 +52,15 @@ const HOOKED: &str = "{\r\n  \"hooks\": {\r\n    \"Stop\": [\r\n      { \"hooks\
 fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
     for scope in [Scope::Project, Scope::User] {
         for theirs in testing::SETTINGS.iter().chain([&HOOKED]) {
-            let lent = folders()
+            let machine = folders()
                 .file("project", SETTINGS, *theirs)
                 .file(
                     "project",
                     ".mcp.json",
                     "{\n  \"mcpServers\": {\n    \"other\": { \"command\": \"other\" }\n  }\n}\n",
                 )
-                .file("config", "settings.json", *theirs)
-                .lend();
-            let before = lent.files();
-            assert_ne!(run(&lent, &setup(Action::Install, scope)), "");
-            assert_eq!(run(&lent, &setup(Action::Install, scope)), "", "the second time, on {theirs}");
-            run(&lent, &setup(Action::Remove, scope));
-            let words = |files: Vec<(String, Vec<u8>)>| -> Vec<(String, String)> {
-                files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
-            };
-            assert_eq!(words(lent.files()), words(before), "{scope:?} on {theirs}");
-            assert_eq!(run(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+                .file("config", "settings.json", *theirs);
+            testing::leaves_every_byte::<ClaudeCode>(machine, scope);
         }
     }
 }

@@ -1,16 +1,18 @@
 //! Whether Codex is set up for the mesh, by the rules that it reads its own settings by.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use relay_mesh_sdk::checklist::Checklist;
 use relay_mesh_sdk::edit::toml::Document;
 use relay_mesh_sdk::files::Root;
-use relay_mesh_sdk::install::{Finding, Install, Scope, Setup};
+use relay_mesh_sdk::install::{Finding, Install, Scope, Setup, is_hook_line};
 use relay_mesh_sdk::{Error, hook_groups};
 use serde_json::Value;
 
 use super::Place;
 use super::entries::{self, is_our_handler, is_ours, is_taken};
 use crate::Codex;
-use crate::app_server::AppServer;
+use crate::app_server::{AppServer, Trust};
 
 const AGAIN: &str = "run `relay-mesh install codex` again";
 /// Since this minor version of 0 Codex has the queue, the hooks and the app server that we use.
@@ -150,10 +152,52 @@ fn words(list: &mut Checklist, place: &Place) -> Result<(), Error> {
     Ok(())
 }
 
+/// What only Codex can say of our hooks: that they were changed since somebody trusted them, or are switched
+/// off. Asked in every folder that a thread of the app server works in.
+fn changed_hooks(list: &mut Checklist, server: &mut AppServer) -> Result<(), Error> {
+    let mut folders: BTreeSet<String> = BTreeSet::new();
+    for id in server.loaded()? {
+        match server.thread(&id) {
+            Ok(thread) => {
+                folders.insert(thread.cwd);
+            }
+            // It may be unloaded between the list and the question.
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut stopped: BTreeMap<(String, Trust), BTreeSet<String>> = BTreeMap::new();
+    for hook in server.hooks(&Vec::from_iter(folders))? {
+        if is_hook_line(&hook.command, entries::HARNESS) && matches!(hook.trust, Trust::Changed | Trust::Off) {
+            stopped.entry((hook.file, hook.trust)).or_default().insert(hook.event);
+        }
+    }
+    for ((file, trust), events) in stopped {
+        let events = Vec::from_iter(events).join(", ");
+        match trust {
+            Trust::Changed => list.warn(
+                format!(
+                    "Codex does not run our hooks for {events} in {file}: they were changed since they were trusted"
+                ),
+                "start Codex in a terminal and look at the hooks of relay-mesh when it says that hooks need review",
+            ),
+            Trust::Off => list.warn(
+                format!("Codex does not run our hooks for {events} in {file}: they are switched off"),
+                "switch them on with `/hooks` in Codex",
+            ),
+            Trust::Runs | Trust::Untrusted => {}
+        }
+    }
+    Ok(())
+}
+
 /// Says how idle threads are woken, and tells an app server that has ended from none.
 fn app_server(list: &mut Checklist, personal: &Root) -> Result<(), Error> {
     match AppServer::connect() {
-        Ok(_) => list.ok("Codex's app server takes turns for idle threads"),
+        Ok(mut server) => {
+            list.ok("Codex's app server takes turns for idle threads");
+            changed_hooks(list, &mut server)?;
+        }
         Err(Error::NotFound(_)) => {
             let left = personal.entries("app-server-control")?;
             if left.iter().any(|entry| entry.name.ends_with(".sock")) {

@@ -1,7 +1,7 @@
 //! What we write into Codex's settings, and how we know it again.
 
 use relay_mesh_sdk::edit::toml::{Document, Value as Toml};
-use relay_mesh_sdk::install::{Server, Setup, is_hook_line};
+use relay_mesh_sdk::install::{Scope, Server, Setup, is_hook_line};
 use serde_json::{Value, json};
 
 use super::Refused;
@@ -40,7 +40,8 @@ const HOOKS: &[Hook] = &[
 /// Variables that Codex keeps from the servers that it starts, and that ours needs: where Codex has its
 /// settings, where ours are, and how the desktop is reached. Forwarded by name, so that no value of this
 /// machine or this hour is written down.
-const FORWARDED: [&str; 4] = ["CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
+const FORWARDED: [&str; 5] =
+    ["RELAY_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
 
 /// Keys that an older install or the other transport may have left.
 const OURS: [&str; 6] = ["command", "args", "env", "env_vars", "url", "bearer_token_env_var"];
@@ -48,7 +49,10 @@ const OURS: [&str; 6] = ["command", "args", "env", "env_vars", "url", "bearer_to
 /// Every hook's group, under its event.
 pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
     let group = |hook: &Hook| {
-        let command = setup.hook_line(HARNESS, hook.event);
+        let command = match setup.scope {
+            Scope::Project => setup.committed_hook_line(HARNESS, hook.event),
+            Scope::User => setup.hook_line(HARNESS, hook.event),
+        };
         let handler = json!({"type": "command", "command": command, "timeout": hook.timeout_s});
         match hook.matcher {
             Some(matcher) => json!({"matcher": matcher, "hooks": [handler]}),
@@ -86,20 +90,28 @@ pub(super) fn take_server(config: &mut Document, name: &str) {
     }
 }
 
-/// The entries of our server's table.
+/// The entries of our server's table. In the files of a project, which a team commits, nothing names this
+/// machine: Codex looks for the program in its PATH, and hands on variables by name.
 pub(super) fn server(setup: &Setup) -> Vec<(&'static str, Toml)> {
     // Codex asks a person before a tool that writes, and refuses it where no person is there to ask.
     let approved = ("default_tools_approval_mode", Toml::from("approve"));
     match &setup.server {
         Server::Stdio(command) => {
-            let program = command.first().map_or("relay-mesh", String::as_str);
+            let (program, environment) = match setup.scope {
+                Scope::Project => ("relay-mesh", &[][..]),
+                Scope::User => (command.first().map_or("relay-mesh", String::as_str), &setup.environment[..]),
+            };
             let arguments = Toml::from_iter(command.iter().skip(1).map(String::as_str));
             let mut entries = vec![("command", Toml::from(program)), ("args", arguments)];
-            if !setup.environment.is_empty() {
-                let variables = setup.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            if !environment.is_empty() {
+                let variables = environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
                 entries.push(("env", Toml::from_iter(variables)));
             }
-            entries.push(("env_vars", Toml::from_iter(FORWARDED)));
+            let written = |name: &str| environment.iter().any(|(other, _)| other == name);
+            let further = setup.environment.iter().map(|(name, _)| name.as_str());
+            let mut forwarded: Vec<&str> = FORWARDED.into_iter().filter(|name| !written(name)).collect();
+            forwarded.extend(further.filter(|name| !written(name) && !FORWARDED.contains(name)));
+            entries.push(("env_vars", Toml::from_iter(forwarded)));
             entries.push(approved);
             entries
         }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use relay_mesh_sdk::edit::toml::Occupied;
 use relay_mesh_sdk::files::Root;
-use relay_mesh_sdk::install::{Action, Finding, Plan, Scope, Setup};
+use relay_mesh_sdk::install::{Finding, Scope, Setup};
 use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::{Error, Install, hook_groups, programs, words};
 
@@ -59,73 +59,54 @@ impl Install for Codex {
         programs::version("codex-version")
     }
 
-    fn propose(setup: &Setup) -> Result<Plan, Error> {
-        setup.check_name("Codex")?;
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         let place = Place::of(setup.scope)?;
-        let mut draft = Draft::default();
-        match setup.action {
-            Action::Install => install(&mut draft, &place, setup)?,
-            Action::Remove => remove(&mut draft, &place, setup)?,
+        let root = &place.root;
+        draft.toml(root, place.config, |config| put_server(config, setup))?;
+        draft.jsonc(root, place.hooks, |hooks| hook_groups::put(hooks, &entries::groups(setup), is_our_handler))?;
+        draft.own_or_tell(root, place.skill, words::SKILL)?;
+        draft.own_or_tell(root, place.interface, INTERFACE)?;
+        draft.marked(root, place.agents, HARNESS, Some(AGENTS))?;
+        if draft.changes_nothing() {
+            return Ok(());
         }
-        Ok(draft.finish())
+        draft.next_step(match setup.scope {
+            Scope::Project => {
+                "Start Codex in a terminal in this project and agree to trust the folder: its settings are read only then."
+            }
+            Scope::User => "Start Codex in a terminal; a session that runs already does not see the new server.",
+        });
+        draft.next_step(
+            "When Codex says that hooks need review, look at those of relay-mesh and trust them: until then they do not \
+             run, and mail waits for a turn of the app server, a fetch, or the queue.",
+        );
+        draft.tell_token(setup, "Codex");
+        if setup.scope == Scope::Project {
+            draft.tell_machine(setup, HARNESS, "Codex", place.config)?;
+        }
+        Ok(())
+    }
+
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let place = Place::of(setup.scope)?;
+        let root = &place.root;
+        draft.toml(root, place.config, |config| {
+            take_server(config, &setup.server_name);
+            Ok::<(), Refused>(())
+        })?;
+        draft.prune(root, place.hooks, |hooks| hook_groups::take(hooks, is_our_handler))?;
+        draft.disown_or_tell(root, place.skill)?;
+        draft.disown_or_tell(root, place.interface)?;
+        draft.marked(root, place.agents, HARNESS, None)?;
+        if !draft.changes_nothing() {
+            draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
+        }
+        Ok(())
     }
 
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
-        setup.check_name("Codex")?;
         check::check(setup)
     }
-}
-
-fn install(draft: &mut Draft, place: &Place, setup: &Setup) -> Result<(), Error> {
-    let Place { root, .. } = place;
-    draft.toml(root, place.config, |config| put_server(config, setup))?;
-    draft.jsonc(root, place.hooks, |hooks| hook_groups::put(hooks, &entries::groups(setup), is_our_handler))?;
-    draft.own_or_tell(root, place.skill, words::SKILL)?;
-    draft.own_or_tell(root, place.interface, INTERFACE)?;
-    draft.marked(root, place.agents, HARNESS, Some(AGENTS))?;
-    if draft.changes_nothing() {
-        return Ok(());
-    }
-    draft.next_step(match setup.scope {
-        Scope::Project => {
-            "Start Codex in a terminal in this project and agree to trust the folder: its settings are read only then."
-        }
-        Scope::User => "Start Codex in a terminal; a session that runs already does not see the new server.",
-    });
-    draft.next_step(
-        "When Codex says that hooks need review, look at those of relay-mesh and trust them: until then they do not \
-         run, and mail waits for a turn of the app server, a fetch, or the queue.",
-    );
-    draft.tell_token(setup, "Codex");
-    if setup.scope == Scope::Project && !is_ignored(root)? {
-        draft.next_step(format!(
-            "Keep {} and {} out of version control: they hold paths of this machine. {} and the skill may be committed.",
-            place.config, place.hooks, place.agents
-        ));
-    }
-    Ok(())
-}
-
-fn remove(draft: &mut Draft, place: &Place, setup: &Setup) -> Result<(), Error> {
-    let Place { root, .. } = place;
-    draft.toml(root, place.config, |config| {
-        take_server(config, &setup.server_name);
-        Ok::<(), Refused>(())
-    })?;
-    draft.prune(root, place.hooks, |hooks| hook_groups::take(hooks, is_our_handler))?;
-    draft.disown_or_tell(root, place.skill)?;
-    draft.disown_or_tell(root, place.interface)?;
-    draft.marked(root, place.agents, HARNESS, None)?;
-    if !draft.changes_nothing() {
-        draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
-    }
-    Ok(())
-}
-
-/// Whether the project's own ignore file names Codex's folder.
-fn is_ignored(root: &Root) -> Result<bool, Error> {
-    let ignored = root.read_text(".gitignore")?.unwrap_or_default();
-    Ok(ignored.lines().any(|line| matches!(line.trim(), ".codex" | ".codex/" | "/.codex" | "/.codex/")))
 }
 
 /// Why our part does not go into a file.

@@ -2,7 +2,7 @@
 
 use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
 use relay_mesh_sdk::programs::Outcome;
-use relay_mesh_sdk::testing::{Fakes, Lent, carry_out, complaints, setup};
+use relay_mesh_sdk::testing::{Fakes, Lent, carry_out, complaints, leaves_every_byte, setup};
 use relay_mesh_sdk::{Error, Install};
 
 use crate::Codex;
@@ -64,21 +64,12 @@ fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
         for theirs in THEIRS {
             let hooks =
                 "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}]}}\n";
-            let lent = folders()
+            let machine = folders()
                 .file("project", CONFIG, *theirs)
                 .file("project", HOOKS, hooks)
                 .file("project", "AGENTS.md", "# Rules\n\nBe kind.")
-                .file("config", "config.toml", *theirs)
-                .lend();
-            let before = lent.files();
-            assert_ne!(run(&lent, &setup(Action::Install, scope)), "");
-            assert_eq!(run(&lent, &setup(Action::Install, scope)), "", "the second time, on {theirs}");
-            run(&lent, &setup(Action::Remove, scope));
-            let words = |files: Vec<(String, Vec<u8>)>| -> Vec<(String, String)> {
-                files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
-            };
-            assert_eq!(words(lent.files()), words(before), "{scope:?} on {theirs}");
-            assert_eq!(run(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+                .file("config", "config.toml", *theirs);
+            leaves_every_byte::<Codex>(machine, scope);
         }
     }
 }
@@ -122,6 +113,18 @@ fn a_file_that_cannot_be_read_or_is_taken_is_named_and_nothing_is_planned() {
         refused("AGENTS.md", "<!-- relay-mesh codex: begin -->\n"),
         "AGENTS.md, line 1, column 1: a block of relay-mesh begins here, and no line `<!-- relay-mesh codex: end -->` ends it"
     );
+}
+
+#[test]
+fn what_a_team_commits_names_nothing_of_this_machine() {
+    let lent = folders().lend();
+    run(&lent, &setup(Action::Install, Scope::Project));
+    for (path, bytes) in lent.files() {
+        let text = String::from_utf8(bytes).expect("text");
+        assert!(!text.contains("/opt/") && !text.contains("/srv/"), "{path}: {text}");
+    }
+    let config = lent.text("project", CONFIG).expect("settings");
+    assert!(config.contains("env_vars = [\"RELAY_DIR\", \"CODEX_HOME\""), "by name: {config}");
 }
 
 /// What is complained of in a project where hooks are trusted as `trust` says.
@@ -182,7 +185,7 @@ fn a_check_says_what_is_wrong() {
     );
     check(
         "an older server",
-        &edit(CONFIG, "/opt/bin/relay-mesh", "/old/relay-mesh"),
+        &edit(CONFIG, "\"relay-mesh\"", "\"/old/relay-mesh\""),
         "warning: the server `relay-mesh` in .codex/config.toml is of another install",
     );
     check(

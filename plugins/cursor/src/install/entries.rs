@@ -12,8 +12,6 @@ use crate::tools;
 const MARK: &str = "RELAY_MESH_CURSOR";
 /// Cursor's own patience is a minute.
 const TIMEOUT_S: u32 = 10;
-/// How the files of a project name the program.
-const COMMITTED_PROGRAM: &str = "\"${RELAY_MESH_BIN:-relay-mesh}\"";
 
 /// Every hook, in the order in which a conversation meets them.
 const EVENTS: &[&str] = &[
@@ -36,7 +34,7 @@ pub(super) fn hooks(setup: &Setup) -> Result<Vec<(&'static str, Value)>, Error> 
 
 fn hook(event: &str, setup: &Setup) -> Result<Value, Error> {
     let command = match setup.scope {
-        Scope::Project => format!("{COMMITTED_PROGRAM} hook cursor {event}"),
+        Scope::Project => setup.committed_hook_line("cursor", event),
         Scope::User => setup.hook_line("cursor", event),
     };
     if command.contains("//") {
@@ -63,8 +61,7 @@ fn before_tools() -> String {
 
 /// Whether a hook is ours, of this install or an older one.
 pub(super) fn is_our_hook(entry: &Value) -> bool {
-    let command = entry.get("command").and_then(Value::as_str);
-    command.is_some_and(|command| is_hook_line(command, "cursor") || command.starts_with(COMMITTED_PROGRAM))
+    entry.get("command").and_then(Value::as_str).is_some_and(|command| is_hook_line(command, "cursor"))
 }
 
 /// The entry of our MCP server. In the files of a project, which a team commits, nothing names this

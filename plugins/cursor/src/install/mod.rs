@@ -7,7 +7,7 @@ mod hooks_file;
 mod tests;
 
 use relay_mesh_sdk::files::Root;
-use relay_mesh_sdk::install::{Action, Finding, Plan, Scope, Server, Setup};
+use relay_mesh_sdk::install::{Finding, Scope, Setup};
 use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::{Error, Install, programs, servers, words};
 
@@ -26,18 +26,45 @@ impl Install for Cursor {
         }
     }
 
-    fn propose(setup: &Setup) -> Result<Plan, Error> {
-        setup.check_name("Cursor")?;
-        let mut draft = Draft::default();
-        match setup.action {
-            Action::Install => install(&mut draft, setup)?,
-            Action::Remove => remove(&mut draft, setup)?,
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let Place { root, servers, hooks } = Place::of(setup.scope)?;
+        let wanted = entries::hooks(setup)?;
+        let name = setup.server_name.as_str();
+        draft.jsonc(&root, servers, |list| servers::put(list, "mcpServers", name, &entries::server(setup)))?;
+        draft.jsonc(&root, hooks, |settings| hooks_file::put(settings, &wanted))?;
+        if setup.scope == Scope::Project {
+            draft.own_or_tell(&root, RULE_FILE, &[FRONT_MATTER, words::skill_body(), IN_CURSOR].join("\n"))?;
         }
-        Ok(draft.finish())
+        if draft.changes_nothing() {
+            return Ok(());
+        }
+        draft.next_step(format!(
+            "Switch the server `{name}` on in Cursor's settings, under MCP. For Cursor's command line: \
+             `cursor-agent mcp enable {name}`, in this folder. A server that nobody approved is silently absent."
+        ));
+        if setup.scope == Scope::Project {
+            draft.next_step("Trust this folder when Cursor asks: it runs a project's hooks only then.");
+            draft.tell_machine(setup, "cursor", "Cursor", servers)?;
+        }
+        draft.next_step("Begin a new conversation; one that runs already does not know the rule or the tools.");
+        draft.tell_token(setup, "Cursor");
+        Ok(())
+    }
+
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let Place { root, servers, hooks } = Place::of(setup.scope)?;
+        draft.prune(&root, servers, |list| servers::take(list, "mcpServers", &setup.server_name))?;
+        draft.prune(&root, hooks, hooks_file::take)?;
+        if setup.scope == Scope::Project {
+            draft.disown_or_tell(&root, RULE_FILE)?;
+        }
+        if !draft.changes_nothing() {
+            draft.next_step("Conversations that run already keep their connection to the mesh until Cursor ends it.");
+        }
+        Ok(())
     }
 
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
-        setup.check_name("Cursor")?;
         check::check(setup)
     }
 }
@@ -57,74 +84,5 @@ impl Place {
             }
             Scope::User => Place { root: Root::open("config")?, servers: "mcp.json", hooks: "hooks.json" },
         })
-    }
-}
-
-fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-    let Place { root, servers, hooks } = Place::of(setup.scope)?;
-    let wanted = entries::hooks(setup)?;
-    let name = setup.server_name.as_str();
-    draft.jsonc(&root, servers, |list| servers::put(list, "mcpServers", name, &entries::server(setup)))?;
-    draft.jsonc(&root, hooks, |settings| hooks_file::put(settings, &wanted))?;
-    if setup.scope == Scope::Project {
-        draft.own_or_tell(&root, RULE_FILE, &[FRONT_MATTER, words::skill_body(), IN_CURSOR].join("\n"))?;
-    }
-    if draft.changes_nothing() {
-        return Ok(());
-    }
-    draft.next_step(format!(
-        "Switch the server `{name}` on in Cursor's settings, under MCP. For Cursor's command line: \
-         `cursor-agent mcp enable {name}`, in this folder. A server that nobody approved is silently absent."
-    ));
-    if setup.scope == Scope::Project {
-        draft.next_step("Trust this folder when Cursor asks: it runs a project's hooks only then.");
-        tell_program(draft, setup)?;
-        tell_variables(draft, setup);
-    }
-    draft.next_step("Begin a new conversation; one that runs already does not know the rule or the tools.");
-    draft.tell_token(setup, "Cursor");
-    Ok(())
-}
-
-fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-    let Place { root, servers, hooks } = Place::of(setup.scope)?;
-    draft.prune(&root, servers, |list| servers::take(list, "mcpServers", &setup.server_name))?;
-    draft.prune(&root, hooks, hooks_file::take)?;
-    if setup.scope == Scope::Project {
-        draft.disown_or_tell(&root, RULE_FILE)?;
-    }
-    if !draft.changes_nothing() {
-        draft.next_step("Conversations that run already keep their connection to the mesh until Cursor ends it.");
-    }
-    Ok(())
-}
-
-/// The files of a project know the program by name alone, because a team commits them.
-fn tell_program(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-    let found = match programs::find("relay-mesh") {
-        Ok(found) => found,
-        Err(Error::NotFound(_)) => None,
-        Err(error) => return Err(error),
-    };
-    if let (None, Some(program)) = (found, setup.program.first()) {
-        let server = match setup.server {
-            Server::Stdio(_) => " The server in .cursor/mcp.json needs it in the PATH.",
-            Server::Http(_) => "",
-        };
-        draft.next_step(format!(
-            "`relay-mesh` is not in your PATH. Put it there, or tell the hooks where it is before you start Cursor: \
-             export RELAY_MESH_BIN=\"{program}\".{server}"
-        ));
-    }
-    Ok(())
-}
-
-/// Nor do they know where this machine keeps its data.
-fn tell_variables(draft: &mut Draft, setup: &Setup) {
-    for (name, value) in &setup.environment {
-        draft.next_step(format!(
-            "Say so before you start Cursor, for a team's files cannot: export {name}=\"{value}\". \
-             Or set it up for yourself alone: `relay-mesh install cursor --user`."
-        ));
     }
 }

@@ -85,16 +85,8 @@ fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
         for theirs in others.clone().chain(HOOKED) {
             let listed =
                 "{\n  // two\n  \"mcpServers\": {\n    \"other\": { \"url\": \"https://example.org/mcp\" }\n  }\n}\n";
-            let lent = folders().file(root, hooks, *theirs).file(root, servers, listed).lend();
-            let before = lent.files();
-            assert_ne!(run(&lent, &setup(Action::Install, scope)), "");
-            assert_eq!(run(&lent, &setup(Action::Install, scope)), "", "the second time, on {theirs}");
-            run(&lent, &setup(Action::Remove, scope));
-            let words = |files: Vec<(String, Vec<u8>)>| -> Vec<(String, String)> {
-                files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
-            };
-            assert_eq!(words(lent.files()), words(before), "{scope:?} on {theirs}");
-            assert_eq!(run(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+            let machine = folders().file(root, hooks, *theirs).file(root, servers, listed);
+            testing::leaves_every_byte::<Cursor>(machine, scope);
         }
         let lent = folders().lend();
         run(&lent, &setup(Action::Install, scope));

@@ -9,7 +9,7 @@ mod settings;
 mod tests;
 
 use relay_mesh_sdk::files::Root;
-use relay_mesh_sdk::install::{Action, Finding, Plan, Scope, Server, Setup};
+use relay_mesh_sdk::install::{Finding, Scope, Server, Setup};
 use relay_mesh_sdk::plan::{Draft, Owned};
 use relay_mesh_sdk::{Error, Install, programs};
 use serde_json::{Map, Value, json};
@@ -62,71 +62,60 @@ impl Install for OpenCode {
         programs::version("opencode-version")
     }
 
-    fn propose(setup: &Setup) -> Result<Plan, Error> {
-        setup.check_name("OpenCode")?;
-        let mut draft = Draft::default();
-        match setup.action {
-            Action::Install => install(&mut draft, setup)?,
-            Action::Remove => remove(&mut draft, setup)?,
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let place = Place::of(setup.scope);
+        let root = Root::open(place.root)?;
+        let asks = settings::asks_before_our_tools(setup)?;
+        let file = settings::file_to_edit(&root, place, &setup.server_name)?;
+        draft.jsonc(&root, file, |document| settings::put(document, setup, &asks))?;
+        draft.own_or_tell(&root, place.connector, &connector(setup))?;
+        if draft.replace(&root, place.local, Some(local(setup)), is_local)? == Owned::Theirs {
+            return Err(Error::Failed(format!("{} is not relay-mesh's; move it first", place.local)));
         }
-        Ok(draft.finish())
+        if draft.changes_nothing() {
+            return Ok(());
+        }
+        draft.next_step("Start OpenCode again: one that runs already has neither the server nor the connector.");
+        if let settings::Asks::Everything(file) = &asks {
+            draft.next_step(format!(
+                "OpenCode asks before each tool of the mesh, because `permission` in {file} is one word for all tools. \
+                 Write it as {{ \"*\": …, \"{}_*\": \"allow\" }} to be asked for the others alone.",
+                setup.server_name
+            ));
+        }
+        if let Server::Http(_) = setup.server {
+            draft.next_step(
+                "Keep `relay-mesh serve` running: OpenCode connects to it when it starts. The connector finds the \
+                 token of a host on this machine; for another one, set RELAY_MESH_TOKEN before you start OpenCode.",
+            );
+        }
+        if setup.scope == Scope::Project && !ignores_local(&root)? {
+            draft.next_step(format!(
+                "Keep {} out of version control: it holds paths of this machine. The other files may be committed.",
+                place.local
+            ));
+        }
+        Ok(())
+    }
+
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let place = Place::of(setup.scope);
+        let root = Root::open(place.root)?;
+        for file in place.settings {
+            draft.prune(&root, file, |document| settings::take(document, &setup.server_name))?;
+        }
+        draft.disown_or_tell(&root, place.connector)?;
+        // A file of somebody else in that place is none of our business.
+        let _: Owned = draft.replace(&root, place.local, None, is_local)?;
+        if !draft.changes_nothing() {
+            draft.next_step("An OpenCode that runs already keeps its connection to the mesh until it ends.");
+        }
+        Ok(())
     }
 
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
-        setup.check_name("OpenCode")?;
         check::check(setup)
     }
-}
-
-fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-    let place = Place::of(setup.scope);
-    let root = Root::open(place.root)?;
-    let asks = settings::asks_before_our_tools(setup)?;
-    let file = settings::file_to_edit(&root, place, &setup.server_name)?;
-    draft.jsonc(&root, file, |document| settings::put(document, setup, &asks))?;
-    draft.own_or_tell(&root, place.connector, &connector(setup))?;
-    if draft.replace(&root, place.local, Some(local(setup)), is_local)? == Owned::Theirs {
-        return Err(Error::Failed(format!("{} is not relay-mesh's; move it first", place.local)));
-    }
-    if draft.changes_nothing() {
-        return Ok(());
-    }
-    draft.next_step("Start OpenCode again: one that runs already has neither the server nor the connector.");
-    if let settings::Asks::Everything(file) = &asks {
-        draft.next_step(format!(
-            "OpenCode asks before each tool of the mesh, because `permission` in {file} is one word for all tools. \
-             Write it as {{ \"*\": …, \"{}_*\": \"allow\" }} to be asked for the others alone.",
-            setup.server_name
-        ));
-    }
-    if let Server::Http(_) = setup.server {
-        draft.next_step(
-            "Keep `relay-mesh serve` running: OpenCode connects to it when it starts. The connector finds the \
-             token of a host on this machine; for another one, set RELAY_MESH_TOKEN before you start OpenCode.",
-        );
-    }
-    if setup.scope == Scope::Project && !ignores_local(&root)? {
-        draft.next_step(format!(
-            "Keep {} out of version control: it holds paths of this machine. The other files may be committed.",
-            place.local
-        ));
-    }
-    Ok(())
-}
-
-fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-    let place = Place::of(setup.scope);
-    let root = Root::open(place.root)?;
-    for file in place.settings {
-        draft.prune(&root, file, |document| settings::take(document, &setup.server_name))?;
-    }
-    draft.disown_or_tell(&root, place.connector)?;
-    // A file of somebody else in that place is none of our business.
-    let _: Owned = draft.replace(&root, place.local, None, is_local)?;
-    if !draft.changes_nothing() {
-        draft.next_step("An OpenCode that runs already keeps its connection to the mesh until it ends.");
-    }
-    Ok(())
 }
 
 /// The connector, for a server of that name.

@@ -1,0 +1,209 @@
+//! What sessions go through, the same for each harness, with the real clients and scripted models: two of
+//! them in one project, runs without a terminal, and a session that is closed while mail waits for it.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use test_support::{
+    Ability, Answer, Client, Ladder, Model, Script, Stage, isolated, send, session_of, sighted, unread,
+};
+
+#[test]
+fn two_sessions_of_claude_code_in_one_project_are_two_agents() {
+    isolated(|| two_sessions(Client::ClaudeCode));
+}
+
+#[test]
+fn two_sessions_of_codex_in_one_project_are_two_agents() {
+    isolated(|| two_sessions(Client::Codex));
+}
+
+#[test]
+fn two_sessions_of_opencode_in_one_project_are_two_agents() {
+    isolated(|| two_sessions(Client::OpenCode));
+}
+
+/// Each is woken for its own mail, and neither is ever told the other one's.
+fn two_sessions(client: Client) {
+    let stage = installed(client);
+    let names = ["alice", "carol"];
+    let script = names.iter().fold(Script::new(), |script, name| {
+        script
+            .call(&format!("Join as {name}."), &client.tool("register_agent"), json!({"name": name}))
+            .say(name, &format!("I am {name}."))
+            .say(&format!("For {name} alone"), &format!("{name} has it."))
+    });
+    let model = Model::start(script);
+    let seats = names.map(|name| {
+        let seat = client.open(&stage, &model);
+        seat.terminal.type_line(&format!("Join as {name}."));
+        seat.says(&format!("I am {name}."));
+        seat
+    });
+    let sessions = names.map(|name| session_of(&stage, name).unwrap_or_else(|| panic!("{name} has a session")));
+    assert_ne!(sessions[0], sessions[1]);
+    let ids = names.map(|name| send(&stage, name, &format!("For {name} alone")));
+    for ((name, id), seat) in names.iter().zip(&ids).zip(&seats) {
+        seat.says(&format!("{name} has it."));
+        Ladder::up_to(&stage, id, "shown");
+        assert_eq!(model.times_told(&format!("For {name} alone")), 1, "{name} is told once");
+    }
+    for heard in model.heard() {
+        let told = heard.everything();
+        let (hers, others) = if told.contains("Join as alice.") { ("alice", "carol") } else { ("carol", "alice") };
+        assert!(told.contains(&format!("Join as {hers}.")), "each conversation is one of the two: {told}");
+        assert!(!told.contains(&format!("For {others} alone")), "{hers} was told what is for {others}: {told}");
+    }
+    assert_eq!(names.map(|name| session_of(&stage, name)), sessions.map(Some), "nobody has moved");
+}
+
+#[test]
+fn a_run_of_claude_code_without_a_terminal_fetches_what_comes_while_it_works() {
+    isolated(|| fetches_while_it_works(Client::ClaudeCode));
+}
+
+#[test]
+fn a_run_of_codex_without_a_terminal_fetches_what_comes_while_it_works() {
+    isolated(|| fetches_while_it_works(Client::Codex));
+}
+
+#[test]
+fn a_run_of_opencode_without_a_terminal_fetches_what_comes_while_it_works() {
+    isolated(|| fetches_while_it_works(Client::OpenCode));
+}
+
+/// Mail that comes while the model thinks and that it fetches itself is not shown once more by a hook, a
+/// connector or the turn's end. What comes after the run waits for the next one.
+fn fetches_while_it_works(client: Client) {
+    let stage = installed(client);
+    let (mail, fetch) = (Arc::clone(&stage), client.tool("fetch_messages"));
+    let model = Model::start(
+        Script::new()
+            .call("Join the mesh", &client.tool("register_agent"), json!({"name": "alice"}))
+            .answer_with("alice", move |_| {
+                send(&mail, "alice", "While you work");
+                Answer::Call { tool: fetch.clone(), input: json!({"acknowledge": true}) }
+            })
+            .say("While you work", "I read it.")
+            .say("While you were away", "I read that too."),
+    );
+    let run = client.ask(&stage, &model, "Join the mesh as alice, then read your mail.", None);
+    assert_eq!(run.result, "I read it.", "{:?}", run.outcome);
+    assert_eq!(model.times_told("While you work"), 1);
+    assert_eq!(session_of(&stage, "alice").as_ref(), Some(&run.session), "it speaks for its own session");
+    assert!(unread(&stage, "alice").is_empty());
+    let id = send(&stage, "alice", "While you were away");
+    assert_eq!(Ladder::of(&stage, &id).rungs(), ["stored"], "nobody is there");
+    let again = client.ask(&stage, &model, "Go on.", Some(&run.session));
+    assert_eq!((&again.result, &again.session), (&"I read that too.".to_owned(), &run.session), "{:?}", again.outcome);
+    Ladder::up_to(&stage, &id, "shown");
+    assert_eq!(model.times_told("While you were away"), 1);
+}
+
+#[test]
+fn claude_code_that_is_closed_while_mail_waits_shows_it_when_it_is_opened_again() {
+    isolated(|| closed_while_mail_waits(Client::ClaudeCode));
+}
+
+#[test]
+fn codex_that_is_closed_while_mail_waits_shows_it_when_it_is_opened_again() {
+    isolated(|| closed_while_mail_waits(Client::Codex));
+}
+
+#[test]
+fn opencode_that_is_closed_while_mail_waits_shows_it_when_it_is_opened_again() {
+    isolated(|| closed_while_mail_waits(Client::OpenCode));
+}
+
+/// The session is at work when the mail comes and its terminal is closed before anything could show it.
+fn closed_while_mail_waits(client: Client) {
+    let stage = installed(client);
+    let (mail, (sent, was_sent), (close, was_closed)) = (Arc::clone(&stage), channel(), channel());
+    let was_closed = Mutex::new(was_closed);
+    let model = Model::start(
+        Script::new()
+            .call("Join the mesh", &client.tool("register_agent"), json!({"name": "alice"}))
+            .say("alice", "I am here.")
+            .answer_with("Think about it", move |_| {
+                sent.send(send(&mail, "alice", "Before you go")).expect("the test waits for it");
+                was_closed.lock().expect("one turn at a time").recv().expect("the test closes the terminal");
+                Answer::Say("Nobody hears this.".to_owned())
+            })
+            .say("Before you go", "I have read it."),
+    );
+    let mut seat = client.open(&stage, &model);
+    seat.terminal.type_line("Join the mesh as alice.");
+    seat.says("I am here.");
+    let session = session_of(&stage, "alice").expect("alice is bound to her session");
+    seat.terminal.type_line("Think about it.");
+    let id = was_sent.recv().expect("the model is asked");
+    seat.terminal.close();
+    close.send(()).expect("the model waits for it");
+    seat.reopen(&session);
+    seat.terminal.type_line("Good morning");
+    model.wait_for_news("Before you go");
+    seat.settles(&model);
+    Ladder::up_to(&stage, &id, "shown");
+    assert_eq!(model.times_told("Before you go"), 1, "shown once");
+    assert_eq!(session_of(&stage, "alice"), Some(session), "under the same name");
+}
+
+#[test]
+fn mail_that_waits_at_the_end_of_a_turn_of_opencode_begins_the_next_one() {
+    isolated(|| {
+        let stage = installed(Client::OpenCode);
+        let mail = Arc::clone(&stage);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", &Client::OpenCode.tool("register_agent"), json!({"name": "alice"}))
+                .answer_with("alice", move |_| {
+                    send(&mail, "alice", "One more thing");
+                    Answer::Say("I am done.".to_owned())
+                })
+                .say("One more thing", "Now I am done."),
+        );
+        let seat = Client::OpenCode.open(&stage, &model);
+        seat.terminal.type_line("Join the mesh as alice.");
+        let told = model.wait_for_news("One more thing");
+        seat.says("Now I am done.");
+        let ladder = Ladder::up_to(&stage, &test_support::id_of(&told.news(), "One more thing"), "shown");
+        assert_eq!(model.times_told("One more thing"), 1, "shown once");
+        sighted(&stage, Client::OpenCode, Ability::TurnEnd, ladder.route("shown").as_deref());
+    });
+}
+
+#[test]
+fn compaction_of_codex_takes_neither_the_protocol_nor_the_name() {
+    isolated(|| {
+        let stage = installed(Client::Codex);
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", &Client::Codex.tool("register_agent"), json!({"name": "alice"}))
+                .say("alice", "I am here.")
+                .say("Do you still hear me?", "I hear you."),
+        );
+        let seat = Client::Codex.open(&stage, &model);
+        seat.terminal.type_line("Join the mesh as alice.");
+        seat.says("I am here.");
+        let session = session_of(&stage, "alice");
+        // It refuses a command until the turn's hooks have ended, which this line says.
+        seat.terminal.wait_for("Worked for");
+        seat.terminal.type_line("/compact");
+        seat.terminal.wait_for("Context compacted");
+        seat.settles(&model);
+        let id = send(&stage, "alice", "Do you still hear me?");
+        let woken = model.wait_for_news("Do you still hear me?");
+        Ladder::up_to(&stage, &id, "shown");
+        assert_eq!(model.times_told("Do you still hear me?"), 1, "shown once");
+        assert_eq!(session_of(&stage, "alice"), session, "under the same name");
+        let protocol = woken.place_of("Register once with register_agent");
+        sighted(&stage, Client::Codex, Ability::Compaction, protocol.as_deref());
+    });
+}
+
+fn installed(client: Client) -> Arc<Stage> {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    client.install(&stage);
+    Arc::new(stage)
+}

@@ -1,0 +1,39 @@
+//! What the person sees of agents and of their mail, with `relay-mesh agents` and `relay-mesh read`.
+
+use serde_json::Value;
+
+use crate::stage::Stage;
+
+/// The session that an agent is bound to.
+pub fn session_of(stage: &Stage, name: &str) -> Option<String> {
+    agent(stage, name)?["session"].as_str().map(str::to_owned)
+}
+
+/// How present an agent is: `live`, `idle`, `away` or `gone`.
+pub fn presence_of(stage: &Stage, name: &str) -> Option<String> {
+    agent(stage, name)?["presence"].as_str().map(str::to_owned)
+}
+
+/// The names of all agents.
+pub fn agents(stage: &Stage) -> Vec<String> {
+    listed(stage).iter().filter_map(|agent| agent["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// The mail of an agent that it has not seen.
+pub fn unread(stage: &Stage, name: &str) -> Vec<String> {
+    let mail = said(&stage.relay_ok(&["read", "--agent", name, "--unread", "--json"]));
+    let messages = mail["messages"].as_array().cloned().unwrap_or_default();
+    messages.iter().map(ToString::to_string).collect()
+}
+
+fn agent(stage: &Stage, name: &str) -> Option<Value> {
+    listed(stage).into_iter().find(|agent| agent["name"] == name)
+}
+
+fn listed(stage: &Stage) -> Vec<Value> {
+    said(&stage.relay_ok(&["agents", "--json"]))["agents"].as_array().cloned().unwrap_or_default()
+}
+
+fn said(words: &str) -> Value {
+    serde_json::from_str(words).expect("--json writes JSON")
+}
