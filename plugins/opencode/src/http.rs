@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::http::{self, Request};
+use relay_mesh_sdk::http::{self, Request, Response};
 use serde_json::Value;
 
 use crate::payload::Server;
@@ -23,8 +23,19 @@ pub(crate) fn post(server: &Server, path: &str, directory: &str, body: &Value) -
     send(server, Request::new("opencode", "POST", with_directory(path, directory)).json(body.to_string()))
 }
 
+/// What an OpenCode says of its health; null where somebody else listens, who has never heard of that.
+/// `not-found` where nobody does.
+pub(crate) fn health(server: &Server) -> Result<Value, Error> {
+    let answer = exchange(server, Request::new("opencode", "GET", "/global/health".to_owned()))?;
+    if answer.status == 404 { Ok(Value::Null) } else { body(server.port, &answer) }
+}
+
 /// The answer's body; null where there is none.
 fn send(server: &Server, request: Request) -> Result<Value, Error> {
+    body(server.port, &exchange(server, request)?)
+}
+
+fn exchange(server: &Server, request: Request) -> Result<Response, Error> {
     let port = server.port;
     let request = request.value(port.to_string()).header("accept", "application/json");
     let request = match &server.password {
@@ -34,7 +45,10 @@ fn send(server: &Server, request: Request) -> Result<Value, Error> {
         }
         None => request,
     };
-    let answer = http::send(request)?;
+    http::send(request)
+}
+
+fn body(port: u16, answer: &Response) -> Result<Value, Error> {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     match answer.status {
         200..=299 if text.trim().is_empty() => Ok(Value::Null),
@@ -70,7 +84,6 @@ fn first_words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use relay_mesh_sdk::http::Response;
     use relay_mesh_sdk::testing::Fakes;
 
     use super::*;

@@ -189,8 +189,13 @@ impl<'a> Codex<'a> {
         format!("mcp__relay_mesh.{name}")
     }
 
+    /// Ends the shared app server at once, as a crash does.
+    pub fn crash_app_server(&self) {
+        self.signal_app_server("-KILL");
+    }
+
     /// Ends the shared app server and the process that keeps it up to date.
-    fn end_app_server(&self) {
+    fn signal_app_server(&self, signal: &str) {
         let home = self.stage.home.join(".codex").display().to_string();
         for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
@@ -199,7 +204,7 @@ impl<'a> Codex<'a> {
             let is_ours = words.first().is_some_and(|program| program.starts_with(&home));
             if is_ours && words.contains(&"app-server") {
                 // It may have ended by itself already.
-                Program::new("kill").arg(process.file_name()).run();
+                Program::new("kill").arg(signal).arg(process.file_name()).run();
             }
         }
     }
@@ -207,7 +212,7 @@ impl<'a> Codex<'a> {
 
 impl Drop for Codex<'_> {
     fn drop(&mut self) {
-        self.end_app_server();
+        self.signal_app_server("-TERM");
     }
 }
 

@@ -185,7 +185,7 @@ fn served(found: &mut Checklist) -> Result<(), Error> {
     let known = servers::known()?;
     for server in &known {
         let port = server.port;
-        match http::get(server, "/global/health", "") {
+        match http::health(server) {
             Ok(health) if health["healthy"] == true => found.ok(format!("the OpenCode on port {port} answers")),
             Ok(_) => found.warn(format!("what listens on port {port} is no OpenCode any more"), "start OpenCode again"),
             Err(Error::NotFound(_)) => servers::forget(port)?,
@@ -201,7 +201,7 @@ fn served(found: &mut Checklist) -> Result<(), Error> {
     }
     if known.iter().all(|server| server.port != DEFAULT_PORT) {
         let open = Server { port: DEFAULT_PORT, username: None, password: None };
-        match http::get(&open, "/global/health", "") {
+        match http::health(&open) {
             Ok(health) if health["healthy"] == true => {}
             Err(Error::NotFound(_)) => {}
             // One that wants a password is an OpenCode.

@@ -195,6 +195,7 @@ fn the_check_asks_the_servers_that_connectors_told_of() {
     check(serving(answer(401, "")), told, "broken: the OpenCode on port 5555 refuses the password");
     check(serving(answer(401, "")), |_| {}, "");
     check(serving(answer(200, "<html>")), |_| {}, "warning: port 4096 is taken by another program");
+    check(serving(answer(404, "")), |_| {}, "warning: port 4096 is taken by another program");
     check(serving(answer(200, "{}")), told, "warning: what listens on port 5555 is no OpenCode any more");
 }
 
