@@ -26,5 +26,5 @@ mod twins;
 #[cfg(test)]
 mod tests;
 
-pub use profile::Profile;
+pub use profile::{Group, Profile, UnknownGroup};
 pub use stdio::{ClientProcess, StdioError, serve_on, serve_stdio};

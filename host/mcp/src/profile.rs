@@ -1,9 +1,62 @@
 //! Which groups of tools a server shows.
 
-/// The tools that a client is shown. What is not shown cannot be called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Profile {
+use std::str::FromStr;
+
+/// A group of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
     /// Finding one another and exchanging messages: what every agent needs, in under 1,000 tokens.
-    #[default]
     Core,
+    /// Reserving paths of a repository.
+    Claims,
+    /// Asking others to run commands, and running what one is asked.
+    Commands,
+}
+
+/// The tools that a client is shown: the core, and the groups that were asked for. What is not shown cannot be
+/// called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Profile {
+    claims: bool,
+    commands: bool,
+}
+
+/// Why a list of groups is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no group of tools: core, claims, commands")]
+pub struct UnknownGroup(String);
+
+impl Profile {
+    /// The same with another group.
+    #[must_use]
+    pub fn with(self, group: Group) -> Profile {
+        match group {
+            Group::Core => self,
+            Group::Claims => Profile { claims: true, ..self },
+            Group::Commands => Profile { commands: true, ..self },
+        }
+    }
+
+    /// Whether a group is shown.
+    pub fn shows(self, group: Group) -> bool {
+        match group {
+            Group::Core => true,
+            Group::Claims => self.claims,
+            Group::Commands => self.commands,
+        }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = UnknownGroup;
+
+    /// From names with commas between them: `core,claims`.
+    fn from_str(text: &str) -> Result<Profile, UnknownGroup> {
+        text.split(',').try_fold(Profile::default(), |profile, name| match name.trim() {
+            "core" => Ok(profile.with(Group::Core)),
+            "claims" => Ok(profile.with(Group::Claims)),
+            "commands" => Ok(profile.with(Group::Commands)),
+            other => Err(UnknownGroup(other.to_owned())),
+        })
+    }
 }

@@ -4,8 +4,10 @@ use std::error::Error;
 
 use mesh::message::InvalidDraft;
 use mesh::names::AgentName;
+use mesh::repository::PlaceError;
 use mesh::{
-    AckError, AddressError, BindError, FetchError, FindError, IdentifyError, RegisterError, SendError, StatusError,
+    AckError, AddressError, BindError, FetchError, FindError, FinishError, IdentifyError, OrderError, RegisterError,
+    ReleaseError, ReserveError, SendError, StatusError, TakeError,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 
@@ -155,6 +157,78 @@ impl From<StatusError> for Refusal {
         let next = match &error {
             StatusError::Unknown(_) | StatusError::Nowhere(_) => "Use the id that send_message gave you.",
             StatusError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<PlaceError> for Refusal {
+    fn from(error: PlaceError) -> Refusal {
+        let next = match &error {
+            PlaceError::Glob(_) => "Write it as `src/parser/**` or `*.{rs,toml}`.",
+            PlaceError::Outside { .. } => "Pass the folder of another repository in repo.",
+            PlaceError::Unseen { .. } => "Check that the folder exists and can be read.",
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<ReserveError> for Refusal {
+    fn from(error: ReserveError) -> Refusal {
+        let next = match &error {
+            ReserveError::NotRegistered => return Refusal::not_registered(),
+            ReserveError::Nothing => "Name at least one pattern.",
+            ReserveError::ReasonTooLong(_) => "Make it shorter.",
+            ReserveError::Full => "Reserve by patterns, and release what you do not need.",
+            ReserveError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<ReleaseError> for Refusal {
+    fn from(error: ReleaseError) -> Refusal {
+        let next = match &error {
+            ReleaseError::NotRegistered => return Refusal::not_registered(),
+            ReleaseError::NotYours { .. } => "Ask its holder by send_message.",
+            ReleaseError::NotReserved(_) => "list_reservations shows what is reserved.",
+            ReleaseError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<OrderError> for Refusal {
+    fn from(error: OrderError) -> Refusal {
+        let next = match error {
+            OrderError::NotRegistered => return Refusal::not_registered(),
+            OrderError::Address(error) => return error.into(),
+            OrderError::TooLong(_) => "Put what is longer into a file, and name its path.",
+            OrderError::Ttl => "Pass minutes between 1 and 10080.",
+            OrderError::Store(_) => AGAIN,
+        };
+        Refusal::of(&error, next)
+    }
+}
+
+impl From<TakeError> for Refusal {
+    fn from(error: TakeError) -> Refusal {
+        match &error {
+            TakeError::NotRegistered => Refusal::not_registered(),
+            TakeError::Store(_) => Refusal::of(&error, AGAIN),
+        }
+    }
+}
+
+impl From<FinishError> for Refusal {
+    fn from(error: FinishError) -> Refusal {
+        let next = match &error {
+            FinishError::NotRegistered => return Refusal::not_registered(),
+            FinishError::Unknown(_) => "Use the id that take_command gave you.",
+            FinishError::NotTaken(_) => "Call take_command first.",
+            FinishError::Ended(_) => "Its result stays; send a message where there is more to say.",
+            FinishError::TooLong(_) => "Put it into a file, and give its path.",
+            FinishError::Store(_) => AGAIN,
         };
         Refusal::of(&error, next)
     }

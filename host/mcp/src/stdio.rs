@@ -39,9 +39,14 @@ pub enum StdioError {
 }
 
 /// Serves the process that started us, until it leaves or `stop` is cancelled.
-pub async fn serve_stdio(mesh: Arc<Mesh>, process: ClientProcess, stop: CancellationToken) -> Result<(), StdioError> {
+pub async fn serve_stdio(
+    mesh: Arc<Mesh>,
+    process: ClientProcess,
+    profile: Profile,
+    stop: CancellationToken,
+) -> Result<(), StdioError> {
     let (read, write) = rmcp::transport::stdio_pipes();
-    serve_on(mesh, process, Profile::default(), (read, write), stop).await
+    serve_on(mesh, process, profile, (read, write), stop).await
 }
 
 /// Serves one client over any pair of streams. Also delivers mail to the sessions that register here.

@@ -196,6 +196,12 @@ impl Mesh {
         Ok(finished)
     }
 
+    /// One command.
+    pub async fn command(&self, id: MessageId) -> Result<Option<Command>, StoreError> {
+        let found = records::load::<Command>(self.shared.as_ref(), &keys::command(id)).await?;
+        Ok(found.map(|(_, command)| command))
+    }
+
     /// Commands, oldest first: all, or those for one agent.
     pub async fn commands(&self, to: Option<&AgentName>) -> Result<Vec<Command>, StoreError> {
         let mut commands = Vec::new();

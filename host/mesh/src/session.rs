@@ -247,6 +247,11 @@ impl Caller {
         self.session.as_ref().map(|(session, _)| session)
     }
 
+    /// The folder that the caller works in, where one is known.
+    pub fn workdir(&self) -> Option<&str> {
+        self.profile.project.as_deref()
+    }
+
     /// By what evidence it is known.
     pub fn evidence(&self) -> Evidence {
         self.evidence

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
     ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, exit_codes, gc, harnesses,
-    heartbeat, hook, install, invite, listen, log, man, mcp, message, plugin, read, register, release, reservations,
-    reserve, send, serve, status, uninstall, up, version, wait_for,
+    heartbeat, hook, install, invite, listen, log, man, mcp, message, plugin, prompt, read, register, release,
+    reservations, reserve, send, serve, status, uninstall, up, version, wait_for,
 };
 use crate::config::{Durable, Values};
 use crate::context::Context;
@@ -173,6 +173,8 @@ pub(crate) enum Command {
     /// Print messages as they come, one JSON line each: what a connector runs
     Listen(listen::Args),
 
+    /// Print what an agent should know of the mesh, for a prompt
+    Prompt(prompt::Args),
     /// Show every setting and where it came from
     Config(config::Args),
     /// Print a script that completes commands in a shell
@@ -230,6 +232,7 @@ impl Command {
             | Command::Mcp(_)
             | Command::Hook(_)
             | Command::Listen(_)
+            | Command::Prompt(_)
             | Command::Config(_)
             | Command::Completions(_)
             | Command::Man(_)
@@ -272,6 +275,7 @@ impl Command {
             | Command::Plugin(_)
             | Command::Hook(_)
             | Command::Listen(_)
+            | Command::Prompt(_)
             | Command::Config(_)
             | Command::Completions(_)
             | Command::Man(_)
@@ -315,6 +319,7 @@ impl Command {
             Command::Mcp(args) => mcp::run(args, context).await,
             Command::Hook(args) => hook::run(args, context).await,
             Command::Listen(args) => listen::run(args, context).await,
+            Command::Prompt(args) => prompt::run(args, context).await,
             Command::Config(args) => config::run(args, context).await,
             Command::Completions(args) => completions::run(args, context).await,
             Command::Man(args) => man::run(args, context).await,

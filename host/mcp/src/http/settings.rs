@@ -39,7 +39,7 @@ impl Default for HttpSettings {
             origins: Vec::new(),
             idle: Duration::from_secs(24 * 3_600),
             most_sessions: 512,
-            profile: Profile::Core,
+            profile: Profile::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ async fn listed(world: &World) -> Vec<Value> {
 }
 
 /// Bytes of everything that a model reads of a tool before it calls it.
-fn cost(tool: &Value) -> usize {
+pub(super) fn cost(tool: &Value) -> usize {
     let read = json!({"name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"]});
     read.to_string().len()
 }

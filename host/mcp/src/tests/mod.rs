@@ -2,6 +2,7 @@
 //! pipe, and by HTTP. One `World` touches the API.
 
 mod budget;
+mod coordinating;
 mod eras;
 mod fetching;
 mod http;
@@ -55,9 +56,18 @@ impl World {
         size: usize,
         process: ClientProcess,
     ) -> (tokio::io::DuplexStream, JoinHandle<Result<(), StdioError>>) {
+        self.pipe_with(size, process, Profile::default())
+    }
+
+    fn pipe_with(
+        &self,
+        size: usize,
+        process: ClientProcess,
+        profile: Profile,
+    ) -> (tokio::io::DuplexStream, JoinHandle<Result<(), StdioError>>) {
         let (near, far) = tokio::io::duplex(size);
         let serving =
-            serve_on(Arc::clone(&self.mesh), process, Profile::Core, tokio::io::split(far), CancellationToken::new());
+            serve_on(Arc::clone(&self.mesh), process, profile, tokio::io::split(far), CancellationToken::new());
         (near, tokio::spawn(serving))
     }
 
@@ -67,7 +77,11 @@ impl World {
     }
 
     async fn client_of(&self, name: &str, process: ClientProcess) -> Client {
-        let (near, _serving) = self.pipe(PIPE, process);
+        self.client_with(name, process, Profile::default()).await
+    }
+
+    async fn client_with(&self, name: &str, process: ClientProcess, profile: Profile) -> Client {
+        let (near, _serving) = self.pipe_with(PIPE, process, profile);
         let config = ClientConfig::new(ClientCapabilities::default(), Implementation::new(name, "1.0"));
         Client(config.serve(near).await.expect("the handshake succeeds"))
     }

@@ -4,12 +4,21 @@
 
 mod bind_session;
 mod broadcast;
+mod claims;
+mod command_status;
+mod commands;
 mod fetch_messages;
 mod find_agents;
+mod finish_command;
 mod list_agents;
+mod list_reservations;
 mod message_status;
 mod register_agent;
+mod release_paths;
+mod reserve_paths;
+mod send_command;
 mod send_message;
+mod take_command;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::keeper::Carried;
-use crate::profile::Profile;
+use crate::profile::{Group, Profile};
 use crate::refusal::Refusal;
 use crate::schema;
 use crate::sighting::KEY;
@@ -127,18 +136,32 @@ pub(crate) enum Keyed {
 
 /// The tools of a profile, by name.
 pub(crate) fn tools(profile: Profile, keyed: Keyed) -> BTreeMap<&'static str, Entry> {
-    match profile {
-        Profile::Core => BTreeMap::from([
-            entry::<register_agent::RegisterAgent>(keyed),
-            entry::<find_agents::FindAgents>(keyed),
-            entry::<list_agents::ListAgents>(keyed),
-            entry::<send_message::SendMessage>(keyed),
-            entry::<broadcast::Broadcast>(keyed),
-            entry::<fetch_messages::FetchMessages>(keyed),
-            entry::<message_status::Status>(keyed),
-            entry::<bind_session::BindSession>(keyed),
-        ]),
+    let mut tools = BTreeMap::from([
+        entry::<register_agent::RegisterAgent>(keyed),
+        entry::<find_agents::FindAgents>(keyed),
+        entry::<list_agents::ListAgents>(keyed),
+        entry::<send_message::SendMessage>(keyed),
+        entry::<broadcast::Broadcast>(keyed),
+        entry::<fetch_messages::FetchMessages>(keyed),
+        entry::<message_status::Status>(keyed),
+        entry::<bind_session::BindSession>(keyed),
+    ]);
+    if profile.shows(Group::Claims) {
+        tools.extend([
+            entry::<reserve_paths::ReservePaths>(keyed),
+            entry::<release_paths::ReleasePaths>(keyed),
+            entry::<list_reservations::ListReservations>(keyed),
+        ]);
     }
+    if profile.shows(Group::Commands) {
+        tools.extend([
+            entry::<send_command::SendCommand>(keyed),
+            entry::<take_command::TakeCommand>(keyed),
+            entry::<finish_command::FinishCommand>(keyed),
+            entry::<command_status::CommandStatus>(keyed),
+        ]);
+    }
+    tools
 }
 
 fn entry<T: Tool>(keyed: Keyed) -> (&'static str, Entry) {

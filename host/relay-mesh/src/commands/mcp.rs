@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp::ClientProcess;
+use mcp::{ClientProcess, Profile};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Outcome;
@@ -16,11 +16,17 @@ use crate::signals::Stop;
 #[command(after_help = "A harness starts this by itself, once it is set up:\n  \
     relay-mesh install claude-code --project .\n\n\
     For any other MCP client:\n  \
-    {\"mcpServers\": {\"relay-mesh\": {\"command\": \"relay-mesh\", \"args\": [\"mcp\"]}}}")]
-pub(crate) struct Args {}
+    {\"mcpServers\": {\"relay-mesh\": {\"command\": \"relay-mesh\", \"args\": [\"mcp\"]}}}\n\n\
+    With reservations and commands as tools too:\n  \
+    relay-mesh mcp --tools core,claims,commands")]
+pub(crate) struct Args {
+    /// Groups of tools to show: core, claims (reservations), commands
+    #[arg(long, value_name = "GROUP,…", default_value = "core")]
+    tools: Profile,
+}
 
 /// Does it.
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
     let mut asked = Stop::listen().map_err(CommandError::Input)?;
     let process = ClientProcess {
@@ -28,7 +34,7 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandEr
         workdir: Some(context.workdir.display().to_string()),
     };
     let stop = CancellationToken::new();
-    let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, stop.clone());
+    let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, args.tools, stop.clone());
     tokio::pin!(serving);
     let outcome = tokio::select! {
         outcome = &mut serving => outcome,

@@ -23,6 +23,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod message;
 pub(crate) mod plugin;
+pub(crate) mod prompt;
 pub(crate) mod read;
 pub(crate) mod register;
 pub(crate) mod release;

@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// How it listens.
     #[command(flatten)]
     pub(crate) host: HostFlags,
+    /// Groups of tools to show: core, claims (reservations), commands
+    #[arg(long, value_name = "GROUP,…", default_value = "core")]
+    tools: mcp::Profile,
     /// Leave the terminal: what `up` starts
     #[arg(long, hide = true)]
     background: bool,
@@ -84,7 +87,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         }
         TokenUse::Off => (None, "it asks for no token".to_owned()),
     };
-    let settings = HttpSettings { listen: context.settings.listen.value, token, ..HttpSettings::default() };
+    let settings =
+        HttpSettings { listen: context.settings.listen.value, token, profile: args.tools, ..HttpSettings::default() };
     let listener = Listener::bind(settings).await.map_err(HostError::from)?;
     let record = HostRecord {
         process: open.machine.this_process(),

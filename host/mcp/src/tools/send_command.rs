@@ -1,0 +1,52 @@
+//! `send_command`: ask an agent to run a command.
+
+use mesh::Order;
+use mesh::command::{CommandName, InvalidCommand};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::commands::CommandTwin;
+use super::{Done, Effect, List, Tool, Visit};
+use crate::refusal::Refusal;
+
+/// What it takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// exact name
+    to: String,
+    /// as /review
+    command: String,
+    arguments: Option<List>,
+    /// how long it may wait; default 60
+    minutes: Option<u32>,
+}
+
+/// The tool.
+pub(super) struct SendCommand;
+
+impl Tool for SendCommand {
+    const NAME: &'static str = "send_command";
+    const TITLE: &'static str = "Send a command";
+    const DESCRIPTION: &'static str = "Ask an agent to run a command; it decides whether it does. See command_status.";
+    const EFFECT: Effect = Effect::Adds;
+    type Input = Input;
+    type Output = CommandTwin;
+
+    async fn run(visit: Visit, input: Input) -> Result<Done<CommandTwin>, Refusal> {
+        let command: CommandName = input
+            .command
+            .parse()
+            .map_err(|error: InvalidCommand| Refusal::new(error.to_string(), "Write it as `/review`."))?;
+        let order = Order {
+            to: input.to,
+            command,
+            arguments: input.arguments.unwrap_or_default().0,
+            ttl: input.minutes.map(|minutes| u64::from(minutes) * 60_000),
+        };
+        let sent = visit.mesh.order(&visit.caller, order).await?;
+        let twin = CommandTwin::of(&sent, visit.mesh.machine().now());
+        let text = twin.text();
+        Ok(Done::new(twin, text))
+    }
+}
