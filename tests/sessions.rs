@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use test_support::{
-    Ability, Answer, Client, Ladder, Model, Script, Stage, isolated, send, session_of, sighted, unread,
+    Ability, Answer, Client, Codex, Host, Ladder, Model, OpenCode, Script, Stage, isolated, send, session_of, sighted,
+    unread,
 };
 
 #[test]
@@ -202,8 +203,92 @@ fn compaction_of_codex_takes_neither_the_protocol_nor_the_name() {
     });
 }
 
+#[test]
+fn claude_code_that_is_set_up_for_a_user_joins_in_any_project() {
+    isolated(|| joins_for_a_user(Client::ClaudeCode));
+}
+
+#[test]
+fn codex_that_is_set_up_for_a_user_joins_in_any_project() {
+    isolated(|| joins_for_a_user(Client::Codex));
+}
+
+#[test]
+fn opencode_that_is_set_up_for_a_user_joins_in_any_project() {
+    isolated(|| joins_for_a_user(Client::OpenCode));
+}
+
+/// The project knows nothing of the mesh, and yet the session is bound, told the protocol and shown mail.
+fn joins_for_a_user(client: Client) {
+    let stage = Arc::new(stage());
+    let before = stage.tree(&stage.project);
+    stage.relay_ok(&["install", client.name(), "--user", "--yes"]);
+    assert_eq!(stage.tree(&stage.project), before);
+    // Claude Code names a plugin's tools after the plugin too.
+    let register = match client {
+        Client::ClaudeCode => "mcp__plugin_relay-mesh_relay-mesh__register_agent".to_owned(),
+        Client::Codex | Client::OpenCode => client.tool("register_agent"),
+    };
+    let model = Model::start(joining_by(&register).say("While you were away", "I read it."));
+    let run = client.ask(&stage, &model, "Join the mesh as alice.", None);
+    assert_eq!(session_of(&stage, "alice").as_ref(), Some(&run.session), "{:?}", run.outcome);
+    assert!(model.heard()[0].place_of("Register once with register_agent").is_some(), "it is told the protocol");
+    let id = send(&stage, "alice", "While you were away");
+    let again = client.ask(&stage, &model, "Go on.", Some(&run.session));
+    assert_eq!(again.result, "I read it.", "{:?}", again.outcome);
+    Ladder::up_to(&stage, &id, "shown");
+}
+
+#[test]
+fn codex_over_http_is_bound_to_its_thread() {
+    isolated(|| {
+        let (stage, host) = over_http(Client::Codex);
+        let model = Model::start(joining(Client::Codex));
+        let client = Codex::new(&stage, &model).with("RELAY_MESH_TOKEN", &host.token);
+        let run = client.ask("Join the mesh as alice.", &[]);
+        assert_eq!(session_of(&stage, "alice").as_ref(), Some(&run.session), "{:?}", run.outcome);
+    });
+}
+
+#[test]
+fn opencode_over_http_is_bound_to_its_session() {
+    isolated(|| {
+        let (stage, _host) = over_http(Client::OpenCode);
+        let model = Model::start(joining(Client::OpenCode));
+        let run = OpenCode::new(&stage, &model).ask("Join the mesh as alice.", &[]);
+        assert_eq!(session_of(&stage, "alice").as_ref(), Some(&run.session), "{:?}", run.outcome);
+    });
+}
+
+/// A project whose client reaches a host that runs, by files without a secret.
+fn over_http(client: Client) -> (Stage, Host) {
+    let stage = stage();
+    let host = Host::start(&stage);
+    let url = format!("http://127.0.0.1:{}/mcp", host.port);
+    let project = stage.project.display().to_string();
+    let by = ["--transport", "http", "--http-url", &url];
+    stage.relay_ok(&[&["install", client.name(), "--project", &project, "--yes"][..], &by].concat());
+    for (path, text) in stage.tree(&stage.project) {
+        assert!(!String::from_utf8_lossy(&text).contains(&host.token), "{} holds the token", path.display());
+    }
+    (stage, host)
+}
+
+/// A script that joins as alice.
+fn joining(client: Client) -> Script {
+    joining_by(&client.tool("register_agent"))
+}
+
+fn joining_by(register: &str) -> Script {
+    Script::new().call("Join the mesh", register, json!({"name": "alice"})).say("alice", "I am alice.")
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
 fn installed(client: Client) -> Arc<Stage> {
-    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let stage = stage();
     client.install(&stage);
     Arc::new(stage)
 }
