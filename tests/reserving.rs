@@ -68,6 +68,8 @@ fn what_cannot_be_meant_is_refused_with_a_hint() {
     check("release held --from bob", 4, "reserved by `alice`, not by you");
     check("release other --from bob", 3, "no reservation of `other`");
     check("release --from bob", 2, "required");
+    std::fs::create_dir(stage.project.join("[id]")).expect("the stage is writable");
+    stage.relay_ok(&["reserve", "[id]/page.tsx", "--check"]);
     let conflict = stage.run(&["reserve", "h*", "--from", "bob", "--json"]);
     let answer: Value = serde_json::from_str(&conflict.stdout).expect("JSON");
     assert_eq!((conflict.code, &answer["outcome"]), (Some(6), &"held".into()));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::repository::{Checkout, Resolved};
+use crate::repository::{Checkout, Found, Resolved};
 
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub trait Machine: Send + Sync + 'static {
     /// Where an absolute path leads when every symlink on it is followed, and what lies there. The last parts
     /// of it may not be there yet.
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
-        Ok(Resolved { path: PathBuf::from(path), is_folder: false })
+        Ok(Resolved { path: PathBuf::from(path), found: Found::Nothing })
     }
 
     /// Whether this very process still runs.

@@ -43,8 +43,19 @@ pub struct Checkout {
 pub struct Resolved {
     /// The path without symlinks, `.` and `..`.
     pub path: PathBuf,
-    /// Whether a folder lies there.
-    pub is_folder: bool,
+    /// What lies there.
+    pub found: Found,
+}
+
+/// What lies at the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing yet.
+    Nothing,
+    /// A folder.
+    Folder,
+    /// Anything else.
+    File,
 }
 
 /// Why nothing in a repository is meant.
@@ -81,20 +92,29 @@ impl Mesh {
 
     /// A pattern as it is meant from the top of a working copy. What was typed starts at `folder`, where it is
     /// not absolute. Symlinks before the first `*` are followed, so that one file has one name; an existing
-    /// folder stands for everything in it.
+    /// folder stands for everything in it. What exists is meant as it is named, so that `app/[id]/*.tsx` is in
+    /// the folder `[id]` where there is one.
     pub fn pattern(&self, checkout: &Checkout, folder: &Path, typed: &str) -> Result<Glob, PlaceError> {
+        let is_there = |path: &str| {
+            self.machine.resolve(&folder.join(path)).is_ok_and(|resolved| resolved.found != Found::Nothing)
+        };
+        let (literal, rest) = split(typed, is_there);
         // What is wrong is told in the words that were typed, before anything is put in front of them.
-        match typed.parse::<Glob>() {
-            Err(error) if !matches!(error.flaw, Flaw::Absolute | Flaw::Nowhere) => return Err(error.into()),
-            Ok(_) | Err(_) => {}
+        let parsed = match literal.contains(PATTERN) {
+            true if rest.is_empty() => None,
+            true => Some(rest.parse::<Glob>()),
+            false => Some(typed.parse::<Glob>()),
+        };
+        match parsed {
+            Some(Err(error)) if !matches!(error.flaw, Flaw::Absolute | Flaw::Nowhere) => return Err(error.into()),
+            Some(_) | None => {}
         }
-        let (literal, rest) = split(typed);
         let unseen = |source| PlaceError::Unseen { path: typed.to_owned(), source };
         let resolved = self.machine.resolve(&folder.join(literal)).map_err(unseen)?;
         let outside = || PlaceError::Outside { path: typed.to_owned(), top: checkout.top.clone() };
         let within = resolved.path.strip_prefix(&checkout.top).map_err(|_| outside())?;
         let within = within.to_str().ok_or_else(|| unseen(io::ErrorKind::InvalidFilename.into()))?;
-        let everything = resolved.is_folder || within.is_empty() || literal.ends_with('/');
+        let everything = resolved.found == Found::Folder || within.is_empty() || literal.ends_with('/');
         Ok(match rest {
             "" if everything => Glob::of_path(within, Literally::WhatIsIn)?,
             "" => Glob::of_path(within, Literally::ThePath)?,
@@ -104,10 +124,16 @@ impl Mesh {
     }
 }
 
-/// The path at the beginning of a pattern, and the components from the first one on that is more than a name.
-fn split(typed: &str) -> (&str, &str) {
-    match typed.find(PATTERN) {
-        None => (typed, ""),
-        Some(first) => typed.split_at(typed[..first].rfind('/').map_or(0, |slash| slash + 1)),
+/// The path at the beginning of a pattern, and what follows from the first component on that is more than a name:
+/// that has a special character in it and is not there as it is written.
+fn split(typed: &str, is_there: impl Fn(&str) -> bool) -> (&str, &str) {
+    let mut end = 0;
+    for component in typed.split_inclusive('/') {
+        let behind = end + component.len();
+        if component.contains(PATTERN) && !is_there(&typed[..behind]) {
+            break;
+        }
+        end = behind;
     }
+    typed.split_at(end)
 }

@@ -15,7 +15,7 @@ use crate::harness::{
 };
 use crate::machine::{Instant, Machine, Process};
 use crate::receipt::Rung;
-use crate::repository::{Checkout, Repository, Resolved};
+use crate::repository::{Checkout, Found, Repository, Resolved};
 use crate::session::{Activity, Call, Certainty, ConnectionId, Detection, Session, Sighting, Transport};
 
 /// A machine whose clock and processes a test sets.
@@ -96,9 +96,16 @@ impl Machine for FakeMachine {
                 other => resolved.push(other),
             }
         }
-        // A name without a dot is a folder.
-        let is_folder = resolved.extension().is_none();
-        Ok(Resolved { path: resolved, is_folder })
+        // A name without a dot is a folder, if it could be one's; and there are a file
+        // `[id].tsx` and a folder `[slug]`.
+        let name = resolved.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let found = match name.as_str() {
+            "[id].tsx" => Found::File,
+            "[slug]" => Found::Folder,
+            name if !name.contains(['.', '*', '?', '[', '{', '}']) => Found::Folder,
+            _ => Found::Nothing,
+        };
+        Ok(Resolved { path: resolved, found })
     }
 
     fn random(&self) -> [u8; 16] {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use mesh::repository::{Checkout, Repository, Resolved};
+use mesh::repository::{Checkout, Found, Repository, Resolved};
 
 /// The working copy that a folder lies in. All worktrees of a repository share the folder that git calls the
 /// common one, so that this is the repository's identity; a folder without version control is its own.
@@ -68,8 +68,13 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
             }
         }
     }
-    let is_folder = resolved.is_dir();
-    Ok(Resolved { path: resolved, is_folder })
+    let found = match fs::metadata(&resolved) {
+        Ok(found) if found.is_dir() => Found::Folder,
+        Ok(_) => Found::File,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Found::Nothing,
+        Err(error) => return Err(error),
+    };
+    Ok(Resolved { path: resolved, found })
 }
 
 #[cfg(test)]
@@ -115,16 +120,19 @@ mod tests {
         symlink(top.join("plain"), top.join("one/out")).expect("linked");
         symlink("src", top.join("one/in")).expect("linked");
         symlink("nowhere", top.join("one/broken")).expect("linked");
-        let check = |path: &str, leads: &str, is_folder: bool| {
-            let found = resolve(&top.join(path)).expect("resolved");
-            assert_eq!(found, Resolved { path: top.join(leads), is_folder }, "{path}");
+        fs::write(top.join("one/src/[id].rs"), "").expect("written");
+        let check = |path: &str, leads: &str, found: Found| {
+            let resolved = resolve(&top.join(path)).expect("resolved");
+            assert_eq!(resolved, Resolved { path: top.join(leads), found }, "{path}");
         };
-        check("one/src", "one/src", true);
-        check("one/new/./file.rs", "one/new/file.rs", false);
-        check("one/src/../new", "one/new", false);
-        check("one/out/x", "plain/x", false);
-        check("one/out/../y", "y", false);
-        check("one/in/a.rs", "one/src/a.rs", false);
+        check("one/src", "one/src", Found::Folder);
+        check("one/src/[id].rs", "one/src/[id].rs", Found::File);
+        check("one/src/[id].rs/x", "one/src/[id].rs/x", Found::Nothing);
+        check("one/new/./file.rs", "one/new/file.rs", Found::Nothing);
+        check("one/src/../new", "one/new", Found::Nothing);
+        check("one/out/x", "plain/x", Found::Nothing);
+        check("one/out/../y", "y", Found::Nothing);
+        check("one/in/a.rs", "one/src/a.rs", Found::Nothing);
         assert!(resolve(&top.join("one/broken/x")).is_err());
     }
 }

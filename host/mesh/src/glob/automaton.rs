@@ -25,6 +25,8 @@ pub(super) struct Branch {
     steps: Vec<Step>,
     /// The characters that every match begins with.
     prefix: String,
+    /// And those that every match ends with.
+    suffix: String,
 }
 
 /// A state of a branch.
@@ -37,8 +39,10 @@ impl Branch {
             Step::One(Class::One(letter)) => Some(*letter),
             Step::One(Class::Ranges(_)) | Step::Run | Step::Folders | Step::Rest => None,
         };
-        let prefix = steps.iter().map_while(letter).collect();
-        Branch { steps, prefix }
+        let prefix: String = steps.iter().map_while(letter).collect();
+        let mut suffix: Vec<char> = steps.iter().rev().map_while(letter).collect();
+        suffix.reverse();
+        Branch { prefix, suffix: suffix.into_iter().collect(), steps }
     }
 
     /// How many steps it has.
@@ -46,10 +50,16 @@ impl Branch {
         self.steps.len()
     }
 
-    /// Whether one path could begin as both must. A quick no; a yes says nothing yet.
+    /// Whether one path could begin and end as both must. A quick no; a yes says nothing yet.
     pub(super) fn may_meet(&self, other: &Branch) -> bool {
-        let shorter = self.prefix.len().min(other.prefix.len());
-        self.prefix.as_bytes()[..shorter] == other.prefix.as_bytes()[..shorter]
+        let begins = self.prefix.bytes().zip(other.prefix.bytes()).all(|(one, other)| one == other);
+        let ends = self.suffix.bytes().rev().zip(other.suffix.bytes().rev()).all(|(one, other)| one == other);
+        begins && ends
+    }
+
+    /// The one text that it matches, where there is only one.
+    pub(super) fn only(&self) -> Option<&str> {
+        (self.prefix.chars().count() == self.steps.len()).then_some(self.prefix.as_str())
     }
 
     /// Whether everything may end in this state.

@@ -67,6 +67,15 @@ impl Glob {
         text.parse()
     }
 
+    /// Whether both were written for one place: alike, or one for a path and the other for everything in it. What
+    /// was no folder when it was reserved may be one when it is released.
+    pub fn is_of_same_place(&self, other: &Glob) -> bool {
+        fn place(glob: &Glob) -> &str {
+            glob.text.strip_suffix("/**").unwrap_or(&glob.text)
+        }
+        place(self) == place(other)
+    }
+
     /// Whether it matches a path. What is no path of a repository is never matched.
     pub fn matches(&self, path: &str) -> bool {
         overlap::is_path(path) && self.branches.iter().any(|branch| branch.matches(path))

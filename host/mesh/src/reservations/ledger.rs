@@ -163,7 +163,7 @@ impl Ledger {
         self.forget(now);
         let meant = |old: &mut Reservation| {
             let named = match patterns {
-                Some(patterns) => patterns.contains(&old.pattern),
+                Some(patterns) => patterns.iter().any(|pattern| old.pattern.is_of_same_place(pattern)),
                 None => old.holds(now),
             };
             old.owner == *owner && old.taken.is_none() && named

@@ -326,7 +326,7 @@ impl Mesh {
 
 /// Why an agent may not release a pattern.
 fn refusal(ledger: &Ledger, owner: &AgentName, pattern: &Glob, now: crate::machine::Instant) -> Option<ReleaseError> {
-    let mut of_pattern = ledger.reservations.iter().filter(|one| one.pattern == *pattern);
+    let mut of_pattern = ledger.reservations.iter().filter(|one| one.pattern.is_of_same_place(pattern));
     // One that has lapsed may be released like any other: its owner could not know.
     if of_pattern.clone().any(|one| one.owner == *owner) {
         return None;

@@ -100,6 +100,15 @@ async fn what_one_holds_another_does_not_get() {
 }
 
 #[tokio::test]
+async fn a_path_that_became_a_folder_is_released_by_its_name() {
+    let world = world_of(&["alice", "bob"]).await;
+    world.reserve("alice", ask("new docs/**")).await;
+    assert_eq!(world.release("bob", "new/**").await, "`new/**` is reserved by `alice`, not by you");
+    assert_eq!(world.release("alice", "new/** docs").await, "released 2");
+    assert_eq!(world.release("alice", "new/*").await, "you have no reservation of `new/*`");
+}
+
+#[tokio::test]
 async fn what_is_shared_is_shared_with_those_who_share_it() {
     let world = world_of(&["alice", "bob", "carol"]).await;
     let shared = |pattern| Reserve { mode: Mode::Shared, ..ask(pattern) };
@@ -241,6 +250,13 @@ fn a_pattern_means_the_same_from_everywhere_in_the_repository() {
     check("/work", "link/a.rs", "src/a.rs");
     check("/work", "link/{a,b}.rs", "src/{a,b}.rs");
     check("/work/a[b].d", "x.rs", "a\\[b].d/x.rs");
+    check("/work", "app/[id].tsx", "app/\\[id].tsx");
+    check("/work", "app/[id].ts", "app/[id].ts");
+    check("/work", "app/[slug]", "app/\\[slug]/**");
+    check("/work", "app/[slug]/new.tsx", "app/\\[slug]/new.tsx");
+    check("/work", "app/[slug]/*.tsx", "app/\\[slug]/*.tsx");
+    check("/work", "app/[slug]/[a", "`[a` is not a pattern: this `[` is never closed (at character 1)");
+    check("/work", "", "it is empty");
     check("/work", "/etc/passwd", "lies outside of the repository `/work`");
     check("/work/src", "../../etc/*", "lies outside of the repository `/work`");
     check("/work", "away/secret", "lies outside of the repository `/work`");
