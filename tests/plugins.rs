@@ -44,9 +44,10 @@ fn a_person_at_a_terminal_is_asked() {
     let mut environment = stage.environment();
     environment.push(("XDG_CACHE_HOME".to_owned(), cache()));
     environment.push(("TERM".to_owned(), "xterm".to_owned()));
-    let shell = Terminal::start(&stage.folder, &stage.project, &environment, &["sh".to_owned()]);
     let ask = |answer: &str, end: &str| {
-        shell.type_line(&format!("clear; relay-mesh plugin install {path}"));
+        // One terminal each, so that nothing of the last question is on the screen.
+        let shell = Terminal::start(&stage.folder, &stage.project, &environment, &["sh".to_owned()]);
+        shell.type_line(&format!("relay-mesh plugin install {path}"));
         shell.wait_for("give it all of this? [y/N]");
         let screen = shell.screen();
         for line in ["read files under ~/.hostile", "run the program `sh -c 'cat; echo $0' {word}`"] {

@@ -91,6 +91,11 @@ async fn what_a_guest_hands_over_is_bounded() {
 }
 
 #[tokio::test]
+async fn what_is_no_text_is_no_answer() {
+    check("answer:no-text", "utf-8").await;
+}
+
+#[tokio::test]
 async fn one_text_handed_over_many_times_is_bounded() {
     let stage = Stage::with(&["hostile", "polite"]);
     let adapters = stage.adapters();

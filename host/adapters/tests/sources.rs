@@ -201,3 +201,19 @@ async fn machine_code_of_another_engine_is_compiled_anew() {
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
+
+#[tokio::test]
+async fn what_is_taken_is_gone_at_the_next_call_of_a_process_that_runs() {
+    let stage = Stage::with(&["hostile"]);
+    std::fs::write(stage.home().join(".hostile/notes"), "read me").expect("written");
+    let adapters = stage.adapters();
+    let read = async || {
+        let answer = hook(&adapters, "hostile", "answer:file config notes").await;
+        answer.map_or_else(|denied| denied.to_string(), |reply| reply.stdout.unwrap_or_default())
+    };
+    assert!(read().await.contains("has no grant `roots.config`"));
+    stage.grant(&["roots.config"]);
+    assert_eq!(read().await, "read me");
+    stage.grant(&["notices"]);
+    assert!(read().await.contains("has no grant `roots.config`"));
+}

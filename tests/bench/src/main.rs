@@ -8,6 +8,7 @@ mod baseline;
 mod client;
 mod cold_start;
 mod commands;
+mod installing;
 mod memory;
 mod programs;
 mod tool_list;
@@ -55,6 +56,7 @@ fn measure() -> Result<(), Failure> {
     commands::send(&subject, &report)?;
     commands::hook(&subject, &report)?;
     cold_start::first_answer(&subject, &report)?;
+    installing::plugin(&subject, &report)?;
     report.section("sizes");
     tool_list::tokens(&subject, &report)?;
     memory::stdio_server(&subject, &report)?;

@@ -22,6 +22,8 @@ pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
                 core::hint::black_box(&kept);
             }
         }
+        // SAFETY: none; this is what a component in another language may do by mistake.
+        ["no-text"] => Ok(unsafe { String::from_utf8_unchecked(vec![b'a', 0xff, 0xfe]) }),
         ["giant"] => Ok("x".repeat(20 << 20)),
         ["flood"] => {
             for line in 0..1_000_000 {
@@ -95,6 +97,18 @@ pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
             channel.send(frame)?;
             Ok(format!("{:?}", channel.receive(1000)?))
         }
+        ["often", deed @ ..] => {
+            // As often as it is lent, in one call.
+            let deed = deed.join(" ");
+            for times in 0..10_000 {
+                if let Err(error) = perform(&deed, call) {
+                    return Ok(format!("{times} {error:?}"));
+                }
+            }
+            Ok("without end".to_owned())
+        }
+        ["open", root] => files::Root::open(root).map(|_| String::new()),
+        ["note", key] => state::swap(key, state::get(key)?.as_deref(), Some(key.as_bytes())).map(|_| String::new()),
         ["notice"] => notices::show("title", "body").map(|()| "shown".to_owned()),
         _ => Err(Error::Unsupported(format!("no such deed: {deed}"))),
     }

@@ -1,0 +1,120 @@
+//! How soon a guest that loops is stopped, and how long its neighbours wait meanwhile on the same
+//! thread. `cargo run --release -p adapters --example stopping -- FOLDER`, where FOLDER holds
+//! `hostile/hostile.wasm` and `polite/polite.wasm` of tests/hostile, each beside its adapter.toml.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adapters::{Adapters, NoConsents, Settings, Surroundings, lent};
+use async_trait::async_trait;
+use mesh::harness::{Desk, Findings, Harness as _, HookCall, Reading};
+use mesh::machine::{self, Machine, Process};
+use store::memory::MemoryStore;
+
+/// How often a guest loops until it is stopped.
+const ROUNDS: usize = 20;
+
+struct Still;
+
+impl Machine for Still {
+    fn now(&self) -> machine::Instant {
+        machine::Instant(0)
+    }
+
+    fn process(&self, _pid: u32) -> Option<Process> {
+        None
+    }
+
+    fn this_process(&self) -> Process {
+        Process { pid: 1, start: 1 }
+    }
+
+    fn host(&self) -> &str {
+        "here"
+    }
+
+    fn random(&self) -> [u8; 16] {
+        [0; 16]
+    }
+}
+
+/// A host that finds nothing.
+struct Empty;
+
+#[async_trait]
+impl Desk for Empty {
+    async fn look_up(&mut self, _reading: Reading) -> Findings {
+        Findings { agent: None, mail: None, protocol: None, refusal: None, bell: String::new(), ticket: String::new() }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args_os().nth(1).map(PathBuf::from).ok_or("name the folder of the components")?;
+    let cache = std::env::temp_dir().join(format!("stopping-{}", std::process::id()));
+    let settings = |store| Settings {
+        store,
+        machine: Arc::new(Still),
+        cache: cache.clone(),
+        installs: cache.join("installs"),
+        shelf: None,
+        plugin_folders: vec![folder.clone()],
+        surroundings: Surroundings::default(),
+        consents: Arc::new(NoConsents),
+        lent: lent::Settings::default(),
+    };
+    let adapters = Adapters::new(settings(Arc::new(MemoryStore::new())));
+    let polite = adapters.adapter("polite").await?.ok_or("there is no polite/polite.wasm")?;
+    let (mut alone, mut beside, mut stopped) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS * 20 {
+        let began = Instant::now();
+        polite.discover().await?;
+        alone.push(began.elapsed());
+    }
+    for _ in 0..ROUNDS {
+        // Anew each time: an adapter that fails in a row is paused.
+        let fresh = Adapters::new(settings(Arc::new(MemoryStore::new())));
+        let hostile = fresh.adapter("hostile").await?.ok_or("there is no hostile/hostile.wasm")?;
+        let call = HookCall { name: "answer:loop".to_owned(), payload: "s".to_owned(), environment: Vec::new() };
+        let began = Instant::now();
+        let mut desk = Empty;
+        let looping = hostile.hook(&call, &mut desk);
+        tokio::pin!(looping);
+        loop {
+            let asked = Instant::now();
+            tokio::select! {
+                biased;
+                outcome = &mut looping => {
+                    outcome.err().ok_or("the loop ended by itself")?;
+                    stopped.push(began.elapsed());
+                    break;
+                }
+                answer = polite.discover() => {
+                    answer?;
+                    beside.push(asked.elapsed());
+                }
+            }
+        }
+    }
+    for times in [&mut alone, &mut beside, &mut stopped] {
+        times.sort();
+    }
+    let middle = |times: &[Duration]| times[times.len() / 2];
+    let most = |times: &[Duration]| times.last().copied().unwrap_or_default();
+    println!(
+        "a loop with a deadline of 100 ms of processor time is stopped after {:.1?}, at most {:.1?}",
+        middle(&stopped),
+        most(&stopped)
+    );
+    println!(
+        "a neighbour's call takes {:.1?} alone and {:.1?} beside the loop, at most {:.1?} (a tick is 5 ms)",
+        middle(&alone),
+        middle(&beside),
+        most(&beside)
+    );
+    std::fs::remove_dir_all(&cache)?;
+    Ok(())
+}
