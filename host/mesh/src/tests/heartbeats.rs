@@ -41,6 +41,18 @@ async fn a_heartbeat_keeps_an_agent_here_and_says_what_it_does() {
 }
 
 #[tokio::test]
+async fn a_heartbeat_is_noted_however_soon_it_follows_another() {
+    let world = World::new();
+    world.register(&shell_call(None), "alice").await;
+    let alice = world.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+    for _ in 0..3 {
+        world.machine.pass(1_000);
+        let seen = world.mesh.heartbeat(&alice, None).await.expect("noted");
+        assert_eq!(seen.last_heard, Some(crate::machine::Machine::now(world.machine.as_ref())));
+    }
+}
+
+#[tokio::test]
 async fn a_session_gives_a_sign_of_life_too() {
     let world = World::new();
     let session = session_call("c1", "s1");
