@@ -18,7 +18,7 @@ use crate::grants::{Given, Grants};
 use crate::guest::Lender;
 use crate::lent;
 use crate::lent::rates::Rates;
-use crate::manifest::WIT;
+use crate::manifest::{FULL_WIT, WIT};
 use crate::sources::Candidate;
 
 /// What a loaded adapter was loaded with.
@@ -169,10 +169,11 @@ pub(crate) fn versions<'n>(names: impl Iterator<Item = &'n String>) -> BTreeSet<
 fn unlinkable(name: &str, machinery: &Machinery, component: &Component, error: &wasmtime::Error) -> String {
     let (imports, exports) = interfaces(machinery, component);
     let versions = versions(imports.iter().chain(&exports));
-    match versions.iter().find(|version| !version.starts_with(&format!("{WIT}."))) {
+    // Of what it names, the latest version tells what it needs.
+    match versions.iter().rfind(|version| *version != FULL_WIT) {
         Some(version) => format!(
-            "the adapter `{name}` is written for interface {version}, and this relay-mesh speaks {WIT}: update \
-             relay-mesh, or build the adapter against its sdk"
+            "the adapter `{name}` is written for interface {version}, and this relay-mesh speaks {FULL_WIT}: update \
+             relay-mesh to one that speaks {version} or later, or build the adapter against an older sdk"
         ),
         None => {
             let why = lent::log::plain(&format!("{error:#}"));

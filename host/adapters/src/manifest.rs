@@ -59,6 +59,8 @@ use written::{Written, line_of, within};
 pub const SECTION: &str = "relay:adapter/manifest";
 /// The interface version that this host speaks.
 pub const WIT: &str = "0.1";
+/// The same in full, as components name it.
+pub const FULL_WIT: &str = "0.1.0";
 
 /// What an adapter says of itself.
 #[derive(Clone, Debug)]

@@ -98,7 +98,7 @@ impl OpenRoot {
     /// located by the part of it that does.
     pub(crate) fn locate(&self, path: &str) -> Result<Located, RootError> {
         if !is_inside(path) {
-            return Err(RootError::Outside { root: self.name.clone(), path: path.to_owned() });
+            return Err(RootError::Outside { root: self.name.clone(), path: shorten(path) });
         }
         let asked = Path::new(path);
         match follow(&self.dir, asked) {
@@ -106,7 +106,7 @@ impl OpenRoot {
             Err(Stray::Dangling) => Err(RootError::Dangling(self.path.join(asked))),
             Err(Stray::Io(source)) => Err(RootError::Io { path: self.path.join(asked), source }),
             Err(Stray::Escape) => match self.links {
-                Links::Inside => Err(RootError::Escapes { root: self.name.clone(), path: path.to_owned() }),
+                Links::Inside => Err(RootError::Escapes { root: self.name.clone(), path: shorten(path) }),
                 Links::Home => self.locate_in_home(path),
             },
         }
@@ -114,7 +114,7 @@ impl OpenRoot {
 
     /// Where a path lies whose links leave the root, as long as they stay in the person's home.
     fn locate_in_home(&self, path: &str) -> Result<Located, RootError> {
-        let escapes = || RootError::Escapes { root: self.name.clone(), path: path.to_owned() };
+        let escapes = || RootError::Escapes { root: self.name.clone(), path: shorten(path) };
         let io = |source| RootError::Io { path: self.path.join(path), source };
         let home = self.home.as_ref().ok_or_else(escapes)?.canonicalize().map_err(io)?;
         let root = self.path.canonicalize().map_err(io)?;
@@ -139,6 +139,11 @@ impl OpenRoot {
         let dir = Dir::open_ambient_dir(&home, ambient_authority()).map_err(io)?;
         Ok(Located { dir: Arc::new(dir), path: under.to_owned() })
     }
+}
+
+/// A path may be of any length, and a refusal should be read to its end.
+fn shorten(path: &str) -> String {
+    path.chars().take(200).collect()
 }
 
 /// Why a path could not be followed inside one folder.

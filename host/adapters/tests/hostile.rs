@@ -169,12 +169,6 @@ async fn what_is_no_component_is_told_in_one_sentence() {
 }
 
 #[tokio::test]
-async fn an_adapter_of_tomorrow_is_told_apart() {
-    let newer = common::component("too-new");
-    check_unloadable("too-new", &newer, "is written for interface 0.2.0, and this relay-mesh speaks 0.1").await;
-}
-
-#[tokio::test]
 async fn an_adapter_that_never_says_who_it_is_is_not_loaded() {
     let stuck = common::component("stuck");
     check_unloadable("stuck", &stuck, "failed in `describe`: it ran for more than").await;

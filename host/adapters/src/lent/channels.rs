@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 use wasmtime::component::Resource;
 
 use super::rates::Use;
-use super::{Lent, failed, within};
+use super::{Lent, about, failed, within};
 use crate::bindings::relay::adapter::channels::{Host, HostChannel};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
@@ -71,7 +71,7 @@ impl HostChannel for Guest {
             .and_then(|granted| Ok((granted.address.fill(&values, &lender.surroundings)?, granted.framing)));
         let (place, framing) = match filled {
             Ok(filled) => filled,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(about(&format!("endpoints.{endpoint}"), error))),
         };
         let what = format!("connecting to `{endpoint}`");
         Ok(match within(settings.patience, &what, OpenChannel::open(&place, framing, settings.longest)).await {

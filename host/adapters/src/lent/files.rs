@@ -7,7 +7,7 @@ use cap_std::fs::{OpenOptions, OpenOptionsExt};
 use wasmtime::component::Resource;
 
 use super::rates::Use;
-use super::{Lent, blocking, failed};
+use super::{Lent, about, blocking, failed};
 use crate::bindings::relay::adapter::files::{Entry, Host, HostRoot};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
@@ -44,7 +44,7 @@ impl HostRoot for Guest {
         };
         let surroundings = self.lender.surroundings.clone();
         let opened = blocking(self.lender.settings.files.patience, "opening a folder", move || {
-            OpenRoot::open(&name, &root, &surroundings).map_err(told)
+            OpenRoot::open(&name, &root, &surroundings).map_err(|error| told(&name, error))
         });
         Ok(match opened.await {
             Ok(root) => Ok(self.table.push(root)?),
@@ -77,9 +77,9 @@ impl HostRoot for Guest {
 }
 
 fn read(root: &OpenRoot, path: &str, largest: u64) -> Lent<Vec<u8>> {
-    let located = root.locate(path).map_err(told)?;
+    let located = root.locate(path).map_err(|error| told(&root.name, error))?;
     let place = root.path.join(path);
-    let io = |source| told_io(source, &place);
+    let io = |source| about(&grant_of(&root.name), told_io(source, &place));
     // Not blocking, so that a named pipe does not hold the call up until its other end opens.
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
@@ -98,9 +98,9 @@ fn read(root: &OpenRoot, path: &str, largest: u64) -> Lent<Vec<u8>> {
 }
 
 fn entries(root: &OpenRoot, path: &str, most: usize) -> Lent<Vec<Entry>> {
-    let located = root.locate(path).map_err(told)?;
+    let located = root.locate(path).map_err(|error| told(&root.name, error))?;
     let place = root.path.join(path);
-    let io = |source| told_io(source, &place);
+    let io = |source| about(&grant_of(&root.name), told_io(source, &place));
     let folder = if located.path.as_os_str().is_empty() { ".".into() } else { located.path };
     let mut entries = Vec::new();
     for entry in located.dir.read_dir(folder).map_err(io)? {
@@ -118,7 +118,15 @@ fn entries(root: &OpenRoot, path: &str, most: usize) -> Lent<Vec<Entry>> {
     Ok(entries)
 }
 
-fn told(error: RootError) -> Error {
+fn grant_of(root: &str) -> String {
+    format!("roots.{root}")
+}
+
+fn told(root: &str, error: RootError) -> Error {
+    about(&grant_of(root), told_of_root(error))
+}
+
+fn told_of_root(error: RootError) -> Error {
     match error {
         RootError::Missing(_) | RootError::Dangling(_) | RootError::Unknown { .. } => {
             Error::NotFound(error.to_string())

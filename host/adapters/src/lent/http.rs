@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::rates::Use;
-use super::{Lent, failed, within};
+use super::{Lent, about, failed, within};
 use crate::bindings::relay::adapter::http::{Host, Request, Response};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
@@ -43,13 +43,15 @@ impl Host for Guest {
         let settings = self.lender.settings.http;
         let filled = self.lender.grants.origin(&request.origin).map_err(Error::from);
         let filled = filled.and_then(|origin| origin.fill(&request.values).map_err(Error::from));
-        Ok(match filled {
+        let grant = format!("origins.{}", request.origin);
+        let answered = match filled {
             Ok((host, port, prefix)) => {
                 let what = format!("the request to `{}`", request.origin);
                 within(settings.patience, &what, exchange(host, port, &prefix, request, settings.largest)).await
             }
             Err(error) => Err(error),
-        })
+        };
+        Ok(answered.map_err(|error| about(&grant, error)))
     }
 }
 

@@ -77,6 +77,17 @@ pub(crate) fn failed(what: impl std::fmt::Display) -> types::Error {
     types::Error::Failed(what.to_string())
 }
 
+/// A refusal, with the grant that it is about: whoever reads it in a log knows which of an adapter's
+/// grants was to be stretched.
+pub(crate) fn about(grant: &str, error: types::Error) -> types::Error {
+    match error {
+        types::Error::Denied(what) if !what.contains(grant) => {
+            types::Error::Denied(format!("{what} (grant `{grant}`)"))
+        }
+        other => other,
+    }
+}
+
 /// Bounds a wait on the host's side. It does not count as the guest's own time.
 pub(crate) async fn within<T>(limit: Duration, what: &str, wait: impl Future<Output = Lent<T>>) -> Lent<T> {
     match tokio::time::timeout(limit, wait).await {

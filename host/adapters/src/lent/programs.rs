@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use super::rates::Use;
-use super::{Lent, failed, within};
+use super::{Lent, about, failed, within};
 use crate::bindings::relay::adapter::programs::{Host, Outcome};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
@@ -65,7 +65,7 @@ impl Host for Guest {
         });
         let (program, arguments) = match prepared {
             Ok(prepared) => prepared,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(about(&format!("programs.{name}"), error))),
         };
         let surroundings = &lender.surroundings;
         let all: Vec<_> = surroundings.environment.clone().into_iter().collect();

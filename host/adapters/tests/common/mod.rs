@@ -158,6 +158,18 @@ pub(crate) async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Resu
     adapter.hook(&call, &mut TestDesk::default()).await
 }
 
+/// A setup as a person's machine would ask for it.
+pub(crate) fn setup() -> mesh::harness::Setup {
+    mesh::harness::Setup {
+        action: mesh::harness::Action::Install,
+        scope: mesh::harness::Scope::User,
+        server: mesh::harness::Server::Stdio(vec!["relay-mesh".to_owned()]),
+        server_name: "relay".to_owned(),
+        program: vec!["relay-mesh".to_owned()],
+        environment: Vec::new(),
+    }
+}
+
 /// The component of this name, built from `tests/hostile`.
 pub(crate) fn component(name: &str) -> Vec<u8> {
     static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();

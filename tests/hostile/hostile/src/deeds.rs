@@ -109,9 +109,79 @@ pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
         }
         ["open", root] => files::Root::open(root).map(|_| String::new()),
         ["note", key] => state::swap(key, state::get(key)?.as_deref(), Some(key.as_bytes())).map(|_| String::new()),
+        ["request", origin, port, method, path, header, value] => {
+            let header = Some((decoded(header), decoded(value))).filter(|(name, _)| !name.is_empty());
+            let request = http::Request {
+                origin: decoded(origin),
+                values: vec![decoded(port)],
+                method: decoded(method),
+                path: decoded(path),
+                headers: header.into_iter().collect(),
+                body: Vec::new(),
+            };
+            let response = http::send(&request)?;
+            Ok(format!("{} {}", response.status, String::from_utf8_lossy(&response.body)))
+        }
+        ["read", root, path] => {
+            let root = files::Root::open(&decoded(root))?;
+            let path = decoded(path);
+            match root.read(&path) {
+                Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+                Err(error) => match root.entries(&path) {
+                    Ok(entries) => Ok(entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>().join(" ")),
+                    Err(_) => Err(error),
+                },
+            }
+        }
+        ["run", name, values @ ..] => {
+            let values: Vec<String> = values.iter().map(|value| decoded(value)).collect();
+            let outcome = programs::run(&decoded(name), &values, b"")?;
+            Ok(format!("{} {}", outcome.exit_code, String::from_utf8_lossy(&outcome.stdout)))
+        }
+        ["open", endpoint, value] => {
+            let channel = channels::Channel::open(&decoded(endpoint), &[decoded(value)])?;
+            channel.send("hello")?;
+            Ok("sent".to_owned())
+        }
+        ["steal", key] => {
+            let key = decoded(key);
+            let found = state::get(&key)?;
+            let swapped = state::swap(&key, found.as_deref(), Some(b"mine"))?;
+            Ok(format!("{:?} {swapped}", found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())))
+        }
+        ["log", text] => {
+            log::write(log::Level::Info, &decoded(text));
+            Ok("logged".to_owned())
+        }
+        ["network"] => {
+            use std::net::{TcpListener, ToSocketAddrs, UdpSocket};
+            let bound = TcpListener::bind("127.0.0.1:0").is_ok() || UdpSocket::bind("127.0.0.1:0").is_ok();
+            let resolved = ("localhost", 80).to_socket_addrs().is_ok_and(|mut found| found.next().is_some());
+            let written = std::fs::write("/tmp/relay-red-team", "x").is_ok() || std::fs::read("/etc/passwd").is_ok();
+            Ok(format!("{bound} {resolved} {written}"))
+        }
+        ["variable", name] => Ok(format!("{:?}", std::env::var(name).ok())),
+        ["not-text"] => Ok(unsafe { String::from_utf8_unchecked(vec![b'a', 0xff, 0xfe]) }),
         ["notice"] => notices::show("title", "body").map(|()| "shown".to_owned()),
         _ => Err(Error::Unsupported(format!("no such deed: {deed}"))),
     }
+}
+
+/// A word in which `%0d` stands for a byte, so that any of them can be named in one, and `%` for nothing.
+fn decoded(word: &str) -> String {
+    if word == "%" {
+        return String::new();
+    }
+    let mut bytes = Vec::new();
+    let mut rest = word.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|two| u8::from_str_radix(core::str::from_utf8(two).ok()?, 16).ok());
+        match code.filter(|_| *first == b'%') {
+            Some(byte) => (bytes.push(byte), rest = &after[2..]),
+            None => (bytes.push(*first), rest = after),
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A list whose items all point to one large text: small for the guest, huge once it is copied.

@@ -4,6 +4,7 @@
 wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_all });
 
 mod deeds;
+mod treachery;
 
 use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
 use relay::adapter::types::{Activity, Error, Mail, Moment, Session};
