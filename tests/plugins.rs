@@ -225,6 +225,21 @@ fn the_names_of_built_in_adapters_are_not_taken_silently() {
 }
 
 #[test]
+fn what_is_built_in_can_be_installed_over_itself() {
+    let stage = stage();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/generic");
+    let refused = run(&stage, &["plugin", "install", folder, "--yes", "--grant", "state"]);
+    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+    assert_eq!(installed(&stage), json!([]));
+    let arguments = ["plugin", "install", folder, "--yes", "--grant", "replaces-built-in"];
+    json_of(&stage, &arguments, 0);
+    let listed = installed(&stage);
+    assert_eq!((&listed[0]["name"], &listed[0]["source"]), (&json!("generic"), &json!("installed")), "{listed}");
+    json_of(&stage, &["plugin", "remove", "generic"], 0);
+    assert_eq!(installed(&stage), json!([]), "the built-in one answers again");
+}
+
+#[test]
 fn of_installs_at_once_one_is_done_and_nothing_is_half() {
     let stage = stage();
     let paths: Vec<String> = (0..4).map(|number| polite(&stage, &format!("1.0.{number}"), "")).collect();

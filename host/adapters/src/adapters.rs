@@ -164,7 +164,8 @@ impl Adapters {
             });
         }
         // The very component that is built in: `--plugins ./plugins` in our own repository.
-        if let Some(Ok(own)) = self.sources.built_in(name)
+        if matches!(other.source, Source::Plugin(_))
+            && let Some(Ok(own)) = self.sources.built_in(name)
             && own.component == other.component
         {
             return Ok(false);

@@ -77,12 +77,14 @@ pub(super) fn words(examined: &Examination, question: &Question, heading: &str) 
     } else {
         lines.push(heading.to_owned());
     }
-    let width = question.asks.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    let replaces = adapters::grants::REPLACES_BUILT_IN;
+    let claimed = question.claims.iter().map(|_| replaces);
+    let names = question.asks.iter().map(|(name, _)| name.as_str()).chain(claimed);
+    let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
     lines.extend(question.asks.iter().map(|(name, allows)| format!("  {name:<width$}  {allows}")));
     for (claimed, owner) in &question.claims {
-        let name = adapters::grants::REPLACES_BUILT_IN;
         lines.push(format!(
-            "  {name:<width$}  answer to the name `{claimed}`, in place of the built-in adapter `{owner}`"
+            "  {replaces:<width$}  answer to the name `{claimed}`, in place of the built-in adapter `{owner}`"
         ));
     }
     lines.push(format!(
