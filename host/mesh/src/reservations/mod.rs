@@ -251,7 +251,14 @@ impl Mesh {
         }
         let mut ledgers = Vec::new();
         for key in self.shared.list(&keys::reservations()).await? {
-            ledgers.extend(records::load::<Ledger>(self.shared.as_ref(), &key).await?.map(|(_, ledger)| ledger));
+            match records::load::<Ledger>(self.shared.as_ref(), &key).await {
+                Ok(found) => ledgers.extend(found.map(|(_, ledger)| ledger)),
+                // One damaged value hides one repository from the list; whoever reserves there is told.
+                Err(error @ StoreError::Damaged { .. }) => {
+                    tracing::warn!(%key, %error, "a repository's reservations are passed over");
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(ledgers)
     }

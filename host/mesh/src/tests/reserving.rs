@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use store::memory::Fault;
+use store::{Durability, Store};
 
 use super::{World, name};
 use crate::glob::Glob;
@@ -208,6 +209,20 @@ async fn whoever_dies_while_taking_leaves_the_news_to_the_next_one() {
         assert_eq!(world.fetch("alice").await, "", "write {nth} failed: it is not told again");
     }
     assert_eq!(taken, writes - 1, "all but the one whose first write failed");
+}
+
+#[tokio::test]
+async fn a_damaged_value_costs_its_own_repository_alone() {
+    let world = world_of(&["alice"]).await;
+    let elsewhere = Repository::named("/elsewhere");
+    let damaged = crate::keys::reservations_of(&elsewhere);
+    let value = br#"{"repository":"/elsewhere","reservations":[{"pattern":"["}]}"#;
+    world.store.swap(&damaged, None, Some(value), Durability::Process).await.expect("written");
+    assert_eq!(world.reserve("alice", ask("src")).await, "granted");
+    assert_eq!(world.reserved().await, "alice src exclusive");
+    let refused = world.try_reserve("alice", Reserve { repository: elsewhere, ..ask("src") }).await;
+    let refused = refused.expect_err("nobody knows who holds what there");
+    assert!(matches!(refused, ReserveError::Store(store::StoreError::Damaged { .. })), "{refused:?}");
 }
 
 #[tokio::test]
