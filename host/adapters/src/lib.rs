@@ -51,3 +51,8 @@ pub use shelf::{Shelf, ShelfError};
 pub use sources::Source;
 pub use states::{Condition, State, Unused};
 pub use template::Surroundings;
+
+/// The names of the adapters that are part of the program.
+pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+    sources::Sources::built_in_names()
+}

@@ -52,7 +52,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::template::{Address, Argument, Origin};
-pub(crate) use written::is_name;
+pub use written::is_name;
 use written::{Written, line_of, within};
 
 /// The custom section in which a component carries its manifest.

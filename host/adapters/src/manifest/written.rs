@@ -121,7 +121,7 @@ impl CommandLine {
 }
 
 /// Whether text is a name that an adapter may have.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     text.len() <= 63
         && text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')

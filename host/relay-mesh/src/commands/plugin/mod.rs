@@ -5,11 +5,13 @@ mod grant;
 mod inspect;
 mod install;
 mod list;
+mod new;
 mod order;
 mod parcel;
 mod remove;
 mod shapes;
 mod stand;
+mod templates;
 mod test;
 mod update;
 mod verify;
@@ -55,6 +57,8 @@ enum Verb {
     Verify(verify::Args),
     /// Test an adapter in the sandbox: what it can do, by what that is known, and what is wrong
     Test(test::Args),
+    /// Write a repository for a new adapter, which builds, tests and installs at once
+    New(new::Args),
 }
 
 /// Does it.
@@ -71,5 +75,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         Verb::Remove(args) => remove::run(args, context).await,
         Verb::Verify(args) => verify::run(args, context).await,
         Verb::Test(args) => test::run(args, context).await,
+        Verb::New(args) => new::run(args, context),
     }
 }

@@ -1,0 +1,288 @@
+//! `relay-mesh plugin new`: a repository for an adapter, which builds, passes `plugin test` and installs
+//! before its author has written a line.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use adapters::manifest::is_name;
+use serde::Serialize;
+
+use super::templates;
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::render::{Show, printable, printable_line};
+
+/// Write a repository for a new adapter, which builds, tests and installs at once
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh plugin new my-harness\n  \
+    relay-mesh plugin new my-harness --lang python --dir ~/src/my-harness\n\n\
+    docs/adapters.md goes on from there.")]
+pub(super) struct Args {
+    /// What people will type after `relay-mesh install`
+    name: String,
+    /// The language to write it in
+    #[arg(long, value_enum, default_value_t = Language::Rust)]
+    lang: Language,
+    /// Where to write it [default: a folder of that name here]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Build on this copy of the sdk, not on the published one (rust)
+    #[arg(long, value_name = "DIR", env = "RELAY_MESH_SDK")]
+    sdk: Option<PathBuf>,
+}
+
+/// A language that there is a template for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Language {
+    /// By relay-mesh-sdk.
+    Rust,
+    /// By componentize-py, from the WIT.
+    Python,
+}
+
+/// Why no repository was written. Nothing is there then that was not before.
+#[derive(Debug, thiserror::Error)]
+enum NewError {
+    /// The name cannot name an adapter.
+    #[error("`{0}` is not a name for an adapter")]
+    Name(String),
+    /// The name belongs to an adapter that is part of the program.
+    #[error("`{0}` is the name of an adapter that is part of relay-mesh")]
+    BuiltIn(String),
+    /// Something is in the place.
+    #[error("`{0}` is there already, and not an empty folder")]
+    Occupied(PathBuf),
+    /// What was named as the sdk is not it.
+    #[error("`{0}` does not hold relay-mesh-sdk")]
+    NoSdk(PathBuf),
+    /// The system refused.
+    #[error("`{0}` could not be written")]
+    Write(PathBuf, #[source] io::Error),
+}
+
+/// Does it.
+pub(super) fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let Args { name, lang, dir, sdk } = args;
+    let folder = context.workdir.join(dir.unwrap_or_else(|| PathBuf::from(&name)));
+    let sdk = sdk.map(|sdk| context.workdir.join(sdk));
+    let blanks = Blanks::fill(&name, sdk.as_deref())?;
+    let files = write(lang, &blanks, &folder)?;
+    context.printer.show(&Written { name, lang, folder: folder.display().to_string(), files })?;
+    Ok(Outcome::DONE)
+}
+
+/// What stands in the place of the blanks in a template.
+struct Blanks(Vec<(&'static str, String)>);
+
+impl Blanks {
+    fn fill(name: &str, sdk: Option<&Path>) -> Result<Blanks, NewError> {
+        if !is_name(name) {
+            return Err(NewError::Name(name.to_owned()));
+        }
+        if adapters::built_in_names().any(|built_in| built_in == name) {
+            return Err(NewError::BuiltIn(name.to_owned()));
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        let dependency = match sdk {
+            None => format!("\"{version}\""),
+            Some(path) => {
+                let manifest = fs::read_to_string(path.join("Cargo.toml")).unwrap_or_default();
+                if !manifest.lines().any(|line| line.trim() == "name = \"relay-mesh-sdk\"") {
+                    return Err(NewError::NoSdk(path.to_owned()));
+                }
+                let path = path.canonicalize().map_err(|error| NewError::Write(path.to_owned(), error))?;
+                format!("{{ path = {} }}", toml::Value::from(path.display().to_string()))
+            }
+        };
+        Ok(Blanks(vec![
+            ("{{name}}", name.to_owned()),
+            ("{{title}}", title_of(name)),
+            ("{{NAME}}", name.to_uppercase().replace('-', "_")),
+            ("{{sdk}}", dependency),
+            ("{{version}}", version.to_owned()),
+        ]))
+    }
+
+    fn fill_in(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (blank, value)| text.replace(blank, value))
+    }
+}
+
+/// `my-harness` as people read it: `My Harness`.
+fn title_of(name: &str) -> String {
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>())
+    };
+    name.split('-').filter_map(capital).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes all files beside the place and then puts the folder there, so that it is there whole or not at
+/// all. Gives their paths.
+fn write(language: Language, blanks: &Blanks, folder: &Path) -> Result<Vec<String>, NewError> {
+    if !is_free(folder) {
+        return Err(NewError::Occupied(folder.to_owned()));
+    }
+    let refused = |error| NewError::Write(folder.to_owned(), error);
+    let parent = folder.parent().unwrap_or(folder);
+    fs::create_dir_all(parent).map_err(refused)?;
+    let draft = tempfile::Builder::new().prefix(".relay-mesh-new-").tempdir_in(parent).map_err(refused)?;
+    let mut files = Vec::new();
+    for template in templates::of(language) {
+        let path = blanks.fill_in(template.path);
+        let file = draft.path().join(&path);
+        fs::create_dir_all(file.parent().unwrap_or(draft.path())).map_err(refused)?;
+        fs::write(&file, blanks.fill_in(template.text)).map_err(refused)?;
+        files.push(path);
+    }
+    share(draft.path()).map_err(refused)?;
+    // Onto an empty folder too; one that was filled meanwhile is refused by the system.
+    fs::rename(draft.path(), folder).map_err(refused)?;
+    files.sort();
+    Ok(files)
+}
+
+/// A temporary folder is its owner's alone; a repository is as open as any that is made here.
+fn share(folder: &Path) -> io::Result<()> {
+    let sample = folder.join(".sample");
+    fs::create_dir(&sample)?;
+    let usual = fs::metadata(&sample)?.permissions();
+    fs::remove_dir(&sample)?;
+    fs::set_permissions(folder, usual)
+}
+
+/// Whether a new folder may be put there.
+fn is_free(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+impl NewError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            NewError::Name(_) => "names are made of a-z, 0-9 and -, and begin with a letter".to_owned(),
+            NewError::BuiltIn(_) => "call yours otherwise: `relay-mesh plugin list` shows the names in use".to_owned(),
+            NewError::Occupied(_) => "name another folder with --dir".to_owned(),
+            NewError::NoSdk(_) => "name the folder `sdk` of a checkout of relay-mesh, or leave --sdk out".to_owned(),
+            NewError::Write(..) => return None,
+        })
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            NewError::Name(_) | NewError::BuiltIn(_) | NewError::Occupied(_) | NewError::NoSdk(_) => Exit::Usage,
+            NewError::Write(..) => Exit::Failure,
+        }
+    }
+}
+
+impl From<NewError> for CommandError {
+    fn from(error: NewError) -> CommandError {
+        let (what, hint, exit) = (error.to_string(), error.hint(), error.exit());
+        let source = match error {
+            NewError::Write(_, source) => Some(source.into()),
+            NewError::Name(_) | NewError::BuiltIn(_) | NewError::Occupied(_) | NewError::NoSdk(_) => None,
+        };
+        CommandError::Told { what, hint, exit, source }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Written {
+    /// The adapter's name.
+    name: String,
+    /// Its language.
+    lang: Language,
+    /// The repository, absolute.
+    folder: String,
+    /// Its files, from there.
+    files: Vec<String>,
+}
+
+impl Show for Written {
+    fn text(&self) -> String {
+        let mut text = format!("{}\n", printable(&self.folder));
+        for file in &self.files {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "  {}", printable_line(file));
+        }
+        let build = match self.lang {
+            Language::Rust => "cargo test && cargo build --release --target wasm32-wasip2",
+            Language::Python => {
+                "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/python build.py"
+            }
+        };
+        let component = match self.lang {
+            Language::Rust => "target/wasm32-wasip2/release/adapter.wasm",
+            Language::Python => "adapter.wasm",
+        };
+        let _ = write!(
+            text,
+            "next: {build}\nnext: relay-mesh plugin test {component} --fixtures fixtures\nnext: say in README.md and in \
+             the code what your harness really does"
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(name: &str, folder: &Path, expected: &str) {
+        let written = Blanks::fill(name, None).and_then(|blanks| write(Language::Rust, &blanks, folder));
+        let told = written.expect_err("it is refused").to_string();
+        assert_eq!(told.replace(&folder.display().to_string(), "DIR"), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_nothing_is_written() {
+        let room = tempfile::tempdir().expect("a folder");
+        let folder = room.path().join("new");
+        refused("My Harness", &folder, "`My Harness` is not a name for an adapter");
+        refused("../up", &folder, "`../up` is not a name for an adapter");
+        refused("codex", &folder, "`codex` is the name of an adapter that is part of relay-mesh");
+        assert!(!folder.exists());
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("mine"), "mine").expect("a file");
+        refused("toad", &folder, "`DIR` is there already, and not an empty folder");
+        refused("toad", &folder.join("mine"), "`DIR` is there already, and not an empty folder");
+        assert_eq!(fs::read_dir(room.path()).expect("it can be read").count(), 1, "no draft is left behind");
+    }
+
+    #[test]
+    fn every_blank_is_filled_in() {
+        for language in [Language::Rust, Language::Python] {
+            let room = tempfile::tempdir().expect("a folder");
+            let blanks = Blanks::fill("my-toad", None).expect("a name");
+            let files = write(language, &blanks, room.path()).expect("an empty folder is filled");
+            for file in &files {
+                let text = fs::read_to_string(room.path().join(file)).expect("it was written");
+                assert!(!text.contains("{{") && !file.contains("{{"), "{file}: {text}");
+            }
+            let manifest = fs::read_to_string(room.path().join("adapter.toml")).expect("a manifest");
+            let manifest = adapters::manifest::Manifest::parse(&manifest).expect("it is right");
+            assert_eq!((manifest.name.as_str(), manifest.title.as_str()), ("my-toad", "My Toad"));
+        }
+    }
+
+    #[test]
+    fn the_sdk_is_the_published_one_or_a_checkout() {
+        let dependency = |sdk: Option<&Path>| Blanks::fill("toad", sdk).map(|blanks| blanks.fill_in("{{sdk}}"));
+        assert_eq!(dependency(None).expect("a name"), format!("\"{}\"", env!("CARGO_PKG_VERSION")));
+        let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
+        let path = sdk.canonicalize().expect("it is there");
+        assert_eq!(dependency(Some(&sdk)).expect("a name"), format!("{{ path = \"{}\" }}", path.display()));
+        assert!(matches!(dependency(Some(Path::new("/nowhere"))), Err(NewError::NoSdk(_))));
+    }
+}

@@ -1,0 +1,116 @@
+//! The files that `plugin new` writes, as they lie in `templates/`, with blanks in double braces.
+
+use super::new::Language;
+
+/// A file of a template: its path in the new repository, and its text. Both may hold blanks.
+pub(super) struct Template {
+    /// With `/` between folders.
+    pub(super) path: &'static str,
+    /// Before the blanks are filled in.
+    pub(super) text: &'static str,
+}
+
+/// Names files below `templates/LANGUAGE`.
+macro_rules! templates {
+    ($language:literal: $($path:literal),+ $(,)?) => {
+        &[$(Template { path: $path, text: include_str!(concat!("../../../templates/", $language, "/", $path)) }),+]
+    };
+}
+
+const RUST: &[Template] = templates!("rust":
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    "Cargo.toml",
+    "LICENSE",
+    "README.md",
+    "adapter.toml",
+    "fixtures/hooks/1.0-after-tool-register.json",
+    "fixtures/hooks/1.0-after-tool.json",
+    "fixtures/hooks/1.0-before-tool-shell.json",
+    "fixtures/hooks/1.0-before-tool-write.json",
+    "fixtures/hooks/1.0-prompt-continued.json",
+    "fixtures/hooks/1.0-prompt.json",
+    "fixtures/hooks/1.0-session-end.json",
+    "fixtures/hooks/1.0-session-start-resumed.json",
+    "fixtures/hooks/1.0-session-start.json",
+    "fixtures/hooks/1.0-turn-end.json",
+    "fixtures/settings/with-comments/config/settings.json",
+    "fixtures/settings/with-comments/project/.{{name}}/settings.json",
+    "fixtures/sightings/1.0-another-client.json",
+    "fixtures/sightings/1.0-tools-call.json",
+    "rust-toolchain.toml",
+    "rustfmt.toml",
+    "src/hooks.rs",
+    "src/install.rs",
+    "src/lib.rs",
+);
+
+const PYTHON: &[Template] = templates!("python":
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    "LICENSE",
+    "README.md",
+    "adapter.py",
+    "adapter.toml",
+    "build.py",
+    "fixtures/hooks/1.0-after-tool-register.json",
+    "fixtures/hooks/1.0-after-tool.json",
+    "fixtures/hooks/1.0-before-tool-shell.json",
+    "fixtures/hooks/1.0-before-tool-write.json",
+    "fixtures/hooks/1.0-prompt-continued.json",
+    "fixtures/hooks/1.0-prompt.json",
+    "fixtures/hooks/1.0-session-end.json",
+    "fixtures/hooks/1.0-session-start-resumed.json",
+    "fixtures/hooks/1.0-session-start.json",
+    "fixtures/hooks/1.0-turn-end.json",
+    "fixtures/sightings/1.0-another-client.json",
+    "fixtures/sightings/1.0-tools-call.json",
+    "requirements.txt",
+);
+
+/// The contract itself, for languages that have no sdk.
+const WIT: &[Template] = &[
+    Template { path: "wit/adapter.wit", text: include_str!("../../../../../wit/v0.1/adapter.wit") },
+    Template { path: "wit/host.wit", text: include_str!("../../../../../wit/v0.1/host.wit") },
+    Template { path: "wit/types.wit", text: include_str!("../../../../../wit/v0.1/types.wit") },
+];
+
+/// Every file of a language's template.
+pub(super) fn of(language: Language) -> impl Iterator<Item = &'static Template> {
+    let (own, shared): (_, &[Template]) = match language {
+        Language::Rust => (RUST, &[]),
+        Language::Python => (PYTHON, WIT),
+    };
+    own.iter().chain(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    fn files_in(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder of templates") {
+            let entry = entry.expect("a folder of templates");
+            let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            match entry.path().is_dir() {
+                true => files_in(&entry.path(), &format!("{path}/"), found),
+                false => {
+                    found.insert(path);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_in_templates_is_written() {
+        for (folder, listed) in [("rust", RUST), ("python", PYTHON)] {
+            let mut found = BTreeSet::new();
+            files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates").join(folder), "", &mut found);
+            let listed: BTreeSet<String> = listed.iter().map(|template| template.path.to_owned()).collect();
+            assert_eq!(listed, found, "{folder}");
+        }
+    }
+}
