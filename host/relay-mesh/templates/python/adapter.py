@@ -6,6 +6,7 @@ your editor.
 """
 
 import json
+import re
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -194,9 +195,20 @@ def root_session(id: str, workdir: str) -> Session:
     return Session(id, parent=None, workdir=workdir, process=None, route_hint=None)
 
 
+def parsed(source: str) -> object:
+    """JSON that is not nested more deeply than anybody means it: the parser calls itself for each level, and
+    a component that runs out of stack traps."""
+    depth = 0
+    for token in re.findall(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', source):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token, 0)
+        if depth > 200:
+            raise ValueError("it is nested too deeply")
+    return json.loads(source)
+
+
 def payload_of(call: hooks.Call) -> dict:
     try:
-        payload = json.loads(call.payload)
+        payload = parsed(call.payload)
     except ValueError as error:
         raise Err(Error_Failed(f"the payload of {call.name} is not JSON: {error}")) from error
     if not isinstance(payload, dict):
@@ -261,9 +273,11 @@ def read_text(root: str, path: str) -> str | None:
 
 def is_ours(root: str, path: str, found: str) -> bool:
     try:
-        value = json.loads(found)
+        value = parsed(found)
     except json.JSONDecodeError as error:
         raise Err(Error_Failed(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}")) from error
+    except ValueError as error:
+        raise Err(Error_Failed(f"{path}, line 1, column 1: {error}")) from error
     return isinstance(value, dict) and value.get(MARK) == "relay-mesh"
 
 
