@@ -7,6 +7,7 @@ mod claude_code;
 mod client;
 mod codex;
 pub mod components;
+mod component;
 mod gemini;
 mod host;
 mod isolation;

@@ -43,7 +43,8 @@ impl Heard {
     pub fn place_of(&self, text: &str) -> Option<String> {
         let holds = |value: &Value| value.to_string().contains(text);
         let above = ["system", "instructions"].into_iter().find(|name| holds(&self.body[*name]));
-        let items = ["messages", "input"].into_iter().filter_map(|name| self.body[name].as_array()).flatten();
+        let items =
+            ["messages", "input", "contents"].into_iter().filter_map(|name| self.body[name].as_array()).flatten();
         let item =
             || items.clone().find(|item| holds(item)).and_then(|item| item["role"].as_str().or(item["type"].as_str()));
         let tools = || Some("tools").filter(|name| holds(&self.body[*name]));

@@ -1,0 +1,27 @@
+//! Adapters that lie outside of the workspace, built as their authors build them.
+
+use std::path::{Path, PathBuf};
+
+use crate::programs::Program;
+use crate::stage::Stage;
+
+impl Stage {
+    /// Builds the Rust adapter in a folder and gives its component. Without a network: what it stands on was
+    /// fetched for the workspace. All of them share a target folder, which outlives the test.
+    pub fn component(&self, folder: &Path, name: &str) -> PathBuf {
+        let target = self.build_folder().join("components");
+        Program::new("cargo")
+            .environment_of_this_process()
+            .args(["build", "--release", "--offline", "--target", "wasm32-wasip2", "--target-dir"])
+            .arg(&target)
+            .within(folder)
+            .succeed();
+        target.join("wasm32-wasip2/release").join(name)
+    }
+
+    /// A folder of the build that outlives the tests.
+    pub fn build_folder(&self) -> PathBuf {
+        let profile = self.binary().parent().expect("the binary lies in a folder");
+        profile.parent().expect("profiles lie in the target folder").join("tmp")
+    }
+}
