@@ -22,8 +22,8 @@ fn it_joins_is_told_the_protocol_and_takes_mail_when_its_turn_ends() {
         let model = Model::start(
             Script::new()
                 .call("Join the mesh", &Gemini::tool("register_agent"), json!({"name": "alice"}))
-                .call("you are `alice`", &Gemini::tool("send_message"), json!({"to": "bob", "body": "I am here."}))
-                .answer_with("to `bob`", move |_| {
+                .call("you are `alice`", &Gemini::tool("send_message"), json!({"to": ["bob"], "body": "I am here."}))
+                .answer_with("sent 0", move |_| {
                     send(&mail, "alice", "One more thing before you go.");
                     Answer::Say("I am done.".to_owned())
                 })
@@ -86,28 +86,28 @@ fn a_terminal_keeps_its_agent_over_a_clear_and_leaves_no_trace() {
             Script::new()
                 .call("Join the mesh", &Gemini::tool("register_agent"), json!({"name": "alice"}))
                 .say("you are `alice`", "I am alice.")
-                .say("Any news?", "Bob asks for the answer.")
-                .say("Who are you?", "Still alice."),
+                .say("Tell me the news.", "Bob asks for the answer.")
+                .say("Say your name.", "Still alice."),
         );
         let gemini = Gemini::new(&stage, &model);
         let terminal = gemini.open();
-        terminal.type_line("Join the mesh as alice.");
+        Gemini::prompt(&terminal, "Join the mesh as alice.");
         Gemini::says(&terminal, "I am alice.");
         let session = session_of(&stage, "alice").expect("alice is bound to her session");
 
         // She is idle, and nothing wakes her: her person's next prompt brings it.
         let id = send(&stage, "alice", "What is the answer?");
         assert_eq!(Ladder::of(&stage, &id).rungs(), ["stored"]);
-        terminal.type_line("Any news?");
+        Gemini::prompt(&terminal, "Tell me the news.");
         Gemini::says(&terminal, "Bob asks for the answer.");
         assert_eq!(Ladder::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("hook:BeforeAgent"));
         assert_eq!(model.times_told("What is the answer?"), 1, "shown once");
 
-        terminal.type_line("/clear");
+        Gemini::prompt(&terminal, "/clear");
         wait_for("another session has her agent", || session_of(&stage, "alice").filter(|now| *now != session));
-        terminal.type_line("Who are you?");
+        Gemini::prompt(&terminal, "Say your name.");
         Gemini::says(&terminal, "Still alice.");
-        let asked = model.wait_for_news("Who are you?").news();
+        let asked = model.wait_for_news("Say your name.").news();
         let (_, added) = asked.rsplit_once("<hook_context>").unwrap_or_else(|| panic!("nothing was added to {asked}"));
         assert!(added.contains("`alice`"), "after a clear she is told who she is: {added}");
 

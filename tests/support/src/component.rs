@@ -19,6 +19,30 @@ impl Stage {
         target.join("wasm32-wasip2/release").join(name)
     }
 
+    /// The sdk as it would be published: packaged, and unpacked elsewhere, so that whatever it needs from outside
+    /// of its own folder is missing.
+    pub fn published_sdk(&self) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folder = self.build_folder().join("published");
+        Program::new("cargo")
+            .environment_of_this_process()
+            .args([
+                "package",
+                "--package",
+                "relay-mesh-sdk",
+                "--no-verify",
+                "--allow-dirty",
+                "--offline",
+                "--target-dir",
+            ])
+            .arg(&folder)
+            .within(&root)
+            .succeed();
+        let package = concat!("relay-mesh-sdk-", env!("CARGO_PKG_VERSION"));
+        Program::new("tar").args(["-xzf", &format!("package/{package}.crate")]).within(&folder).succeed();
+        folder.join(package)
+    }
+
     /// A folder of the build that outlives the tests.
     pub fn build_folder(&self) -> PathBuf {
         let profile = self.binary().parent().expect("the binary lies in a folder");

@@ -9,6 +9,7 @@ use crate::model::Model;
 use crate::programs::Program;
 use crate::stage::Stage;
 use crate::terminal::Terminal;
+use crate::waiting::wait_for;
 
 /// The client on a stage, in the stage's project.
 pub struct Gemini<'a> {
@@ -71,9 +72,23 @@ impl<'a> Gemini<'a> {
     pub fn open(&self) -> Terminal {
         let program = [client().display().to_string()];
         let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
-        terminal.wait_for("Type your message");
+        terminal.wait_for(EMPTY);
         terminal.wait_for("1 MCP server");
         terminal
+    }
+
+    /// Types a prompt or a command and gives it in. An Enter that follows a key at once is taken for a line
+    /// break in what was pasted, so it is pressed again after a while.
+    pub fn prompt(terminal: &Terminal, text: &str) {
+        terminal.write(text);
+        let mut looks = 0;
+        wait_for("the prompt is taken", || {
+            looks += 1;
+            if looks % LOOKS_BETWEEN_KEYS == 0 {
+                terminal.press("Enter");
+            }
+            terminal.screen().contains(EMPTY).then_some(())
+        });
     }
 
     /// Waits until the session has said this and is idle again.
@@ -92,6 +107,11 @@ impl<'a> Gemini<'a> {
         format!("mcp_relay-mesh_{name}")
     }
 }
+
+/// Stands where a prompt is typed, as long as there is none.
+const EMPTY: &str = "Type your message";
+/// More than thirty milliseconds.
+const LOOKS_BETWEEN_KEYS: usize = 10;
 
 /// The client's program, which node runs.
 fn client() -> PathBuf {

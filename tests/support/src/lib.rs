@@ -39,7 +39,7 @@ pub use mcp_stdio::StdioClient;
 pub use model::{Answer, Dialect, Heard, Model, Script};
 pub use official::{Official, Reach, Sdk};
 pub use opencode::{OpenCode, Served};
-pub use programs::{Outcome, Program, Running};
+pub use programs::{Outcome, Program, Running, search_path};
 pub use rpc::{ToolAnswer, handshake, tool_answer};
 pub use sightings::{Ability, SIGHTINGS, sighted};
 pub use stage::Stage;

@@ -176,6 +176,6 @@ impl Drop for Running {
 
 /// Where programs are searched for: the test's own path.
 #[expect(clippy::disallowed_methods, reason = "the path is what programs are found by, and nothing else is handed on")]
-fn search_path() -> std::ffi::OsString {
+pub fn search_path() -> std::ffi::OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into())
 }

@@ -1,0 +1,123 @@
+//! The author's guide, followed literally: every shell block of docs/adapters.md is run in an empty folder,
+//! one after the other, and ends with an adapter that is tested and installed. And the same adapter in
+//! another language, from its template to the conformance kit.
+
+use std::path::{Path, PathBuf};
+
+use test_support::{Outcome, Program, Stage, search_path};
+
+#[test]
+fn the_guide_ends_with_an_adapter_that_is_tested_and_installed() {
+    let stage = stage();
+    let target = stage.build_folder().join("components");
+    // Where the published sdk lies, as nothing is published yet; and what is built of it is kept, under the name
+    // that the guide uses.
+    let author = Author::new(&stage)
+        .with("RELAY_MESH_SDK", &stage.published_sdk().display().to_string())
+        .with("CARGO_TARGET_DIR", &target.display().to_string());
+    let script =
+        shell_blocks(&read("docs/adapters.md")).replace("cd toad\n", "cd toad; ln -s \"$CARGO_TARGET_DIR\" target\n");
+    // One shell, because the guide changes folders.
+    let outcome = author.run(&["sh", "-eu", "-c", &script]);
+    let told = format!("{}\n{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.code, Some(0), "{told}");
+    assert!(outcome.stdout.contains("\npassed: "), "the kit agrees: {told}");
+    let inspected = stage.relay_ok(&["plugin", "inspect", "toad"]);
+    assert!(inspected.contains("roots.config"), "{inspected}");
+    let listed = stage.relay_ok(&["plugin", "list"]);
+    assert!(listed.lines().any(|line| line.starts_with("toad ") && line.contains("installed")), "{listed}");
+    let settings = stage.folder.join("work/a-project/.toad/settings.json");
+    let settings = std::fs::read_to_string(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+    assert!(settings.contains("hook toad turn-end"), "its harness is set up: {settings}");
+}
+
+#[test]
+fn the_same_adapter_in_python_passes_the_kit() {
+    let stage = stage();
+    let author = Author::new(&stage);
+    let relay = stage.binary().display().to_string();
+    succeeded(&author.run(&[&relay, "plugin", "new", "toad", "--lang", "python"]));
+    let author = author.within("toad");
+    let python = root().join("tests/.venv/bin/python");
+    assert!(python.exists(), "there is no {}; run `tests/setup` first", python.display());
+    succeeded(&author.run(&[&python.display().to_string(), "build.py"]));
+    let report = succeeded(&author.run(&[&relay, "plugin", "test", "adapter.wasm", "--fixtures", "fixtures"]));
+    assert!(report.contains("\npassed: "), "{report}");
+}
+
+#[test]
+fn the_tools_that_the_python_template_pins_are_those_that_are_tested() {
+    let template = read("host/relay-mesh/templates/python/requirements.txt");
+    let tested = read("tests/requirements.txt");
+    for pin in template.lines() {
+        assert!(tested.lines().any(|line| line == pin), "tests/requirements.txt does not have {pin}");
+    }
+}
+
+/// Somebody who writes an adapter, in an empty folder of their own.
+struct Author<'a> {
+    stage: &'a Stage,
+    folder: PathBuf,
+    further: Vec<(String, String)>,
+}
+
+impl<'a> Author<'a> {
+    fn new(stage: &'a Stage) -> Author<'a> {
+        let folder = stage.folder.join("work");
+        std::fs::create_dir_all(&folder).expect("the stage is writable");
+        Author { stage, folder, further: Vec::new() }
+    }
+
+    fn with(mut self, name: &str, value: &str) -> Author<'a> {
+        self.further.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn within(mut self, folder: &str) -> Author<'a> {
+        self.folder = self.folder.join(folder);
+        self
+    }
+
+    /// Runs a program as this person: with this machine's Rust, without a network, and with the home and the
+    /// relay-mesh of the stage.
+    fn run(&self, words: &[&str]) -> Outcome {
+        let environment = self.stage.environment();
+        let own = environment.iter().filter(|(name, _)| name != "HOME" && name != "PATH");
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        let searched = format!("{}:{}", path.unwrap_or_default(), search_path().to_string_lossy());
+        Program::new(words[0])
+            .args(&words[1..])
+            .environment_of_this_process()
+            .envs(own.map(|(name, value)| (name, value)))
+            .env("PATH", searched)
+            .env("CARGO_NET_OFFLINE", "true")
+            .envs(self.further.iter().map(|(name, value)| (name, value)))
+            .within(&self.folder)
+            .run()
+    }
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+fn succeeded(outcome: &Outcome) -> String {
+    assert_eq!(outcome.code, Some(0), "{}\n{}", outcome.stdout, outcome.stderr);
+    outcome.stdout.clone()
+}
+
+/// The shell blocks of a page, in order.
+fn shell_blocks(page: &str) -> String {
+    let blocks = page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    blocks.collect()
+}
+
+fn read(path: &str) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository is there")
+}
