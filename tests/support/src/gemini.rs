@@ -77,14 +77,25 @@ impl<'a> Gemini<'a> {
         terminal
     }
 
-    /// Types a prompt or a command and gives it in. An Enter that follows a key at once is taken for a line
-    /// break in what was pasted, so it is pressed again after a while.
+    /// Types a prompt or a command and gives it in. What is typed while the client draws itself anew is lost,
+    /// and an Enter that follows a key at once is taken for a line break in what was pasted; so either is
+    /// done again where nothing came of it.
     pub fn prompt(terminal: &Terminal, text: &str) {
-        terminal.write(text);
+        let again = |looks: &mut usize, every: usize| {
+            *looks += 1;
+            *looks % every == 1
+        };
         let mut looks = 0;
+        wait_for("the prompt is typed", || {
+            let screen = terminal.screen();
+            if screen.contains(EMPTY) && again(&mut looks, 20 * LOOKS_BETWEEN_KEYS) {
+                terminal.write(text);
+            }
+            screen.contains(text).then_some(())
+        });
+        let mut looks = 1;
         wait_for("the prompt is taken", || {
-            looks += 1;
-            if looks % LOOKS_BETWEEN_KEYS == 0 {
+            if again(&mut looks, LOOKS_BETWEEN_KEYS) {
                 terminal.press("Enter");
             }
             terminal.screen().contains(EMPTY).then_some(())

@@ -50,13 +50,13 @@ impl Terminal {
     /// Types a text, waits until it stands on the screen, and presses Enter.
     pub fn type_line(&self, text: &str) {
         self.write(text);
+        self.wait_for(text);
         self.press("Enter");
     }
 
-    /// Types a text and waits until it stands on the screen.
+    /// Types a text.
     pub fn write(&self, text: &str) {
         self.tmux().args(["send-keys", "-l", text]).succeed();
-        self.wait_for(text);
     }
 
     /// Presses a key, by tmux's name for it.
