@@ -1,4 +1,21 @@
 //! What a check of an install finds, collected in order.
+//!
+//! ```
+//! use relay_mesh_sdk::{checklist::Checklist, files::Root, testing};
+//! use serde_json::json;
+//!
+//! let settings = r#"{"mcpServers": {"relay-mesh": {"command": "/old/relay-mesh"}}}"#;
+//! let _lent = testing::Fakes::default().file("config", "settings.json", settings).lend();
+//! let mut list = Checklist::default();
+//! let settings = list.read(&Root::open("config")?, "settings.json", "Toad")?.map(|(_, value)| value);
+//! let place = ("mcpServers", "relay-mesh");
+//! list.server(settings.as_ref(), "settings.json", place, &json!({"command": "/opt/relay-mesh"}), "install again");
+//! assert_eq!(
+//!     testing::complaints(&list.finish()),
+//!     "warning: the server `relay-mesh` in settings.json is of another install",
+//! );
+//! # Ok::<(), relay_mesh_sdk::Error>(())
+//! ```
 
 use serde_json::Value;
 

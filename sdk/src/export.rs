@@ -30,7 +30,7 @@
 /// impl Install for Nothing {}
 /// impl Hooks for Nothing {}
 /// # // In an adapter: relay_mesh_sdk::export!(Nothing, manifest = "../adapter.toml");
-/// # relay_mesh_sdk::export!(Nothing, manifest = "../../plugins/generic/adapter.toml");
+/// # relay_mesh_sdk::export!(Nothing, manifest = "../assets/adapter.toml");
 /// # fn main() {}
 /// ```
 #[macro_export]

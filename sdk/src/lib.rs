@@ -18,6 +18,40 @@
 //! - [`testing`] runs an adapter natively with everything that the host lends faked, so that its
 //!   logic is tested by plain `cargo test`.
 //!
+//! A hook that shows waiting mail after each tool, and its test:
+//!
+//! ```
+//! use relay_mesh_sdk::hooks::{Call, Findings, Reading, Reply};
+//! use relay_mesh_sdk::payload::Fields;
+//! use relay_mesh_sdk::testing::{hook, mail, nothing_found};
+//! use relay_mesh_sdk::{Error, Hooks, Session};
+//!
+//! struct Toad;
+//!
+//! impl Hooks for Toad {
+//!     fn read(call: &Call) -> Result<Reading, Error> {
+//!         let fields = Fields::of(call)?;
+//!         let session = Session::new(fields.required("session")?, fields.required("cwd")?);
+//!         Ok(Reading { speaker: Some(session), room: 6_000, ..Reading::nothing() })
+//!     }
+//!
+//!     fn answer(_: &Call, found: Findings) -> Result<Reply, Error> {
+//!         Ok(match found.mail {
+//!             Some(mail) => Reply::stdout(mail.text).showing(true),
+//!             None => Reply::silent(),
+//!         })
+//!     }
+//! }
+//!
+//! let payload = r#"{"session": "s1", "cwd": "/home/u/app"}"#.to_owned();
+//! let call = Call { name: "after-tool".into(), payload, environment: Vec::new() };
+//! let waiting = Findings { mail: Some(mail("<mail>")), ..nothing_found() };
+//! let (reading, reply) = hook::<Toad>(&call, |_| waiting)?;
+//! assert_eq!(reading.speaker.map(|session| session.id).as_deref(), Some("s1"));
+//! assert_eq!((reply.stdout.as_deref(), reply.shows_mail), (Some("<mail>"), true));
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! Where an author of a component in another language looks is `wit/v0.1`; this crate adds nothing
 //! that cannot be done with that alone.
 #![deny(missing_docs)]

@@ -5,6 +5,21 @@ use crate::{Activity, Error, Session};
 
 /// Tells sessions apart. By default nothing is recognised, so that only tickets and connections say
 /// who speaks.
+///
+/// ```
+/// use relay_mesh_sdk::sessions::{Detection, Sighting};
+/// use relay_mesh_sdk::{Error, Session, Sessions};
+///
+/// struct Toad;
+///
+/// impl Sessions for Toad {
+///     /// The process that the harness started inherited its session's id, which may be stale by now.
+///     fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+///         let Some(id) = seen.variable("TOAD_SESSION") else { return Ok(None) };
+///         Ok(Some(Detection::inherited(Session::new(id, seen.workdir.as_deref().unwrap_or_default()))))
+///     }
+/// }
+/// ```
 pub trait Sessions {
     /// The session that a sighting shows. Answer [`Certainty::Certain`] only for what this very call
     /// proves; what the environment of our process says is [`Certainty::Inherited`].

@@ -1,5 +1,18 @@
 //! What adapters with hooks remember of a session's turns: how often in a row its end was put off,
 //! and which subagents have joined by themselves.
+//!
+//! ```
+//! use relay_mesh_sdk::{testing::Fakes, turns};
+//!
+//! let _lent = Fakes::default().lend();
+//! assert!(turns::may_go_on("s1", false)?);
+//! for _ in 0..turns::MOST_BLOCKS {
+//!     turns::count_block("s1")?;
+//! }
+//! assert!(!turns::may_go_on("s1", true)?, "it was put off often enough");
+//! assert!(turns::may_go_on("s1", false)?, "a turn of its own begins the count anew");
+//! # Ok::<(), relay_mesh_sdk::Error>(())
+//! ```
 
 use crate::{Error, kept};
 

@@ -4,7 +4,6 @@
 use relay_mesh_sdk::hooks::{Call, Findings};
 use relay_mesh_sdk::testing::{self, Fakes, hook, mail, nothing_found};
 use relay_mesh_sdk::{Error, Hooks, turns};
-use serde_json::Value;
 
 use crate::GeminiCli;
 
@@ -13,11 +12,7 @@ const FIRST: &str = "5d20e1e5-4937-4c69-a085-49c47ebb9562";
 
 /// A recorded call.
 fn recorded(name: &str) -> Call {
-    let path = format!("{}/fixtures/hooks/0.61.0-{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let fixture: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let event = fixture["event"].as_str().expect("a fixture names its event");
-    Call { name: event.to_owned(), payload: fixture["payload"].to_string(), environment: Vec::new() }
+    testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("0.61.0-{name}"))
 }
 
 /// The same with a text in the payload replaced.

@@ -102,11 +102,7 @@ mod tests {
 
     /// What a recorded call is read as, and how it is answered where mail waits.
     fn check(name: &str, read: &str, answered: &str) {
-        let path = format!("{}/fixtures/hooks/1.0-{name}.json", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let fixture: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let event = fixture["event"].as_str().expect("a fixture names its event");
-        let call = Call { name: event.into(), payload: fixture["payload"].to_string(), environment: Vec::new() };
+        let call = testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("1.0-{name}"));
         let found = |reading: &Reading| Findings {
             mail: (reading.room > 0).then(|| mail("<mail>")),
             refusal: (!reading.edits.is_empty()).then(|| "it is held by `bob`".to_owned()),
