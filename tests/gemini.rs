@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, Gemini, Ladder, Model, Script, Stage, isolated, send, wait_for};
+use test_support::{Answer, Gemini, Ladder, Model, Script, Stage, isolated, send, session_of, wait_for};
 
 /// Everything that its manifest asks for.
 const GRANTS: &str =
@@ -155,13 +155,6 @@ fn example() -> std::path::PathBuf {
 
 fn project(stage: &Stage) -> String {
     stage.project.display().to_string()
-}
-
-/// The session that an agent is bound to.
-fn session_of(stage: &Stage, name: &str) -> Option<String> {
-    let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("--json writes JSON");
-    let agents = list["agents"].as_array().cloned().unwrap_or_default();
-    agents.iter().find(|agent| agent["name"] == name)?["session"].as_str().map(str::to_owned)
 }
 
 /// By which route an agent's only message was shown.

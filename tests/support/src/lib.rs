@@ -3,11 +3,11 @@
 //! inside; it is driven as a person and a harness drive it.
 
 mod agents;
+mod authors;
 mod claude_code;
 mod client;
 mod codex;
 pub mod components;
-mod component;
 mod gemini;
 mod host;
 mod isolation;

@@ -35,7 +35,7 @@ pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
 
 fn handler(event: &str, setup: &Setup) -> Value {
     let command = match setup.scope {
-        Scope::Project => format!("\"{COMMITTED_PROGRAM}\" hook {HARNESS} {event}"),
+        Scope::Project => setup.committed_hook_line(HARNESS, event),
         Scope::User => setup.hook_line(HARNESS, event),
     };
     json!({"type": "command", "name": "relay-mesh", "command": command, "timeout": TIMEOUT_MS})

@@ -10,7 +10,7 @@ mod tests;
 
 use relay_mesh_sdk::edit::jsonc::Document;
 use relay_mesh_sdk::files::Root;
-use relay_mesh_sdk::install::{Action, Finding, Plan, Scope, Setup};
+use relay_mesh_sdk::install::{Finding, Scope, Setup};
 use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::servers::{self, Refused};
 use relay_mesh_sdk::{Error, Install, hook_groups, programs, words};
@@ -26,15 +26,12 @@ impl Install for GeminiCli {
         programs::version("gemini-version")
     }
 
-    fn propose(setup: &Setup) -> Result<Plan, Error> {
-        setup.check_name("Gemini CLI")?;
-        let place = Place::of(setup.scope)?;
-        let mut draft = Draft::default();
-        match setup.action {
-            Action::Install => install(&mut draft, setup, &place)?,
-            Action::Remove => remove(&mut draft, setup, &place)?,
-        }
-        Ok(draft.finish())
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        install(draft, setup, &Place::of(setup.scope)?)
+    }
+
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        remove(draft, setup, &Place::of(setup.scope)?)
     }
 
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {

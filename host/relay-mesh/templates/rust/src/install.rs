@@ -4,7 +4,7 @@
 use relay_mesh_sdk::checklist::Checklist;
 use relay_mesh_sdk::edit::jsonc::Document;
 use relay_mesh_sdk::files::Root;
-use relay_mesh_sdk::install::{Action, Finding, Plan, Scope, Server, Setup, is_hook_line};
+use relay_mesh_sdk::install::{Finding, Scope, Server, Setup, is_hook_line};
 use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::servers::{self, Refused};
 use relay_mesh_sdk::{Error, Install, hook_settings, programs};
@@ -26,27 +26,27 @@ impl Install for Harness {
         programs::version("version")
     }
 
-    fn propose(setup: &Setup) -> Result<Plan, Error> {
-        setup.check_name(TITLE)?;
+    fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         let (root, path) = settings(setup.scope)?;
-        let mut draft = Draft::default();
-        match setup.action {
-            Action::Install => draft.jsonc(&root, path, |settings: &mut Document| {
-                servers::put(settings, SERVERS, &setup.server_name, &server(setup))?;
-                hook_settings::put(settings, &hooks(setup), is_our_hook)?;
-                Ok::<(), Refused>(())
-            })?,
-            Action::Remove => draft.prune(&root, path, |settings| {
-                // In the reverse order of installing, so that what was made last is gone first.
-                hook_settings::take(settings, is_our_hook);
-                servers::take(settings, SERVERS, &setup.server_name);
-            })?,
-        }
-        if setup.action == Action::Install && !draft.changes_nothing() {
+        draft.jsonc(&root, path, |settings: &mut Document| {
+            servers::put(settings, SERVERS, &setup.server_name, &server(setup))?;
+            hook_settings::put(settings, &hooks(setup), is_our_hook)?;
+            Ok::<(), Refused>(())
+        })?;
+        if !draft.changes_nothing() {
             draft.next_step(format!("Start a new {TITLE} session; one that runs already knows nothing of the mesh."));
             draft.tell_token(setup, TITLE);
         }
-        Ok(draft.finish())
+        Ok(())
+    }
+
+    fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
+        let (root, path) = settings(setup.scope)?;
+        draft.prune(&root, path, |settings| {
+            // In the reverse order of installing, so that what was made last is gone first.
+            hook_settings::take(settings, is_our_hook);
+            servers::take(settings, SERVERS, &setup.server_name);
+        })
     }
 
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
@@ -89,7 +89,7 @@ fn server(setup: &Setup) -> Value {
 
 fn hooks(setup: &Setup) -> Vec<(&'static str, Value)> {
     let line = |event: &str| match setup.scope {
-        Scope::Project => format!("\"{COMMITTED_PROGRAM}\" hook {NAME} {event}"),
+        Scope::Project => setup.committed_hook_line(NAME, event),
         Scope::User => setup.hook_line(NAME, event),
     };
     EVENTS.map(|event| (event, json!({"command": line(event)}))).to_vec()
@@ -102,6 +102,7 @@ fn is_our_hook(entry: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use relay_mesh_sdk::install::Action;
     use relay_mesh_sdk::testing::{self, Fakes, carry_out, setup};
 
     use super::*;
