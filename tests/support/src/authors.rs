@@ -39,8 +39,13 @@ impl Stage {
             .within(&root)
             .succeed();
         let package = concat!("relay-mesh-sdk-", env!("CARGO_PKG_VERSION"));
-        Program::new("tar").args(["-xzf", &format!("package/{package}.crate")]).within(&folder).succeed();
-        folder.join(package)
+        let unpacked = folder.join(package);
+        if unpacked.exists() {
+            std::fs::remove_dir_all(&unpacked).expect("the build's folder is writable");
+        }
+        // A package's files bear the time of no day; with it cargo would not notice that they are others.
+        Program::new("tar").args(["-xmzf", &format!("package/{package}.crate")]).within(&folder).succeed();
+        unpacked
     }
 
     /// A folder of the build that outlives the tests.
