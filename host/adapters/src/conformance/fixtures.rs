@@ -173,7 +173,7 @@ mod tests {
     fn a_fixture_says_what_it_expects_and_nothing_unknown() {
         check(&[], "hooks: []");
         check(&[("hooks/a.json", r#"{"event": "Stop", "payload": {}}"#)], "event: \"Stop\"");
-        check(&[("hooks/a.json", r#"{"event": "Stop", "payload": {}, "raeds": {}}"#)], "unknown field `raeds`");
+        check(&[("hooks/a.json", r#"{"event": "Stop", "payload": {}, "read": {}}"#)], "unknown field `read`");
         check(&[("hooks/a.json", r#"{"event": "Stop"}"#)], "missing field `payload`");
         check(
             &[("hooks/a.json", r#"{"event": "S", "payload": 1, "reads": {"session": null}}"#)],
