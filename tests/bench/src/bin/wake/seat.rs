@@ -1,10 +1,13 @@
 //! A client that a person has open, driven alike whatever it is.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use test_support::{AppServer, ClaudeCode, Codex, Model, OpenCode, Served, Stage, Terminal, now};
 
 use crate::route::Route;
+
+/// After how long a key is no part of what was pasted before it.
+const NOT_A_PASTE: Duration = Duration::from_millis(300);
 
 /// An open session of a client.
 pub(crate) trait Seat {
@@ -56,6 +59,9 @@ impl Seat for AtTerminal<'_> {
 
     fn prompt(&self, words: &str) -> SystemTime {
         self.terminal.write(words);
+        self.terminal.wait_for(words);
+        // An Enter right after what came at once belongs to a paste, in Codex's eyes, and begins a line.
+        std::thread::sleep(NOT_A_PASTE);
         self.terminal.press("Enter");
         // Once tmux has passed the key on: what the client did before that counts for it, not against it.
         now()
