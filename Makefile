@@ -8,8 +8,8 @@ LINK_Linux := -C target-feature=+crt-static -C relocation-model=static
 
 # What the runs of the real clients have proven is noted here, for the wake table.
 export RELAY_SIGHTINGS := $(CURDIR)/tests/.sightings
-CLIENTS := -p relay-mesh --test claude_code --test clients --test codex --test opencode --test sessions
-WAKE_TABLE := cargo nextest run --locked -p relay-mesh --test wake_table --run-ignored only
+CLIENTS := --workspace --test claude_code --test clients --test codex --test opencode --test sessions
+WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --run-ignored only
 
 .PHONY: run release test clients lint bench plugins demo setup
 
@@ -57,7 +57,7 @@ plugins:
 
 # The main run, with the real client and a scripted model, told as a readable transcript.
 demo: setup
-	cargo nextest run --locked -p relay-mesh --test claude_code --no-capture two_agents_talk
+	cargo nextest run --locked --workspace --test claude_code --no-capture two_agents_talk
 
 # What the tests need and this machine does not have.
 setup:
