@@ -315,6 +315,8 @@ fn a_subagent_that_registers_is_an_agent_of_its_own_and_takes_nobody_elses_mail(
                     Answer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
                 })
                 .say("helper", "The helper is done.")
+                // Whether the mail comes with the helper's result or at the end of the turn is a matter of time.
+                .say("For alice alone", "All done.")
                 .say("The helper is done.", "All done."),
         );
         let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice, then have somebody help.", &[]);

@@ -59,7 +59,7 @@ fn a_person_at_a_terminal_is_asked() {
     ask("n", "Nothing was installed.");
     assert_eq!(installed(&stage), json!([]));
     ask("y", "is installed.");
-    assert_eq!(given(&stage, "hostile").len(), 8, "all that it asks for");
+    assert_eq!(given(&stage, "hostile").len(), 10, "all that it asks for");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long a test waits for anything before it says that it did not come.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it rests between two looks: short beside what is waited for, and long beside a look.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(15);
