@@ -4,12 +4,15 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
+#[path = "../tests/common/still.rs"]
+mod still;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adapters::{Adapters, NoConsents, Settings, Surroundings, lent};
 use mesh::harness::Harnesses as _;
-use mesh::machine::{self, Machine, Process};
+use still::Still;
 use store::memory::MemoryStore;
 use wasmtime::component::{Component, Linker, ResourceTable};
 use wasmtime::{Config, Engine, Store};
@@ -26,30 +29,6 @@ mod bare {
         world: "relay:adapter/adapter",
         exports: { default: async },
     });
-}
-
-struct Still;
-
-impl Machine for Still {
-    fn now(&self) -> machine::Instant {
-        machine::Instant(0)
-    }
-
-    fn process(&self, _pid: u32) -> Option<Process> {
-        None
-    }
-
-    fn this_process(&self) -> Process {
-        Process { pid: 1, start: 1 }
-    }
-
-    fn host(&self) -> &str {
-        "here"
-    }
-
-    fn random(&self) -> [u8; 16] {
-        [0; 16]
-    }
 }
 
 struct Bare {

@@ -4,6 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
+#[path = "../tests/common/still.rs"]
+mod still;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,35 +14,11 @@ use std::time::{Duration, Instant};
 use adapters::{Adapters, NoConsents, Settings, Surroundings, lent};
 use async_trait::async_trait;
 use mesh::harness::{Desk, Findings, Harness as _, HookCall, Reading};
-use mesh::machine::{self, Machine, Process};
+use still::Still;
 use store::memory::MemoryStore;
 
 /// How often a guest loops until it is stopped.
 const ROUNDS: usize = 20;
-
-struct Still;
-
-impl Machine for Still {
-    fn now(&self) -> machine::Instant {
-        machine::Instant(0)
-    }
-
-    fn process(&self, _pid: u32) -> Option<Process> {
-        None
-    }
-
-    fn this_process(&self) -> Process {
-        Process { pid: 1, start: 1 }
-    }
-
-    fn host(&self) -> &str {
-        "here"
-    }
-
-    fn random(&self) -> [u8; 16] {
-        [0; 16]
-    }
-}
 
 /// A host that finds nothing.
 struct Empty;

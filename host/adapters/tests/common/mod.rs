@@ -10,9 +10,12 @@ use std::time::Duration;
 use adapters::{Adapters, Consent, Consents, Digest, Settings, Surroundings};
 use async_trait::async_trait;
 use mesh::harness::{Desk, Findings, HarnessError, HookCall, Mail, Reading, Reply};
-use mesh::machine::{Instant, Machine, Process};
 use mesh::message::Priority;
 use store::memory::MemoryStore;
+
+mod still;
+
+pub(crate) use still::Still;
 
 /// A home, a plugin folder and everything else that adapters are run with.
 pub(crate) struct Stage {
@@ -29,31 +32,6 @@ pub(crate) struct Given(Mutex<Consent>);
 impl Consents for Given {
     fn given(&self, _adapter: &str, _digest: &Digest) -> Consent {
         self.0.lock().expect("no test panics here").clone()
-    }
-}
-
-/// A clock that stands still: what waits in these tests waits for real things.
-pub(crate) struct Still;
-
-impl Machine for Still {
-    fn now(&self) -> Instant {
-        Instant(1_700_000_000_000)
-    }
-
-    fn process(&self, _pid: u32) -> Option<Process> {
-        None
-    }
-
-    fn this_process(&self) -> Process {
-        Process { pid: 1, start: 1 }
-    }
-
-    fn host(&self) -> &str {
-        "here"
-    }
-
-    fn random(&self) -> [u8; 16] {
-        [7; 16]
     }
 }
 

@@ -127,9 +127,8 @@ fn what_a_team_commits_names_nothing_of_this_machine() {
     assert!(config.contains("env_vars = [\"RELAY_DIR\", \"CODEX_HOME\""), "by name: {config}");
 }
 
-/// What is complained of in a project where hooks are trusted as `trust` says.
-fn found(lent: &Lent) -> String {
-    let _: &Lent = lent;
+/// What is complained of while this is lent.
+fn found(_lent: &Lent) -> String {
     complaints(&Codex::check(&setup(Action::Install, Scope::Project)).expect("it is checked"))
 }
 

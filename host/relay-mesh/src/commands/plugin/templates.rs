@@ -10,20 +10,16 @@ pub(super) struct Template {
     pub(super) text: &'static str,
 }
 
-/// Names files below `templates/LANGUAGE`.
+/// Names files below one folder of `templates/`: a language, or what all have alike.
 macro_rules! templates {
-    ($language:literal: $($path:literal),+ $(,)?) => {
-        &[$(Template { path: $path, text: include_str!(concat!("../../../templates/", $language, "/", $path)) }),+]
+    ($folder:literal: $($path:literal),+ $(,)?) => {
+        &[$(Template { path: $path, text: include_str!(concat!("../../../templates/", $folder, "/", $path)) }),+]
     };
 }
 
-const RUST: &[Template] = templates!("rust":
-    ".github/workflows/ci.yml",
-    ".gitignore",
-    "Cargo.toml",
+/// What the repositories of all languages hold alike.
+const SHARED: &[Template] = templates!("shared":
     "LICENSE",
-    "README.md",
-    "adapter.toml",
     "fixtures/hooks/1.0-after-tool-register.json",
     "fixtures/hooks/1.0-after-tool.json",
     "fixtures/hooks/1.0-before-tool-shell.json",
@@ -34,10 +30,18 @@ const RUST: &[Template] = templates!("rust":
     "fixtures/hooks/1.0-session-start-resumed.json",
     "fixtures/hooks/1.0-session-start.json",
     "fixtures/hooks/1.0-turn-end.json",
-    "fixtures/settings/with-comments/config/settings.json",
-    "fixtures/settings/with-comments/project/.{{name}}/settings.json",
     "fixtures/sightings/1.0-another-client.json",
     "fixtures/sightings/1.0-tools-call.json",
+);
+
+const RUST: &[Template] = templates!("rust":
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    "Cargo.toml",
+    "README.md",
+    "adapter.toml",
+    "fixtures/settings/with-comments/config/settings.json",
+    "fixtures/settings/with-comments/project/.{{name}}/settings.json",
     "rust-toolchain.toml",
     "rustfmt.toml",
     "src/hooks.rs",
@@ -48,26 +52,13 @@ const RUST: &[Template] = templates!("rust":
 const PYTHON: &[Template] = templates!("python":
     ".github/workflows/ci.yml",
     ".gitignore",
-    "LICENSE",
     "README.md",
     "adapter.py",
     "adapter.toml",
     "build.py",
-    "fixtures/hooks/1.0-after-tool-register.json",
-    "fixtures/hooks/1.0-after-tool.json",
-    "fixtures/hooks/1.0-before-tool-shell.json",
-    "fixtures/hooks/1.0-before-tool-write.json",
-    "fixtures/hooks/1.0-prompt-continued.json",
-    "fixtures/hooks/1.0-prompt.json",
-    "fixtures/hooks/1.0-session-end.json",
-    "fixtures/hooks/1.0-session-start-resumed.json",
-    "fixtures/hooks/1.0-session-start.json",
-    "fixtures/hooks/1.0-turn-end.json",
     "fixtures/settings/with-others/config/settings.d/theme.json",
     "fixtures/settings/with-others/project/.{{name}}/settings.d/tickets.json",
     "fixtures/settings/with-others/project/.{{name}}/settings.json",
-    "fixtures/sightings/1.0-another-client.json",
-    "fixtures/sightings/1.0-tools-call.json",
     "requirements.txt",
 );
 
@@ -80,11 +71,11 @@ const WIT: &[Template] = &[
 
 /// Every file of a language's template.
 pub(super) fn of(language: Language) -> impl Iterator<Item = &'static Template> {
-    let (own, shared): (_, &[Template]) = match language {
+    let (own, contract): (_, &[Template]) = match language {
         Language::Rust => (RUST, &[]),
         Language::Python => (PYTHON, WIT),
     };
-    own.iter().chain(shared)
+    SHARED.iter().chain(own).chain(contract)
 }
 
 #[cfg(test)]
@@ -109,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_file_in_templates_is_written() {
-        for (folder, listed) in [("rust", RUST), ("python", PYTHON)] {
+        for (folder, listed) in [("shared", SHARED), ("rust", RUST), ("python", PYTHON)] {
             let mut found = BTreeSet::new();
             files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates").join(folder), "", &mut found);
             let listed: BTreeSet<String> = listed.iter().map(|template| template.path.to_owned()).collect();
