@@ -12,9 +12,7 @@ use crate::adapters::Adapters;
 use crate::cache::{self, Compilation, Kept};
 use crate::digest::Digest;
 use crate::faults::Faults;
-use crate::grants::{Consent, Given, Grants};
-use crate::guest::Lender;
-use crate::lent::rates::Rates;
+use crate::grants::{Consent, Given};
 use crate::loading::{Unmade, interfaces, linked, versions};
 use crate::manifest::Manifest;
 use crate::parcel::Parcel;
@@ -133,17 +131,8 @@ impl Adapters {
         let name = &candidate.manifest.name;
         let (imports, exports) = interfaces(&machinery, &component);
         let pre = linked(name, &machinery, &component).map_err(Unmade::told)?;
-        let lender = Arc::new(Lender {
-            name: name.clone(),
-            grants: Grants::new(name, candidate.manifest.asks.clone(), Given::ByPerson(BTreeSet::new())),
-            limits: candidate.manifest.limits,
-            // What it fails at here is told to the person, and not held against it later.
-            store: Arc::new(MemoryStore::new()),
-            machine: Arc::clone(&self.settings.machine),
-            surroundings: Arc::clone(&self.surroundings),
-            settings: self.settings.lent,
-            rates: Rates::default(),
-        });
+        // What it fails at here is told to the person, and not held against it later.
+        let lender = self.lender(candidate, Given::ByPerson(BTreeSet::new()), Arc::new(MemoryStore::new()));
         Adapter::load(pre, machinery, lender, Arc::new(Faults::default()), compilation).await?;
         Ok(Examination {
             manifest: candidate.manifest.clone(),

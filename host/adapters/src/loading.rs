@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mesh::harness::HarnessError;
+use store::Store;
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
@@ -18,7 +19,7 @@ use crate::grants::{Given, Grants};
 use crate::guest::Lender;
 use crate::lent;
 use crate::lent::rates::Rates;
-use crate::manifest::{FULL_WIT, WIT};
+use crate::manifest::{FULL_WIT, Manifest, WIT};
 use crate::sources::Candidate;
 
 /// What a loaded adapter was loaded with.
@@ -92,18 +93,24 @@ impl Adapters {
         let name = &candidate.manifest.name;
         slot.faults.recall(self.settings.store.as_ref(), name).await;
         let (component, compilation) = self.compiled(&machinery, candidate).await?;
-        let lender = Arc::new(Lender {
+        let lender = self.lender(candidate, given.clone(), Arc::clone(&self.settings.store));
+        let pre = linked(name, &machinery, &component)?;
+        Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
+    }
+
+    /// What lends to a candidate. Its notes and its faults go to this store.
+    pub(crate) fn lender(&self, candidate: &Candidate, given: Given, store: Arc<dyn Store>) -> Arc<Lender> {
+        let Manifest { name, asks, limits, .. } = &candidate.manifest;
+        Arc::new(Lender {
             name: name.clone(),
-            grants: Grants::new(name, candidate.manifest.asks.clone(), given.clone()),
-            limits: candidate.manifest.limits,
-            store: Arc::clone(&self.settings.store),
+            grants: Grants::new(name, asks.clone(), given),
+            limits: *limits,
+            store,
             machine: Arc::clone(&self.settings.machine),
             surroundings: Arc::clone(&self.surroundings),
             settings: self.settings.lent,
             rates: Rates::default(),
-        });
-        let pre = linked(name, &machinery, &component)?;
-        Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
+        })
     }
 
     /// The engine, made when it is first needed.

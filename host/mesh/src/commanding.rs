@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use store::{Durability, StoreError, SwapError};
-use ulid::Ulid;
 
 use crate::command::{COMMAND_TTL, Command, CommandName, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Stage, Standing};
 use crate::names::{AgentName, MessageId};
@@ -98,7 +97,7 @@ impl Mesh {
         let to = self.resolve(&order.to, caller.agent()).await?;
         let now = self.machine.now();
         let command = Command {
-            id: MessageId(Ulid::from_parts(now.0, u128::from_be_bytes(self.machine.random()))),
+            id: self.new_id(now),
             from,
             to,
             command: order.command,

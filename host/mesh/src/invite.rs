@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
-use ulid::Ulid;
 
 use crate::bell::ROUTE;
 use crate::envelope::envelope;
@@ -155,7 +154,7 @@ impl Mesh {
             return Err(InviteError::NoWay { harness, session: session.to_owned() });
         }
         let now = self.machine.now();
-        let id = MessageId(Ulid::from_parts(now.0, u128::from_be_bytes(self.machine.random())));
+        let id = self.new_id(now);
         let working_on = if from.is_shell() { None } else { self.working_on(&from).await? };
         let trace = next_trace(id, working_on);
         if let Some(reason) = self.why_not_wake(&reference, &from, trace.hops).await? {

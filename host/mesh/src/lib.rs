@@ -59,6 +59,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use store::Store;
+use ulid::Ulid;
 
 pub use address::AddressError;
 pub use agents::{FindError, Found};
@@ -83,8 +84,8 @@ pub use sweep::{Broom, Scope, Swept};
 pub use ticket::TicketError;
 
 use crate::harness::Harnesses;
-use crate::machine::Machine;
-use crate::names::AgentName;
+use crate::machine::{Instant, Machine};
+use crate::names::{AgentName, MessageId};
 use crate::session::ConnectionId;
 
 /// What a mesh is made of.
@@ -175,6 +176,11 @@ impl Mesh {
     /// The harnesses that this mesh knows.
     pub fn harnesses(&self) -> &Arc<dyn Harnesses> {
         &self.harnesses
+    }
+
+    /// An id that nothing else has, of what is made at this time.
+    pub(crate) fn new_id(&self, at: Instant) -> MessageId {
+        MessageId(Ulid::from_parts(at.0, u128::from_be_bytes(self.machine.random())))
     }
 
     /// Adds an event to the mesh's own diary. Never worth failing for what it describes.

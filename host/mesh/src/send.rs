@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
-use ulid::Ulid;
 
 use crate::agent::Presence;
 use crate::bell::{Rang, Ring};
@@ -150,7 +149,7 @@ impl Mesh {
             None => None,
         };
         let now = self.machine.now();
-        let id = MessageId(Ulid::from_parts(now.0, u128::from_be_bytes(self.machine.random())));
+        let id = self.new_id(now);
         let working_on = if from.is_shell() { None } else { self.working_on(&from).await? };
         let thread = draft.thread.clone().or_else(|| answered.as_ref().map(|message| message.thread.clone()));
         let mut message = Message {

@@ -112,18 +112,7 @@ impl Mesh {
         slots: &[Slot],
     ) -> Result<u64, StoreError> {
         if route.name == ROUTE {
-            for slot in slots {
-                let Some(to) = self.load_agent(agent).await? else { continue };
-                let header = &slot.header;
-                let ring = Ring {
-                    id: header.id,
-                    from: header.from.clone(),
-                    priority: header.priority,
-                    hops: header.trace.hops,
-                };
-                let record = self.traces(&to).await?.record;
-                self.ring(&to, record.as_ref(), &ring).await?;
-            }
+            self.ring_again(agent, slots).await?;
             return Ok(u64::from(route.patience));
         }
         let wanted: BTreeSet<_> = slots.iter().map(|slot| slot.header.id).collect();
@@ -153,6 +142,18 @@ impl Mesh {
                 Ok(0)
             }
         }
+    }
+
+    /// Rings the bell for messages that it was rung for in vain, or not yet.
+    async fn ring_again(&self, agent: &AgentName, slots: &[Slot]) -> Result<(), StoreError> {
+        let Some(to) = self.load_agent(agent).await? else { return Ok(()) };
+        let record = self.traces(&to).await?.record;
+        for Slot { header, .. } in slots {
+            let ring =
+                Ring { id: header.id, from: header.from.clone(), priority: header.priority, hops: header.trace.hops };
+            self.ring(&to, record.as_ref(), &ring).await?;
+        }
+        Ok(())
     }
 
     /// Claims some messages, and hands the adapter their text. None where there was nothing to claim,

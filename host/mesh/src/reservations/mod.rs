@@ -3,7 +3,6 @@
 mod ledger;
 
 use store::{Durability, StoreError};
-use ulid::Ulid;
 
 pub(crate) use ledger::Ledger;
 use ledger::{Asked, MOST, Verdict};
@@ -132,8 +131,7 @@ impl Mesh {
         let mut patterns: Vec<(MessageId, Glob)> = Vec::new();
         for pattern in wanted.patterns {
             if patterns.iter().all(|(_, other)| *other != pattern) {
-                let random = u128::from_be_bytes(self.machine.random());
-                patterns.push((MessageId(Ulid::from_parts(self.machine.now().0, random)), pattern));
+                patterns.push((self.new_id(self.machine.now()), pattern));
             }
         }
         if patterns.is_empty() {

@@ -25,7 +25,7 @@ async fn delivering(routes: Vec<crate::harness::Route>) -> (World, CancellationT
 }
 
 /// Lets time pass, in the test's clock and in the mesh's, until a ladder reads so.
-async fn until(world: &World, id: MessageId, expected: &str) {
+pub(super) async fn until(world: &World, id: MessageId, expected: &str) {
     let mut last = String::new();
     for _ in 0..500 {
         last = world.ladder(id).await;

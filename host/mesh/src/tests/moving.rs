@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::delivering::until;
 use super::{World, name};
 use crate::Served;
 use crate::harness::Load;
@@ -157,12 +158,6 @@ async fn mail_that_came_while_a_session_was_down_wakes_it_when_it_is_back() {
     assert_eq!(world.ladder(id).await, "stored");
     world.machine.start(2);
     world.hook_of("s1", "resume", Some(2)).await;
-    for _ in 0..500 {
-        if world.ladder(id).await != "stored" {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert_eq!(world.ladder(id).await, "stored, offered by bell");
+    until(&world, id, "stored, offered by bell").await;
     stop.cancel();
 }
