@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod files;
 mod key;
 pub mod memory;
+pub mod nats;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,114 @@
+//! The store on NATS JetStream, for teams whose agents sit on several machines.
+//!
+//! Logs lie in the stream `PREFIX_MESSAGES` and values in `KV_PREFIX_MAP`, which is a key-value bucket
+//! to every tool of NATS. Both are made when they are first needed, and taken as they are where an
+//! operator made them. What was answered is what the server acknowledged: on disk as its own
+//! settings say, on a majority of the servers where there are several.
+//!
+//! Nothing is asked of the server before the first call, so that making a store costs nothing.
+
+mod connection;
+mod holds;
+mod logs;
+mod options;
+mod subjects;
+mod trouble;
+mod values;
+mod watching;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use self::options::{InvalidName, NatsAuth, NatsOptions};
+
+use self::connection::Connection;
+use crate::files::{lines, value};
+use crate::{
+    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
+    Watch,
+};
+
+/// A store on a NATS server. Clones share one connection.
+#[derive(Clone)]
+pub struct NatsStore {
+    connection: Arc<Connection>,
+}
+
+impl NatsStore {
+    /// A store on the servers that the options name. Connects when it is first asked for something.
+    pub fn new(options: NatsOptions) -> NatsStore {
+        NatsStore { connection: Arc::new(Connection::new(options)) }
+    }
+}
+
+#[async_trait]
+impl Store for NatsStore {
+    async fn append(
+        &self,
+        log: &Key,
+        entries: &[Vec<u8>],
+        expect: Expect,
+        _durability: Durability,
+    ) -> Result<Position, AppendError> {
+        for entry in entries {
+            lines::check_fits(entry)?;
+        }
+        logs::append(&self.connection, log, entries, expect).await
+    }
+
+    async fn sync(&self, log: &Key, _before: Position) -> Result<(), StoreError> {
+        // The server keeps what it holds as safe as it ever will; that it answers is what can be known.
+        logs::end(&self.connection, log).await.map(drop)
+    }
+
+    async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
+        logs::read(&self.connection, log, from, limit).await
+    }
+
+    async fn end(&self, log: &Key) -> Result<Position, StoreError> {
+        logs::end(&self.connection, log).await
+    }
+
+    async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError> {
+        logs::retire(&self.connection, log, before).await
+    }
+
+    async fn remove(&self, log: &Key) -> Result<(), StoreError> {
+        logs::remove(&self.connection, log).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        values::get(&self.connection, key).await
+    }
+
+    async fn swap(
+        &self,
+        key: &Key,
+        expected: Option<Revision>,
+        next: Option<&[u8]>,
+        _durability: Durability,
+    ) -> Result<Option<Revision>, SwapError> {
+        if let Some(value) = next {
+            value::check_fits(value)?;
+        }
+        values::swap(&self.connection, key, expected, next).await
+    }
+
+    async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+        values::list(&self.connection, prefix).await
+    }
+
+    async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
+        watching::watch(&self.connection, under).await
+    }
+
+    async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
+        holds::take(&self.connection, key).await
+    }
+
+    fn file_of(&self, _log: &Key) -> Option<PathBuf> {
+        None
+    }
+}

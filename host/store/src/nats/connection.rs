@@ -1,0 +1,184 @@
+//! One connection, and the streams behind it: made when they are first needed.
+
+use std::time::Duration;
+
+use async_nats::ConnectOptions;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
+use async_nats::jetstream::{self, Context};
+use tokio::sync::OnceCell;
+
+use super::options::{NatsAuth, NatsOptions};
+use super::{subjects, trouble::trouble};
+use crate::StoreError;
+
+/// The first version of the server that can check the end of a log that several hosts write.
+const OLDEST: (u64, u64) = (2, 12);
+/// Within which time the server knows an append that is tried again.
+const KNOWN_AGAIN: Duration = Duration::from_secs(120);
+/// After which time a hold that is not renewed lapses.
+pub(super) const HOLD_LASTS: Duration = Duration::from_secs(15);
+
+/// A connection that is made at its first use and mends itself from then on.
+pub(super) struct Connection {
+    pub(super) options: NatsOptions,
+    jetstream: OnceCell<Context>,
+    logs: OnceCell<Stream>,
+    map: OnceCell<Stream>,
+    holds: OnceCell<Stream>,
+}
+
+impl Connection {
+    pub(super) fn new(options: NatsOptions) -> Connection {
+        Connection {
+            options,
+            jetstream: OnceCell::new(),
+            logs: OnceCell::new(),
+            map: OnceCell::new(),
+            holds: OnceCell::new(),
+        }
+    }
+
+    /// What requests are sent by.
+    pub(super) async fn jetstream(&self) -> Result<&Context, StoreError> {
+        self.jetstream.get_or_try_init(|| self.connect()).await
+    }
+
+    /// The stream of logs.
+    pub(super) async fn logs(&self) -> Result<&Stream, StoreError> {
+        let config = || Config {
+            name: self.options.log_stream(),
+            description: Some("relay-mesh: messages, receipts and other logs".to_owned()),
+            subjects: vec![subjects::all_logs(&self.options)],
+            max_age: self.options.kept_for,
+            // What is full refuses; it never drops what somebody has not read.
+            discard: DiscardPolicy::New,
+            ..self.common()
+        };
+        self.logs.get_or_try_init(|| self.stream(config())).await
+    }
+
+    /// The bucket of values.
+    pub(super) async fn map(&self) -> Result<&Stream, StoreError> {
+        let bucket = self.options.map_bucket();
+        let config = || Config {
+            description: Some("relay-mesh: agents, claims, commands and other values".to_owned()),
+            ..self.bucket(&bucket)
+        };
+        self.map.get_or_try_init(|| self.stream(config())).await
+    }
+
+    /// The bucket of holds, in which whatever is not renewed lapses.
+    pub(super) async fn holds(&self) -> Result<&Stream, StoreError> {
+        let bucket = self.options.hold_bucket();
+        let config = || Config {
+            description: Some("relay-mesh: who is at what just now".to_owned()),
+            max_age: HOLD_LASTS,
+            duplicate_window: HOLD_LASTS,
+            ..self.bucket(&bucket)
+        };
+        self.holds.get_or_try_init(|| self.stream(config())).await
+    }
+
+    fn bucket(&self, bucket: &str) -> Config {
+        Config {
+            name: format!("KV_{bucket}"),
+            subjects: vec![format!("$KV.{bucket}.>")],
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::New,
+            allow_rollup: true,
+            ..self.common()
+        }
+    }
+
+    fn common(&self) -> Config {
+        Config {
+            storage: StorageType::File,
+            num_replicas: self.options.replicas,
+            duplicate_window: KNOWN_AGAIN,
+            allow_direct: true,
+            max_bytes: -1,
+            max_messages: -1,
+            ..Config::default()
+        }
+    }
+
+    /// A stream as it is, or as we would have it. One that an operator made may have other limits.
+    async fn stream(&self, config: Config) -> Result<Stream, StoreError> {
+        let name = config.name.clone();
+        let wanted = config.subjects.clone();
+        let made = self.jetstream().await?.get_or_create_stream(config).await;
+        let stream = made.map_err(|error| trouble("could not open the stream", &name)(error.into()))?;
+        let has = &stream.cached_info().config.subjects;
+        if wanted.iter().all(|subject| has.contains(subject)) {
+            Ok(stream)
+        } else {
+            let (wanted, has) = (wanted.join(", "), has.join(", "));
+            Err(StoreError::Damaged {
+                what: format!("the stream {name}"),
+                why: format!("it is for {has} and not for {wanted}, so it belongs to somebody else"),
+            })
+        }
+    }
+
+    async fn connect(&self) -> Result<Context, StoreError> {
+        let options = &self.options;
+        let servers = options.servers.join(", ");
+        let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not connect to", &servers)(error);
+        options.check().map_err(|error| told(error.into()))?;
+        let mut connect = match &options.auth {
+            NatsAuth::Nobody => ConnectOptions::new(),
+            NatsAuth::Password { user, password } => {
+                ConnectOptions::with_user_and_password(user.clone(), password.clone())
+            }
+            NatsAuth::Token(token) => ConnectOptions::with_token(token.clone()),
+            NatsAuth::NKey(seed) => ConnectOptions::with_nkey(seed.clone()),
+            NatsAuth::Credentials(file) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| StoreError::io("could not read the credentials", file)(error))?;
+                ConnectOptions::with_credentials(&text).map_err(|error| told(error.into()))?
+            }
+        };
+        connect = connect
+            .name(format!("relay-mesh on {}", options.host))
+            .connection_timeout(options.patience)
+            .request_timeout(Some(options.patience));
+        if let Some(file) = &options.root_certificates {
+            connect = connect.add_root_certificates(file.clone());
+        }
+        if let Some((certificate, key)) = &options.client_certificate {
+            connect = connect.add_client_certificate(certificate.clone(), key.clone());
+        }
+        let client = connect.connect(options.servers.clone()).await.map_err(|error| told(error.into()))?;
+        let version = client.server_info().version;
+        if !is_new_enough(&version) {
+            let (major, minor) = OLDEST;
+            let why = format!("the server is of version {version}, and {major}.{minor} is the oldest that fits");
+            return Err(told(why.into()));
+        }
+        let mut builder = jetstream::context::ContextBuilder::new();
+        builder = builder.timeout(options.patience).ack_timeout(options.patience);
+        Ok(match &options.domain {
+            Some(domain) => builder.domain(domain.clone()).build(client),
+            None => builder.build(client),
+        })
+    }
+}
+
+fn is_new_enough(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u64>().unwrap_or_default());
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) >= OLDEST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_new_enough;
+
+    #[test]
+    fn an_old_server_is_known_by_its_version() {
+        for (version, fits) in
+            [("2.15.1", true), ("2.12.0-RC.1", true), ("3.0.0", true), ("2.9.25", false), ("", false)]
+        {
+            assert_eq!(is_new_enough(version), fits, "{version}");
+        }
+    }
+}

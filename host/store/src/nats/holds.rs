@@ -1,0 +1,95 @@
+//! Holds as keys that lapse: whoever has one renews it, and the server forgets what nobody renews. A
+//! process that is killed, or a host that is cut off, loses its holds within seconds.
+
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use tokio::task::JoinHandle;
+
+use super::connection::{Connection, HOLD_LASTS};
+use super::subjects;
+use super::trouble::trouble;
+use crate::{Hold, Key, StoreError};
+
+/// Takes a key, if nobody has it.
+pub(super) async fn take(connection: &Arc<Connection>, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
+    let subject = subjects::of_value(&connection.options.hold_bucket(), key);
+    connection.holds().await?;
+    match renew(connection, &subject, 0).await {
+        Ok(sequence) => Ok(Some(Box::new(NatsHold::new(connection, key, subject, sequence)))),
+        Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
+        Err(error) => Err(trouble("could not take", key)(error.into())),
+    }
+}
+
+/// Says that a key is held, after what was said last.
+async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64, PublishError> {
+    let jetstream =
+        connection.jetstream().await.map_err(|error| PublishError::with_source(PublishErrorKind::BrokenPipe, error))?;
+    let mut headers = HeaderMap::new();
+    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
+    let body = connection.options.host.clone().into_bytes();
+    let sent = jetstream.publish_with_headers(subject.to_owned(), headers, body.into()).await?;
+    sent.await.map(|answer| answer.sequence)
+}
+
+/// A key that is held for as long as this lives.
+struct NatsHold {
+    key: Key,
+    // Ends when it is dropped, and gives the key back then.
+    keeper: Option<JoinHandle<()>>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+}
+
+impl NatsHold {
+    fn new(connection: &Arc<Connection>, key: &Key, subject: String, sequence: u64) -> NatsHold {
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let keeper = tokio::spawn(keep(Arc::clone(connection), key.clone(), subject, sequence, stopped));
+        NatsHold { key: key.clone(), keeper: Some(keeper), stop: Some(stop) }
+    }
+}
+
+impl Hold for NatsHold {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+impl Drop for NatsHold {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // The keeper gives the key back by itself; nobody waits for it.
+        drop(self.keeper.take());
+    }
+}
+
+/// Renews a hold until it is dropped, and then gives it back.
+async fn keep(
+    connection: Arc<Connection>,
+    key: Key,
+    subject: String,
+    mut sequence: u64,
+    mut stopped: tokio::sync::oneshot::Receiver<()>,
+) {
+    let mut tick = tokio::time::interval(HOLD_LASTS / 4);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    tick.tick().await;
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            _ = tick.tick() => match renew(&connection, &subject, sequence).await {
+                Ok(next) => sequence = next,
+                Err(error) => tracing::warn!(%key, %error, "a hold could not be renewed, and may be somebody else's soon"),
+            },
+        }
+    }
+    let given_back = async {
+        let stream = connection.holds().await.ok()?;
+        stream.delete_message(sequence).await.err()
+    };
+    if let Some(error) = given_back.await {
+        tracing::debug!(%key, %error, "a hold was not given back, and lapses by itself");
+    }
+}

@@ -1,0 +1,136 @@
+//! How a server is reached, and how its streams are named and made.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How to reach the servers, and what to keep there.
+#[derive(Clone, Debug)]
+pub struct NatsOptions {
+    /// The servers: `nats://host:4222`, `tls://host`. Any one of them is enough.
+    pub servers: Vec<String>,
+    /// Who we are to them.
+    pub auth: NatsAuth,
+    /// A file with further certificates of authorities, in PEM.
+    pub root_certificates: Option<PathBuf>,
+    /// Our own certificate and its key, in PEM, where the server asks for them.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// The JetStream domain, where it is not the server's own.
+    pub domain: Option<String>,
+    /// Begins the names of all streams and subjects: two meshes may share a server.
+    pub prefix: String,
+    /// This host, by which subjects say who wrote.
+    pub host: String,
+    /// On how many servers each message is kept, where we make the streams.
+    pub replicas: usize,
+    /// How long messages are kept, where we make the streams.
+    pub kept_for: Duration,
+    /// How long one answer is waited for.
+    pub patience: Duration,
+}
+
+/// Who we are to a server.
+#[derive(Clone, Default)]
+pub enum NatsAuth {
+    /// It asks nobody.
+    #[default]
+    Nobody,
+    /// A user and a password.
+    Password {
+        /// The user.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// A token.
+    Token(String),
+    /// The seed of an NKey.
+    NKey(String),
+    /// A file with a JWT and its seed.
+    Credentials(PathBuf),
+}
+
+impl std::fmt::Debug for NatsAuth {
+    // Secrets stay out of logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            NatsAuth::Nobody => "Nobody",
+            NatsAuth::Password { .. } => "Password",
+            NatsAuth::Token(_) => "Token",
+            NatsAuth::NKey(_) => "NKey",
+            NatsAuth::Credentials(_) => "Credentials",
+        })
+    }
+}
+
+impl Default for NatsOptions {
+    fn default() -> NatsOptions {
+        NatsOptions {
+            servers: vec!["nats://127.0.0.1:4222".to_owned()],
+            auth: NatsAuth::Nobody,
+            root_certificates: None,
+            client_certificate: None,
+            domain: None,
+            prefix: "RELAY".to_owned(),
+            host: "local".to_owned(),
+            replicas: 1,
+            kept_for: Duration::from_secs(7 * 24 * 3_600),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Why a prefix or a host's name cannot be part of a subject.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` cannot be part of a subject: it is made of letters, digits, - and _")]
+pub struct InvalidName(pub String);
+
+impl NatsOptions {
+    /// Checks what becomes part of subjects and of streams' names.
+    pub fn check(&self) -> Result<(), InvalidName> {
+        for name in [&self.prefix, &self.host] {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            if name.is_empty() || !name.bytes().all(fits) {
+                return Err(InvalidName(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream of logs.
+    pub(super) fn log_stream(&self) -> String {
+        format!("{}_MESSAGES", self.prefix)
+    }
+
+    /// The bucket of values.
+    pub(super) fn map_bucket(&self) -> String {
+        format!("{}_MAP", self.prefix)
+    }
+
+    /// The bucket of holds.
+    pub(super) fn hold_bucket(&self) -> String {
+        format!("{}_HOLDS", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_becomes_part_of_a_subject_is_checked() {
+        let check = |prefix: &str, host: &str| {
+            NatsOptions { prefix: prefix.to_owned(), host: host.to_owned(), ..NatsOptions::default() }.check()
+        };
+        assert_eq!(check("RELAY", "host-1"), Ok(()));
+        for bad in ["", "a.b", "a b", "*", ">", "ü"] {
+            assert_eq!(check(bad, "h"), Err(InvalidName(bad.to_owned())));
+            assert_eq!(check("P", bad), Err(InvalidName(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_written_out() {
+        let auth = NatsAuth::Password { user: "u".to_owned(), password: "secret".to_owned() };
+        assert_eq!(format!("{auth:?}"), "Password");
+    }
+}

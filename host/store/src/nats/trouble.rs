@@ -1,0 +1,60 @@
+//! What a server refuses, as the store's own errors. What the client library tells in types of its own
+//! for each request comes down to one thing here: what was being done, and the server's reason.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+use crate::StoreError;
+
+/// Wraps whatever went wrong while the server was asked.
+pub(super) fn trouble(
+    doing: &'static str,
+    what: impl ToString,
+) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> StoreError {
+    let what = what.to_string();
+    move |error| StoreError::Io {
+        doing,
+        what,
+        source: io::Error::new(kind_of(error.as_ref()), deepest(error.as_ref())),
+    }
+}
+
+/// What sort of trouble it is, as far as callers tell sorts apart.
+fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return io.kind();
+        }
+        let text = error.to_string();
+        let has = |part: &str| text.to_ascii_lowercase().contains(part);
+        if has("timed out") || has("deadline has elapsed") {
+            return ErrorKind::TimedOut;
+        }
+        if has("permissions violation") || has("authorization") {
+            return ErrorKind::PermissionDenied;
+        }
+        if has("maximum messages") || has("maximum bytes") || has("insufficient") || has("resource limits") {
+            return ErrorKind::QuotaExceeded;
+        }
+        if has("max payload") || has("message size exceeds") {
+            return ErrorKind::FileTooLarge;
+        }
+        at = error.source();
+    }
+    ErrorKind::Other
+}
+
+/// The whole chain of reasons as one clause, each said once.
+fn deepest(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(error) = at {
+        let reason = error.to_string();
+        if !text.contains(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        at = error.source();
+    }
+    text
+}
