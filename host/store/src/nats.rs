@@ -11,6 +11,7 @@ mod connection;
 mod holds;
 mod logs;
 mod options;
+mod sending;
 mod subjects;
 mod trouble;
 mod values;

@@ -16,7 +16,7 @@ fn pair(server: &Server) -> Pair {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let open = |host: &str| {
         Arc::new(NatsStore::new(NatsOptions {
-            servers: vec![server.url.clone()],
+            servers: vec![server.url()],
             prefix: format!("T{number}"),
             host: host.to_owned(),
             ..NatsOptions::default()

@@ -8,7 +8,8 @@ use async_nats::jetstream::{self, Context};
 use tokio::sync::OnceCell;
 
 use super::options::{NatsAuth, NatsOptions};
-use super::{subjects, trouble::trouble};
+use super::subjects;
+use super::trouble::{again_if_late, trouble};
 use crate::StoreError;
 
 /// The first version of the server that can check the end of a log that several hosts write.
@@ -106,7 +107,8 @@ impl Connection {
     async fn stream(&self, config: Config) -> Result<Stream, StoreError> {
         let name = config.name.clone();
         let wanted = config.subjects.clone();
-        let made = self.jetstream().await?.get_or_create_stream(config).await;
+        let jetstream = self.jetstream().await?;
+        let made = again_if_late(|| jetstream.get_or_create_stream(config.clone())).await;
         let stream = made.map_err(|error| trouble("could not open the stream", &name)(error.into()))?;
         let has = &stream.cached_info().config.subjects;
         if wanted.iter().all(|subject| has.contains(subject)) {

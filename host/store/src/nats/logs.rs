@@ -5,21 +5,19 @@
 //! notes in the map from where on the log is read.
 
 use async_nats::HeaderMap;
-use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 
 use super::connection::Connection;
-use super::trouble::trouble;
+use super::sending::send;
+use super::trouble::{again_if_late, trouble};
 use super::{subjects, values};
 use crate::files::lines;
 use crate::{AppendError, Batch, Damage, Entry, Expect, Key, Position, StoreError, SwapError};
 
 /// Names the subject whose last message an append expects: the log, whichever host wrote it.
 const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
-/// How often an append is sent whose answer did not come. The server knows it again by its id.
-const TRIES: u32 = 3;
 /// How many bits of a position number the entries of one message.
 const ENTRY_BITS: u32 = 16;
 
@@ -60,8 +58,7 @@ pub(super) async fn append(
     Err(AppendError::Moved)
 }
 
-/// Sends one message until the server has answered for it. None where the log's last message is not
-/// the expected one.
+/// Sends one message. None where the log's last message is not the expected one.
 async fn publish(
     connection: &Connection,
     log: &Key,
@@ -70,33 +67,14 @@ async fn publish(
 ) -> Result<Option<u64>, StoreError> {
     // The stream is made before anything is sent to it.
     connection.logs().await?;
-    let jetstream = connection.jetstream().await?;
     let options = &connection.options;
     let mut headers = HeaderMap::new();
-    headers.insert(NATS_MESSAGE_ID, jetstream.client().new_inbox().as_str());
     if let Some(expected) = expected {
         headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string().as_str());
         headers.insert(EXPECTED_SUBJECT, subjects::any_of_log(options, log).as_str());
     }
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        let subject = subjects::of_log(options, log);
-        let sent = jetstream.publish_with_headers(subject, headers.clone(), body.clone().into()).await;
-        let outcome = match sent {
-            Ok(answer) => answer.await,
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(answer) => return Ok(Some(answer.sequence)),
-            Err(error) => match error.kind() {
-                PublishErrorKind::WrongLastSequence => return Ok(None),
-                PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe | PublishErrorKind::StreamNotFound
-                    if attempt < TRIES => {}
-                _ => return Err(trouble("could not append to", log)(error.into())),
-            },
-        }
-    }
+    let sent = send(connection, subjects::of_log(options, log), headers, body).await?;
+    sent.map_err(|error| trouble("could not append to", log)(error.into()))
 }
 
 /// Where the next append would begin.
@@ -211,7 +189,7 @@ fn floor_key(log: &Key) -> Key {
 async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.logs().await?;
     let subject = subjects::any_of_log(&connection.options, log);
-    found(log, stream.get_last_raw_message_by_subject(&subject).await)
+    found(log, again_if_late(|| stream.get_last_raw_message_by_subject(&subject)).await)
 }
 
 /// A log's first message from a sequence on, asked of the server that leads, so that nothing which was
@@ -219,7 +197,8 @@ async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage
 async fn following(connection: &Connection, log: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.logs().await?;
     let subject = subjects::any_of_log(&connection.options, log);
-    found(log, stream.raw_message_builder().sequence(from.max(1)).next_by_subject(subject).send().await)
+    let ask = || stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&subject).send();
+    found(log, again_if_late(ask).await)
 }
 
 fn found(

@@ -6,6 +6,23 @@ use std::io::{self, ErrorKind};
 
 use crate::StoreError;
 
+/// How often something is asked that may be asked again: a cluster that has lost its leader answers
+/// nobody until it has another.
+const TRIES: u32 = 4;
+
+/// Asks until there is an answer, where asking twice does no harm.
+pub(super) async fn again_if_late<T, E: Error + 'static, Asked: Future<Output = Result<T, E>>>(
+    mut ask: impl FnMut() -> Asked,
+) -> Result<T, E> {
+    let mut attempt = 1;
+    loop {
+        match ask().await {
+            Err(error) if attempt < TRIES && kind_of(&error) == ErrorKind::TimedOut => attempt += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Wraps whatever went wrong while the server was asked.
 pub(super) fn trouble(
     doing: &'static str,

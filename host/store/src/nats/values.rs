@@ -4,14 +4,14 @@
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
-use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use futures::TryStreamExt;
 
 use super::connection::Connection;
+use super::sending::send;
 use super::subjects;
-use super::trouble::trouble;
+use super::trouble::{again_if_late, trouble};
 use crate::{Key, Revision, StoreError, SwapError, Versioned};
 
 /// By which header a bucket marks that a key was removed.
@@ -72,7 +72,8 @@ pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
     let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
     let mut keys = Vec::new();
     for filter in subjects::values_under(&bucket, prefix) {
-        let mut found = stream.info_with_subjects(filter).await.map_err(|error| told(error.into()))?;
+        let asked = again_if_late(|| stream.info_with_subjects(filter.as_str())).await;
+        let mut found = asked.map_err(|error| told(error.into()))?;
         while let Some((subject, _)) = found.try_next().await.map_err(|error| told(error.into()))? {
             keys.extend(subjects::value_of(&bucket, &subject));
         }
@@ -89,30 +90,19 @@ async fn put(
     after: u64,
     next: Option<&[u8]>,
 ) -> Result<Option<u64>, StoreError> {
-    let jetstream = connection.jetstream().await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
     if next.is_none() {
         headers.insert(OPERATION, "DEL");
     }
     let body = next.map(<[u8]>::to_vec).unwrap_or_default();
-    let sent = jetstream.publish_with_headers(subject.to_owned(), headers, body.into()).await;
-    let outcome = match sent {
-        Ok(answer) => answer.await,
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Ok(answer) => Ok(Some(answer.sequence)),
-        Err(error) => match error.kind() {
-            PublishErrorKind::WrongLastSequence => Ok(None),
-            _ => Err(trouble("could not set", key)(error.into())),
-        },
-    }
+    let sent = send(connection, subject.to_owned(), headers, body).await?;
+    sent.map_err(|error| trouble("could not set", key)(error.into()))
 }
 
 /// The newest message of a key, asked of the server that leads.
 async fn newest(stream: &Stream, subject: &str, key: &Key) -> Result<Option<StreamMessage>, StoreError> {
-    match stream.get_last_raw_message_by_subject(subject).await {
+    match again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await {
         Ok(message) => Ok(Some(message)),
         Err(error) => match error.kind() {
             RawMessageErrorKind::NoMessageFound => Ok(None),

@@ -1,58 +1,114 @@
 //! A real nats-server of a test's own, dropped with it.
 
-use std::path::PathBuf;
+#![allow(dead_code, reason = "each test file uses its part")]
+#![expect(clippy::disallowed_methods, reason = "the server is started here, and nowhere else in these tests")]
+
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running server.
-pub struct Server {
-    process: Child,
+/// How long a server may take to say where it listens.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that can be killed and started again, with JetStream in a folder of its own.
+pub(crate) struct Server {
+    process: Option<Child>,
     folder: tempfile::TempDir,
-    /// Where it listens.
-    pub url: String,
+    name: String,
+    arguments: Vec<String>,
+    port: u16,
 }
 
 impl Server {
-    /// Starts one on a free port, with JetStream in a folder of its own.
-    pub fn start() -> Server {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut process = Command::new(program())
-            .args(["--addr", "127.0.0.1", "--port", "-1", "--jetstream"])
+    /// Starts one on a free port.
+    pub(crate) fn start() -> Server {
+        Server::with("alone", &[])
+    }
+
+    /// Starts some that form a cluster, each known by its number.
+    pub(crate) fn cluster(size: usize) -> Vec<Server> {
+        let ports: Vec<u16> = free_ports(size);
+        let routes: Vec<String> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        let routes = routes.join(",");
+        let start = |(number, port): (usize, &u16)| {
+            let listen = format!("nats://127.0.0.1:{port}");
+            let arguments = ["--cluster_name", "relay", "--cluster", &listen, "--routes", &routes];
+            Server::with(&format!("node-{number}"), &arguments)
+        };
+        ports.iter().enumerate().map(start).collect()
+    }
+
+    fn with(name: &str, arguments: &[&str]) -> Server {
+        let mut server = Server {
+            process: None,
+            folder: tempfile::tempdir().expect("a folder"),
+            name: name.to_owned(),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            port: free_ports(1)[0],
+        };
+        server.restart();
+        server
+    }
+
+    /// Where it listens.
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Its name in a cluster.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Kills it, as a loss of its machine would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().expect("a process");
+            process.wait().expect("a process");
+        }
+    }
+
+    /// Starts it again where it was, with what it had kept.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        let log = self.folder.path().join("log");
+        let process = Command::new(program())
+            .args(["--addr", "127.0.0.1", "--port", &self.port.to_string(), "--name", &self.name, "--jetstream"])
             .arg("--store_dir")
-            .arg(folder.path().join("jetstream"))
-            .arg("--ports_file_dir")
-            .arg(folder.path())
+            .arg(self.folder.path().join("jetstream"))
+            .arg("--log")
+            .arg(&log)
+            .args(&self.arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("nats-server starts");
-        let ports = folder.path().join(format!("nats-server_{}.ports", process.id()));
+            .expect("nats-server starts: tests/setup installs it");
+        let process = self.process.insert(process);
         let begun = Instant::now();
-        let url = loop {
-            let known = std::fs::read(&ports).ok().and_then(|text| {
-                let ports: serde_json::Value = serde_json::from_slice(&text).ok()?;
-                ports["nats"][0].as_str().map(str::to_owned)
-            });
-            if let Some(url) = known {
-                break url;
-            }
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             if let Some(ended) = process.try_wait().expect("a process") {
-                panic!("nats-server ended: {ended}");
+                panic!("nats-server ended with {ended}: {}", told(&log));
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "nats-server says where it listens");
+            assert!(begun.elapsed() < PATIENCE, "nats-server listens: {}", told(&log));
             std::thread::sleep(Duration::from_millis(10));
-        };
-        Server { process, folder, url }
+        }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; its folder goes either way.
-        let _ended = self.process.kill();
-        let _reaped = self.process.wait();
-        let _kept_until_now = &self.folder;
+        self.kill();
     }
+}
+
+fn told(log: &Path) -> String {
+    std::fs::read_to_string(log).unwrap_or_default()
+}
+
+/// Ports that nobody listens on. They are all taken before the first is given back, so they differ.
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<_> = (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
 }
 
 /// The server that the tests' setup installs, or the machine's own.

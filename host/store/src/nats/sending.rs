@@ -1,0 +1,47 @@
+//! Sending one message so that it is kept once, whatever happens to the answer.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use tokio::time::Instant;
+
+use super::connection::Connection;
+use crate::StoreError;
+
+/// For how many times the patience of one answer a message is sent again whose answer did not come: a
+/// cluster that has lost its leader answers nobody until it has another.
+const LONGER: u32 = 4;
+/// How long to wait before a message is sent again that nobody was there for.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Sends a message until the server has answered for it, and gives its sequence. It carries an id by
+/// which the server knows it again. None where the message that it was to follow is not the last one.
+pub(super) async fn send(
+    connection: &Connection,
+    subject: String,
+    mut headers: HeaderMap,
+    body: Vec<u8>,
+) -> Result<Result<Option<u64>, PublishError>, StoreError> {
+    let jetstream = connection.jetstream().await?;
+    headers.insert(NATS_MESSAGE_ID, jetstream.client().new_inbox().as_str());
+    let until = Instant::now() + connection.options.patience * LONGER;
+    loop {
+        let sent = jetstream.publish_with_headers(subject.clone(), headers.clone(), body.clone().into()).await;
+        let outcome = match sent {
+            Ok(answer) => answer.await,
+            Err(error) => Err(error),
+        };
+        let error = match outcome {
+            Ok(answer) => return Ok(Ok(Some(answer.sequence))),
+            Err(error) => error,
+        };
+        match error.kind() {
+            PublishErrorKind::WrongLastSequence => return Ok(Ok(None)),
+            PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe if Instant::now() < until => {}
+            PublishErrorKind::StreamNotFound if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            _ => return Ok(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What becomes of messages when servers die: nothing that was acknowledged is lost, and nothing is
+//! there twice.
+
+#![expect(clippy::print_stdout, reason = "each fault reports its figures")]
+
+#[path = "support/server.rs"]
+mod server;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::Server;
+use store::nats::{NatsOptions, NatsStore};
+use store::{Durability, Expect, Key, Position, Store};
+use tokio::task::JoinSet;
+
+/// How many hosts send at once, and how much each.
+const HOSTS: u64 = 4;
+const EACH: u64 = 150;
+
+fn log() -> Key {
+    "agents/bob/inbox".parse().expect("a key")
+}
+
+fn open(servers: &[String], replicas: usize, host: &str) -> Arc<dyn Store> {
+    Arc::new(NatsStore::new(NatsOptions {
+        servers: servers.to_vec(),
+        host: host.to_owned(),
+        replicas,
+        patience: Duration::from_secs(2),
+        ..NatsOptions::default()
+    }))
+}
+
+/// What came of sending.
+struct Figures {
+    acknowledged: Vec<u64>,
+    sent: u64,
+}
+
+/// Sends from several hosts at once while something happens to the servers.
+async fn send_while(servers: &[String], replicas: usize, happens: impl FnOnce() + Send + 'static) -> Figures {
+    // The first append makes the stream.
+    let first = open(servers, replicas, "first");
+    let entry = |number: u64| vec![format!("{{\"n\":{number}}}").into_bytes()];
+    first.append(&log(), &entry(0), Expect::Any, Durability::Synced).await.expect("appended");
+    let mut senders = JoinSet::new();
+    let (tell, mut half) = tokio::sync::mpsc::channel::<()>(1);
+    for host in 0..HOSTS {
+        let store = open(servers, replicas, &format!("host-{host}"));
+        let tell = tell.clone();
+        senders.spawn(async move {
+            let mut acknowledged = Vec::new();
+            for index in 0..EACH {
+                let number = 1 + host * EACH + index;
+                if index == EACH / 3 {
+                    // Whether anybody still listens says nothing about the sending.
+                    let _told = tell.try_send(());
+                }
+                if store.append(&log(), &entry(number), Expect::Any, Durability::Synced).await.is_ok() {
+                    acknowledged.push(number);
+                }
+            }
+            acknowledged
+        });
+    }
+    half.recv().await.expect("some were sent");
+    tokio::task::spawn_blocking(happens).await.expect("it happened");
+    let mut acknowledged = vec![0];
+    while let Some(of_one) = senders.join_next().await {
+        acknowledged.extend(of_one.expect("a sender"));
+    }
+    Figures { acknowledged, sent: 1 + HOSTS * EACH }
+}
+
+/// Reads everything back and compares.
+async fn check(what: &str, servers: &[String], replicas: usize, figures: Figures) {
+    let store = open(servers, replicas, "reader");
+    let mut found: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut from = Position::START;
+    loop {
+        let batch = store.read(&log(), from, 1 << 16).await.expect("read");
+        assert_eq!(batch.damage, []);
+        for entry in &batch.entries {
+            let value: serde_json::Value = serde_json::from_slice(&entry.bytes).expect("JSON");
+            *found.entry(value["n"].as_u64().expect("a number")).or_default() += 1;
+        }
+        from = batch.next;
+        if batch.at_end {
+            break;
+        }
+    }
+    let lost: Vec<_> = figures.acknowledged.iter().filter(|number| !found.contains_key(number)).collect();
+    let twice: Vec<_> = found.iter().filter(|(_, times)| **times > 1).collect();
+    println!(
+        "{what}: sent {}, acknowledged {}, found {}, lost {}, twice {}",
+        figures.sent,
+        figures.acknowledged.len(),
+        found.len(),
+        lost.len(),
+        twice.len()
+    );
+    assert!(figures.acknowledged.len() as u64 > figures.sent / 2, "most of it was acknowledged");
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_that_is_killed_and_started_again_loses_nothing() {
+    let mut server = Server::start();
+    let servers = [server.url()];
+    let (give_back, given_back) = std::sync::mpsc::channel();
+    let figures = send_while(&servers, 1, move || {
+        server.restart();
+        give_back.send(server).expect("somebody waits");
+    });
+    let figures = figures.await;
+    let server = given_back.recv().expect("the server");
+    check("server killed and started again", &servers, 1, figures).await;
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cluster_that_loses_its_leader_loses_nothing() {
+    let mut cluster = Server::cluster(3);
+    let servers: Vec<String> = cluster.iter().map(Server::url).collect();
+    let leader_of = |servers: Vec<String>| async move {
+        let client = async_nats::connect(servers).await.expect("connected");
+        let stream = async_nats::jetstream::new(client).get_stream("RELAY_MESSAGES").await.expect("a stream");
+        stream.cached_info().cluster.as_ref().and_then(|cluster| cluster.leader.clone()).expect("a leader")
+    };
+    // A cluster takes a moment to choose who leads; the first append is tried until it has.
+    let patient = open(&servers, 3, "patient");
+    let begun = tokio::time::timeout(Duration::from_secs(60), async {
+        let entries = [b"{\"n\":1000000}".to_vec()];
+        while patient.append(&log(), &entries, Expect::Any, Durability::Synced).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    });
+    begun.await.expect("the cluster works");
+    let leader = leader_of(servers.clone()).await;
+    let (give_back, given_back) = std::sync::mpsc::channel();
+    let figures = send_while(&servers, 3, move || {
+        let index = cluster.iter().position(|node| node.name() == leader).expect("one of ours");
+        cluster[index].kill();
+        give_back.send(cluster).expect("somebody waits");
+    });
+    let figures = figures.await;
+    let cluster = given_back.recv().expect("the cluster");
+    check("leader killed", &servers, 3, figures).await;
+    drop(cluster);
+}
