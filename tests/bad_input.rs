@@ -118,10 +118,10 @@ fn a_data_folder_that_cannot_be_used() {
 fn a_store_that_there_is_none_of() {
     isolated(|| {
         let stage = stage();
-        check!(stage, "store-is-nats", stage.run(&["serve", "--store", "nats://127.0.0.1:4222"]));
+        check!(stage, "store-is-not-there", stage.run(&["agents", "--store", "nats://127.0.0.1:4222"]));
         check!(stage, "store-is-no-store", stage.run(&["serve", "--store", "sqlite:mesh.db"]));
         check!(stage, "store-and-folder", stage.run(&["serve", "--store", "files:here", "--dir", "there"]));
-        check!(stage, "store-variable", stage.relay(&["status"]).env("RELAY_STORE", "nats://here").run());
+        check!(stage, "store-variable", stage.relay(&["status"]).env("RELAY_STORE", "redis://here").run());
         let elsewhere = stage.folder.join("elsewhere");
         let named = format!("files:{}", elsewhere.display());
         let at = |arguments: &[&str]| stage.relay(arguments).env("RELAY_STORE", &named).env("RELAY_DIR", &elsewhere);

@@ -9,7 +9,7 @@ use crate::commands::{
     heartbeat, hook, install, invite, listen, log, man, mcp, message, plugin, prompt, read, register, release,
     reservations, reserve, send, serve, status, uninstall, up, version, wait_for,
 };
-use crate::config::{Durable, Values};
+use crate::config::{ConfigError, Durable, StoreAt, Values};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -47,6 +47,9 @@ pub(crate) struct Common {
     /// Data folder [$RELAY_DIR, else ~/.relay-mesh]
     #[arg(long, global = true, value_name = "DIR", help_heading = "For every command")]
     pub(crate) dir: Option<PathBuf>,
+    /// What machines share: `files:DIR` for one, `nats://HOST:4222` for many [$RELAY_STORE]
+    #[arg(long, global = true, value_name = "STORE", hide_short_help = true, help_heading = "For every command")]
+    pub(crate) store: Option<StoreAt>,
     /// Print results, and errors too, as JSON: one value on each line
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
@@ -68,6 +71,12 @@ pub(crate) enum Format {
 }
 
 impl Common {
+    /// What these flags say about the settings.
+    fn values(&self) -> Result<Values, ConfigError> {
+        let (dir, shared) = StoreAt::with_dir(self.dir.clone(), self.store.clone())?;
+        Ok(Values { dir, shared, durability: self.durability, ..Values::default() })
+    }
+
     /// How results are printed.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { Format::Text }
@@ -200,9 +209,9 @@ pub(crate) enum Command {
 
 impl Command {
     /// What the command's own flags say about the settings.
-    pub(crate) fn flags(&self, common: &Common) -> Values {
-        let values = Values { dir: common.dir.clone(), durability: common.durability, ..Values::default() };
-        match self {
+    pub(crate) fn flags(&self, common: &Common) -> Result<Values, ConfigError> {
+        let values = common.values()?;
+        Ok(match self {
             Command::Serve(args) => args.host.over(values),
             Command::Up(args) => args.host.over(values),
             Command::Send(_)
@@ -241,7 +250,7 @@ impl Command {
             | Command::InstallClaudeCode(_)
             | Command::InstallCodex(_)
             | Command::InstallOpencodePlugin(_) => values,
-        }
+        })
     }
 
     /// How many threads it is worth.

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use adapters::{Adapters, Shelf, Surroundings};
+use mesh::machine::Machine as _;
 use mesh::{Mesh, Parts};
 use store::files::{FilesOptions, FilesStore};
+use store::nats::{NatsAuth, NatsOptions, NatsStore};
 use store::{Durability, Store, StoreError};
 
-use crate::config::Durable;
+use crate::config::{Durable, NatsValues, Servers, Shared};
 use crate::context::Context;
 use crate::machine::{MachineError, ThisMachine};
 
@@ -23,7 +25,7 @@ pub(crate) enum Client {
 
 /// Everything that a command works with.
 pub(crate) struct Open {
-    /// The data folder's store: shared and machine-local in one, where the mesh is a folder.
+    /// The data folder's store: what is this machine's own, and where the mesh is a folder, everything.
     pub(crate) store: Arc<dyn Store>,
     /// This machine.
     pub(crate) machine: Arc<ThisMachine>,
@@ -47,6 +49,22 @@ pub(crate) enum OpenError {
     /// The machine has no name.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// A file with a secret for the servers cannot be read.
+    #[error("`{}`, which `{key}` names, cannot be read", path.display())]
+    Secret {
+        /// The setting.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// A user of the servers without a password.
+    #[error("`nats.user` is set, and no file with a password")]
+    NoPassword,
+    /// What would become part of subjects and cannot.
+    #[error(transparent)]
+    Prefix(#[from] store::nats::InvalidName),
 }
 
 /// Opens what the settings name.
@@ -71,14 +89,51 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         consents: shelf,
         lent: adapters::lent::Settings::default(),
     }));
+    let shared: Arc<dyn Store> = match &settings.shared.value {
+        Shared::InTheFolder => Arc::clone(&store),
+        Shared::Nats(servers) => Arc::new(NatsStore::new(nats_options(servers, &settings.nats, machine.as_ref())?)),
+    };
     let mesh = Arc::new(Mesh::new(Parts {
-        shared: Arc::clone(&store),
+        shared,
         local: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
         harnesses: Arc::clone(&adapters) as Arc<dyn mesh::harness::Harnesses>,
         limits: settings.limits(),
     }));
     Ok(Open { store, machine, adapters, mesh })
+}
+
+/// How the servers are reached. Secrets are read from their files here, and kept nowhere.
+fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -> Result<NatsOptions, OpenError> {
+    let secret = |key, path: &PathBuf| match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(OpenError::Secret { key, path: path.clone(), source }),
+    };
+    let auth = match values {
+        NatsValues { credentials: Some(file), .. } => NatsAuth::Credentials(file.clone()),
+        NatsValues { nkey: Some(file), .. } => NatsAuth::NKey(secret("nats.nkey", file)?),
+        NatsValues { user: Some(user), password: Some(file), .. } => {
+            NatsAuth::Password { user: user.clone(), password: secret("nats.password", file)? }
+        }
+        NatsValues { user: Some(_), password: None, .. } => return Err(OpenError::NoPassword),
+        NatsValues { token: Some(file), .. } => NatsAuth::Token(secret("nats.token", file)?),
+        _ => NatsAuth::Nobody,
+    };
+    let usual = NatsOptions::default();
+    let options = NatsOptions {
+        servers: servers.addresses().to_vec(),
+        auth,
+        root_certificates: values.ca.clone(),
+        client_certificate: values.certificate.clone().zip(values.key.clone()),
+        domain: values.domain.clone(),
+        prefix: values.prefix.clone().unwrap_or(usual.prefix),
+        host: machine.host().to_owned(),
+        replicas: values.replicas.unwrap_or(usual.replicas),
+        kept_for: usual.kept_for,
+        patience: usual.patience,
+    };
+    options.check()?;
+    Ok(options)
 }
 
 fn options(durable: Durable) -> FilesOptions {

@@ -179,6 +179,7 @@ fn of_config(error: &ConfigError) -> String {
             format!("put `{key}` into your own settings: ~/.config/relay-mesh/config.toml")
         }
         ConfigError::Variable { name, .. } => format!("unset {name}, or set it as `relay-mesh help config` shows"),
+        ConfigError::Flags => "give one of them".to_owned(),
         ConfigError::NoHome => "say where by `--dir DIR`, or set RELAY_DIR or HOME".to_owned(),
     }
 }
@@ -187,6 +188,11 @@ fn of_open(error: &OpenError) -> Option<String> {
     match error {
         OpenError::Store { source, .. } => of_store(source),
         OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
+        OpenError::Secret { .. } => Some("name a file that you can read, in `[nats]` of your settings".to_owned()),
+        OpenError::NoPassword => {
+            Some("set `password` in `[nats]`, or RELAY_NATS_PASSWORD, to a file that holds it".to_owned())
+        }
+        OpenError::Prefix(_) => Some("set `prefix` in `[nats]` to a word such as RELAY".to_owned()),
     }
 }
 
@@ -208,6 +214,22 @@ fn of_store(error: &StoreError) -> Option<String> {
                 "a file lies where the folder should be; choose another place by `--dir DIR` or RELAY_DIR".to_owned()
             }
             _ => OTHER_FOLDER.to_owned(),
+        }),
+        StoreError::Server { source, .. } => Some(match source.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                "the server knows you and does not allow this, or does not know you: see `[nats]` in `relay-mesh config`"
+                    .to_owned()
+            }
+            std::io::ErrorKind::TimedOut => {
+                "the server is there and does not answer: does it run with JetStream, and has its cluster a leader?"
+                    .to_owned()
+            }
+            std::io::ErrorKind::QuotaExceeded => {
+                "the stream or the account is full: raise its limits; what had been stored before is safe".to_owned()
+            }
+            std::io::ErrorKind::FileTooLarge => "raise max_payload of the server".to_owned(),
+            _ => "check that a nats-server with JetStream runs there, or leave `--store` out to work on this machine alone"
+                .to_owned(),
         }),
         StoreError::Damaged { .. } => {
             Some("look at the file: it was left as it is; move it away to go on without it".to_owned())

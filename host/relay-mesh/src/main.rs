@@ -68,7 +68,7 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Outco
         exit: Exit::Failure,
         source: Some(Box::new(source)),
     })?;
-    let settings = Settings::load(cli.command.flags(&cli.common), &environment, &workdir)?;
+    let settings = Settings::load(cli.command.flags(&cli.common)?, &environment, &workdir)?;
     let context = Context { settings, environment, printer, workdir };
     let mut builder = match cli.command.threads() {
         Threads::One => Builder::new_current_thread(),

@@ -111,6 +111,17 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    /// A server did not do what it was asked, or could not be reached.
+    #[error("{doing} {what}")]
+    Server {
+        /// What was being done, as a clause: `could not append to`.
+        doing: &'static str,
+        /// The server, stream or key concerned.
+        what: String,
+        /// The server's reason.
+        #[source]
+        source: std::io::Error,
+    },
     /// A value is there, and is not what this store writes.
     #[error("`{what}` is damaged: {why}")]
     Damaged {

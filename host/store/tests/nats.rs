@@ -1,17 +1,17 @@
 //! The store on a real nats-server does what every store must do.
 
-#[path = "support/server.rs"]
-mod server;
+#[path = "../../../tests/support/src/nats_server.rs"]
+mod nats_server;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use server::Server;
+use nats_server::NatsServer;
 use store::conformance::{Pair, check};
 use store::nats::{NatsOptions, NatsStore};
 
 /// Two connections to one server, to streams that nobody else has.
-fn pair(server: &Server) -> Pair {
+fn pair(server: &NatsServer) -> Pair {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let open = |host: &str| {
@@ -27,6 +27,6 @@ fn pair(server: &Server) -> Pair {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nats_conforms() {
-    let server = Server::start();
+    let server = NatsServer::start();
     check(|| pair(&server)).await;
 }

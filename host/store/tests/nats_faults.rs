@@ -3,14 +3,14 @@
 
 #![expect(clippy::print_stdout, reason = "each fault reports its figures")]
 
-#[path = "support/server.rs"]
-mod server;
+#[path = "../../../tests/support/src/nats_server.rs"]
+mod nats_server;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::Server;
+use nats_server::NatsServer;
 use store::nats::{NatsOptions, NatsStore};
 use store::{Durability, Expect, Key, Position, Store};
 use tokio::task::JoinSet;
@@ -108,7 +108,7 @@ async fn check(what: &str, servers: &[String], replicas: usize, figures: Figures
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_that_is_killed_and_started_again_loses_nothing() {
-    let mut server = Server::start();
+    let mut server = NatsServer::start();
     let servers = [server.url()];
     let (give_back, given_back) = std::sync::mpsc::channel();
     let figures = send_while(&servers, 1, move || {
@@ -123,8 +123,8 @@ async fn a_server_that_is_killed_and_started_again_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_cluster_that_loses_its_leader_loses_nothing() {
-    let mut cluster = Server::cluster(3);
-    let servers: Vec<String> = cluster.iter().map(Server::url).collect();
+    let mut cluster = NatsServer::cluster(3);
+    let servers: Vec<String> = cluster.iter().map(NatsServer::url).collect();
     let leader_of = |servers: Vec<String>| async move {
         let client = async_nats::connect(servers).await.expect("connected");
         let stream = async_nats::jetstream::new(client).get_stream("RELAY_MESSAGES").await.expect("a stream");

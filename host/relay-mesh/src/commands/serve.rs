@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Outcome;
 use crate::compose::{self, Client, Open};
-use crate::config::{FilesAt, TokenUse, Values};
+use crate::config::{Shared, TokenUse, Values};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::host::{HostError, HostRecord, token};
@@ -24,9 +24,6 @@ pub(crate) struct HostFlags {
     /// Address and port for MCP over HTTP [$RELAY_HTTP, else 127.0.0.1:7423]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) http: Option<SocketAddr>,
-    /// The store: the data folder, as `--dir` names it too [$RELAY_STORE]
-    #[arg(long, value_name = "files:DIR", conflicts_with = "dir")]
-    pub(crate) store: Option<FilesAt>,
     /// A folder with further adapters; may be given several times [$RELAY_PLUGINS]
     #[arg(long, value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
@@ -41,7 +38,6 @@ impl HostFlags {
         Values {
             listen: self.http,
             plugins: (!self.plugins.is_empty()).then(|| self.plugins.clone()),
-            dir: self.store.clone().map(|FilesAt(folder)| folder).or(values.dir),
             token: self.no_token.then_some(TokenUse::Off),
             ..values
         }
@@ -100,6 +96,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     record.write(dir)?;
     context.printer.say(&format!("relay-mesh serves {}; {token_note}", record.url));
     context.printer.say(&format!("data: {}", dir.display()));
+    if let Shared::Nats(servers) = &context.settings.shared.value {
+        context.printer.say(&format!("shared with other machines by {servers}"));
+    }
     for folder in context.settings.plugins.value.iter().filter(|folder| !folder.is_dir()) {
         context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
     }

@@ -5,7 +5,7 @@ use mesh::harness::Harnesses;
 use crate::cli::Outcome;
 use crate::commands::serve::HostFlags;
 use crate::compose::Open;
-use crate::config::{Settings, TokenUse};
+use crate::config::{Settings, Shared, TokenUse};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::host::{HostRecord, background};
@@ -53,6 +53,9 @@ fn arguments(settings: &Settings) -> Vec<String> {
     let mut arguments = vec!["serve".to_owned(), "--background".to_owned()];
     let mut flag = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
     flag("--dir", settings.dir.value.display().to_string());
+    if let Shared::Nats(servers) = &settings.shared.value {
+        flag("--store", servers.addresses().join(","));
+    }
     flag("--http", settings.listen.value.to_string());
     flag("--durability", settings.durability.value.as_str().to_owned());
     for folder in &settings.plugins.value {

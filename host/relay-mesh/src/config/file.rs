@@ -7,7 +7,8 @@ use mesh::names::AgentName;
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
-use super::store::{self, Differ, FilesAt};
+use super::nats::NatsValues;
+use super::store::{self, Differ, StoreAt};
 use super::values::{Durable, TokenUse, Values, team};
 
 /// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
@@ -49,16 +50,19 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         (Ok(_), None) | (Err(_), _) => path,
     };
     let line = file.store.as_ref().map_or(0, |store| line_of(text, store.span().start));
-    let dir =
-        store::folder(file.dir, file.store.map(toml::Spanned::into_inner)).map_err(|Differ| ConfigError::Invalid {
+    let (dir, shared) = store::together(file.dir, file.store.map(toml::Spanned::into_inner)).map_err(|Differ| {
+        ConfigError::Invalid {
             path: path.to_owned(),
             line,
             what: "`store` and `dir` name two folders, and there is one".to_owned(),
-        })?;
+        }
+    })?;
     let http = file.http.unwrap_or_default();
     let loops = file.loops.unwrap_or_default();
     let values = Values {
         dir: dir.map(at_home),
+        shared,
+        nats: file.nats.unwrap_or_default().with_paths(at_home),
         agent: file.agent,
         team: file.team.map(|team| team.0),
         durability: file.durability,
@@ -84,7 +88,8 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     dir: Option<PathBuf>,
-    store: Option<toml::Spanned<FilesAt>>,
+    store: Option<toml::Spanned<StoreAt>>,
+    nats: Option<NatsValues>,
     agent: Option<AgentName>,
     team: Option<Team>,
     durability: Option<Durable>,

@@ -2,6 +2,7 @@
 //! `.relay-mesh.toml`, then the person's own file, then defaults.
 
 mod file;
+mod nats;
 mod store;
 mod values;
 
@@ -13,7 +14,8 @@ use mesh::names::AgentName;
 use mesh::{Limits, LoopLimits};
 
 use crate::environment::Environment;
-pub(crate) use store::FilesAt;
+pub(crate) use nats::NatsValues;
+pub(crate) use store::{Servers, Shared, StoreAt};
 pub(crate) use values::{Durable, TokenUse, Values, team};
 
 /// The project's file, in the working folder or the nearest one above it.
@@ -65,6 +67,12 @@ impl fmt::Display for Origin {
 pub(crate) struct Settings {
     /// The data folder.
     pub(crate) dir: Setting<PathBuf>,
+    /// Where that is kept which all machines of a mesh share.
+    pub(crate) shared: Setting<Shared>,
+    /// Who we are to the servers, put together of what each place says.
+    pub(crate) nats: NatsValues,
+    /// The same, word by word, with where each came from.
+    nats_words: Vec<(&'static str, Setting<String>)>,
     /// For whom this command line speaks.
     pub(crate) agent: Setting<Option<AgentName>>,
     /// The team that a registration joins.
@@ -130,6 +138,9 @@ pub(crate) enum ConfigError {
         /// What it should hold.
         why: String,
     },
+    /// The command line names two data folders.
+    #[error("`--dir` and `--store` name two folders, and there is one")]
+    Flags,
     /// There is no home folder to keep the data in.
     #[error("there is no home folder to keep the data in")]
     NoHome,
@@ -158,11 +169,16 @@ impl Settings {
 
     fn from_layers(layers: &[(Origin, Values)], default_dir: Option<PathBuf>) -> Result<Settings, ConfigError> {
         let limits = Limits::default();
+        let nats =
+            layers.iter().rev().fold(NatsValues::default(), |weaker, (_, values)| values.nats.clone().or(weaker));
         Ok(Settings {
             dir: match strongest(layers, |values| values.dir.clone()) {
                 Some(found) => found,
                 None => Setting { value: default_dir.ok_or(ConfigError::NoHome)?, origin: Origin::Default },
             },
+            shared: pick(layers, |values| values.shared.clone(), Shared::InTheFolder),
+            nats_words: nats_words(layers, &nats),
+            nats,
             agent: pick(layers, |values| values.agent.clone().map(Some), None),
             team: pick(layers, |values| values.team.clone().map(Some), None),
             durability: pick(layers, |values| values.durability, Durable::Disk),
@@ -205,8 +221,12 @@ impl Settings {
         let duration = |milliseconds: &u64| {
             humantime::format_duration(std::time::Duration::from_millis(*milliseconds)).to_string()
         };
-        vec![
+        let mut lines = vec![
             line("dir", &self.dir, |dir| dir.display().to_string()),
+            line("store", &self.shared, |shared| match shared {
+                Shared::InTheFolder => format!("files:{}", self.dir.value.display()),
+                Shared::Nats(servers) => servers.to_string(),
+            }),
             line("agent", &self.agent, |agent| agent.as_ref().map_or_else(String::new, AgentName::to_string)),
             line("team", &self.team, |team| team.clone().unwrap_or_default()),
             line("durability", &self.durability, |durability| durability.as_str().to_owned()),
@@ -221,8 +241,21 @@ impl Settings {
             line("loops.per-agent", &self.per_agent, u32::to_string),
             line("loops.window", &self.window, duration),
             line("loops.rest", &self.rest, duration),
-        ]
+        ];
+        lines.extend(self.nats_words.iter().map(|(key, word)| line(key, word, String::clone)));
+        lines
     }
+}
+
+/// Every word that is set for the servers, with the strongest place that says it.
+fn nats_words(layers: &[(Origin, Values)], nats: &NatsValues) -> Vec<(&'static str, Setting<String>)> {
+    let from = |key: &'static str, value: String| {
+        let says = |values: &Values| values.nats.listed().into_iter().any(|said| said == (key, value.clone()));
+        let origin =
+            layers.iter().find(|(_, values)| says(values)).map_or(Origin::Default, |(origin, _)| origin.clone());
+        (key, Setting { value, origin })
+    };
+    nats.listed().into_iter().map(|(key, value)| from(key, value)).collect()
 }
 
 fn strongest<T>(layers: &[(Origin, Values)], get: impl Fn(&Values) -> Option<T>) -> Option<Setting<T>> {

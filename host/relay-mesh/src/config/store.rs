@@ -1,50 +1,116 @@
-//! A store in one word that names its kind too: `files:DIR`. The folder is the data folder that `dir`
-//! names as well; the other spelling is for when there are stores of more than one kind.
+//! A store in one word that names its kind too: `files:DIR` is the data folder that `dir` names as
+//! well, `nats://HOST` keeps what machines share on servers, and the data folder what is this one's.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
-/// A store of files, by its folder.
+use super::ConfigError;
+
+/// A store, by its kind and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FilesAt(pub(crate) PathBuf);
+pub(crate) enum StoreAt {
+    /// A folder of files.
+    Files(PathBuf),
+    /// NATS servers, of which any one is enough.
+    Nats(Servers),
+}
+
+/// Addresses of NATS servers. A password in them is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Servers(Vec<String>);
+
+impl Servers {
+    /// The addresses, with whatever secrets they hold.
+    pub(crate) fn addresses(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, address) in self.0.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            match address.split_once("://").map(|(scheme, rest)| (scheme, rest.rsplit_once('@'))) {
+                Some((scheme, Some((_, host)))) => write!(f, "{comma}{scheme}://…@{host}")?,
+                Some((_, None)) | None => write!(f, "{comma}{address}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Servers({self})")
+    }
+}
 
 /// Why a word names no store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidStore {
-    /// One that this version cannot open.
-    #[error("`{0}` asks for the NATS backend, which is not part of this version; on one machine it is `files:DIR`")]
-    Nats(String),
-    /// No kind of store that there is.
-    #[error("`{0}` is not a store: write `files:DIR`, as in `files:/srv/mesh`")]
-    Unknown(String),
-}
+#[error("`{0}` is not a store: write `files:DIR`, as in `files:/srv/mesh`, or `nats://HOST:4222`")]
+pub(crate) struct InvalidStore(pub(crate) String);
 
-impl FromStr for FilesAt {
+impl FromStr for StoreAt {
     type Err = InvalidStore;
 
-    fn from_str(text: &str) -> Result<FilesAt, InvalidStore> {
-        match text.split_once(':') {
-            Some(("files", folder)) if !folder.is_empty() => Ok(FilesAt(PathBuf::from(folder))),
-            Some(("nats" | "tls", rest)) if rest.starts_with("//") => Err(InvalidStore::Nats(text.to_owned())),
-            Some(_) | None => Err(InvalidStore::Unknown(text.to_owned())),
+    fn from_str(text: &str) -> Result<StoreAt, InvalidStore> {
+        if let Some(folder) = text.strip_prefix("files:").filter(|folder| !folder.is_empty()) {
+            return Ok(StoreAt::Files(PathBuf::from(folder)));
+        }
+        let is_server = |address: &str| {
+            ["nats://", "tls://"]
+                .iter()
+                .find_map(|scheme| address.strip_prefix(scheme))
+                .is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
+        };
+        let servers: Vec<String> = text.split(',').map(|address| address.trim().to_owned()).collect();
+        if servers.iter().all(|address| is_server(address)) {
+            Ok(StoreAt::Nats(Servers(servers)))
+        } else {
+            Err(InvalidStore(text.to_owned()))
         }
     }
 }
 
-impl<'de> Deserialize<'de> for FilesAt {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FilesAt, D::Error> {
+impl StoreAt {
+    /// What the command line says by `--dir` and `--store` together.
+    pub(crate) fn with_dir(
+        dir: Option<PathBuf>,
+        store: Option<StoreAt>,
+    ) -> Result<(Option<PathBuf>, Option<Shared>), ConfigError> {
+        together(dir, store).map_err(|Differ| ConfigError::Flags)
+    }
+}
+
+impl<'de> Deserialize<'de> for StoreAt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StoreAt, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
-/// The one folder that a place names by `dir`, by `store` or by both; an error where they differ.
-pub(super) fn folder(dir: Option<PathBuf>, store: Option<FilesAt>) -> Result<Option<PathBuf>, Differ> {
+/// What one place says by `dir` and `store` together: the data folder, and where the rest is kept.
+pub(super) fn together(
+    dir: Option<PathBuf>,
+    store: Option<StoreAt>,
+) -> Result<(Option<PathBuf>, Option<Shared>), Differ> {
     match (dir, store) {
-        (Some(dir), Some(FilesAt(store))) if dir != store => Err(Differ),
-        (dir, store) => Ok(dir.or(store.map(|FilesAt(folder)| folder))),
+        (Some(dir), Some(StoreAt::Files(folder))) if dir != folder => Err(Differ),
+        (_, Some(StoreAt::Files(folder))) => Ok((Some(folder), Some(Shared::InTheFolder))),
+        (dir, Some(StoreAt::Nats(servers))) => Ok((dir, Some(Shared::Nats(servers)))),
+        (dir, None) => Ok((dir, None)),
     }
+}
+
+/// Where that is kept which all machines of a mesh share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// In the data folder: the mesh is on one machine.
+    InTheFolder,
+    /// On servers.
+    Nats(Servers),
 }
 
 /// `dir` and `store` of one place name two folders.
@@ -56,22 +122,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_a_folder_of_files() {
+    fn a_store_is_a_folder_of_files_or_some_servers() {
+        let refused = |text: &str| {
+            format!("`{text}` is not a store: write `files:DIR`, as in `files:/srv/mesh`, or `nats://HOST:4222`")
+        };
         for (text, expected) in [
-            ("files:/srv/mesh", "/srv/mesh"),
-            ("files:data", "data"),
-            ("files:a:b", "a:b"),
-            ("files:", "`files:` is not a store: write `files:DIR`, as in `files:/srv/mesh`"),
-            ("/srv/mesh", "`/srv/mesh` is not a store: write `files:DIR`, as in `files:/srv/mesh`"),
-            ("redis://here", "`redis://here` is not a store: write `files:DIR`, as in `files:/srv/mesh`"),
-            (
-                "nats://here:4222",
-                "`nats://here:4222` asks for the NATS backend, which is not part of this version; on one machine it is \
-                 `files:DIR`",
-            ),
+            ("files:/srv/mesh", "/srv/mesh".to_owned()),
+            ("files:data", "data".to_owned()),
+            ("files:a:b", "a:b".to_owned()),
+            ("nats://here:4222", "nats://here:4222".to_owned()),
+            ("nats://one, tls://two:4443", "nats://one,tls://two:4443".to_owned()),
+            ("nats://user:secret@here", "nats://…@here".to_owned()),
+            ("files:", refused("files:")),
+            ("/srv/mesh", refused("/srv/mesh")),
+            ("redis://here", refused("redis://here")),
+            ("nats://", refused("nats://")),
+            ("nats://one,two", refused("nats://one,two")),
+            ("nats://one/two", refused("nats://one/two")),
         ] {
-            let outcome = match text.parse::<FilesAt>() {
-                Ok(FilesAt(folder)) => folder.display().to_string(),
+            let outcome = match text.parse::<StoreAt>() {
+                Ok(StoreAt::Files(folder)) => folder.display().to_string(),
+                Ok(StoreAt::Nats(servers)) => servers.to_string(),
                 Err(error) => error.to_string(),
             };
             assert_eq!(outcome, expected);
@@ -80,11 +151,15 @@ mod tests {
 
     #[test]
     fn two_folders_from_one_place_are_none() {
-        let (dir, store) = (|| Some(PathBuf::from("/d")), |folder: &str| Some(FilesAt(PathBuf::from(folder))));
-        assert_eq!(folder(None, None), Ok(None));
-        assert_eq!(folder(dir(), None), Ok(dir()));
-        assert_eq!(folder(None, store("/d")), Ok(dir()));
-        assert_eq!(folder(dir(), store("/d")), Ok(dir()));
-        assert_eq!(folder(dir(), store("/s")), Err(Differ));
+        let dir = || Some(PathBuf::from("/d"));
+        let files = |folder: &str| Some(StoreAt::Files(PathBuf::from(folder)));
+        let servers = || "nats://here".parse::<StoreAt>().ok();
+        assert_eq!(together(None, None), Ok((None, None)));
+        assert_eq!(together(dir(), None), Ok((dir(), None)));
+        assert_eq!(together(None, files("/d")), Ok((dir(), Some(Shared::InTheFolder))));
+        assert_eq!(together(dir(), files("/d")), Ok((dir(), Some(Shared::InTheFolder))));
+        assert_eq!(together(dir(), files("/s")), Err(Differ));
+        let on_servers = together(dir(), servers());
+        assert!(matches!(on_servers, Ok((Some(_), Some(Shared::Nats(_))))), "{on_servers:?}");
     }
 }

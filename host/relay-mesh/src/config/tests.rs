@@ -71,14 +71,15 @@ fn a_store_of_files_is_the_data_folder() {
         "dir",
         "`~/project/.relay-mesh.toml`, line 3: `store` and `dir` name two folders, and there is one",
     );
+    check("", user, &[], nothing(), "store", "files:~/user by ~/.config/relay-mesh/config.toml");
     check(
         "",
         "",
-        &[("RELAY_STORE", "nats://here")],
+        &[("RELAY_STORE", "redis://here")],
         nothing(),
         "dir",
-        "$RELAY_STORE is `nats://here`: `nats://here` asks for the NATS backend, which is not part of this version; on \
-         one machine it is `files:DIR`",
+        "$RELAY_STORE is `redis://here`: `redis://here` is not a store: write `files:DIR`, as in `files:/srv/mesh`, or \
+         `nats://HOST:4222`",
     );
     check(
         "",
@@ -88,6 +89,26 @@ fn a_store_of_files_is_the_data_folder() {
         "dir",
         "$RELAY_STORE is `files:/s`: $RELAY_DIR names another folder",
     );
+}
+
+#[test]
+fn servers_are_the_persons_to_name() {
+    let user = "store = 'nats://u:secret@here'\n[nats]\nuser = 'u'\npassword = '~/pass'\nprefix = 'TEAM'";
+    let from_user = |value: &str| format!("{value} by ~/.config/relay-mesh/config.toml");
+    check("", user, &[], nothing(), "store", &from_user("nats://…@here"));
+    check("", user, &[], nothing(), "dir", "~/.relay-mesh by default");
+    check("", user, &[], nothing(), "nats.password", &from_user("~/pass"));
+    // Who we are comes from one place, and what else is said from wherever it is.
+    let token = [("RELAY_NATS_TOKEN", "/token")];
+    check("", user, &token, nothing(), "nats.token", "/token by environment");
+    check("", user, &token, nothing(), "nats.prefix", &from_user("TEAM"));
+    check("", user, &[("RELAY_STORE", "files:/d")], nothing(), "store", "files:/d by environment");
+    for (project, key) in [("store = 'nats://elsewhere'", "store"), ("[nats]\nprefix = 'X'", "nats")] {
+        let refused = format!(
+            "`~/project/.relay-mesh.toml` sets `{key}`, which a project may not set for the people who work in it"
+        );
+        check(project, "", &[], nothing(), "store", &refused);
+    }
 }
 
 #[test]
@@ -116,8 +137,8 @@ fn what_is_wrong_is_named_with_its_line() {
         &[],
         nothing(),
         "agent",
-        "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `agent`, \
-         `team`, `durability`, `away-after`, `plugins`, `http`, `loops`",
+        "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `nats`, \
+         `agent`, `team`, `durability`, `away-after`, `plugins`, `http`, `loops`",
     );
     check(
         "\n\nagent = 'Bob!'",

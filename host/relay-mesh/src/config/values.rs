@@ -7,7 +7,8 @@ use mesh::names::AgentName;
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::store::{self, Differ, FilesAt};
+use super::nats::NatsValues;
+use super::store::{self, Differ, Shared, StoreAt};
 use crate::environment::Environment;
 
 /// When a message counts as stored.
@@ -53,6 +54,8 @@ impl TokenUse {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Values {
     pub(crate) dir: Option<PathBuf>,
+    pub(crate) shared: Option<Shared>,
+    pub(crate) nats: NatsValues,
     pub(crate) agent: Option<AgentName>,
     pub(crate) team: Option<String>,
     pub(crate) durability: Option<Durable>,
@@ -73,18 +76,22 @@ impl Values {
     pub(crate) fn beneath(self, folder: &Path) -> Values {
         Values {
             dir: self.dir.map(|dir| folder.join(dir)),
+            nats: self.nats.with_paths(|path| folder.join(path)),
             plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| folder.join(plugin)).collect()),
             ..self
         }
     }
 
     /// Whoever clones a repository takes its file along unseen. So that file may say how agents of
-    /// the project work together, but not open a port, drop the token or bring adapters.
+    /// the project work together, but not open a port, drop the token, bring adapters, or name the
+    /// servers that everything goes through.
     pub(super) fn refuse_what_is_the_persons(&self, path: &Path) -> Result<(), ConfigError> {
         let personal = [
             ("http.listen", self.listen.is_some()),
             ("http.token", self.token.is_some()),
             ("plugins", self.plugins.is_some()),
+            ("store", matches!(self.shared, Some(Shared::Nats(_)))),
+            ("nats", self.nats != NatsValues::default()),
         ];
         match personal.into_iter().find(|(_, set)| *set) {
             Some((key, _)) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
@@ -98,13 +105,15 @@ const STORE: &str = "RELAY_STORE";
 
 /// What the environment says.
 pub(super) fn of_environment(environment: &Environment) -> Result<Values, ConfigError> {
-    let named = parsed(environment, STORE, |text| text.parse::<FilesAt>().map_err(|error| error.to_string()))?;
-    let dir = store::folder(environment.get("RELAY_DIR").map(PathBuf::from), named).map_err(|Differ| {
+    let named = parsed(environment, STORE, |text| text.parse::<StoreAt>().map_err(|error| error.to_string()))?;
+    let (dir, shared) = store::together(environment.get("RELAY_DIR").map(PathBuf::from), named).map_err(|Differ| {
         let value = environment.get(STORE).unwrap_or_default().to_owned();
         ConfigError::Variable { name: STORE, value, why: "$RELAY_DIR names another folder".to_owned() }
     })?;
     Ok(Values {
         dir,
+        shared,
+        nats: NatsValues::of_environment(environment),
         agent: parsed(environment, "RELAY_AGENT", |text| text.parse::<AgentName>().map_err(|error| error.to_string()))?,
         team: parsed(environment, "RELAY_TEAM", team)?,
         durability: parsed(environment, "RELAY_DURABILITY", |text| match text {

@@ -29,7 +29,7 @@ pub(super) fn trouble(
     what: impl ToString,
 ) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> StoreError {
     let what = what.to_string();
-    move |error| StoreError::Io {
+    move |error| StoreError::Server {
         doing,
         what,
         source: io::Error::new(kind_of(error.as_ref()), deepest(error.as_ref())),

@@ -72,7 +72,7 @@ struct NatsWatch {
 #[async_trait]
 impl Watch for NatsWatch {
     async fn changed(&mut self) -> Result<(), StoreError> {
-        self.seen.changed().await.map_err(|_| StoreError::Io {
+        self.seen.changed().await.map_err(|_| StoreError::Server {
             doing: "could not go on watching",
             what: "the server".to_owned(),
             source: std::io::Error::other("its streams ended"),

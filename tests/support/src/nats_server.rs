@@ -1,6 +1,7 @@
-//! A real nats-server of a test's own, dropped with it.
+//! A real nats-server of a test's own, dropped with it. The tests of the store include this file, for
+//! they know nothing of what else is here.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 #![expect(clippy::disallowed_methods, reason = "the server is started here, and nowhere else in these tests")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that can be killed and started again, with JetStream in a folder of its own.
-pub(crate) struct Server {
+pub struct NatsServer {
     process: Option<Child>,
     folder: tempfile::TempDir,
     name: String,
@@ -19,27 +20,27 @@ pub(crate) struct Server {
     port: u16,
 }
 
-impl Server {
+impl NatsServer {
     /// Starts one on a free port.
-    pub(crate) fn start() -> Server {
-        Server::with("alone", &[])
+    pub fn start() -> NatsServer {
+        NatsServer::with("alone", &[])
     }
 
     /// Starts some that form a cluster, each known by its number.
-    pub(crate) fn cluster(size: usize) -> Vec<Server> {
+    pub fn cluster(size: usize) -> Vec<NatsServer> {
         let ports: Vec<u16> = free_ports(size);
         let routes: Vec<String> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
         let routes = routes.join(",");
         let start = |(number, port): (usize, &u16)| {
             let listen = format!("nats://127.0.0.1:{port}");
             let arguments = ["--cluster_name", "relay", "--cluster", &listen, "--routes", &routes];
-            Server::with(&format!("node-{number}"), &arguments)
+            NatsServer::with(&format!("node-{number}"), &arguments)
         };
         ports.iter().enumerate().map(start).collect()
     }
 
-    fn with(name: &str, arguments: &[&str]) -> Server {
-        let mut server = Server {
+    fn with(name: &str, arguments: &[&str]) -> NatsServer {
+        let mut server = NatsServer {
             process: None,
             folder: tempfile::tempdir().expect("a folder"),
             name: name.to_owned(),
@@ -51,17 +52,17 @@ impl Server {
     }
 
     /// Where it listens.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
     /// Its name in a cluster.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Kills it, as a loss of its machine would.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().expect("a process");
             process.wait().expect("a process");
@@ -69,7 +70,7 @@ impl Server {
     }
 
     /// Starts it again where it was, with what it had kept.
-    pub(crate) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.kill();
         let log = self.folder.path().join("log");
         let process = Command::new(program())
@@ -95,7 +96,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for NatsServer {
     fn drop(&mut self) {
         self.kill();
     }
@@ -113,6 +114,7 @@ fn free_ports(count: usize) -> Vec<u16> {
 
 /// The server that the tests' setup installs, or the machine's own.
 fn program() -> PathBuf {
-    let installed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/.venv/bin/nats-server");
-    if installed.is_file() { installed } else { PathBuf::from("nats-server") }
+    let own =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/.venv/bin/nats-server"));
+    own.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("nats-server"))
 }

@@ -1,0 +1,132 @@
+//! `[nats]`: who we are to the servers, and how the streams are made.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::environment::Environment;
+
+/// What one place says of the servers. Each field stands for itself: a person may keep the credentials
+/// in their own file and name the domain by a variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct NatsValues {
+    /// A file with a JWT and its seed.
+    pub(crate) credentials: Option<PathBuf>,
+    /// A file with the seed of an NKey.
+    pub(crate) nkey: Option<PathBuf>,
+    /// A user.
+    pub(crate) user: Option<String>,
+    /// A file with the user's password.
+    pub(crate) password: Option<PathBuf>,
+    /// A file with a token.
+    pub(crate) token: Option<PathBuf>,
+    /// A file with further certificates of authorities, in PEM.
+    pub(crate) ca: Option<PathBuf>,
+    /// Our own certificate, in PEM.
+    pub(crate) certificate: Option<PathBuf>,
+    /// Its key, in PEM.
+    pub(crate) key: Option<PathBuf>,
+    /// The JetStream domain.
+    pub(crate) domain: Option<String>,
+    /// On how many servers each message is kept, where we make the streams.
+    pub(crate) replicas: Option<usize>,
+    /// Begins the names of streams and subjects.
+    pub(crate) prefix: Option<String>,
+}
+
+impl NatsValues {
+    /// What the environment says.
+    pub(super) fn of_environment(environment: &Environment) -> NatsValues {
+        let path = |name: &str| environment.get(name).map(PathBuf::from);
+        let text = |name: &str| environment.get(name).map(str::to_owned);
+        NatsValues {
+            credentials: path("RELAY_NATS_CREDENTIALS"),
+            nkey: path("RELAY_NATS_NKEY"),
+            user: text("RELAY_NATS_USER"),
+            password: path("RELAY_NATS_PASSWORD"),
+            token: path("RELAY_NATS_TOKEN"),
+            ca: path("RELAY_NATS_CA"),
+            certificate: path("RELAY_NATS_CERTIFICATE"),
+            key: path("RELAY_NATS_KEY"),
+            domain: text("RELAY_NATS_DOMAIN"),
+            replicas: None,
+            prefix: text("RELAY_NATS_PREFIX"),
+        }
+    }
+
+    /// The same, with each path changed.
+    #[must_use]
+    pub(super) fn with_paths(self, change: impl Fn(PathBuf) -> PathBuf) -> NatsValues {
+        NatsValues {
+            credentials: self.credentials.map(&change),
+            nkey: self.nkey.map(&change),
+            password: self.password.map(&change),
+            token: self.token.map(&change),
+            ca: self.ca.map(&change),
+            certificate: self.certificate.map(&change),
+            key: self.key.map(&change),
+            ..self
+        }
+    }
+
+    /// What this place says, and for the rest what a weaker one does.
+    #[must_use]
+    pub(super) fn or(self, weaker: NatsValues) -> NatsValues {
+        // Who we are is one thing: half of it from one place and half from another is nobody.
+        let named = self.credentials.is_some() || self.nkey.is_some() || self.user.is_some() || self.token.is_some();
+        let identity = if named { &self } else { &weaker };
+        NatsValues {
+            credentials: identity.credentials.clone(),
+            nkey: identity.nkey.clone(),
+            user: identity.user.clone(),
+            password: identity.password.clone(),
+            token: identity.token.clone(),
+            ca: self.ca.clone().or(weaker.ca),
+            certificate: self.certificate.clone().or(weaker.certificate),
+            key: self.key.clone().or(weaker.key),
+            domain: self.domain.clone().or(weaker.domain),
+            replicas: self.replicas.or(weaker.replicas),
+            prefix: self.prefix.clone().or(weaker.prefix),
+        }
+    }
+
+    /// Each file and each word that is set, for people.
+    pub(crate) fn listed(&self) -> Vec<(&'static str, String)> {
+        let path = |path: &Option<PathBuf>| path.as_deref().map(Path::display).map(|path| path.to_string());
+        let all = [
+            ("nats.credentials", path(&self.credentials)),
+            ("nats.nkey", path(&self.nkey)),
+            ("nats.user", self.user.clone()),
+            ("nats.password", path(&self.password)),
+            ("nats.token", path(&self.token)),
+            ("nats.ca", path(&self.ca)),
+            ("nats.certificate", path(&self.certificate)),
+            ("nats.key", path(&self.key)),
+            ("nats.domain", self.domain.clone()),
+            ("nats.replicas", self.replicas.map(|replicas| replicas.to_string())),
+            ("nats.prefix", self.prefix.clone()),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_we_are_comes_from_one_place() {
+        let user = NatsValues {
+            user: Some("u".to_owned()),
+            password: Some("/p".into()),
+            domain: Some("d".to_owned()),
+            ..NatsValues::default()
+        };
+        let token = NatsValues { token: Some("/t".into()), prefix: Some("P".to_owned()), ..NatsValues::default() };
+        let both = token.clone().or(user.clone());
+        assert_eq!((both.token, both.user, both.password), (token.token, None, None));
+        assert_eq!((both.domain.as_deref(), both.prefix.as_deref()), (Some("d"), Some("P")));
+        assert_eq!(NatsValues::default().or(user.clone()), user);
+    }
+}

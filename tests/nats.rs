@@ -1,0 +1,68 @@
+//! Two machines share one mesh by a NATS server: the real binary with two homes and data folders, which
+//! know of each other by the server alone.
+
+use test_support::{NatsServer, Outcome, Stage};
+
+/// A machine: a stage of its own, whose mesh is on a server.
+struct Host {
+    stage: Stage,
+    server: String,
+}
+
+impl Host {
+    fn new(server: &NatsServer) -> Host {
+        Host { stage: Stage::new(env!("CARGO_BIN_EXE_relay-mesh")), server: server.url() }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        self.stage.relay(arguments).env("RELAY_STORE", &self.server).run()
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        self.stage.relay(arguments).env("RELAY_STORE", &self.server).succeed()
+    }
+}
+
+#[test]
+fn two_machines_talk_by_a_server() {
+    let server = NatsServer::start();
+    let (one, other) = (Host::new(&server), Host::new(&server));
+    one.ok(&["register", "alice"]);
+    other.ok(&["register", "bob"]);
+    let agents = one.ok(&["agents"]);
+    assert!(agents.contains("alice") && agents.contains("bob"), "{agents}");
+
+    let sent = one.ok(&["send", "bob", "Is the other machine there?", "--from", "alice", "--json"]);
+    let sent: serde_json::Value = serde_json::from_str(&sent).expect("JSON");
+    let id = sent["id"].as_str().expect("an id");
+    let read = other.ok(&["read", "--agent", "bob"]);
+    assert!(read.contains("Is the other machine there?"), "{read}");
+    other.ok(&["send", "alice", "It is.", "--from", "bob", "--reply-to", id]);
+    let ladder = one.ok(&["message", id, "--agent", "alice"]);
+    assert!(ladder.contains("acknowledged"), "{ladder}");
+    let answer = one.ok(&["read", "--agent", "alice"]);
+    assert!(answer.contains("It is."), "{answer}");
+
+    // A name is one agent's, on whichever machine it lives.
+    let taken = other.ok(&["register", "alice", "--json"]);
+    assert!(taken.contains("alice"), "{taken}");
+    for host in [&one, &other] {
+        assert!(!host.stage.data.join("agents").exists(), "what is shared lies on the server alone");
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_is_told_and_what_was_sent_before_is_safe() {
+    let mut server = NatsServer::start();
+    let host = Host::new(&server);
+    host.ok(&["register", "bob"]);
+    host.ok(&["send", "bob", "This one was stored."]);
+    server.kill();
+    let refused = host.run(&["send", "bob", "This one was not."]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(refused.stderr.contains("could not connect to nats://127.0.0.1:"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: check that a nats-server with JetStream runs there"), "{}", refused.stderr);
+    server.restart();
+    let read = host.ok(&["read", "--agent", "bob"]);
+    assert!(read.contains("This one was stored.") && !read.contains("This one was not."), "{read}");
+}
