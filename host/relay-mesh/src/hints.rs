@@ -80,6 +80,7 @@ impl CommandError {
                 ConfigError::Invalid { .. }
                 | ConfigError::NotTheProjects { .. }
                 | ConfigError::Variable { .. }
+                | ConfigError::Flags
                 | ConfigError::NoHome,
             )
             | CommandError::Name(_)
