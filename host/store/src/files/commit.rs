@@ -2,29 +2,31 @@
 //! answered by it.
 //!
 //! Whoever finds its bytes not yet on disk tries the lock of the mark. Who gets it syncs the
-//! segment and says in the mark how far; who does not naps and looks again. Nobody waits in line
-//! for the lock: then a process that lets go of it and comes back would find the line before it,
-//! and each sync would serve one. A nap lasts about as long as a sync does here: looking more often
-//! than that takes from twenty processes the time in which they could append.
+//! segment and says in the mark how far; who does not waits until that is done and looks again.
+//! Nobody waits in line for that lock: then a process that lets go of it and comes back would find
+//! the line before it, and each sync would serve one. Those who wait stand at a door, a second file
+//! that whoever syncs has locked meanwhile, and all go through at once when it opens. The next sync
+//! has the other one of two doors, so that it shuts none before those who wait have gone through.
+//! Doors only say when to look: what is on disk stands in the mark alone.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::disk::{self, Access, Disk};
 use super::flock::{self, Sharing, UntilDropped};
 use super::layout::LogPaths;
-use super::mark::{self, Mark, Verdict, Wanted, judge};
+use super::mark::{self, Mark, Turn, Verdict, Wanted, judge};
 
-/// How long to nap before looking again, in microseconds, while no sync was timed; and the bounds
-/// for whatever syncs take on this disk.
-const FIRST_NAP: u64 = 200;
-const SHORTEST_NAP: u64 = 100;
-const LONGEST_NAP: u64 = 1_000;
+/// How long to nap before looking again where no door is shut although somebody syncs: he is about to
+/// shut it, or has opened it just now.
+const NAP: Duration = Duration::from_micros(100);
+
+/// How often to try to shut a door in which somebody stands.
+const TRIES_TO_SHUT: usize = 20;
 
 /// What syncing a log takes: its mark, and a way to see that no append is under way.
 #[derive(Debug)]
@@ -34,8 +36,8 @@ pub(super) struct Commit {
     /// The append lock, opened a second time: a lock belongs to an opening of a file, and the other
     /// opening may be in use by an append of this same process.
     probe: File,
-    /// How long to nap, in microseconds: as long as this process's last sync took.
-    nap: AtomicU64,
+    /// The door of every second sync. That of the others is the segment's own file.
+    door: File,
 }
 
 /// What is synced: a segment of a log, and where the log lies.
@@ -71,7 +73,7 @@ impl Commit {
         Ok(Commit {
             mark: disk::open_or_create(disk, root, &paths.mark, Access::InPlace)?,
             probe: disk::open_or_create(disk, root, &paths.lock, Access::InPlace)?,
-            nap: AtomicU64::new(FIRST_NAP),
+            door: disk::open_or_create(disk, root, &paths.door, Access::InPlace)?,
         })
     }
 
@@ -83,14 +85,35 @@ impl Commit {
     /// Sees to it that a stretch is on disk, by syncing it or by waiting for somebody who does.
     pub(super) fn settle(&self, at: &Place<'_>, wanted: Wanted) -> io::Result<Outcome> {
         loop {
-            if let Some(outcome) = self.look(wanted)? {
+            if flock::try_lock(&self.mark, Sharing::Alone)? {
+                let lead = UntilDropped(&self.mark);
+                return self.lead(lead, at, wanted, self.reach(wanted.end, at.data)?);
+            }
+            let mark = self.read()?;
+            if let Some(outcome) = Outcome::of(judge(mark.as_ref(), wanted)) {
                 return Ok(outcome);
             }
-            if flock::try_lock(&self.mark, Sharing::Alone)? {
-                let _lead = UntilDropped(&self.mark);
-                return self.lead(at, wanted, self.reach(wanted.end, at.data)?);
-            }
-            thread::sleep(Duration::from_micros(self.nap.load(Ordering::Relaxed)));
+            self.wait_at(self.door_of(mark.as_ref(), at.data))?;
+        }
+    }
+
+    /// Waits until a door is open.
+    fn wait_at(&self, door: &File) -> io::Result<()> {
+        if flock::try_lock(door, Sharing::Shared)? {
+            flock::unlock(door);
+            thread::sleep(NAP);
+        } else {
+            flock::lock(door, Sharing::Shared)?;
+            flock::unlock(door);
+        }
+        Ok(())
+    }
+
+    /// The door that is shut while what comes after this mark is synced.
+    fn door_of<'door>(&'door self, mark: Option<&Mark>, data: &'door File) -> &'door File {
+        match mark.map_or(Turn::default(), |mark| mark.turn) {
+            Turn::Even => data,
+            Turn::Odd => &self.door,
         }
     }
 
@@ -99,25 +122,25 @@ impl Commit {
     pub(super) fn seal(&self, at: &Place<'_>, whole: Wanted) -> io::Result<Outcome> {
         // Waiting in line is right here: the lock is left soon, and an append stands still for it.
         flock::lock(&self.mark, Sharing::Alone)?;
-        let _lead = UntilDropped(&self.mark);
-        self.lead(at, whole, whole.end)
+        self.lead(UntilDropped(&self.mark), at, whole, whole.end)
     }
 
     /// Syncs for all up to `reach`, with the mark's lock held.
-    fn lead(&self, at: &Place<'_>, wanted: Wanted, reach: u64) -> io::Result<Outcome> {
+    fn lead(&self, lead: UntilDropped<'_>, at: &Place<'_>, wanted: Wanted, reach: u64) -> io::Result<Outcome> {
         let before = self.read()?;
         // Another leader may have been there between the look and the lock.
         if let Some(outcome) = Outcome::of(judge(before.as_ref(), wanted)) {
             return Ok(outcome);
         }
-        let began = Instant::now();
+        let door = self.door_of(before.as_ref(), at.data);
+        let _shut = shut(door)?;
+        // Given back before the door opens, so that one of those who come through can be the next to sync.
+        let _lead = lead;
         let known = before.as_ref().is_some_and(|mark| mark.segment == wanted.segment && mark.file == wanted.file);
         let synced = at.disk.sync(at.data, &at.paths.active).and_then(|()| {
             // The first sync of a segment is also the one that makes its name last.
             if known { Ok(()) } else { disk::sync_folders(at.disk, at.root, &at.paths.folder) }
         });
-        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(LONGEST_NAP);
-        self.nap.store(took.clamp(SHORTEST_NAP, LONGEST_NAP), Ordering::Relaxed);
         match synced {
             Ok(()) => {
                 let reached = Wanted { end: reach, ..wanted };
@@ -135,6 +158,9 @@ impl Commit {
     /// How far a sync that starts now reaches: to the file's end if no append is under way, for
     /// what an append has half written it may yet take back.
     fn reach(&self, own: u64, data: &File) -> io::Result<u64> {
+        if data.metadata()?.len() <= own {
+            return Ok(own);
+        }
         if !flock::try_lock(&self.probe, Sharing::Shared)? {
             return Ok(own);
         }
@@ -158,6 +184,18 @@ impl Commit {
             tracing::warn!(path = %paths.mark.display(), %error, "could not say how far the log is synced");
         }
     }
+}
+
+/// Shuts a door, if nobody stands in it for long. Who is about to go through is let through; a process
+/// that was stopped there is not waited for: those who come then nap instead of waiting at the door.
+fn shut(door: &File) -> io::Result<Option<UntilDropped<'_>>> {
+    for _ in 0..TRIES_TO_SHUT {
+        if flock::try_lock(door, Sharing::Alone)? {
+            return Ok(Some(UntilDropped(door)));
+        }
+        thread::yield_now();
+    }
+    Ok(None)
 }
 
 /// The file's length, unless its last line was torn by a process that died: then what is known to

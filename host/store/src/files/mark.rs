@@ -18,6 +18,34 @@ pub(super) struct Mark {
     /// The last segment that a sync failed on. Nothing after its offset is known to be on disk,
     /// nor ever will be: the kernel forgets which pages it could not write.
     pub(super) failed: Option<Failed>,
+    /// Which door is shut while the next sync goes on.
+    pub(super) turn: Turn,
+}
+
+/// Syncs take turns at two doors: see `commit`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The segment's own file.
+    #[default]
+    Even,
+    /// The file that is there for it.
+    Odd,
+}
+
+impl Turn {
+    fn other(self) -> Turn {
+        match self {
+            Turn::Even => Turn::Odd,
+            Turn::Odd => Turn::Even,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Turn::Even => "even",
+            Turn::Odd => "odd",
+        }
+    }
 }
 
 /// Where syncing failed.
@@ -70,9 +98,10 @@ pub(super) fn judge(mark: Option<&Mark>, wanted: Wanted) -> Verdict {
 /// The mark after everything before `synced.end` reached the disk. Never takes back what a mark
 /// of the same file said.
 pub(super) fn advance(mark: Option<&Mark>, synced: Wanted, boot: &str) -> Mark {
+    let turn = next_turn(mark);
     let offset = match mark {
         Some(mark) if mark.segment == synced.segment && mark.file == synced.file => mark.offset.max(synced.end),
-        Some(mark) if mark.segment > synced.segment => return mark.clone(),
+        Some(mark) if mark.segment > synced.segment => return Mark { turn, ..mark.clone() },
         Some(_) | None => synced.end,
     };
     Mark {
@@ -81,7 +110,12 @@ pub(super) fn advance(mark: Option<&Mark>, synced: Wanted, boot: &str) -> Mark {
         file: synced.file,
         offset,
         failed: mark.and_then(|mark| mark.failed),
+        turn,
     }
+}
+
+fn next_turn(mark: Option<&Mark>) -> Turn {
+    mark.map_or(Turn::default(), |mark| mark.turn).other()
 }
 
 /// The mark after a sync of this segment failed: what was known to be on disk before still is.
@@ -91,9 +125,10 @@ pub(super) fn fail(mark: Option<&Mark>, segment: u64, file: u64, boot: &str) -> 
         Some(_) | None => 0,
     };
     let failed = Some(Failed { segment, offset });
+    let turn = next_turn(mark);
     match mark {
-        Some(mark) if mark.segment > segment => Mark { failed, ..mark.clone() },
-        Some(_) | None => Mark { boot: boot.to_owned(), segment, file, offset, failed },
+        Some(mark) if mark.segment > segment => Mark { failed, turn, ..mark.clone() },
+        Some(_) | None => Mark { boot: boot.to_owned(), segment, file, offset, failed, turn },
     }
 }
 
@@ -107,8 +142,8 @@ impl Mark {
             Some(failed) => format!("{}+{}", failed.segment, failed.offset),
             None => "-".to_owned(),
         };
-        let words =
-            format!("boot {} synced {}+{} of {} failed {failed}", self.boot, self.segment, self.offset, self.file);
+        let Mark { boot, segment, file, offset, failed: _, turn } = self;
+        let words = format!("boot {boot} synced {segment}+{offset} of {file} failed {failed} turn {}", turn.word());
         let checksum = crc32fast::hash(words.as_bytes());
         let line = format!("{words} check {checksum:08x}");
         format!("{line:<width$}\n", width = RECORD_BYTES - 1)
@@ -131,12 +166,15 @@ impl Mark {
             Some((segment, offset)) => Some(Failed { segment: segment.parse().ok()?, offset: offset.parse().ok()? }),
             None => None,
         };
+        let turn = value_of("turn")?;
+        let turn = [Turn::Even, Turn::Odd].into_iter().find(|known| known.word() == turn)?;
         (found_boot == boot).then_some(Mark {
             boot: found_boot.to_owned(),
             segment: segment.parse().ok()?,
             file: file.parse().ok()?,
             offset: offset.parse().ok()?,
             failed,
+            turn,
         })
     }
 }
@@ -160,7 +198,12 @@ mod tests {
 
     fn mark(segment: u64, offset: u64, failed: Option<(u64, u64)>) -> Mark {
         let failed = failed.map(|(segment, offset)| Failed { segment, offset });
-        Mark { boot: "b".to_owned(), segment, file: 9, offset, failed }
+        Mark { boot: "b".to_owned(), segment, file: 9, offset, failed, turn: Turn::Even }
+    }
+
+    /// The mark that follows one of an even turn.
+    fn next(segment: u64, offset: u64, failed: Option<(u64, u64)>) -> Mark {
+        Mark { turn: Turn::Odd, ..mark(segment, offset, failed) }
     }
 
     #[test]
@@ -186,19 +229,21 @@ mod tests {
     #[test]
     fn a_mark_never_takes_back_what_it_said() {
         let synced = Wanted { segment: 3, file: 9, end: 100 };
-        assert_eq!(advance(Some(&mark(3, 200, None)), synced, "b"), mark(3, 200, None));
-        assert_eq!(advance(Some(&mark(4, 1, None)), synced, "b"), mark(4, 1, None));
-        assert_eq!(advance(Some(&mark(3, 50, Some((2, 1)))), synced, "b"), mark(3, 100, Some((2, 1))));
-        assert_eq!(advance(None, synced, "b"), mark(3, 100, None));
-        assert_eq!(fail(Some(&mark(3, 50, None)), 3, 9, "b"), mark(3, 50, Some((3, 50))));
-        assert_eq!(fail(None, 3, 9, "b"), mark(3, 0, Some((3, 0))));
-        assert_eq!(fail(Some(&mark(4, 50, None)), 3, 9, "b"), mark(4, 50, Some((3, 0))));
+        assert_eq!(advance(Some(&mark(3, 200, None)), synced, "b"), next(3, 200, None));
+        assert_eq!(advance(Some(&mark(4, 1, None)), synced, "b"), next(4, 1, None));
+        assert_eq!(advance(Some(&mark(3, 50, Some((2, 1)))), synced, "b"), next(3, 100, Some((2, 1))));
+        assert_eq!(advance(None, synced, "b"), next(3, 100, None));
+        assert_eq!(fail(Some(&mark(3, 50, None)), 3, 9, "b"), next(3, 50, Some((3, 50))));
+        assert_eq!(fail(None, 3, 9, "b"), next(3, 0, Some((3, 0))));
+        assert_eq!(fail(Some(&mark(4, 50, None)), 3, 9, "b"), next(4, 50, Some((3, 0))));
+        assert_eq!(advance(Some(&next(3, 50, None)), synced, "b"), mark(3, 100, None), "turns alternate");
     }
 
     #[test]
     fn a_record_is_believed_in_its_own_boot_and_only_whole() {
-        for mark in [mark(3, 100, None), mark(u64::MAX, u64::MAX, Some((7, 8)))] {
-            let mark = Mark { boot: "0f9f2bd2-5a43-4f6c-8f5e-0a5d6b3a2c11".to_owned(), file: u64::MAX, ..mark };
+        for mark in [mark(3, 100, None), mark(u64::MAX, u64::MAX, Some((u64::MAX, u64::MAX)))] {
+            let boot = "0f9f2bd2-5a43-4f6c-8f5e-0a5d6b3a2c11".to_owned();
+            let mark = Mark { boot, file: u64::MAX, turn: Turn::Even, ..mark };
             let record = mark.record();
             assert_eq!(record.len(), RECORD_BYTES, "{record:?}");
             assert_eq!(Mark::parse(record.as_bytes(), &mark.boot), Some(mark.clone()));
