@@ -96,6 +96,11 @@ fn cut_to(message: &Message, room: usize) -> Option<String> {
     }
 }
 
+/// A peer's words on one line, where they stand outside of an envelope: they open none and begin no line.
+pub(crate) fn one_line(text: &str) -> String {
+    harmless(text).replace(['\n', '\t'], " ")
+}
+
 /// Text that opens or closes no envelope: the `<` of anything that might be read as our tag is
 /// spelled out, however it is cased, spaced or itself spelled out, and control characters are dropped.
 ///

@@ -4,14 +4,16 @@ use async_trait::async_trait;
 use store::StoreError;
 
 use crate::caller::bare;
+use crate::edits::Verdict;
 use crate::fetch::Claim;
 use crate::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Moment, Reading, Reply};
 use crate::inbox::{Inbox, Slot};
 use crate::machine::Instant;
+use crate::message::Priority;
 use crate::names::{AgentName, MessageId};
 use crate::protocol::protocol_for;
 use crate::receipt::Rung;
-use crate::session::{Activity, SessionRef};
+use crate::session::{Activity, SessionRecord, SessionRef};
 use crate::{Mesh, envelope};
 
 /// How a hook is answered.
@@ -50,10 +52,16 @@ impl Mesh {
             speaker: None,
             claim: None,
             invitation: None,
+            advice: None,
         };
         let answer = adapter.hook(call, &mut desk).await;
-        let MeshDesk { speaker, claim, invitation, .. } = desk;
+        let MeshDesk { speaker, claim, invitation, advice, .. } = desk;
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
+        if let (Some((session, advice)), false) = (&advice, shows)
+            && let Err(error) = self.advise(session, advice).await
+        {
+            tracing::warn!(%error, "nobody is told of an edit that was not refused");
+        }
         let claim = match claim {
             Some(claim) if !shows => {
                 // The adapter had no place for it, or failed: somebody else may present it at once.
@@ -104,13 +112,18 @@ struct MeshDesk<'a> {
     claim: Option<Claim>,
     /// The invitation that was handed to it in the place of mail. Written by `look_up`.
     invitation: Option<(SessionRef, MessageId)>,
+    /// The advice that was handed to it before the mail, with the session that it was kept for. Written by `look_up`.
+    advice: Option<(SessionRef, String)>,
 }
 
 #[async_trait]
 impl Desk for MeshDesk<'_> {
     async fn look_up(&mut self, reading: Reading) -> Findings {
-        match self.find(&reading).await {
-            Ok(findings) => findings,
+        // Whoever may not write must not, also where its mail cannot be read.
+        let found = self.find(&reading).await;
+        let refusal = self.look_at_edits(&reading).await;
+        match found {
+            Ok(findings) => Findings { refusal, ..findings },
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, harness = self.harness, "a hook goes without mail");
@@ -118,7 +131,7 @@ impl Desk for MeshDesk<'_> {
                     agent: None,
                     mail: None,
                     protocol: None,
-                    refusal: None,
+                    refusal,
                     bell: String::new(),
                     ticket: String::new(),
                 }
@@ -156,14 +169,20 @@ impl MeshDesk<'_> {
             true => mesh.bell_of(&session).await?,
             false => mesh.bell_path(&session),
         };
-        let mail = match &agent {
-            Some(agent) if reading.room > 0 && self.may_take_mail(&session).await? => {
-                self.take_mail(agent, reading).await?
-            }
-            None if reading.room > 0 && self.may_be_invited(&session).await? => {
-                let mail = mesh.take_invitation(&session, reading.room as usize).await?;
-                self.invitation = mail.as_ref().and_then(|mail| Some((session.clone(), *mail.ids.first()?)));
-                mail
+        let record = if reading.room > 0 { mesh.current_record(&session).await? } else { None };
+        let mail = match &record {
+            // Nothing comes between a session and its person.
+            Some(record) if record.activity != Activity::AwaitingHuman => {
+                let advice = self.take_advice(record, reading.room as usize).await?;
+                let room = (reading.room as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));
+                let mail = match &agent {
+                    // A subagent that has not registered speaks as its root session's agent, whose mail it must
+                    // not take away.
+                    Some(agent) if record.agent.is_some() => self.take_mail(agent, reading, room).await?,
+                    None => self.take_invitation(&session, room).await?,
+                    Some(_) => None,
+                };
+                beside(advice, mail)
             }
             Some(_) | None => None,
         };
@@ -182,6 +201,17 @@ impl MeshDesk<'_> {
             bell,
             ticket,
         })
+    }
+
+    /// Why the edits of this hook must not happen. What is only advice waits for the next answer that may show it.
+    async fn look_at_edits(&mut self, reading: &Reading) -> Option<String> {
+        let Verdict { refusal, advice } = self.mesh.judge_edits(reading, self.speaker.as_ref()).await;
+        if let (Some(session), Some(advice)) = (&self.speaker, advice)
+            && let Err(error) = self.mesh.advise(session, &advice).await
+        {
+            tracing::warn!(%error, "nobody is told of an edit that was not refused");
+        }
+        refusal
     }
 
     fn reference(&self, id: &str) -> SessionRef {
@@ -214,24 +244,32 @@ impl MeshDesk<'_> {
         }
     }
 
-    /// Whether mail may be shown in a session. Not while it waits for its person; and a subagent that
-    /// has not registered speaks as its root session's agent, whose mail it must not take away.
-    async fn may_take_mail(&self, session: &SessionRef) -> Result<bool, StoreError> {
-        let Some(record) = self.mesh.current_record(session).await? else { return Ok(false) };
-        Ok(record.activity != Activity::AwaitingHuman && record.agent.is_some())
+    /// Takes the advice that is kept for a session.
+    async fn take_advice(&mut self, record: &SessionRecord, room: usize) -> Result<Option<String>, StoreError> {
+        if record.advice.is_none() {
+            return Ok(None);
+        }
+        let advice = self.mesh.take_advice(&record.session, room).await?;
+        self.advice = advice.clone().map(|advice| (record.session.clone(), advice));
+        Ok(advice)
     }
 
-    /// Whether an invitation may be shown in a session that has no agent.
-    async fn may_be_invited(&self, session: &SessionRef) -> Result<bool, StoreError> {
-        let record = self.mesh.session_record(session).await?;
-        Ok(record.is_some_and(|record| record.activity != Activity::AwaitingHuman))
+    /// Takes the invitation of a session that has no agent.
+    async fn take_invitation(&mut self, session: &SessionRef, room: usize) -> Result<Option<Mail>, crate::FetchError> {
+        let mail = self.mesh.take_invitation(session, room).await?;
+        self.invitation = mail.as_ref().and_then(|mail| Some((session.clone(), *mail.ids.first()?)));
+        Ok(mail)
     }
 
     /// Claims as much mail as fits. Held mail is left out unless a person brought this hook about:
     /// showing it at a turn's end would keep the very loop going that it was held for.
-    async fn take_mail(&mut self, agent: &AgentName, reading: &Reading) -> Result<Option<Mail>, crate::FetchError> {
+    async fn take_mail(
+        &mut self,
+        agent: &AgentName,
+        reading: &Reading,
+        room: usize,
+    ) -> Result<Option<Mail>, crate::FetchError> {
         let mesh = self.mesh;
-        let room = reading.room as usize;
         let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
             let slots = inbox.presentable(now).into_iter();
             slots.filter(|slot| reading.attended || slot.ladder.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
@@ -254,6 +292,15 @@ impl MeshDesk<'_> {
         let mail = Mail { ids: claim.messages.clone(), text, priority };
         self.claim = Some(claim);
         Ok(Some(mail))
+    }
+}
+
+/// Advice goes before the mail, and where there is no mail, in its place.
+fn beside(advice: Option<String>, mail: Option<Mail>) -> Option<Mail> {
+    match (advice, mail) {
+        (Some(advice), Some(mail)) => Some(Mail { text: format!("{advice}\n{}", mail.text), ..mail }),
+        (Some(text), None) => Some(Mail { ids: Vec::new(), text, priority: Priority::Normal }),
+        (None, mail) => mail,
     }
 }
 

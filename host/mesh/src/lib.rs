@@ -24,6 +24,7 @@ mod caller;
 mod commanding;
 mod delivery;
 mod diary;
+mod edits;
 mod envelope;
 mod fetch;
 mod heartbeat;
@@ -68,6 +69,7 @@ pub use caller::IdentifyError;
 pub use commanding::{FinishError, Order, OrderError, TakeError};
 pub use delivery::Served;
 pub use diary::{Event, Stretch};
+pub use edits::{AUTO_REASON, EditMode, EditRules};
 pub use envelope::{TAG, envelope, timestamp};
 pub use fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched, FetchedMessage};
 pub use heartbeat::HeartbeatError;
@@ -116,6 +118,8 @@ pub struct Limits {
     pub keep: u64,
     /// After how long mail that nobody came for expires, in milliseconds.
     pub expire_after: u64,
+    /// What happens when files are written that somebody holds.
+    pub edits: EditRules,
 }
 
 impl Default for Limits {
@@ -126,6 +130,7 @@ impl Default for Limits {
             away_after: 10 * 60_000,
             keep: 7 * 24 * 3_600_000,
             expire_after: 30 * 24 * 3_600_000,
+            edits: EditRules::default(),
         }
     }
 }

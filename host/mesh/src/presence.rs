@@ -65,7 +65,7 @@ pub(crate) fn last_heard(agent: &Agent, traces: &Traces) -> Instant {
 }
 
 /// A span of time in one unit, for people.
-fn span(milliseconds: u64) -> String {
+pub(crate) fn span(milliseconds: u64) -> String {
     match milliseconds / 1_000 {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds @ 120..7_200 => format!("{} min", seconds / 60),
@@ -219,6 +219,7 @@ mod tests {
             first_seen: heard,
             hears_bell: false,
             stands_alone: false,
+            advice: None,
             succeeded_by: None,
         });
         let traces = Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard) };

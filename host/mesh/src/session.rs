@@ -114,6 +114,10 @@ pub struct SessionRecord {
     /// agent, also where it is the next one of a window whose agent is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stands_alone: bool,
+    /// What it is to be told beside its next mail of a file that it wrote and another agent holds. Written by the
+    /// hook before that edit, taken by the next one that may show something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     /// The session that took its place after a clear or a resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_by: Option<String>,

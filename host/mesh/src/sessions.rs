@@ -119,6 +119,7 @@ impl Mesh {
                 first_seen: now,
                 hears_bell: false,
                 stands_alone: false,
+                advice: None,
                 succeeded_by: None,
             });
             if session.parent.is_some() {

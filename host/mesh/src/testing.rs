@@ -118,8 +118,8 @@ impl Machine for FakeMachine {
 
 /// A harness named `fake`: its client is called `fake`, and its `_meta` is the session's id.
 ///
-/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|stop|nothing|ask|end|clear:OLD"}`,
-/// answered with mail on standard output.
+/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|stop|nothing|ask|end|clear:OLD|edit:PATH"}`,
+/// answered with mail, or with why the edit is refused, on standard output.
 #[derive(Debug)]
 pub struct FakeHarness {
     about: About,
@@ -233,7 +233,7 @@ impl Harness for FakeHarness {
         let findings: Findings = desk.look_up(read(&id, &did, payload["pid"].as_u64())).await;
         Ok(Reply {
             shows_mail: findings.mail.is_some(),
-            stdout: findings.mail.map(|mail| mail.text),
+            stdout: findings.mail.map(|mail| mail.text).or(findings.refusal),
             stderr: findings.protocol,
             exit_code: 0,
         })
@@ -251,6 +251,7 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
         process: pid.and_then(|pid| u32::try_from(pid).ok()),
         route_hint: None,
     };
+    let edits = did.strip_prefix("edit:").map(str::to_owned).into_iter().collect();
     let (events, moment, room, attended) = match did {
         "start" => (activity(Activity::Idle), Some(Moment::SessionStart), 0, true),
         // It says nothing of what the session does.
@@ -274,15 +275,7 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
             Some(_) | None => (Vec::new(), None, 0, false),
         },
     };
-    Reading {
-        speaker: Some(session),
-        events,
-        moment,
-        room,
-        attended,
-        watches_bell: moment.is_some(),
-        edits: Vec::new(),
-    }
+    Reading { speaker: Some(session), events, moment, room, attended, watches_bell: moment.is_some(), edits }
 }
 
 /// The fake harness alone.

@@ -75,7 +75,7 @@ impl CommandError {
     /// How the process ends.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            CommandError::Config(ConfigError::Unreadable { .. }) => Exit::Failure,
+            CommandError::Config(ConfigError::Unreadable { .. } | ConfigError::Unwritable { .. }) => Exit::Failure,
             CommandError::Config(
                 ConfigError::Invalid { .. }
                 | ConfigError::NotTheProjects { .. }
@@ -175,6 +175,9 @@ const HARNESSES: &str = "run `relay-mesh harnesses` to see which are known";
 fn of_config(error: &ConfigError) -> String {
     match error {
         ConfigError::Unreadable { .. } => "make the file readable, or take it away".to_owned(),
+        ConfigError::Unwritable { .. } => {
+            "make the file and its folder writable, or write the setting by hand".to_owned()
+        }
         ConfigError::Invalid { .. } => "`relay-mesh help config` lists every setting with an example".to_owned(),
         ConfigError::NotTheProjects { key, .. } => {
             format!("put `{key}` into your own settings: ~/.config/relay-mesh/config.toml")

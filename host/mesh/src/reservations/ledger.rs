@@ -1,7 +1,10 @@
 //! The reservations of one repository, and every decision about them. Pure: time comes in as a value.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use crate::edits::AUTO_REASON;
 use crate::glob::Glob;
 use crate::machine::Instant;
 use crate::names::{AgentName, MessageId};
@@ -65,6 +68,15 @@ pub(super) enum Verdict {
     Full,
 }
 
+/// A path that was claimed for whoever writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ByTheWay {
+    /// The path.
+    pub(crate) pattern: Glob,
+    /// Whether it was nobody's before.
+    pub(crate) is_new: bool,
+}
+
 impl Ledger {
     pub(super) fn new(repository: Repository) -> Ledger {
         Ledger { repository, reservations: Vec::new() }
@@ -87,6 +99,52 @@ impl Ledger {
             conflicts.extend(met.map(|(asked, at)| Conflict { asked: asked.clone(), held: held.clone(), at }));
         }
         conflicts
+    }
+
+    /// Whose exclusive reservations these paths lie in, other than these agents'.
+    pub(crate) fn exclusive(&self, editors: &BTreeSet<AgentName>, paths: &[Glob], now: Instant) -> Vec<Conflict> {
+        // Whoever would only share is kept out by what is exclusive and by nothing else.
+        let mut conflicts = self.conflicts(None, paths, Mode::Shared, now);
+        conflicts.retain(|conflict| !editors.contains(&conflict.held.owner));
+        conflicts
+    }
+
+    /// Claims paths for an agent that is about to write them. What lies in anybody's claim stays as it is: somebody
+    /// else's keeps it out, its own is enough. Only what was claimed in this way before is renewed.
+    pub(crate) fn claim_by_the_way(
+        &mut self,
+        owner: &AgentName,
+        session: Option<&SessionRef>,
+        paths: &[(MessageId, Glob)],
+        ttl: Ttl,
+        now: Instant,
+    ) -> Vec<ByTheWay> {
+        self.forget(now);
+        let mut claimed = Vec::new();
+        for (id, path) in paths {
+            let is_renewed = |held: &Reservation| {
+                held.owner == *owner && held.pattern == *path && held.reason.as_deref() == Some(AUTO_REASON)
+            };
+            let meets = |held: &&Reservation| held.holds(now) && held.pattern.overlap(path).is_some();
+            let mut met = self.reservations.iter().filter(meets);
+            let is_new = met.clone().next().is_none();
+            if !met.all(is_renewed) || (is_new && self.reservations.len() >= MOST) {
+                continue;
+            }
+            let asked = Asked {
+                owner: owner.clone(),
+                session: session.cloned(),
+                patterns: Vec::new(),
+                mode: Mode::Exclusive,
+                ttl,
+                reason: Some(AUTO_REASON.to_owned()),
+                others: Others::Respect,
+                own: Own::Keep,
+            };
+            self.put(&asked, *id, path, now);
+            claimed.push(ByTheWay { pattern: path.clone(), is_new });
+        }
+        claimed
     }
 
     /// Grants what is asked for, or says what stands in the way.

@@ -261,7 +261,7 @@ impl Mesh {
         Ok(ledgers)
     }
 
-    async fn ledger(&self, repository: &Repository) -> Result<Option<Ledger>, StoreError> {
+    pub(crate) async fn ledger(&self, repository: &Repository) -> Result<Option<Ledger>, StoreError> {
         let key = keys::reservations_of(repository);
         Ok(records::load::<Ledger>(self.shared.as_ref(), &key).await?.map(|(_, ledger)| ledger))
     }

@@ -3,6 +3,7 @@
 mod claims;
 mod commanding;
 mod delivering;
+mod edits;
 mod faults;
 mod heartbeats;
 mod hooks;

@@ -23,7 +23,11 @@ use crate::shapes::settings::ConfigShape;
     per-pair = 30\n  \
     per-agent = 120\n  \
     window = \"10m\"\n  \
-    rest = \"30m\"                    # a chain that was silent so long is over\n\n\
+    rest = \"30m\"                    # a chain that was silent so long is over\n\n  \
+    [reservations]                   # a project may say this for all who work in it\n  \
+    mode = \"enforce\"               # or \"advise\": an edit of what another agent holds is refused, or only told of\n  \
+    auto-claim = false               # whether a file is reserved for the agent that edits it\n  \
+    auto-claim-ttl = \"10m\"\n\n\
     Examples:\n  \
     relay-mesh config\n  \
     relay-mesh config --json | jq -r '.settings[] | select(.origin != \"default\") | .key'")]

@@ -1,22 +1,29 @@
-//! `relay-mesh reservations`: who holds what.
+//! `relay-mesh reservations`: who holds what, and what happens to an edit of what another agent holds.
 
 use std::path::PathBuf;
 
-use mesh::Wanted;
 use mesh::names::AgentName;
+use mesh::repository::PlaceError;
+use mesh::{EditMode, Wanted};
 
 use crate::cli::Outcome;
+use crate::config::{self, Origin};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::shapes::reservations::ReservationsShape;
+use crate::places;
+use crate::shapes::reservations::{ModeShape, ReservationsShape};
 
 /// Show who has reserved what
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh reservations\n  \
     relay-mesh reservations --repo . --agent alice\n  \
-    relay-mesh reservations --json | jq -r '.reservations[].pattern'")]
+    relay-mesh reservations --json | jq -r '.reservations[].pattern'\n  \
+    relay-mesh reservations mode advise")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Only of the repository of this folder
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
@@ -28,8 +35,41 @@ pub(crate) struct Args {
     expired: bool,
 }
 
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Show or set what happens to an edit of what another agent holds
+    #[command(after_help = "enforce: a harness's hook refuses the edit, and the guard refuses the commit.\n\
+        advise: both go on, and whoever edits is told who holds the file.\n\n\
+        Examples:\n  \
+        relay-mesh reservations mode\n  \
+        relay-mesh reservations mode advise\n  \
+        relay-mesh reservations mode enforce --user\n\n\
+        It is written to the project's .relay-mesh.toml, which a team commits; a person's own is for all projects\n\
+        that say nothing of it. A worktree goes by its own copy of the file.")]
+    Mode(ModeArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct ModeArgs {
+    /// What it shall be from now on
+    #[arg(value_enum)]
+    mode: Option<Mode>,
+    /// Set it in your own settings, for every project that says nothing of it
+    #[arg(long, requires = "mode")]
+    user: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    Advise,
+    Enforce,
+}
+
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    if let Some(Command::Mode(args)) = args.command {
+        return mode(&args, context);
+    }
     let open = context.open()?;
     let repository = match args.repo {
         Some(folder) => Some(open.mesh.checkout(&context.workdir.join(folder))?.repository),
@@ -40,6 +80,33 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     context.printer.show(&ReservationsShape::of(&found, open.mesh.machine().now()))?;
     if found.is_empty() {
         context.printer.say("nothing is reserved");
+    }
+    Ok(Outcome::DONE)
+}
+
+/// Shows or sets the mode.
+fn mode(args: &ModeArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let edits = &context.settings.edits;
+    let Some(wanted) = args.mode else {
+        context.printer.show(&ModeShape { mode: edits.value.as_str(), origin: edits.origin.to_string() })?;
+        return Ok(Outcome::DONE);
+    };
+    let wanted = match wanted {
+        Mode::Advise => EditMode::Advise,
+        Mode::Enforce => EditMode::Enforce,
+    };
+    let place = if args.user { config::Place::User } else { config::Place::Project };
+    let unseen = |source| PlaceError::Unseen { path: context.workdir.display().to_string(), source };
+    let checkout = places::checkout(&context.workdir).map_err(unseen)?;
+    let workdir = std::fs::canonicalize(&context.workdir).map_err(unseen)?;
+    let path = config::set_edit_mode(place, wanted, &context.environment, &workdir, &checkout.top)?;
+    context.printer.show(&ModeShape { mode: wanted.as_str(), origin: path.display().to_string() })?;
+    match (place, &edits.origin) {
+        (config::Place::User, Origin::Project(project)) => {
+            context.printer.say(&format!("here {} decides, which says {}", project.display(), edits.value.as_str()));
+        }
+        (config::Place::Project, _) => context.printer.say("commit the file to share it with your team"),
+        (config::Place::User, Origin::Flags | Origin::Environment | Origin::User(_) | Origin::Default) => {}
     }
     Ok(Outcome::DONE)
 }

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use mesh::EditMode;
 use mesh::names::AgentName;
+use mesh::reservation::Ttl;
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
 use super::nats::NatsValues;
 use super::store::{self, Differ, StoreAt};
-use super::values::{Durable, TokenUse, Values, team};
+use super::values::{AutoClaim, Durable, TokenUse, Values, team};
 
 /// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
 /// for each folder that has none.
@@ -59,6 +61,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
     })?;
     let http = file.http.unwrap_or_default();
     let loops = file.loops.unwrap_or_default();
+    let reservations = file.reservations.unwrap_or_default();
     let values = Values {
         dir: dir.map(at_home),
         shared,
@@ -75,6 +78,9 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         per_agent: loops.per_agent,
         window: loops.window.map(|duration| duration.0),
         rest: loops.rest.map(|duration| duration.0),
+        edits: reservations.mode.map(Mode::edits),
+        auto_claim: reservations.auto_claim.map(|on| if on { AutoClaim::On } else { AutoClaim::Off }),
+        auto_claim_ttl: reservations.auto_claim_ttl.map(|lease| lease.0),
     };
     Ok(values.beneath(path.parent().unwrap_or(path)))
 }
@@ -97,6 +103,7 @@ struct File {
     plugins: Option<Vec<PathBuf>>,
     http: Option<Http>,
     loops: Option<Loops>,
+    reservations: Option<Reservations>,
 }
 
 #[derive(Default, Deserialize)]
@@ -114,6 +121,41 @@ struct Loops {
     per_agent: Option<u32>,
     window: Option<Duration>,
     rest: Option<Duration>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Reservations {
+    mode: Option<Mode>,
+    auto_claim: Option<bool>,
+    auto_claim_ttl: Option<Lease>,
+}
+
+/// What happens when a file is written that another agent holds.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Advise,
+    Enforce,
+}
+
+impl Mode {
+    fn edits(self) -> EditMode {
+        match self {
+            Mode::Advise => EditMode::Advise,
+            Mode::Enforce => EditMode::Enforce,
+        }
+    }
+}
+
+/// How long a reservation lasts, as people write it.
+struct Lease(Ttl);
+
+impl<'de> Deserialize<'de> for Lease {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lease, D::Error> {
+        let Duration(milliseconds) = Duration::deserialize(deserializer)?;
+        Ttl::new(milliseconds).map(Lease).map_err(serde::de::Error::custom)
+    }
 }
 
 /// A team that was checked.

@@ -2,6 +2,7 @@
 //! `.relay-mesh.toml`, then the person's own file, then defaults.
 
 mod file;
+mod mode;
 mod nats;
 mod store;
 mod values;
@@ -11,12 +12,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mesh::names::AgentName;
-use mesh::{Limits, LoopLimits};
+use mesh::reservation::Ttl;
+use mesh::{EditMode, EditRules, Limits, LoopLimits};
 
 use crate::environment::Environment;
+pub(crate) use mode::{Place, set_edit_mode};
 pub(crate) use nats::NatsValues;
 pub(crate) use store::{Servers, Shared, StoreAt};
-pub(crate) use values::{Durable, TokenUse, Values, team};
+pub(crate) use values::{AutoClaim, Durable, TokenUse, Values, team};
 
 /// The project's file, in the working folder or the nearest one above it.
 pub(crate) const PROJECT_FILE: &str = ".relay-mesh.toml";
@@ -97,6 +100,12 @@ pub(crate) struct Settings {
     pub(crate) window: Setting<u64>,
     /// After how long without a new message a chain is over, in milliseconds.
     pub(crate) rest: Setting<u64>,
+    /// What happens when a file is written that another agent holds.
+    pub(crate) edits: Setting<EditMode>,
+    /// Whether a file is claimed for whoever writes it.
+    pub(crate) auto_claim: Setting<AutoClaim>,
+    /// For how long.
+    pub(crate) auto_claim_ttl: Setting<Ttl>,
 }
 
 /// Why the settings cannot be told.
@@ -105,6 +114,14 @@ pub(crate) enum ConfigError {
     /// A file is there and cannot be read.
     #[error("could not read `{}`", path.display())]
     Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("could not write `{}`", path.display())]
+    Unwritable {
         /// The file.
         path: PathBuf,
         /// The operating system's reason.
@@ -191,6 +208,9 @@ impl Settings {
             per_agent: pick(layers, |values| values.per_agent, limits.loops.agent),
             window: pick(layers, |values| values.window, limits.loops.window),
             rest: pick(layers, |values| values.rest, limits.loops.rest),
+            edits: pick(layers, |values| values.edits, EditMode::default()),
+            auto_claim: pick(layers, |values| values.auto_claim, AutoClaim::Off),
+            auto_claim_ttl: pick(layers, |values| values.auto_claim_ttl, values::auto_claim_ttl()),
         })
     }
 
@@ -205,6 +225,13 @@ impl Settings {
                 rest: self.rest.value,
             },
             away_after: self.away_after.value,
+            edits: EditRules {
+                mode: self.edits.value,
+                auto_claim: match self.auto_claim.value {
+                    AutoClaim::On => Some(self.auto_claim_ttl.value),
+                    AutoClaim::Off => None,
+                },
+            },
             ..Limits::default()
         }
     }
@@ -241,6 +268,9 @@ impl Settings {
             line("loops.per-agent", &self.per_agent, u32::to_string),
             line("loops.window", &self.window, duration),
             line("loops.rest", &self.rest, duration),
+            line("reservations.mode", &self.edits, |mode| mode.as_str().to_owned()),
+            line("reservations.auto-claim", &self.auto_claim, |auto| auto.as_str().to_owned()),
+            line("reservations.auto-claim-ttl", &self.auto_claim_ttl, |ttl| duration(&ttl.milliseconds())),
         ];
         lines.extend(self.nats_words.iter().map(|(key, word)| line(key, word, String::clone)));
         lines

@@ -130,6 +130,27 @@ fn every_kind_of_value_is_read() {
 }
 
 #[test]
+fn a_team_says_how_its_agents_edit_what_others_hold() {
+    let user = "[reservations]\nmode = 'advise'\nauto-claim = true\nauto-claim-ttl = '5m'";
+    let from_user = |value: &str| format!("{value} by ~/.config/relay-mesh/config.toml");
+    check("", "", &[], nothing(), "reservations.mode", "enforce by default");
+    check("", "", &[], nothing(), "reservations.auto-claim", "off by default");
+    check("", "", &[], nothing(), "reservations.auto-claim-ttl", "10m by default");
+    check("", user, &[], nothing(), "reservations.mode", &from_user("advise"));
+    check("", user, &[], nothing(), "reservations.auto-claim", &from_user("on"));
+    check("", user, &[], nothing(), "reservations.auto-claim-ttl", &from_user("5m"));
+    let project = "[reservations]\nmode = 'enforce'";
+    check(project, user, &[], nothing(), "reservations.mode", "enforce by ~/project/.relay-mesh.toml");
+    for (wrong, why) in [
+        ("mode = 'refuse'", "unknown variant `refuse`, expected `advise` or `enforce`"),
+        ("auto-claim-ttl = '0s'", "a reservation lasts at least a second"),
+    ] {
+        let expected = format!("`~/project/.relay-mesh.toml`, line 2: {why}");
+        check(&format!("[reservations]\n{wrong}"), "", &[], nothing(), "reservations.mode", &expected);
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line() {
     check(
         "agent = 'bob'\nagnet = 'eve'",
@@ -138,7 +159,8 @@ fn what_is_wrong_is_named_with_its_line() {
         nothing(),
         "agent",
         "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `nats`, \
-         `agent`, `team`, `durability`, `away-after`, `plugins`, `http`, `loops`",
+         `agent`, `team`, `durability`, `away-after`, `plugins`, `http`, `loops`, \
+         `reservations`",
     );
     check(
         "\n\nagent = 'Bob!'",

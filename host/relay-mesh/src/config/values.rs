@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use mesh::EditMode;
 use mesh::names::AgentName;
+use mesh::reservation::Ttl;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -50,6 +52,30 @@ impl TokenUse {
     }
 }
 
+/// Whether a file is claimed for whoever writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AutoClaim {
+    /// It is.
+    On,
+    /// Only what an agent reserves is reserved.
+    Off,
+}
+
+impl AutoClaim {
+    /// As people write it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            AutoClaim::On => "on",
+            AutoClaim::Off => "off",
+        }
+    }
+}
+
+/// How long a file stays claimed that was claimed by the way: ten minutes.
+pub(super) fn auto_claim_ttl() -> Ttl {
+    Ttl::new(10 * 60_000).unwrap_or_default()
+}
+
 /// What one place says. The fields are those of [`super::Settings`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Values {
@@ -68,6 +94,9 @@ pub(crate) struct Values {
     pub(crate) per_agent: Option<u32>,
     pub(crate) window: Option<u64>,
     pub(crate) rest: Option<u64>,
+    pub(crate) edits: Option<EditMode>,
+    pub(crate) auto_claim: Option<AutoClaim>,
+    pub(crate) auto_claim_ttl: Option<Ttl>,
 }
 
 impl Values {

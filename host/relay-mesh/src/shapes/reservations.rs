@@ -205,6 +205,21 @@ impl Show for ReservationsShape {
     }
 }
 
+/// `relay-mesh reservations mode`.
+#[derive(Debug, Serialize)]
+pub(crate) struct ModeShape {
+    /// `advise` or `enforce`.
+    pub(crate) mode: &'static str,
+    /// `command line`, `environment`, the path of a file, or `default`.
+    pub(crate) origin: String,
+}
+
+impl Show for ModeShape {
+    fn text(&self) -> String {
+        format!("{} ({})", self.mode, self.origin)
+    }
+}
+
 /// The table that `reservations` and `status` show.
 pub(crate) fn reservations_table(reservations: &[ReservationShape]) -> String {
     let rows: Vec<Vec<String>> = reservations
