@@ -69,6 +69,20 @@ pub fn absolute(path: &str, folder: &str) -> String {
     if is_absolute || folder.is_empty() { path.to_owned() } else { format!("{}/{path}", folder.trim_end_matches('/')) }
 }
 
+/// The files that a patch writes, moves or deletes, as it names them. The format is the one of the tool
+/// `apply_patch`, which Codex began and OpenCode took over.
+///
+/// ```
+/// use relay_mesh_sdk::payload::files_in_patch;
+/// let patch = "*** Begin Patch\n*** Update File: src/a.rs\n*** Move to: src/b.rs\n@@\n-*** Delete File: no\n*** End Patch";
+/// assert_eq!(files_in_patch(patch), ["src/a.rs", "src/b.rs"]);
+/// ```
+pub fn files_in_patch(patch: &str) -> Vec<String> {
+    let heads = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    let named = |line: &str| heads.iter().find_map(|head| line.trim_end().strip_prefix(head).map(str::to_owned));
+    patch.lines().filter_map(named).collect()
+}
+
 /// Whether a text carries one of the host's envelopes. A prompt that does was put there by this mesh,
 /// and no person spoke.
 pub fn carries_mail(text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! What Codex writes to a hook's standard input, parsed once at the edge.
 
 use relay_mesh_sdk::hooks::Call;
-use relay_mesh_sdk::payload::{Fields, absolute};
+use relay_mesh_sdk::payload::{Fields, absolute, files_in_patch};
 use relay_mesh_sdk::{Error, Session};
 
 /// One hook call.
@@ -82,8 +82,8 @@ fn event(name: &str, fields: &Fields, cwd: &str) -> Result<Event, Error> {
         "PreToolUse" => {
             let tool = fields.required("tool_name")?;
             let patch = fields.value().pointer("/tool_input/command").and_then(|patch| patch.as_str());
-            let edits = patch.filter(|_| tool == "apply_patch").map(|patch| files_in(patch, cwd)).unwrap_or_default();
-            Event::PreToolUse { edits }
+            let edits = patch.filter(|_| tool == "apply_patch").map(files_in_patch).unwrap_or_default();
+            Event::PreToolUse { edits: edits.iter().map(|path| absolute(path, cwd)).collect() }
         }
         "PermissionRequest" => Event::PermissionRequest,
         "PostToolUse" => {
@@ -98,11 +98,4 @@ fn event(name: &str, fields: &Fields, cwd: &str) -> Result<Event, Error> {
         "SessionEnd" => Event::SessionEnd,
         other => return Err(Error::Unsupported(format!("Codex's hook `{other}` says nothing to the mesh"))),
     })
-}
-
-/// The files that a patch in Codex's own format writes, moves or deletes.
-fn files_in(patch: &str, folder: &str) -> Vec<String> {
-    let heads = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
-    let named = |line: &str| heads.iter().find_map(|head| line.trim_end().strip_prefix(head).map(str::to_owned));
-    patch.lines().filter_map(named).map(|path| absolute(&path, folder)).collect()
 }

@@ -7,6 +7,8 @@
 // - It wakes an idle session when a message comes, as the same agent and with the same model, and adds
 //   messages to a person's prompt and, for a busy session, to the results of its tools.
 // - It tells the mesh what each session does.
+// - It asks before a file is written whether another agent holds it, and breaks the tool off where the
+//   mesh refuses.
 // Whatever goes wrong here, OpenCode goes on. Mail that was not shown waits in the mesh.
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -318,6 +320,9 @@ function server({ url }: Place): Any {
 /** Copies of this file (the project's, the person's own) share one connector. */
 const connector = (): Connector => ((globalThis as Any)[Symbol.for("relay-mesh.connector")] ??= new Connector())
 
+/** OpenCode's own tools that write files. */
+const WRITERS = new Set(["edit", "write", "multiedit", "patch", "apply_patch"])
+
 const ACTIVITIES: Record<string, string> = {
   "permission.asked": "permission.asked",
   "question.asked": "permission.asked",
@@ -378,13 +383,22 @@ export const RelayMesh = async (context: Any) => {
       const answer = await mesh.tell(session, "chat.message", { injected })
       const mail = answer?.output?.mail
       if (!mail) return
+      const ids: string[] = answer.mail ?? [] // What the mesh itself says is no message.
       // Ids of parts grow with time, and this one has to stand last.
       const last = parts.at(-1)?.id
-      if (!last || !message?.id) return answer.mail.forEach((id: string) => mesh.receipt(session, id, "refused"))
+      if (!last || !message?.id) return ids.forEach((id: string) => mesh.receipt(session, id, "refused"))
       parts.push({ id: `${last.slice(0, -2)}zz`, sessionID, messageID: message.id, type: "text", text: mail, synthetic: true })
-      answer.mail.forEach((id: string) => session.beside.add(id))
+      ids.forEach((id: string) => session.beside.add(id))
     },
     "tool.execute.before": async ({ tool, sessionID }: Any, { args }: Any) => {
+      if (args && WRITERS.has(tool)) {
+        const session = mesh.session(sessionID, place)
+        await within(TICKET_MS, session.known)
+        const answer = await mesh.tell(session, "tool.execute.before", { file: args.filePath, patch: args.patchText })
+        // What a hook throws is all that the model is told of its call.
+        if (answer?.output?.refusal) throw new Error(answer.output.refusal)
+        return
+      }
       if (!ours(tool) || !args) return
       const ticket = await mesh.ticket(mesh.session(sessionID, place))
       if (ticket) args._relay = { ticket }
@@ -395,10 +409,11 @@ export const RelayMesh = async (context: Any) => {
       const answer = await mesh.tell(session, "tool.execute.after", { registered })
       const mail = answer?.output?.mail
       if (!mail) return
+      const ids: string[] = answer.mail ?? [] // What the mesh itself says is no message.
       if (Array.isArray(output?.content)) output.content.push({ type: "text", text: mail })
       else if (typeof output?.output === "string") output.output += `\n\n${mail}`
-      else return answer.mail.forEach((id: string) => mesh.receipt(session, id, "refused"))
-      answer.mail.forEach((id: string) => mesh.showed(session, id, { tool }))
+      else return ids.forEach((id: string) => mesh.receipt(session, id, "refused"))
+      ids.forEach((id: string) => mesh.showed(session, id, { tool }))
     },
     /** What is about to be sent to the model: the proof that a message is shown. */
     "experimental.chat.messages.transform": async (_: Any, { messages }: Any) => {

@@ -1,5 +1,5 @@
 //! The connector's events: `read` says what one means, `answer` words what the connector does next, as
-//! JSON with `agent`, `protocol` and `mail`, each only where there is some.
+//! JSON with `agent`, `protocol`, `mail` and `refusal`, each only where there is some.
 
 use relay_mesh_sdk::hooks::{Call, Event as Happened, Findings, Hooks, Reading, Reply};
 use relay_mesh_sdk::{Activity, Error, Moment};
@@ -40,6 +40,7 @@ impl Hooks for OpenCode {
                 room: ROOM,
                 ..spoken(vec![does(Activity::Busy), Happened::HumanSpoke(id.clone())])
             },
+            Event::ToolBegins { edits } => Reading { edits, ..spoken(vec![does(Activity::Busy)]) },
             Event::ToolDone { registered } => Reading {
                 room: ROOM,
                 moment: registered.then_some(Moment::Registered),
@@ -52,10 +53,10 @@ impl Hooks for OpenCode {
     fn answer(call: &Call, found: Findings) -> Result<Reply, Error> {
         // Whatever the host found, the connector knows where it goes.
         Payload::parse(call)?;
-        let Findings { agent, mail, protocol, .. } = found;
+        let Findings { agent, mail, protocol, refusal, .. } = found;
         let mail = mail.map(|mail| mail.text).filter(|text| !text.is_empty());
         let shows_mail = mail.is_some();
-        let fields = [("agent", agent), ("protocol", protocol), ("mail", mail)];
+        let fields = [("agent", agent), ("protocol", protocol), ("mail", mail), ("refusal", refusal)];
         let told: Map<String, Value> =
             fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into()))).collect();
         Ok(Reply::stdout(Value::Object(told).to_string()).showing(shows_mail))
@@ -99,6 +100,9 @@ mod tests {
         check("chat.message", json!({}), "s1; s1 Busy; person spoke in s1; room 8000; attended");
         check("tool.execute.after", json!({}), "s1; s1 Busy; room 8000");
         check("tool.execute.after", json!({"registered": true}), "s1; s1 Busy; protocol Registered; room 8000");
+        check("tool.execute.before", json!({"file": "a.rs"}), "s1; s1 Busy; edits /w/a.rs");
+        let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n*** End Patch";
+        check("tool.execute.before", json!({"patch": patch}), "s1; s1 Busy; edits /w/a.rs; edits /w/b.rs");
         check("session.bound", json!({}), "s1; protocol Registered");
         check("session.deleted", json!({}), "nobody; s1 ended");
     }
@@ -134,6 +138,10 @@ mod tests {
             hook::<OpenCode>(&call("tool.execute.after", json!({"registered": true})), found).expect("answered");
         let expected = r#"{"agent":"alice","protocol":"You are `alice`.","mail":"<relay-mesh-message>hello</relay-mesh-message>"}"#;
         assert_eq!((reply.stdout.as_deref(), reply.shows_mail), (Some(expected), true));
+        let refused = |_: &Reading| Findings { refusal: Some("a.rs is held by `bob`".into()), ..nothing_found() };
+        let (_, reply) =
+            hook::<OpenCode>(&call("tool.execute.before", json!({"file": "a.rs"})), refused).expect("answered");
+        assert_eq!(reply.stdout.as_deref(), Some(r#"{"refusal":"a.rs is held by `bob`"}"#));
         let (_, reply) = hook::<OpenCode>(&call("session.idle", json!({})), |_| nothing_found()).expect("answered");
         assert_eq!((reply.stdout.as_deref(), reply.shows_mail), (Some("{}"), false));
     }

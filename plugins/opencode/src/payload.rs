@@ -2,6 +2,7 @@
 //! payload is cut to what the mesh needs by `assets/connector.ts`, which is the other half of this file.
 
 use relay_mesh_sdk::hooks::Call;
+use relay_mesh_sdk::payload;
 use relay_mesh_sdk::{Activity, Error, Session};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,10 @@ pub(crate) enum Event {
     /// A prompt came, from a person or put there by the mesh.
     Prompted {
         injected: bool,
+    },
+    /// One of OpenCode's own tools is about to write these files, absolute.
+    ToolBegins {
+        edits: Vec<String>,
     },
     /// A tool came to its end; the mesh's own registration or another one.
     ToolDone {
@@ -60,6 +65,10 @@ struct Written {
     injected: bool,
     #[serde(default)]
     registered: bool,
+    /// The file that a tool is about to write.
+    file: Option<String>,
+    /// The patch that it is about to apply, in Codex's format.
+    patch: Option<String>,
 }
 
 impl Payload {
@@ -77,6 +86,14 @@ impl Payload {
             "session.idle" => Event::Idle,
             "permission.asked" => Event::Asked,
             "chat.message" => Event::Prompted { injected: written.injected },
+            "tool.execute.before" => Event::ToolBegins {
+                edits: written
+                    .file
+                    .into_iter()
+                    .chain(written.patch.iter().flat_map(|patch| payload::files_in_patch(patch)))
+                    .map(|path| payload::absolute(&path, &written.directory))
+                    .collect(),
+            },
             "tool.execute.after" => Event::ToolDone { registered: written.registered },
             "session.deleted" => Event::Deleted,
             other => return Err(Error::Unsupported(format!("OpenCode's event `{other}` says nothing to the mesh"))),

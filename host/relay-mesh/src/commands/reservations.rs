@@ -44,8 +44,8 @@ enum Command {
         relay-mesh reservations mode\n  \
         relay-mesh reservations mode advise\n  \
         relay-mesh reservations mode enforce --user\n\n\
-        It is written to the project's .relay-mesh.toml, which a team commits; a person's own is for all projects\n\
-        that say nothing of it. A worktree goes by its own copy of the file.")]
+        It stands in the project's .relay-mesh.toml, which a team commits; your own settings decide for\n\
+        projects that say nothing of it. A worktree goes by its own copy of the file.")]
     Mode(ModeArgs),
 }
 

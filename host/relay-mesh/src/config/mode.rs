@@ -74,14 +74,8 @@ fn with_mode(text: &str, mode: EditMode) -> String {
     }
     let line = format!("mode = \"{}\"\n", mode.as_str());
     let found = toml::from_str::<File>(text).ok().and_then(|file| file.reservations);
-    let spot = match &found {
-        Some(table) => match &table.get_ref().mode {
-            Some(mode) => Some(mode.span()),
-            None => None,
-        },
-        None => None,
-    };
-    if let Some(span) = spot {
+    let written = found.as_ref().and_then(|table| table.get_ref().mode.as_ref());
+    if let Some(span) = written.map(toml::Spanned::span) {
         return format!("{}\"{}\"{}", &text[..span.start], mode.as_str(), &text[span.end..]);
     }
     // Below its header, where the table has one.

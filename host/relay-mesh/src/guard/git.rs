@@ -1,0 +1,72 @@
+//! What git itself says of a working copy: where its hooks lie, and what is staged. The one file of this crate
+//! that starts a program.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// A working copy, as git knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Git {
+    /// Its uppermost folder.
+    pub(crate) top: PathBuf,
+    /// What all its worktrees share.
+    pub(crate) common: PathBuf,
+    /// Where git looks for its hooks.
+    pub(crate) hooks: PathBuf,
+}
+
+/// Why git says nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GitError {
+    /// It could not be started.
+    #[error("git could not be started")]
+    Absent(#[source] io::Error),
+    /// The folder is in no working copy.
+    #[error("`{}` is in no git working copy", folder.display())]
+    NoWorkingCopy {
+        /// The folder.
+        folder: PathBuf,
+        /// Git's own words.
+        said: String,
+    },
+}
+
+impl Git {
+    /// Asks git about the working copy that a folder lies in.
+    pub(crate) fn of(folder: &Path) -> Result<Git, GitError> {
+        let top = one_path(folder, &["rev-parse", "--show-toplevel"])?;
+        // A relative `core.hooksPath` starts at the top, where git runs its hooks.
+        let absolute = ["rev-parse", "--path-format=absolute"];
+        let common = one_path(&top, &[&absolute[..], &["--git-common-dir"]].concat())?;
+        let hooks = one_path(&top, &[&absolute[..], &["--git-path", "hooks"]].concat())?;
+        Ok(Git { top, common, hooks })
+    }
+
+    /// The paths that the commit about to be made touches, from the top: of what is renamed, both.
+    pub(crate) fn staged(folder: &Path) -> Result<Vec<String>, GitError> {
+        let arguments = ["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "--no-ext-diff", "-z"];
+        let bytes = run(folder, &arguments)?;
+        let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+}
+
+fn one_path(folder: &Path, arguments: &[&str]) -> Result<PathBuf, GitError> {
+    let bytes = run(folder, arguments)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let path = PathBuf::from(text.trim_end_matches('\n'));
+    Ok(std::fs::canonicalize(&path).unwrap_or(path))
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+    #[expect(clippy::disallowed_methods, reason = "this is the file that starts git")]
+    let outcome = std::process::Command::new("git").args(arguments).current_dir(folder).output();
+    let Output { status, stdout, stderr } = outcome.map_err(GitError::Absent)?;
+    if status.success() {
+        Ok(stdout)
+    } else {
+        let said = String::from_utf8_lossy(&stderr).lines().next().unwrap_or_default().to_owned();
+        Err(GitError::NoWorkingCopy { folder: folder.to_owned(), said })
+    }
+}
