@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, exit_codes, gc, harnesses,
+    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, exit_codes, gc, guard, harnesses,
     heartbeat, hook, install, invite, listen, log, man, mcp, message, plugin, prompt, read, register, release,
     reservations, reserve, send, serve, status, uninstall, up, version, wait_for,
 };
@@ -140,6 +140,8 @@ pub(crate) enum Command {
     Release(release::Args),
     /// Show who has reserved what
     Reservations(reservations::Args),
+    /// Stop commits of what another agent holds
+    Guard(guard::Args),
     /// Ask an agent to run a command
     Cmd(cmd::Args),
     /// Say that you live, and what you are doing
@@ -225,6 +227,7 @@ impl Command {
             | Command::Reserve(_)
             | Command::Release(_)
             | Command::Reservations(_)
+            | Command::Guard(_)
             | Command::Cmd(_)
             | Command::Heartbeat(_)
             | Command::WaitFor(_)
@@ -268,6 +271,7 @@ impl Command {
             | Command::Reserve(_)
             | Command::Release(_)
             | Command::Reservations(_)
+            | Command::Guard(_)
             | Command::Cmd(_)
             | Command::Heartbeat(_)
             | Command::WaitFor(_)
@@ -310,6 +314,7 @@ impl Command {
             Command::Reserve(args) => reserve::run(args, context).await,
             Command::Release(args) => release::run(args, context).await,
             Command::Reservations(args) => reservations::run(args, context).await,
+            Command::Guard(args) => guard::run(args, context).await,
             Command::Cmd(args) => cmd::run(args, context).await,
             Command::Heartbeat(args) => heartbeat::run(args, context).await,
             Command::WaitFor(args) => wait_for::run(args, context).await,

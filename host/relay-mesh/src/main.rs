@@ -8,6 +8,7 @@ mod context;
 mod environment;
 mod error;
 mod exit;
+mod guard;
 mod hints;
 mod host;
 mod logging;

@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod exit_codes;
 pub(crate) mod gc;
+pub(crate) mod guard;
 pub(crate) mod harnesses;
 pub(crate) mod heartbeat;
 pub(crate) mod hook;

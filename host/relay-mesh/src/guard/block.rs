@@ -135,7 +135,9 @@ pub(crate) fn way_out(mode: EditMode, owners: &str) -> String {
         EditMode::Enforce => format!(
             "ask {owners} by `relay-mesh send`, wait until it lapses, or commit all the same with `git commit --no-verify`"
         ),
-        EditMode::Advise => format!("this project only advises, so the commit goes on: tell {owners} by `relay-mesh send`"),
+        EditMode::Advise => {
+            format!("this project only advises, so the commit goes on: tell {owners} by `relay-mesh send`")
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use block::{Form, Starts};
 use git::Git;
-pub(crate) use place::{GuardError, Manager, Place};
+pub(crate) use place::{GuardError, Manager, Place, choose};
 
 /// Where a hook is kept that our own stands in the place of.
 const KEPT: &str = ".before-relay-mesh";
@@ -27,11 +27,7 @@ pub(crate) enum Installed {
 }
 
 /// Installs the guard, or renews it.
-pub(crate) fn install(
-    git: &Git,
-    program: &Path,
-    data_folder: Option<&Path>,
-) -> Result<Installed, GuardError> {
+pub(crate) fn install(git: &Git, program: &Path, data_folder: Option<&Path>) -> Result<Installed, GuardError> {
     let place = place::choose(git)?;
     let starts = match place.is_shared {
         true => Starts::Anywhere,

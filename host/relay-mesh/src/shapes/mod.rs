@@ -6,6 +6,7 @@
 pub(crate) mod agents;
 pub(crate) mod commands;
 pub(crate) mod events;
+pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod mail;
 pub(crate) mod receipts;

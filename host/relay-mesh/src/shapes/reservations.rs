@@ -84,6 +84,30 @@ pub(crate) struct ConflictShape {
     pub(crate) held: ReservationShape,
 }
 
+impl ConflictShape {
+    pub(crate) fn of(repository: &Repository, conflict: &Conflict, now: Instant) -> ConflictShape {
+        ConflictShape {
+            asked: conflict.asked.to_string(),
+            at: conflict.at.clone(),
+            held: ReservationShape::of(repository, &conflict.held, now),
+        }
+    }
+
+    /// Of one path, who holds it.
+    pub(crate) fn brief(&self) -> String {
+        let ConflictShape { at, held, .. } = self;
+        format!(
+            "{} is held by {} through {} ({}, {} left){}",
+            printable_line(at),
+            held.owner,
+            printable_line(&held.pattern),
+            held.mode,
+            span(held.left),
+            held.because()
+        )
+    }
+}
+
 /// `relay-mesh reserve`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReservedShape {
@@ -104,14 +128,8 @@ pub(crate) struct ReservedShape {
 impl ReservedShape {
     /// What was only looked at.
     pub(crate) fn checked(repository: &Repository, conflicts: &[Conflict], now: Instant) -> ReservedShape {
-        let conflicts: Vec<ConflictShape> = conflicts
-            .iter()
-            .map(|conflict| ConflictShape {
-                asked: conflict.asked.to_string(),
-                at: conflict.at.clone(),
-                held: ReservationShape::of(repository, &conflict.held, now),
-            })
-            .collect();
+        let of = |conflict| ConflictShape::of(repository, conflict, now);
+        let conflicts: Vec<ConflictShape> = conflicts.iter().map(of).collect();
         ReservedShape {
             outcome: if conflicts.is_empty() { "free" } else { "held" },
             reservations: Vec::new(),

@@ -1,0 +1,223 @@
+//! `relay-mesh guard`: a pre-commit hook of this repository alone, which stops a commit of what another agent
+//! holds.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mesh::EditMode;
+use mesh::glob::{Glob, Literally};
+use mesh::reservation::Conflict;
+
+use crate::cli::Outcome;
+use crate::config::Settings;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::guard::block::way_out;
+use crate::guard::git::{Git, GitError};
+use crate::guard::{self, GuardError, Installed, Manager, Place};
+use crate::render::{causes, printable_line};
+use crate::setup::request::Installation;
+use crate::shapes::guard::{GuardShape, RemovedShape, StandingShape};
+use crate::shapes::reservations::ConflictShape;
+
+/// After this the commit goes on, whatever the store is doing.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Stop commits of what another agent holds
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "A pre-commit hook of this repository and all its worktrees. It stands beside what is there: a hook of\n\
+    yours, core.hooksPath, husky, lefthook and pre-commit go on as before, and `uninstall` leaves every other byte\n\
+    as it was. A commit is stopped where its files, or what they were renamed from, lie in an exclusive reservation\n\
+    of another agent that is not gone. Whoever commits is the agent of the shell (RELAY_AGENT, or its harness\n\
+    session), else nobody in particular. Git's own way around it is `git commit --no-verify`; and where relay-mesh\n\
+    or its data is not there, the commit goes on with a line that says so.\n\n\
+    Examples:\n  \
+    relay-mesh guard install\n  \
+    relay-mesh guard status\n  \
+    relay-mesh guard uninstall"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Put the guard into this repository
+    Install(Where),
+    /// Take it out
+    Uninstall(Where),
+    /// Show whether it stands here, and where
+    Status(Where),
+    /// Look at what is staged: what the hook runs. Ends with 6 where another agent holds any of it
+    Check,
+}
+
+#[derive(clap::Args, Debug)]
+struct Where {
+    /// Another repository than this folder's
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    match args.command {
+        Command::Install(place) => install(&repository(place, context)?, context),
+        Command::Uninstall(place) => uninstall(&repository(place, context)?, context),
+        Command::Status(place) => status(&repository(place, context)?, context),
+        Command::Check => Ok(check(context).await),
+    }
+}
+
+fn repository(place: Where, context: &Context) -> Result<Git, CommandError> {
+    let folder = place.repo.map_or_else(|| context.workdir.clone(), |folder| context.workdir.join(folder));
+    Git::of(&folder).map_err(of_git)
+}
+
+fn install(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
+    let Installation { program, data_folder } = Installation::of(context)?;
+    let installed = guard::install(git, &program, data_folder.as_deref()).map_err(of_guard)?;
+    let (outcome, place) = match &installed {
+        Installed::Now(place) => ("installed", place),
+        Installed::Already(place) => ("already", place),
+    };
+    context.printer.show(&GuardShape::of(outcome, place))?;
+    match place.manager {
+        Manager::Husky | Manager::HooksPath => {
+            context.printer.say("that file belongs to the project: commit it to guard your team's commits too");
+        }
+        Manager::Lefthook => context.printer.say("lefthook reads it at the next commit; it belongs into .gitignore"),
+        Manager::Git | Manager::PreCommit => {}
+    }
+    Ok(Outcome::DONE)
+}
+
+fn uninstall(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
+    let removed = guard::uninstall(git).map_err(of_guard)?;
+    context.printer.show(&RemovedShape::of(&removed))?;
+    Ok(Outcome::DONE)
+}
+
+fn status(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
+    let found = guard::found(git).map_err(of_guard)?;
+    let place = guard::choose(git);
+    // A manager that was set up since then runs its own hook, and ours no more.
+    let counts = match &place {
+        Ok(Place { file, .. }) => found.contains(file),
+        Err(_) => false,
+    };
+    context.printer.show(&StandingShape::of(&found, counts, context.settings.edits.value))?;
+    if !counts {
+        context.printer.say("`relay-mesh guard install` puts it where git, or what manages its hooks, will run it");
+    }
+    Ok(Outcome::ending(if counts { Exit::Success } else { Exit::Failure }))
+}
+
+/// Looks at what is staged. Nothing that goes wrong here stops a commit.
+async fn check(context: &Context) -> Outcome {
+    let pass = |why: &str| {
+        let why = printable_line(why);
+        context.printer.on_standard_error(&format!(
+            "relay-mesh guard: {why}; the commit goes on, and nobody looked who holds what it changes\n"
+        ));
+        Outcome::DONE
+    };
+    match tokio::time::timeout(DEADLINE, held(context)).await {
+        Ok(Ok(held)) => judge(&held, context),
+        Ok(Err(error)) => {
+            let words: Vec<String> = std::iter::once(error.to_string()).chain(causes(&error)).collect();
+            pass(&words.join(": "))
+        }
+        Err(_) => pass(&format!("the store has not answered for {} s", DEADLINE.as_secs())),
+    }
+}
+
+async fn held(context: &Context) -> Result<Vec<ConflictShape>, CommandError> {
+    let staged = Git::staged(&context.workdir).map_err(of_git)?;
+    // What is no path of a repository is in nobody's claim.
+    let paths: Vec<Glob> = staged.iter().filter_map(|path| Glob::of_path(path, Literally::ThePath).ok()).collect();
+    if paths.is_empty() || !has_store(&context.settings) {
+        return Ok(Vec::new());
+    }
+    let open = context.open()?;
+    let caller = context.caller(&open, None).await?;
+    let repository = open.mesh.checkout(&context.workdir)?.repository;
+    let held: Vec<Conflict> = open.mesh.held_by_others(&caller, &repository, &paths).await?;
+    let now = open.mesh.machine().now();
+    Ok(held.iter().map(|conflict| ConflictShape::of(&repository, conflict, now)).collect())
+}
+
+/// Whether anything can be held: without a data folder nobody has ever reserved anything on this machine, and a
+/// commit is no reason to make one.
+fn has_store(settings: &Settings) -> bool {
+    match &settings.shared.value {
+        crate::config::Shared::InTheFolder => Path::new(&settings.dir.value).exists(),
+        crate::config::Shared::Nats(_) => true,
+    }
+}
+
+fn judge(held: &[ConflictShape], context: &Context) -> Outcome {
+    if held.is_empty() {
+        return Outcome::DONE;
+    }
+    let mut owners: Vec<&str> = held.iter().map(|conflict| conflict.held.owner.as_str()).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    let mut text = "relay-mesh guard: this commit changes what others have reserved\n".to_owned();
+    for conflict in held.iter().take(MOST_SHOWN) {
+        text.push_str(&format!("  {}\n", conflict.brief()));
+    }
+    if let Some(more) = held.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+        text.push_str(&format!("  and {more} more\n"));
+    }
+    let mode = context.settings.edits.value;
+    text.push_str(&format!("{}\n", way_out(mode, &owners.join(", "))));
+    context.printer.on_standard_error(&text);
+    match mode {
+        EditMode::Enforce => Outcome::ending(Exit::Held),
+        EditMode::Advise => Outcome::DONE,
+    }
+}
+
+/// How many paths a refusal names.
+const MOST_SHOWN: usize = 20;
+
+fn of_git(error: GitError) -> CommandError {
+    let (hint, exit) = match &error {
+        GitError::Absent(_) => ("install git, or put it on the path", Exit::Failure),
+        GitError::NoWorkingCopy { .. } => {
+            ("change into a git working copy, or name one by `--repo DIR`", Exit::NotFound)
+        }
+    };
+    CommandError::Told { what: error.to_string(), hint: Some(hint.to_owned()), exit, source: source_of(error) }
+}
+
+/// Git's own words are worth more than its exit code.
+fn source_of(error: GitError) -> Option<Box<dyn std::error::Error + Send + Sync>> {
+    match error {
+        GitError::Absent(source) => Some(Box::new(source)),
+        GitError::NoWorkingCopy { said, .. } => Some(said.into()),
+    }
+}
+
+fn of_guard(error: GuardError) -> CommandError {
+    let hint = match &error {
+        GuardError::Elsewhere(folder) => format!(
+            "add `relay-mesh guard check || [ $? -ne 6 ] || exit 1` to `{}` yourself, or give this repository a \
+             folder of its own by `git config --local core.hooksPath .git/hooks`",
+            folder.join("pre-commit").display()
+        ),
+        GuardError::Occupied(_) => "add a command `relay-mesh guard check` to its pre-commit hook yourself".to_owned(),
+        GuardError::Kept(_) => "look which of the two hooks you want to keep, and move the other one away".to_owned(),
+        GuardError::File { .. } => "make the file and its folder writable".to_owned(),
+    };
+    let what = error.to_string();
+    let (exit, source) = match error {
+        GuardError::Elsewhere(_) | GuardError::Occupied(_) | GuardError::Kept(_) => (Exit::Refused, None),
+        GuardError::File { source, .. } => (Exit::Failure, Some(Box::new(source).into())),
+    };
+    CommandError::Told { what, hint: Some(hint), exit, source }
+}
