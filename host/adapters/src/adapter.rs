@@ -22,7 +22,7 @@ use crate::engine::Machinery;
 use crate::faults::{Fault, Faults, Recovery};
 use crate::guest::{Guest, Lender, Stopped};
 use crate::lent;
-use crate::ticker::Meter;
+use crate::ticker::{Begun, Meter, Running};
 
 /// Calls of one adapter that run at once. Further ones wait their turn.
 const CONCURRENT: usize = 16;
@@ -162,16 +162,16 @@ impl Adapter {
     }
 
     /// Waits for a turn, and for the pause after repeated faults to be over.
-    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, HarnessError> {
+    async fn turn(&self) -> Result<(tokio::sync::SemaphorePermit<'_>, Begun), HarnessError> {
         let turn = self.turns.acquire().await.map_err(|error| HarnessError::Failed(error.to_string()))?;
         match self.faults.begin(self.lender.machine.now()) {
-            Ok(()) => Ok(turn),
+            Ok(()) => Ok((turn, self.machinery.ticker.begin())),
             Err(milliseconds) => Err(HarnessError::Busy(u32::try_from(milliseconds).unwrap_or(u32::MAX))),
         }
     }
 
     /// Lets the clock of guests tick for as long as the answer is kept.
-    fn run(&self) -> Result<crate::ticker::Running, HarnessError> {
+    fn run(&self) -> Result<Running, HarnessError> {
         self.machinery
             .ticker
             .start()

@@ -15,7 +15,7 @@ use crate::lent::log::LogBudget;
 use crate::lent::rates::{Rates, Spent};
 use crate::manifest::Limits;
 use crate::template::Surroundings;
-use crate::ticker::Meter;
+use crate::ticker::{Meter, Turn};
 
 /// Elements of one table: the functions that a component may call through pointers.
 const MOST_TABLE_ELEMENTS: usize = 100_000;
@@ -85,13 +85,17 @@ impl Guest {
         store.limiter(|guest| &mut guest.cap);
         store.set_hostcall_fuel(MOST_HANDED_OVER);
         store.set_epoch_deadline(1);
-        let (meter, limit) = (Arc::clone(meter), lender.limits.guest_ms);
+        let (meter, turns, limit) = (Arc::clone(meter), machinery.ticker.turns(), lender.limits.guest_ms);
         store.epoch_deadline_callback(move |_| {
             if meter.spent_ms() >= limit {
                 return Err(Stopped::OutOfTime(limit).into());
             }
             // Others on this thread go on meanwhile, however long the guest runs.
-            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+            Ok(match turns.after(meter.since_resumed()) {
+                Turn::On => UpdateDeadline::Continue(1),
+                Turn::Others => UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())),
+                Turn::Rest(time) => UpdateDeadline::YieldCustom(1, Box::pin(tokio::time::sleep(time))),
+            })
         });
         store
     }

@@ -11,8 +11,15 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::EngineWeak;
 
-/// How often a running guest is looked at.
-const TICK: Duration = Duration::from_millis(5);
+/// How often a running guest is looked at. With what it may have run for before the first look
+/// ([`AT_ONCE`]), nothing else on its thread waits for it longer than 5 ms.
+const TICK: Duration = Duration::from_millis(4);
+/// A guest that has run for less than this since it was last resumed goes on: it is short, and
+/// was only looked at in an unlucky moment.
+const AT_ONCE: u64 = 1_000_000;
+/// How long a guest that runs for longer rests after each look while other calls run. They wait
+/// for lent functions several times, and would otherwise stand behind the guest each time.
+const REST: Duration = Duration::from_millis(1);
 /// How long the thread stays once nothing runs, so that a busy host does not start one per call.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -30,14 +37,35 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// How many calls run. Written by `start` and by the drop of what it returns.
+    /// How many calls run their guest. Written by `start` and by the drop of what it returns.
     calls: usize,
+    /// How many calls are under way, those included that wait for their host. Written by `begin`
+    /// and by the drop of what it returns.
+    begun: usize,
     /// Whether the thread is there. Written by `start` and by the thread as it ends.
     thread: bool,
 }
 
-/// A call that runs; ticking may stop once every one of these is dropped.
+/// A call that runs its guest; ticking may stop once every one of these is dropped.
 pub(crate) struct Running(Arc<Shared>);
+
+/// A call that is under way, from its first guest code to its last and all between.
+pub(crate) struct Begun(Arc<Shared>);
+
+/// What a guest that was looked at does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It goes on.
+    On,
+    /// Whatever else is ready on its thread goes first.
+    Others,
+    /// It rests, so that other calls get through.
+    Rest(Duration),
+}
+
+/// Decides it.
+#[derive(Clone)]
+pub(crate) struct Turns(Arc<Shared>);
 
 impl Ticker {
     /// For an engine; no thread is started yet.
@@ -45,7 +73,13 @@ impl Ticker {
         Ticker { engine, shared: Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() }) }
     }
 
-    /// A call begins. An error where the system gives no thread: no guest may run unwatched.
+    /// A call begins, and may wait before its guest runs, and between.
+    pub(crate) fn begin(&self) -> Begun {
+        self.shared.lock().begun += 1;
+        Begun(Arc::clone(&self.shared))
+    }
+
+    /// A guest begins to run. An error where the system gives no thread: no guest may run unwatched.
     pub(crate) fn start(&self) -> std::io::Result<Running> {
         let mut state = self.shared.lock();
         if !state.thread {
@@ -57,6 +91,30 @@ impl Ticker {
         state.calls += 1;
         self.shared.changed.notify_one();
         Ok(Running(Arc::clone(&self.shared)))
+    }
+}
+
+impl Ticker {
+    /// For a guest's store, which outlives this borrow.
+    pub(crate) fn turns(&self) -> Turns {
+        Turns(Arc::clone(&self.shared))
+    }
+}
+
+impl Turns {
+    /// For a guest that has run for some nanoseconds since it was last resumed.
+    pub(crate) fn after(&self, since: u64) -> Turn {
+        match self.0.lock().begun {
+            _ if since < AT_ONCE => Turn::On,
+            0 | 1 => Turn::Others,
+            _ => Turn::Rest(REST),
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.lock().begun -= 1;
     }
 }
 
@@ -112,8 +170,12 @@ pub(crate) struct Meter {
 impl Meter {
     /// Milliseconds spent so far. Called by the guest's own thread, within a poll.
     pub(crate) fn spent_ms(&self) -> u64 {
-        let poll = thread_time().saturating_sub(self.since.load(Ordering::Relaxed));
-        (self.spent.load(Ordering::Relaxed) + poll) / 1_000_000
+        (self.spent.load(Ordering::Relaxed) + self.since_resumed()) / 1_000_000
+    }
+
+    /// Nanoseconds spent in the present poll. Called as [`Meter::spent_ms`] is.
+    pub(crate) fn since_resumed(&self) -> u64 {
+        thread_time().saturating_sub(self.since.load(Ordering::Relaxed))
     }
 
     /// Microseconds spent in the polls that are over. For after a call.

@@ -2,6 +2,10 @@
 
 mod common;
 
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapters::Adapters;
@@ -11,6 +15,16 @@ use mesh::harness::{HarnessError, Harnesses as _};
 async fn check_neighbour(adapters: &Adapters, after: &str) {
     let reply = hook(adapters, "polite", "Stop").await.expect("the neighbour answers");
     assert_eq!(reply.stdout.as_deref(), Some("Stop ticket you have mail"), "after {after}");
+}
+
+/// A stage on which the hostile one may run for far longer than its neighbours need, however busy
+/// the machine that runs this test.
+fn patient_stage() -> Stage {
+    let stage = Stage::with(&["hostile", "polite"]);
+    let manifest = stage.plugins().join("hostile/adapter.toml");
+    let text = std::fs::read_to_string(&manifest).expect("a manifest");
+    std::fs::write(&manifest, text.replace("guest-ms = 100", "guest-ms = 5000")).expect("written");
+    stage
 }
 
 async fn check(deed: &str, expected: &str) {
@@ -51,11 +65,7 @@ async fn a_loop_is_ended() {
 
 #[tokio::test]
 async fn others_go_on_while_a_guest_loops_on_the_only_thread() {
-    let stage = Stage::with(&["hostile", "polite"]);
-    // Far more time than its neighbours need, however busy the machine that runs this test.
-    let manifest = stage.plugins().join("hostile/adapter.toml");
-    let text = std::fs::read_to_string(&manifest).expect("a manifest");
-    std::fs::write(&manifest, text.replace("guest-ms = 100", "guest-ms = 5000")).expect("written");
+    let stage = patient_stage();
     let adapters = stage.adapters();
     check_neighbour(&adapters, "nothing").await;
     hook(&adapters, "hostile", "answer:clock").await.expect("it answers");
@@ -73,6 +83,42 @@ async fn others_go_on_while_a_guest_loops_on_the_only_thread() {
         outcome = looping => panic!("the loop ended before its neighbours: {outcome:?}"),
         answered = neighbours => assert_eq!(answered, 5),
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_neighbour_stands_behind_a_looping_guest_once() {
+    let stage = patient_stage();
+    let adapters = Arc::new(stage.adapters());
+    check_neighbour(&adapters, "nothing").await;
+    hook(&adapters, "hostile", "answer:clock").await.expect("it answers");
+    let turns = Arc::new(AtomicUsize::new(0));
+    let (watched, theirs) = (Arc::clone(&turns), Arc::clone(&adapters));
+    let looping = tokio::spawn(async move {
+        let mut looping = pin!(hook(&theirs, "hostile", "answer:loop"));
+        poll_fn(|context| {
+            watched.fetch_add(1, Ordering::Relaxed);
+            looping.as_mut().poll(context)
+        })
+        .await
+    });
+    let resumed = || turns.load(Ordering::Relaxed);
+    let until_resumed = async |times: usize| {
+        while resumed() < times {
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+    };
+    // Its own host has looked up what it asked, and it loops.
+    until_resumed(20).await;
+    for _ in 0..20 {
+        let before = resumed();
+        check_neighbour(&adapters, "a loop").await;
+        let times = resumed() - before;
+        // Time stands still while anything can go on, so the guest's rest outlasts the neighbour's call.
+        assert!(times <= 1, "the guest was resumed {times} times during one call of its neighbour");
+        until_resumed(before + 2).await;
+    }
+    assert!(!looping.is_finished(), "the loop ended before its neighbours");
+    looping.abort();
 }
 
 #[tokio::test]

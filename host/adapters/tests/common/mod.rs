@@ -116,6 +116,10 @@ pub(crate) struct TestDesk {
 impl Desk for TestDesk {
     async fn look_up(&mut self, reading: Reading) -> Findings {
         self.read = Some(reading);
+        // A real host waits for its disk several times.
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
         Findings {
             agent: Some("alice".to_owned()),
             mail: Some(Mail { ids: Vec::new(), text: "you have mail".to_owned(), priority: Priority::High }),
