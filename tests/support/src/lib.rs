@@ -9,6 +9,7 @@ mod client;
 mod codex;
 pub mod components;
 mod gemini;
+pub mod guarded;
 mod host;
 mod isolation;
 mod ladder;
