@@ -1,5 +1,6 @@
 //! Which groups of tools a server shows.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// A group of tools.
@@ -27,6 +28,12 @@ pub struct Profile {
 pub struct UnknownGroup(String);
 
 impl Profile {
+    /// Every profile that there is.
+    pub fn all() -> [Profile; 4] {
+        [(false, false), (true, false), (false, true), (true, true)]
+            .map(|(claims, commands)| Profile { claims, commands })
+    }
+
     /// The same with another group.
     #[must_use]
     pub fn with(self, group: Group) -> Profile {
@@ -44,6 +51,19 @@ impl Profile {
             Group::Claims => self.claims,
             Group::Commands => self.commands,
         }
+    }
+}
+
+impl fmt::Display for Profile {
+    /// The names with commas between them, as they are parsed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("core")?;
+        for (group, name) in [(Group::Claims, "claims"), (Group::Commands, "commands")] {
+            if self.shows(group) {
+                write!(f, ",{name}")?;
+            }
+        }
+        Ok(())
     }
 }
 

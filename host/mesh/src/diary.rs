@@ -1,6 +1,6 @@
 //! The diary: every event of the mesh, in the order in which it happened.
 
-use store::{Position, StoreError, Watch};
+use store::{Entry, Position, StoreError, Watch};
 
 use crate::machine::Instant;
 use crate::names::AgentName;
@@ -18,15 +18,17 @@ pub struct Event {
     pub kind: String,
     /// Everything else that is known of it.
     pub details: serde_json::Map<String, serde_json::Value>,
+    /// Where the diary goes on after it.
+    pub next: Position,
 }
 
 impl Event {
     /// An event from its line. None where the line is something else.
-    fn parse(line: &[u8]) -> Option<Event> {
-        let mut details: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(line).ok()?;
+    fn parse(entry: &Entry) -> Option<Event> {
+        let mut details: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&entry.bytes).ok()?;
         let at = Instant(details.remove("at")?.as_u64()?);
         let kind = details.remove("event")?.as_str()?.to_owned();
-        Some(Event { at, kind, details })
+        Some(Event { at, kind, details, next: entry.next })
     }
 
     /// Whether an agent has a part in it.
@@ -56,16 +58,26 @@ impl Mesh {
     /// The events from a place in the diary on, a stretch of them. Reading on from where it ends gives every
     /// event once.
     pub async fn diary(&self, from: Position) -> Result<Stretch, StoreError> {
-        let batch = self.shared.read(&keys::global(), from, STEP).await?;
+        self.diary_part(from, STEP).await
+    }
+
+    /// The same in stretches of about so many bytes, for those who hold many of them at once.
+    pub async fn diary_part(&self, from: Position, bytes: usize) -> Result<Stretch, StoreError> {
+        let batch = self.shared.read(&keys::global(), from, bytes).await?;
         let mut damage = batch.damage.len();
         let mut events = Vec::with_capacity(batch.entries.len());
         for entry in &batch.entries {
-            match Event::parse(&entry.bytes) {
+            match Event::parse(entry) {
                 Some(event) => events.push(event),
                 None => damage += 1,
             }
         }
         Ok(Stretch { events, next: batch.next, at_end: batch.at_end, damage })
+    }
+
+    /// Where the diary ends now.
+    pub async fn diary_end(&self) -> Result<Position, StoreError> {
+        self.shared.end(&keys::global()).await
     }
 
     /// Says when the diary may have grown.

@@ -48,6 +48,7 @@ mod status;
 mod sweep;
 mod ticket;
 mod wait;
+mod wake;
 mod watching;
 mod work;
 
@@ -84,6 +85,8 @@ pub use sessions::SessionView;
 pub use status::{HeldPair, MeshStatus, MessageStatus, StatusError};
 pub use sweep::{Broom, Scope, Swept};
 pub use ticket::TicketError;
+pub use wake::{LONGEST_WAKE, Wake, WakeError};
+pub use watching::Mailed;
 
 use crate::harness::Harnesses;
 use crate::machine::{Instant, Machine};

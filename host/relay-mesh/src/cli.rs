@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, exit_codes, gc, guard, harnesses,
+    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc, guard, harnesses,
     heartbeat, hook, install, invite, listen, log, man, mcp, message, plugin, prompt, read, register, release,
-    reservations, reserve, send, serve, status, uninstall, up, version, wait_for,
+    reservations, reserve, send, serve, status, uninstall, up, version, wait_for, wake,
 };
 use crate::config::{ConfigError, Durable, StoreAt, Values};
 use crate::context::Context;
@@ -152,6 +152,10 @@ pub(crate) enum Command {
     Status(status::Args),
     /// Show what happened on the mesh
     Log(log::Args),
+    /// Follow events as JSON lines: mail, reservations, commands, agents
+    Events(events::Args),
+    /// Wake an agent, or whoever listens
+    Wake(wake::Args),
     /// Let go of what is over and old
     Gc(gc::Args),
 
@@ -216,6 +220,7 @@ impl Command {
         Ok(match self {
             Command::Serve(args) => args.host.over(values),
             Command::Up(args) => args.host.over(values),
+            Command::Mcp(args) => Values { tools: args.tools, ..values },
             Command::Send(_)
             | Command::Read(_)
             | Command::Ack(_)
@@ -233,6 +238,8 @@ impl Command {
             | Command::WaitFor(_)
             | Command::Status(_)
             | Command::Log(_)
+            | Command::Events(_)
+            | Command::Wake(_)
             | Command::Gc(_)
             | Command::Down(_)
             | Command::Install(_)
@@ -241,7 +248,6 @@ impl Command {
             | Command::DetectHarness(_)
             | Command::Doctor(_)
             | Command::Plugin(_)
-            | Command::Mcp(_)
             | Command::Hook(_)
             | Command::Listen(_)
             | Command::Prompt(_)
@@ -277,6 +283,8 @@ impl Command {
             | Command::WaitFor(_)
             | Command::Status(_)
             | Command::Log(_)
+            | Command::Events(_)
+            | Command::Wake(_)
             | Command::Gc(_)
             | Command::Up(_)
             | Command::Down(_)
@@ -320,6 +328,8 @@ impl Command {
             Command::WaitFor(args) => wait_for::run(args, context).await,
             Command::Status(args) => status::run(args, context).await,
             Command::Log(args) => log::run(args, context).await,
+            Command::Events(args) => events::run(args, context).await,
+            Command::Wake(args) => wake::run(args, context).await,
             Command::Gc(args) => gc::run(args, context).await,
             Command::Up(args) => up::run(args, context).await,
             Command::Down(args) => down::run(args, context).await,

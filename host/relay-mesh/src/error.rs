@@ -84,6 +84,12 @@ pub(crate) enum CommandError {
     /// A connector could not listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// Nothing that can be followed was asked for.
+    #[error(transparent)]
+    Unwanted(crate::events::Unwanted),
+    /// Nobody was woken.
+    #[error(transparent)]
+    Wake(#[from] mesh::WakeError),
     /// The host could not be started, found or stopped.
     #[error(transparent)]
     Host(#[from] HostError),

@@ -4,7 +4,7 @@
 use mesh::repository::PlaceError;
 use mesh::{
     AckError, AddressError, FetchError, FindError, FinishError, HeartbeatError, HookError, IdentifyError, InviteError,
-    OrderError, RegisterError, ReleaseError, ReserveError, RosterError, SendError, StatusError, TakeError,
+    OrderError, RegisterError, ReleaseError, ReserveError, RosterError, SendError, StatusError, TakeError, WakeError,
 };
 use store::StoreError;
 
@@ -12,6 +12,7 @@ use crate::commands::listen::ListenError;
 use crate::compose::OpenError;
 use crate::config::ConfigError;
 use crate::error::CommandError;
+use crate::events::Unwanted;
 use crate::exit::Exit;
 use crate::host::HostError;
 
@@ -66,6 +67,11 @@ impl CommandError {
             CommandError::Hook(HookError::Harness(_)) => Some("run `relay-mesh doctor` to see what is wrong with it".to_owned()),
             CommandError::Listen(ListenError::Store(error)) | CommandError::Store(error) => of_store(error),
             CommandError::Listen(ListenError::UnknownHarness(_)) => Some(HARNESSES.to_owned()),
+            CommandError::Unwanted(error) => Some(of_unwanted(error)),
+            CommandError::Wake(error) => Some(match error {
+                WakeError::NotRegistered => WHO_ARE_YOU.to_owned(),
+                WakeError::TooLong(_) => "send the details as a message: `relay-mesh send`".to_owned(),
+            }),
             CommandError::Host(error) => of_host(error),
             CommandError::Input(_) | CommandError::Output(_) => None,
             CommandError::Told { hint, .. } => hint.clone(),
@@ -86,6 +92,17 @@ impl CommandError {
             | CommandError::Name(_)
             | CommandError::Id(_)
             | CommandError::NoAgent => Exit::Usage,
+            CommandError::Unwanted(Unwanted::Unknown(_)) => Exit::NotFound,
+            CommandError::Unwanted(
+                Unwanted::Json(_)
+                | Unwanted::Nothing
+                | Unwanted::Topic { .. }
+                | Unwanted::WhoseMail
+                | Unwanted::Name(_)
+                | Unwanted::Cursor(_),
+            )
+            | CommandError::Wake(WakeError::TooLong(_)) => Exit::Usage,
+            CommandError::Wake(WakeError::NotRegistered) => Exit::Refused,
             CommandError::Open(_) | CommandError::Store(_) => Exit::Store,
             CommandError::Identify(error) => match error {
                 IdentifyError::Ticket(_) | IdentifyError::Key | IdentifyError::NotYours(_) => Exit::Refused,
@@ -403,6 +420,16 @@ fn of_finish(error: &FinishError) -> Option<String> {
         FinishError::Ended(_) => Some("its result stays; send a message where there is more to say".to_owned()),
         FinishError::TooLong(_) => Some("put it into a file that both can read, and give its path".to_owned()),
         FinishError::Store(error) => of_store(error),
+    }
+}
+
+fn of_unwanted(error: &Unwanted) -> String {
+    match error {
+        Unwanted::Unknown(_) => WHO_IS_HERE.to_owned(),
+        Unwanted::WhoseMail => "say `--agent NAME`, or leave `inbox` out".to_owned(),
+        Unwanted::Json(_) | Unwanted::Nothing | Unwanted::Topic { .. } | Unwanted::Name(_) | Unwanted::Cursor(_) => {
+            "see `relay-mesh help events`".to_owned()
+        }
     }
 }
 

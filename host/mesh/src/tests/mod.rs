@@ -15,6 +15,7 @@ mod moving;
 mod reserving;
 mod sending;
 mod sweeping;
+mod waking;
 
 use std::sync::Arc;
 

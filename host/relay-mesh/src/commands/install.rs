@@ -1,5 +1,6 @@
 //! `relay-mesh install`: sets a harness up, after showing what that changes.
 
+use mcp::Profile;
 use mesh::harness::{Action, Harnesses as _, Setup};
 
 use crate::cli::Outcome;
@@ -19,6 +20,7 @@ use crate::setup::trouble;
 #[command(after_help = "Examples:\n  \
     relay-mesh install claude-code --project . --dry-run\n  \
     relay-mesh install claude-code --user --yes\n  \
+    relay-mesh install codex --tools core,claims,commands\n  \
     relay-mesh install claude-code --transport http --http-url http://127.0.0.1:7423/mcp\n  \
     relay-mesh install generic\n\n\
     Every change is shown first, as a diff. Without a terminal nothing is changed unless `--yes` was said; \
@@ -42,6 +44,9 @@ pub(crate) struct NamedArgs {
     /// Where the host serves MCP; means `--transport http`
     #[arg(long, value_name = "URL")]
     http_url: Option<HostUrl>,
+    /// Groups of tools that the harness's own server shows: core, claims, commands [default: those of the settings]
+    #[arg(long, value_name = "GROUP,…")]
+    tools: Option<Profile>,
     /// Show the changes and make none
     #[arg(long)]
     dry_run: bool,
@@ -66,6 +71,12 @@ impl NamedArgs {
     }
 
     fn reach(&self, host: HostUrl) -> Result<Reach, CommandError> {
+        if self.tools.is_some() && (self.transport == Some(Transport::Http) || self.http_url.is_some()) {
+            return Err(trouble::usage(
+                "the host shows the same tools to each of its clients",
+                "leave out `--tools`, and say it to the host: `relay-mesh up --tools core,claims`",
+            ));
+        }
         match (self.transport, &self.http_url) {
             (Some(Transport::Stdio), Some(_)) => Err(trouble::usage(
                 "a harness that starts relay-mesh itself connects to no URL",
@@ -73,7 +84,7 @@ impl NamedArgs {
             )),
             (Some(Transport::Http) | None, Some(url)) => Ok(Reach::Http(url.clone())),
             (Some(Transport::Http), None) => Ok(Reach::Http(host)),
-            (Some(Transport::Stdio) | None, None) => Ok(Reach::Stdio),
+            (Some(Transport::Stdio) | None, None) => Ok(Reach::Stdio(self.tools)),
         }
     }
 }
@@ -140,10 +151,13 @@ mod tests {
 
     #[test]
     fn the_flags_say_how_and_where() {
-        check("claude-code", "Stdio for the project");
-        check("claude-code --user", "Stdio for the user");
-        check("claude-code --global", "Stdio for the user");
-        check("claude-code --project-dir . --transport stdio", "Stdio for the project");
+        check("claude-code", "Stdio(None) for the project");
+        check("claude-code --user", "Stdio(None) for the user");
+        check("claude-code --global", "Stdio(None) for the user");
+        check("claude-code --project-dir . --transport stdio", "Stdio(None) for the project");
+        check("claude-code --tools core,claims", "Stdio(Some(Profile { claims: true, commands: false }))");
+        check("claude-code --tools all", "`all` is no group of tools");
+        check("claude-code --tools claims --transport http", "the same tools to each");
         check("claude-code --transport http", "http://127.0.0.1:7423/mcp");
         check("claude-code --http-url http://127.0.0.1:9/mcp", "Http(HostUrl(\"http://127.0.0.1:9/mcp\"))");
         check("claude-code --http-url nowhere", "is not a URL of a host");

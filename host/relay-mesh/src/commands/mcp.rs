@@ -20,13 +20,17 @@ use crate::signals::Stop;
     With reservations and commands as tools too:\n  \
     relay-mesh mcp --tools core,claims,commands")]
 pub(crate) struct Args {
-    /// Groups of tools to show: core, claims (reservations), commands
-    #[arg(long, value_name = "GROUP,…", default_value = "core")]
-    tools: Profile,
+    /// Which tools are shown.
+    #[arg(long, value_name = "GROUP,…", help = TOOLS)]
+    pub(crate) tools: Option<Profile>,
 }
 
+/// The help of every flag that names groups of tools.
+pub(crate) const TOOLS: &str =
+    "Groups of tools to show: core, claims (reservations), commands [$RELAY_TOOLS, else core]";
+
 /// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
     let mut asked = Stop::listen().map_err(CommandError::Input)?;
     let process = ClientProcess {
@@ -34,7 +38,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         workdir: Some(context.workdir.display().to_string()),
     };
     let stop = CancellationToken::new();
-    let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, args.tools, stop.clone());
+    let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, context.settings.tools.value, stop.clone());
     tokio::pin!(serving);
     let outcome = tokio::select! {
         outcome = &mut serving => outcome,

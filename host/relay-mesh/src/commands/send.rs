@@ -7,7 +7,7 @@ use mesh::message::{Draft, Priority};
 use mesh::names::{AgentName, MessageId};
 use mesh::receipt::Rung;
 use mesh::session::Caller;
-use mesh::{Audience, Sent, Served};
+use mesh::{Audience, MessageStatus, Sent, Served};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Outcome;
@@ -181,32 +181,49 @@ pub(crate) async fn wake(context: &Context, open: &Open, caller: &Caller, sent: 
         context.printer.say("nobody is there to be woken: the message waits until it is read");
         return Ok(());
     }
+    let status = bring(open, caller, sent.id, WAKE_PATIENCE).await?;
+    if !is_taken(&status) {
+        context.printer.say(&format!(
+            "nobody took it within {} s; it waits, and `relay-mesh message {}` shows how far it got",
+            WAKE_PATIENCE.as_secs(),
+            sent.id
+        ));
+    }
+    Ok(())
+}
+
+/// Delivers from this process until every recipient's harness has taken a message, or patience is at an end.
+/// Gives how far it got.
+pub(crate) async fn bring(
+    open: &Open,
+    caller: &Caller,
+    id: MessageId,
+    patience: Duration,
+) -> Result<MessageStatus, CommandError> {
     let stop = CancellationToken::new();
     let deliver = Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone());
     let watch = async {
         let mut look = tokio::time::interval(WAKE_LOOK);
         loop {
             look.tick().await;
-            let status = open.mesh.message_status(caller, sent.id).await?;
-            let reached = |rung: Rung| rung >= Rung::Accepted;
-            if status.recipients.iter().all(|recipient| reached(recipient.ladder.rung())) {
+            if is_taken(&open.mesh.message_status(caller, id).await?) {
                 return Ok::<(), mesh::StatusError>(());
             }
         }
     };
-    let outcome = tokio::select! {
-        outcome = tokio::time::timeout(WAKE_PATIENCE, watch) => outcome,
+    tokio::select! {
+        outcome = tokio::time::timeout(patience, watch) => match outcome {
+            Ok(taken) => taken?,
+            Err(_) => {}
+        },
         // Delivery goes on until it is stopped, which only happens below.
-        () = deliver => Ok(Ok(())),
-    };
-    stop.cancel();
-    match outcome {
-        Ok(told) => told?,
-        Err(_) => context.printer.say(&format!(
-            "nobody took it within {} s; it waits, and `relay-mesh message {}` shows how far it got",
-            WAKE_PATIENCE.as_secs(),
-            sent.id
-        )),
+        () = deliver => {}
     }
-    Ok(())
+    stop.cancel();
+    Ok(open.mesh.message_status(caller, id).await?)
+}
+
+/// Whether each recipient's harness has taken a message.
+fn is_taken(status: &MessageStatus) -> bool {
+    status.recipients.iter().all(|recipient| recipient.ladder.rung() >= Rung::Accepted)
 }

@@ -11,11 +11,14 @@ use store::Key;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Outcome;
+use crate::commands::mcp::TOOLS;
 use crate::compose::{self, Client, Open};
 use crate::config::{Shared, TokenUse, Values};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::events::{self, Socket};
 use crate::host::{HostError, HostRecord, token};
+use crate::render::causes;
 use crate::signals::Stop;
 
 /// How the host listens; `serve` and `up` take the same.
@@ -30,6 +33,9 @@ pub(crate) struct HostFlags {
     /// Let everybody speak who reaches the port, without the token
     #[arg(long)]
     pub(crate) no_token: bool,
+    /// Which tools are shown.
+    #[arg(long, value_name = "GROUP,…", help = TOOLS)]
+    pub(crate) tools: Option<mcp::Profile>,
 }
 
 impl HostFlags {
@@ -39,6 +45,7 @@ impl HostFlags {
             listen: self.http,
             plugins: (!self.plugins.is_empty()).then(|| self.plugins.clone()),
             token: self.no_token.then_some(TokenUse::Off),
+            tools: self.tools,
             ..values
         }
     }
@@ -54,9 +61,6 @@ pub(crate) struct Args {
     /// How it listens.
     #[command(flatten)]
     pub(crate) host: HostFlags,
-    /// Groups of tools to show: core, claims (reservations), commands
-    #[arg(long, value_name = "GROUP,…", default_value = "core")]
-    tools: mcp::Profile,
     /// Leave the terminal: what `up` starts
     #[arg(long, hide = true)]
     background: bool,
@@ -83,19 +87,24 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         }
         TokenUse::Off => (None, "it asks for no token".to_owned()),
     };
-    let settings =
-        HttpSettings { listen: context.settings.listen.value, token, profile: args.tools, ..HttpSettings::default() };
+    let profile = context.settings.tools.value;
+    let settings = HttpSettings { listen: context.settings.listen.value, token, profile, ..HttpSettings::default() };
     let listener = Listener::bind(settings).await.map_err(HostError::from)?;
+    let events = offer_events(context).await;
     let record = HostRecord {
         process: open.machine.this_process(),
         host: open.machine.host().to_owned(),
         listen: listener.address().to_string(),
         url: listener.url(),
+        events: events.as_ref().map(|socket| socket.file().to_owned()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     record.write(dir)?;
     context.printer.say(&format!("relay-mesh serves {}; {token_note}", record.url));
     context.printer.say(&format!("data: {}", dir.display()));
+    if let Some(socket) = &record.events {
+        context.printer.say(&format!("events: {}", socket.display()));
+    }
     if let Shared::Nats(servers) = &context.settings.shared.value {
         context.printer.say(&format!("shared with other machines by {servers}"));
     }
@@ -103,7 +112,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
     }
     context.printer.say(NEXT_STEPS);
-    let outcome = serve(&open, listener, &mut asked).await;
+    let outcome = serve(&open, listener, events, &mut asked).await;
     record.remove(dir, open.machine.as_ref())?;
     outcome?;
     context.printer.say("stopped");
@@ -115,8 +124,9 @@ const NEXT_STEPS: &str = "next: `relay-mesh harnesses` shows what is here, `rela
     and in another shell `relay-mesh register alice` joins from the command line";
 
 /// Serves and delivers until somebody asks to stop.
-async fn serve(open: &Open, listener: Listener, asked: &mut Stop) -> Result<(), HostError> {
+async fn serve(open: &Open, listener: Listener, events: Option<Socket>, asked: &mut Stop) -> Result<(), HostError> {
     let stop = CancellationToken::new();
+    let telling = events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, stop.clone())));
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let serving = listener.serve(Arc::clone(&open.mesh), stop.clone());
     tokio::pin!(serving);
@@ -131,7 +141,28 @@ async fn serve(open: &Open, listener: Listener, asked: &mut Stop) -> Result<(), 
     if let Err(error) = delivering.await {
         tracing::error!(%error, "delivery ended badly");
     }
+    if let Some(telling) = telling
+        && let Err(error) = telling.await
+    {
+        tracing::error!(%error, "telling of events ended badly");
+    }
     Ok(outcome?)
+}
+
+/// The socket for events. A host without one does everything else, so that it only says why there is none.
+async fn offer_events(context: &Context) -> Option<Socket> {
+    let bound = match Socket::path(&context.settings.dir.value, &context.environment) {
+        Ok(path) => Socket::bind(&path).await,
+        Err(error) => Err(error),
+    };
+    match bound {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            let words = std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": ");
+            context.printer.warn(&format!("{words}\n  {}", error.hint()));
+            None
+        }
+    }
 }
 
 /// Who holds the folder.

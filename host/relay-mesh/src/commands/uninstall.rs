@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     };
     let (name, title) = (harness.about().harness.as_str(), &harness.about().title);
     let scope = args.place.scope();
-    let asked = setup(Action::Remove, scope, &Reach::Stdio, &Installation::of(context)?);
+    let asked = setup(Action::Remove, scope, &Reach::Stdio(None), &Installation::of(context)?);
     let changes = Changes { context, open: &open, harness: name, scope };
     let make = async || {
         let proposed = harness.propose(&asked).await.map_err(|error| trouble::of_adapter(name, error))?;

@@ -57,6 +57,7 @@ fn arguments(settings: &Settings) -> Vec<String> {
         flag("--store", servers.addresses().join(","));
     }
     flag("--http", settings.listen.value.to_string());
+    flag("--tools", settings.tools.value.to_string());
     flag("--durability", settings.durability.value.as_str().to_owned());
     for folder in &settings.plugins.value {
         flag("--plugins", folder.display().to_string());

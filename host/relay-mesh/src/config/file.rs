@@ -12,6 +12,7 @@ use super::ConfigError;
 use super::nats::NatsValues;
 use super::store::{self, Differ, StoreAt};
 use super::values::{AutoClaim, Durable, TokenUse, Values, team};
+use super::wake::{Method, WakeValues};
 
 /// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
 /// for each folder that has none.
@@ -81,6 +82,8 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         edits: reservations.mode.map(Mode::edits),
         auto_claim: reservations.auto_claim.map(|on| if on { AutoClaim::On } else { AutoClaim::Off }),
         auto_claim_ttl: reservations.auto_claim_ttl.map(|lease| lease.0),
+        tools: file.tools.map(|tools| tools.0),
+        wake: file.wake.unwrap_or_default().values().with_paths(at_home),
     };
     Ok(values.beneath(path.parent().unwrap_or(path)))
 }
@@ -104,6 +107,8 @@ struct File {
     http: Option<Http>,
     loops: Option<Loops>,
     reservations: Option<Reservations>,
+    tools: Option<Tools>,
+    wake: Option<Wake>,
 }
 
 #[derive(Default, Deserialize)]
@@ -155,6 +160,54 @@ impl<'de> Deserialize<'de> for Lease {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lease, D::Error> {
         let Duration(milliseconds) = Duration::deserialize(deserializer)?;
         Ttl::new(milliseconds).map(Lease).map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Wake {
+    methods: Option<Vec<Method>>,
+    gateway: Option<Words>,
+    socket: Option<PathBuf>,
+    file: Option<PathBuf>,
+    timeout: Option<Duration>,
+    run: Option<Words>,
+}
+
+impl Wake {
+    fn values(self) -> WakeValues {
+        WakeValues {
+            methods: self.methods,
+            gateway: self.gateway.map(|words| words.0),
+            socket: self.socket,
+            file: self.file,
+            timeout: self.timeout.map(|duration| duration.0),
+            run: self.run.map(|words| words.0),
+        }
+    }
+}
+
+/// A program and its arguments.
+struct Words(Vec<String>);
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Words, D::Error> {
+        let words = Vec::<String>::deserialize(deserializer)?;
+        match words.first() {
+            Some(program) if !program.is_empty() => Ok(Words(words)),
+            Some(_) | None => {
+                Err(serde::de::Error::custom("a program is a list of words, of which the first names it"))
+            }
+        }
+    }
+}
+
+/// Groups of tools that were checked.
+struct Tools(mcp::Profile);
+
+impl<'de> Deserialize<'de> for Tools {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Tools, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Tools).map_err(serde::de::Error::custom)
     }
 }
 

@@ -6,6 +6,7 @@ mod mode;
 mod nats;
 mod store;
 mod values;
+mod wake;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ pub(crate) use mode::{Place, set_edit_mode};
 pub(crate) use nats::NatsValues;
 pub(crate) use store::{Servers, Shared, StoreAt};
 pub(crate) use values::{AutoClaim, Durable, TokenUse, Values, team};
+pub(crate) use wake::{Method, WakeValues};
 
 /// The project's file, in the working folder or the nearest one above it.
 pub(crate) const PROJECT_FILE: &str = ".relay-mesh.toml";
@@ -74,8 +76,10 @@ pub(crate) struct Settings {
     pub(crate) shared: Setting<Shared>,
     /// Who we are to the servers, put together of what each place says.
     pub(crate) nats: NatsValues,
-    /// The same, word by word, with where each came from.
-    nats_words: Vec<(&'static str, Setting<String>)>,
+    /// How whoever listens outside of any harness is woken, put together of what each place says.
+    pub(crate) wake: WakeValues,
+    /// Both, word by word, with where each came from.
+    words: Vec<(&'static str, Setting<String>)>,
     /// For whom this command line speaks.
     pub(crate) agent: Setting<Option<AgentName>>,
     /// The team that a registration joins.
@@ -106,6 +110,8 @@ pub(crate) struct Settings {
     pub(crate) auto_claim: Setting<AutoClaim>,
     /// For how long.
     pub(crate) auto_claim_ttl: Setting<Ttl>,
+    /// Which groups of tools an MCP client is shown.
+    pub(crate) tools: Setting<mcp::Profile>,
 }
 
 /// Why the settings cannot be told.
@@ -188,14 +194,20 @@ impl Settings {
         let limits = Limits::default();
         let nats =
             layers.iter().rev().fold(NatsValues::default(), |weaker, (_, values)| values.nats.clone().or(weaker));
+        let wake =
+            layers.iter().rev().fold(WakeValues::default(), |weaker, (_, values)| values.wake.clone().or(weaker));
         Ok(Settings {
             dir: match strongest(layers, |values| values.dir.clone()) {
                 Some(found) => found,
                 None => Setting { value: default_dir.ok_or(ConfigError::NoHome)?, origin: Origin::Default },
             },
             shared: pick(layers, |values| values.shared.clone(), Shared::InTheFolder),
-            nats_words: nats_words(layers, &nats),
+            words: words(layers, &nats.listed(), |values| values.nats.listed())
+                .chain(words(layers, &wake.listed(), |values| values.wake.listed()))
+                .collect(),
             nats,
+            wake,
+            tools: pick(layers, |values| values.tools, mcp::Profile::default()),
             agent: pick(layers, |values| values.agent.clone().map(Some), None),
             team: pick(layers, |values| values.team.clone().map(Some), None),
             durability: pick(layers, |values| values.durability, Durable::Disk),
@@ -272,20 +284,25 @@ impl Settings {
             line("reservations.auto-claim", &self.auto_claim, |auto| auto.as_str().to_owned()),
             line("reservations.auto-claim-ttl", &self.auto_claim_ttl, |ttl| duration(&ttl.milliseconds())),
         ];
-        lines.extend(self.nats_words.iter().map(|(key, word)| line(key, word, String::clone)));
+        lines.push(line("tools", &self.tools, mcp::Profile::to_string));
+        lines.extend(self.words.iter().map(|(key, word)| line(key, word, String::clone)));
         lines
     }
 }
 
-/// Every word that is set for the servers, with the strongest place that says it.
-fn nats_words(layers: &[(Origin, Values)], nats: &NatsValues) -> Vec<(&'static str, Setting<String>)> {
-    let from = |key: &'static str, value: String| {
-        let says = |values: &Values| values.nats.listed().into_iter().any(|said| said == (key, value.clone()));
+/// Words that are set, each with the strongest place that says it.
+fn words(
+    layers: &[(Origin, Values)],
+    set: &[(&'static str, String)],
+    said_by: impl Fn(&Values) -> Vec<(&'static str, String)>,
+) -> impl Iterator<Item = (&'static str, Setting<String>)> {
+    let from = |(key, value): &(&'static str, String)| {
+        let says = |values: &Values| said_by(values).iter().any(|said| said == &(*key, value.clone()));
         let origin =
             layers.iter().find(|(_, values)| says(values)).map_or(Origin::Default, |(origin, _)| origin.clone());
-        (key, Setting { value, origin })
+        (*key, Setting { value: value.clone(), origin })
     };
-    nats.listed().into_iter().map(|(key, value)| from(key, value)).collect()
+    set.iter().map(from).collect::<Vec<_>>().into_iter()
 }
 
 fn strongest<T>(layers: &[(Origin, Values)], get: impl Fn(&Values) -> Option<T>) -> Option<Setting<T>> {

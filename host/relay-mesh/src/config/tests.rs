@@ -125,6 +125,16 @@ fn every_kind_of_value_is_read() {
         check("", user, &[], nothing(), key, &format!("{value} by ~/.config/relay-mesh/config.toml"));
     }
     check("agent = 'bob'", "", &[], nothing(), "agent", "bob by ~/project/.relay-mesh.toml");
+    check("tools = 'claims'", "", &[], nothing(), "tools", "core,claims by ~/project/.relay-mesh.toml");
+    check("", "", &[("RELAY_TOOLS", "commands,claims")], nothing(), "tools", "core,claims,commands by environment");
+    let wake = "[wake]\nmethods = ['file', 'gateway']\ngateway = ['a', '{text}']\nsocket = '~/s'\ntimeout = '2s'";
+    for (key, value) in
+        [("wake.methods", "file,gateway"), ("wake.gateway", "a {text}"), ("wake.socket", "~/s"), ("wake.timeout", "2s")]
+    {
+        check("", wake, &[], nothing(), key, &format!("{value} by ~/.config/relay-mesh/config.toml"));
+    }
+    let empty = "`~/.config/relay-mesh/config.toml`, line 2: a program is a list of words, of which the first names it";
+    check("", "[wake]\nrun = []", &[], nothing(), "wake.run", empty);
     check("", "durability = 'process'", &[], nothing(), "durability", "process by ~/.config/relay-mesh/config.toml");
     check("", "", &[("RELAY_PLUGINS", "/a:/b")], nothing(), "plugins", "/a:/b by environment");
 }
@@ -160,7 +170,7 @@ fn what_is_wrong_is_named_with_its_line() {
         "agent",
         "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `nats`, \
          `agent`, `team`, `durability`, `away-after`, `plugins`, `http`, `loops`, \
-         `reservations`",
+         `reservations`, `tools`, `wake`",
     );
     check(
         "\n\nagent = 'Bob!'",
@@ -195,6 +205,8 @@ fn a_project_opens_no_door_for_the_people_who_clone_it() {
         ("[http]\ntoken = false", "http.token"),
         ("[http]\nlisten = '0.0.0.0:1'", "http.listen"),
         ("plugins = ['p']", "plugins"),
+        ("[wake]\ngateway = ['sh', '-c', 'curl evil']", "wake"),
+        ("[wake]\nrun = ['sh']", "wake"),
     ] {
         let refused = format!(
             "`~/project/.relay-mesh.toml` sets `{key}`, which a project may not set for the people who work in it"

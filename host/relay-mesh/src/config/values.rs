@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::nats::NatsValues;
 use super::store::{self, Differ, Shared, StoreAt};
+use super::wake::WakeValues;
 use crate::environment::Environment;
 
 /// When a message counts as stored.
@@ -97,6 +98,8 @@ pub(crate) struct Values {
     pub(crate) edits: Option<EditMode>,
     pub(crate) auto_claim: Option<AutoClaim>,
     pub(crate) auto_claim_ttl: Option<Ttl>,
+    pub(crate) tools: Option<mcp::Profile>,
+    pub(crate) wake: WakeValues,
 }
 
 impl Values {
@@ -106,14 +109,15 @@ impl Values {
         Values {
             dir: self.dir.map(|dir| folder.join(dir)),
             nats: self.nats.with_paths(|path| folder.join(path)),
+            wake: self.wake.with_paths(|path| folder.join(path)),
             plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| folder.join(plugin)).collect()),
             ..self
         }
     }
 
     /// Whoever clones a repository takes its file along unseen. So that file may say how agents of
-    /// the project work together, but not open a port, drop the token, bring adapters, or name the
-    /// servers that everything goes through.
+    /// the project work together, but not open a port, drop the token, bring adapters, name the
+    /// servers that everything goes through, or programs that a wake runs.
     pub(super) fn refuse_what_is_the_persons(&self, path: &Path) -> Result<(), ConfigError> {
         let personal = [
             ("http.listen", self.listen.is_some()),
@@ -121,6 +125,7 @@ impl Values {
             ("plugins", self.plugins.is_some()),
             ("store", matches!(self.shared, Some(Shared::Nats(_)))),
             ("nats", self.nats != NatsValues::default()),
+            ("wake", self.wake != WakeValues::default()),
         ];
         match personal.into_iter().find(|(_, set)| *set) {
             Some((key, _)) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
@@ -152,6 +157,9 @@ pub(super) fn of_environment(environment: &Environment) -> Result<Values, Config
         })?,
         listen: parsed(environment, "RELAY_HTTP", |text| {
             text.parse().map_err(|_| "it must be an address and a port, as in 127.0.0.1:7423".to_owned())
+        })?,
+        tools: parsed(environment, "RELAY_TOOLS", |text| {
+            text.parse().map_err(|error: mcp::UnknownGroup| error.to_string())
         })?,
         plugins: environment.get("RELAY_PLUGINS").map(|text| std::env::split_paths(text).collect()),
         ..Values::default()

@@ -22,6 +22,9 @@ pub(crate) struct HostRecord {
     pub(crate) listen: String,
     /// Where MCP clients reach it.
     pub(crate) url: String,
+    /// The Unix socket at which it tells of events, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<PathBuf>,
     /// Its version.
     pub(crate) version: String,
 }
@@ -77,9 +80,10 @@ impl HostRecord {
                 running: true,
                 pid: Some(record.process.pid),
                 url: Some(record.url.clone()),
+                events: record.events.as_ref().map(|path| path.display().to_string()),
                 version: Some(record.version.clone()),
             },
-            None => HostShape { running: false, pid: None, url: None, version: None },
+            None => HostShape { running: false, pid: None, url: None, events: None, version: None },
         }
     }
 }
@@ -99,6 +103,7 @@ mod tests {
             host: machine.host().to_owned(),
             listen: "127.0.0.1:1".to_owned(),
             url: "http://127.0.0.1:1/mcp".to_owned(),
+            events: None,
             version: "0.1.0".to_owned(),
         };
         let dead = Process { start: this.process.start + 1, ..this.process };

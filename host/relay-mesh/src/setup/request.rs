@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use mcp::Profile;
 use mesh::harness::{Action, Scope, Server, Setup};
 
 use crate::config::Origin;
@@ -49,8 +50,8 @@ impl FromStr for HostUrl {
 /// How the harness shall reach our server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// It starts one for itself.
-    Stdio,
+    /// It starts one for itself, which shows these groups of tools; those of the settings, where nothing is said.
+    Stdio(Option<Profile>),
     /// It connects to the host.
     Http(HostUrl),
 }
@@ -87,7 +88,11 @@ impl Installation {
 pub(crate) fn setup(action: Action, scope: Scope, reach: &Reach, installation: &Installation) -> Setup {
     let program = installation.program.display().to_string();
     let server = match reach {
-        Reach::Stdio => Server::Stdio(vec![program.clone(), "mcp".to_owned()]),
+        Reach::Stdio(tools) => {
+            let mut words = vec![program.clone(), "mcp".to_owned()];
+            words.extend(tools.iter().flat_map(|tools| ["--tools".to_owned(), tools.to_string()]));
+            Server::Stdio(words)
+        }
         Reach::Http(url) => Server::Http(url.0.clone()),
     };
     let folder = installation.data_folder.as_deref().map(Path::display);
@@ -112,7 +117,9 @@ mod tests {
 
     #[test]
     fn a_harness_is_told_how_to_reach_this_very_program() {
-        check(&Reach::Stdio, None, "/opt/relay-mesh mcp; hooks by /opt/relay-mesh; []");
+        check(&Reach::Stdio(None), None, "/opt/relay-mesh mcp; hooks by /opt/relay-mesh; []");
+        let tools = Some("claims".parse().expect("a group"));
+        check(&Reach::Stdio(tools), None, "/opt/relay-mesh mcp --tools core,claims; hooks by /opt/relay-mesh; []");
         check(
             &Reach::Http(HostUrl::of_listener("127.0.0.1:7423")),
             Some("/data"),

@@ -1,5 +1,6 @@
 //! How far a harness is set up, found by asking its adapter what an install would still change.
 
+use mcp::Profile;
 use mesh::harness::{Action, Harness, HarnessError, Scope, Setup};
 
 use super::installed::{Installed, judge};
@@ -24,7 +25,7 @@ pub(crate) async fn look(
     installation: &Installation,
     host: &HostUrl,
 ) -> Result<Found, HarnessError> {
-    let stdio = setup(Action::Install, scope, &Reach::Stdio, installation);
+    let stdio = setup(Action::Install, scope, &Reach::Stdio(None), installation);
     let remove = harness.propose(&Setup { action: Action::Remove, ..stdio.clone() }).await?;
     let installed = match harness.propose(&stdio).await {
         Ok(install) => judge(&install, &remove),
@@ -36,10 +37,13 @@ pub(crate) async fn look(
         Err(error) => return Err(error),
     };
     if installed == Installed::Outdated {
-        let http = setup(Action::Install, scope, &Reach::Http(host.clone()), installation);
-        let by_http = judge(&harness.propose(&http).await?, &remove);
-        if by_http == Installed::Yes {
-            return Ok(Found { scope, installed: by_http, setup: http });
+        let others = Profile::all().map(|tools| Reach::Stdio(Some(tools))).into_iter();
+        for reach in others.chain([Reach::Http(host.clone())]) {
+            let other = setup(Action::Install, scope, &reach, installation);
+            let by_other = judge(&harness.propose(&other).await?, &remove);
+            if by_other == Installed::Yes {
+                return Ok(Found { scope, installed: by_other, setup: other });
+            }
         }
     }
     Ok(Found { scope, installed, setup: stdio })

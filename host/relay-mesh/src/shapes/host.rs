@@ -20,6 +20,9 @@ pub(crate) struct HostShape {
     /// Where MCP clients reach it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
+    /// The Unix socket at which it tells of events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<String>,
     /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,

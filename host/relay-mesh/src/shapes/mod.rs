@@ -13,6 +13,7 @@ pub(crate) mod receipts;
 pub(crate) mod reservations;
 pub(crate) mod settings;
 pub(crate) mod swept;
+pub(crate) mod wake;
 pub(crate) mod wake_table;
 
 use std::time::{Duration, UNIX_EPOCH};

@@ -6,7 +6,6 @@
 
 mod desk;
 mod hooks;
-mod lines;
 mod target;
 mod words;
 
@@ -18,11 +17,14 @@ use tokio::sync::mpsc;
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::lines::{Line, Lines};
 use crate::signals::Stop;
 use desk::Desk;
-use lines::{Line, Lines};
 use target::Target;
 use words::Heard;
+
+/// The longest line in. Evidence is the only part that may be long.
+const LONGEST_LINE: usize = 256 * 1024;
 
 /// Print messages as they come, one JSON line each: what a connector runs
 #[derive(clap::Args, Debug)]
@@ -100,7 +102,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             desk.watch(Target::Agent(agent.clone())).await?;
         }
     }
-    let mut lines = Lines::of_standard_input(receipts);
+    let input = match receipts {
+        Receipts::Lines => Some(tokio::io::stdin()),
+        Receipts::Printing => None,
+    };
+    let mut lines = Lines::of(input, LONGEST_LINE);
     let outcome = loop {
         tokio::select! {
             () = stop.asked() => break Ok(()),

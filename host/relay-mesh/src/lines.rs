@@ -1,17 +1,12 @@
-//! Lines of standard input, of bounded length, without an end where nobody writes any.
+//! Lines that somebody writes to us, of bounded length, without an end where nobody writes any.
 
 use std::io;
 
-use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
-
-use super::Receipts;
-
-/// The longest line. Evidence is the only part that may be long.
-const LONGEST_LINE: usize = 256 * 1024;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// Its text.
     Text(String),
     /// It was longer than is taken, and was passed over.
@@ -20,10 +15,12 @@ pub(super) enum Line {
     End,
 }
 
-/// The lines of standard input.
-pub(super) struct Lines {
+/// The lines of a stream.
+pub(crate) struct Lines<R> {
     /// None where nothing is read.
-    input: Option<BufReader<Stdin>>,
+    input: Option<BufReader<R>>,
+    /// The longest line that is taken, in bytes.
+    longest: usize,
     /// What was read of the line that is not yet complete. Kept here, so that a read that is
     /// cancelled loses nothing.
     begun: Vec<u8>,
@@ -31,18 +28,14 @@ pub(super) struct Lines {
     overlong: bool,
 }
 
-impl Lines {
-    /// Reads standard input where receipts come from there.
-    pub(super) fn of_standard_input(receipts: Receipts) -> Lines {
-        let input = match receipts {
-            Receipts::Lines => Some(BufReader::new(tokio::io::stdin())),
-            Receipts::Printing => None,
-        };
-        Lines { input, begun: Vec::new(), overlong: false }
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// The lines of a stream; none ever, and no end, where there is no stream.
+    pub(crate) fn of(input: Option<R>, longest: usize) -> Lines<R> {
+        Lines { input: input.map(BufReader::new), longest, begun: Vec::new(), overlong: false }
     }
 
     /// The next line that is not blank. Cancelling it loses nothing.
-    pub(super) async fn next(&mut self) -> io::Result<Line> {
+    pub(crate) async fn next(&mut self) -> io::Result<Line> {
         let Some(input) = &mut self.input else { return std::future::pending().await };
         loop {
             let buffer = input.fill_buf().await?;
@@ -51,7 +44,7 @@ impl Lines {
             }
             let end = buffer.iter().position(|byte| *byte == b'\n');
             let part = &buffer[..end.unwrap_or(buffer.len())];
-            if self.begun.len() + part.len() > LONGEST_LINE {
+            if self.begun.len() + part.len() > self.longest {
                 self.overlong = true;
                 self.begun.clear();
             } else if !self.overlong {

@@ -1,0 +1,66 @@
+//! `relay-mesh events`: follow events as JSON lines, without a host.
+
+use std::time::Duration;
+
+use mesh::names::AgentName;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::events::{CheckError, Cursor, Cut, Followed, Outlet, Subscription, Topic, Unwanted, follow};
+use crate::exit::Exit;
+use crate::lines::Lines;
+use crate::signals::Stop;
+
+/// Whoever reads a pipe may take their time.
+const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
+
+/// Follow events as JSON lines: mail, reservations, commands, agents
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh events --subscribe reservations,commands\n  \
+    relay-mesh events --agent bob | jq -r 'select(.topic == \"inbox\") | .body'\n  \
+    relay-mesh events --subscribe commands --cursor \"$(cat cursor)\"\n\n\
+    Each event once, from now on, or from where --cursor says: every line bears the place after it, for the same\n\
+    topics and agent. Mail is looked at and stays as it was. A host tells the same at a Unix socket, see docs/events.md.")]
+pub(crate) struct Args {
+    /// What to follow [default: all, mail where an agent is named]
+    #[arg(long, value_name = "TOPIC,…", value_enum, value_delimiter = ',')]
+    subscribe: Vec<Topic>,
+    /// Whose mail
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<AgentName>,
+    /// From where on: what a line said last, or `start` for everything that is kept
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<Cursor>,
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let mut stop = Stop::listen().map_err(CommandError::Input)?;
+    let subscription = subscription(args).map_err(CommandError::Unwanted)?;
+    let open = context.open()?;
+    subscription.check(&open.mesh).await.map_err(|error| match error {
+        CheckError::Unwanted(unwanted) => CommandError::Unwanted(unwanted),
+        CheckError::Find(error) => CommandError::Find(error),
+    })?;
+    let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
+    let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
+    let mut cursor = None;
+    let followed = tokio::select! {
+        () = stop.asked() => return Ok(Outcome::DONE),
+        followed = follow(&open.mesh, &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
+    };
+    match followed {
+        Followed::Cut(Cut::Gone(error)) => Err(CommandError::Output(error)),
+        Followed::Cut(Cut::Slow(_) | Cut::Nonsense(_)) => Ok(Outcome::ending(Exit::Failure)),
+        Followed::Store(error) => Err(error.into()),
+    }
+}
+
+fn subscription(args: Args) -> Result<Subscription, Unwanted> {
+    let Args { subscribe, agent, cursor } = args;
+    let has_mail = |topic: &Topic| *topic != Topic::Inbox || agent.is_some();
+    let topics = if subscribe.is_empty() { Topic::ALL.into_iter().filter(has_mail).collect() } else { subscribe };
+    Subscription::new(topics, agent, cursor)
+}

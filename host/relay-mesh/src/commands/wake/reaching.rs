@@ -1,0 +1,150 @@
+//! Reaching somebody: a message by the routes of an agent's harness, then the ways of the settings, in order.
+
+use std::time::Duration;
+
+use mesh::message::Draft;
+use mesh::names::{AgentName, MessageId};
+use mesh::receipt::{Ladder, Rung};
+use mesh::session::Caller;
+use mesh::{LONGEST_WAKE, WakeError};
+
+use super::Args;
+use crate::cli::Outcome;
+use crate::commands::{input, send};
+use crate::compose::Open;
+use crate::config::Method;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::shapes::wake::{TriedShape, WokenShape};
+use crate::wake::{Tried, Ways};
+
+/// What an agent is told where nothing else is said.
+const NUDGE: &str = "Please look at your mail and go on.";
+/// How long an agent without a session is waited for: somebody may listen for it.
+const WITHOUT_SESSION: Duration = Duration::from_secs(1);
+
+/// Does it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let text = match args.text.as_str() {
+        "-" => input::text(LONGEST_WAKE + 1)?,
+        _ => args.text,
+    };
+    if text.len() > LONGEST_WAKE {
+        return Err(WakeError::TooLong(text.len()).into());
+    }
+    let ways = Ways::of(&context.settings);
+    let order = order(args.methods, args.to.as_deref(), &ways)?;
+    let open = context.open()?;
+    let caller = context.caller(&open, args.from).await?;
+    let to = match &args.to {
+        Some(address) => Some(open.mesh.resolve(address, caller.agent()).await?),
+        None => None,
+    };
+    let mut shape = WokenShape {
+        woken: false,
+        method: None,
+        to: to.as_ref().map(ToString::to_string),
+        message: None,
+        tried: Vec::new(),
+    };
+    let mut about: Option<MessageId> = None;
+    for method in order {
+        let outcome = match (method, &to) {
+            (Method::Routes, Some(to)) => {
+                let (id, outcome) = by_routes(&open, &caller, to, &text, ways.patience).await?;
+                about = Some(id);
+                shape.message = Some(id.to_string());
+                outcome
+            }
+            // Only an agent has routes; without one the order names none.
+            (Method::Routes, None) => continue,
+            (Method::Gateway | Method::Socket | Method::File, _) => {
+                let wake = open.mesh.wake(&caller, to.as_ref(), about, &text)?;
+                Routed::Tried(match method {
+                    Method::Gateway => ways.try_gateway(&wake).await,
+                    Method::Socket => ways.try_socket(&wake).await,
+                    Method::File | Method::Routes => ways.try_file(&wake),
+                })
+            }
+        };
+        let (worked, detail) = match &outcome {
+            Routed::Tried(Tried::Worked(detail)) => (true, detail),
+            Routed::Tried(Tried::Failed(detail)) | Routed::Held(detail) => (false, detail),
+        };
+        shape.tried.push(TriedShape { method: method.as_str(), worked, detail: detail.clone() });
+        shape.woken = worked;
+        shape.method = worked.then_some(method.as_str());
+        if worked || matches!(outcome, Routed::Held(_)) {
+            break;
+        }
+    }
+    let wake = open.mesh.wake(&caller, to.as_ref(), about, &text)?;
+    open.mesh.note_wake(&wake, shape.method).await;
+    context.printer.show(&shape)?;
+    Ok(if shape.woken { Outcome::DONE } else { Outcome::ending(Exit::Failure) })
+}
+
+/// The ways to try, in order.
+fn order(named: Vec<Method>, to: Option<&str>, ways: &Ways) -> Result<Vec<Method>, CommandError> {
+    if named.is_empty() {
+        return Ok(ways.order.iter().copied().filter(|method| *method != Method::Routes || to.is_some()).collect());
+    }
+    if named.contains(&Method::Routes) && to.is_none() {
+        return Err(CommandError::Told {
+            what: "only an agent has routes".to_owned(),
+            hint: Some("say which by `--to AGENT`".to_owned()),
+            exit: Exit::Usage,
+            source: None,
+        });
+    }
+    Ok(named)
+}
+
+/// What came of the routes.
+enum Routed {
+    Tried(Tried),
+    /// The loop guard says that nobody is to be woken now, so no other way is tried either.
+    Held(String),
+}
+
+/// Sends the text and tries every route of the agent's harness.
+async fn by_routes(
+    open: &Open,
+    caller: &Caller,
+    to: &AgentName,
+    text: &str,
+    patience: Duration,
+) -> Result<(MessageId, Routed), CommandError> {
+    let body = if text.trim().is_empty() { NUDGE } else { text };
+    let draft = Draft { body: body.to_owned(), ..Draft::default() };
+    let sent = open.mesh.send(caller, &[to.to_string()], draft).await?;
+    if let Some(reason) = sent.recipients.iter().find_map(|recipient| recipient.held.clone()) {
+        return Ok((sent.id, Routed::Held(format!("waking is held back: {reason}"))));
+    }
+    let has_session = open.mesh.agent(to).await?.is_some_and(|seen| seen.agent.session.is_some());
+    let patience = if has_session { patience } else { patience.min(WITHOUT_SESSION) };
+    let status = send::bring(open, caller, sent.id, patience).await?;
+    let ladder = status.recipients.into_iter().map(|recipient| recipient.ladder).next().unwrap_or_default();
+    let why_not = if has_session { "nobody took it" } else { "it has no session, and nobody listens for it" };
+    let routed = match &ladder.held {
+        Some(reason) => Routed::Held(format!("waking is held back: {reason}")),
+        None => Routed::Tried(judged(&ladder, why_not, patience)),
+    };
+    Ok((sent.id, routed))
+}
+
+/// What a message's ladder says of the routes.
+fn judged(ladder: &Ladder, why_not: &str, patience: Duration) -> Tried {
+    let rung = ladder.rung();
+    let route = ladder.climbed.get(&rung).map(|step| step.route.as_str()).unwrap_or_default();
+    if rung >= Rung::Accepted {
+        return Tried::Worked(format!("{} by {route}", rung.as_str()));
+    }
+    let mut words = vec![format!("{why_not} within {}", humantime::format_duration(patience))];
+    if rung == Rung::Offered {
+        words.push(format!("offered by {route}"));
+    }
+    words.extend(ladder.refused.iter().map(|(route, reason, _)| format!("{route}: {reason}")));
+    Tried::Failed(words.join("; "))
+}

@@ -1,0 +1,141 @@
+//! `relay-mesh wake install` and `uninstall`: a systemd unit that runs a program when the trigger file is written.
+
+use std::path::{Path, PathBuf};
+
+use mesh::harness::Scope;
+
+use crate::cli::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::setup::agreement::Wish;
+use crate::setup::carry::{Errand, Performed, carry_out, shown_path};
+use crate::wake::Ways;
+use crate::wake::unit::{PATH_UNIT, UnitError, Units};
+
+/// Have systemd run a program whenever the trigger file is written
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh wake install --dry-run -- notify-send 'an agent calls'\n  \
+    relay-mesh wake install --yes -- openclaw system event --mode now --text 'relay-mesh: mail waits'\n\n\
+    The program finds the path of the file in $RELAY_WAKE_FILE. Two units are written for you alone, below\n\
+    ~/.config/systemd/user; `relay-mesh wake uninstall` removes them.")]
+pub(super) struct InstallArgs {
+    /// Show the units and write none
+    #[arg(long)]
+    dry_run: bool,
+    /// Write them without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// What to run [default: `wake.run` of the settings]
+    #[arg(last = true, value_name = "COMMAND")]
+    program: Vec<String>,
+}
+
+/// Take that out again
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  relay-mesh wake uninstall --yes")]
+pub(super) struct UninstallArgs {
+    /// Show what would go and leave it
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove them without asking
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Writes the units.
+pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let words = if args.program.is_empty() { context.settings.wake.run.clone() } else { Some(args.program) };
+    let Some((name, arguments)) = words.as_deref().and_then(<[String]>::split_first) else {
+        return Err(CommandError::Told {
+            what: "it is not said what to run".to_owned(),
+            hint: Some("write it after `--`, or set `[wake] run = ['notify-send', 'an agent calls']`".to_owned()),
+            exit: Exit::Usage,
+            source: None,
+        });
+    };
+    let program: Vec<String> = std::iter::once(found(name, context)?).chain(arguments.iter().cloned()).collect();
+    let units = units(context)?;
+    let trigger = Ways::of(&context.settings).file;
+    let make = async || units.install(&trigger, &program).map_err(told);
+    let errand =
+        errand(Wish::from_flags(args.dry_run, args.yes), "The units are there already.", "The units are written");
+    let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
+    carry_out(context, &errand, make, locate, |plan| performed(units.write(plan))).await
+}
+
+/// Removes them.
+pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let units = units(context)?;
+    let make = async || units.removal().map_err(told);
+    let wish = Wish::from_flags(args.dry_run, args.yes);
+    if !args.dry_run && !make().await?.edits.is_empty() {
+        context.printer.say(&format!("systemd lets go of them by `systemctl --user disable --now {PATH_UNIT}`."));
+    }
+    let errand = errand(wish, "No units are installed.", "The units are removed");
+    let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
+    carry_out(context, &errand, make, locate, |plan| performed(units.remove(plan))).await
+}
+
+fn errand(wish: Wish, nothing_to_do: &str, done: &str) -> Errand<'static> {
+    Errand { harness: "wake", scope: Scope::User, wish, nothing_to_do: nothing_to_do.to_owned(), done: done.to_owned() }
+}
+
+fn performed(outcome: Result<(), UnitError>) -> Result<Performed, CommandError> {
+    match outcome {
+        Ok(()) => Ok(Performed::Done),
+        Err(error @ UnitError::Changed(_)) => Ok(Performed::Outdated(told(error))),
+        Err(error) => Err(told(error)),
+    }
+}
+
+fn units(context: &Context) -> Result<Units, CommandError> {
+    match context.environment.xdg("XDG_CONFIG_HOME", ".config") {
+        Some(configuration) => Ok(Units::of(&configuration, &context.settings.dir.value)),
+        None => Err(CommandError::Told {
+            what: "there is no home folder for the units".to_owned(),
+            hint: Some("set HOME or XDG_CONFIG_HOME".to_owned()),
+            exit: Exit::Failure,
+            source: None,
+        }),
+    }
+}
+
+/// The absolute path of a program: systemd does not look where this shell does.
+fn found(name: &str, context: &Context) -> Result<String, CommandError> {
+    let is_program = |path: &PathBuf| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let candidates: Vec<PathBuf> = if name.contains('/') {
+        vec![context.workdir.join(name)]
+    } else {
+        let searched = context.environment.get("PATH").unwrap_or_default();
+        std::env::split_paths(searched).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).collect()
+    };
+    let text = |path: PathBuf| path.into_os_string().into_string().ok();
+    candidates.into_iter().find(is_program).and_then(text).ok_or_else(|| CommandError::Told {
+        what: format!("there is no program `{}`", crate::render::printable_line(name)),
+        hint: Some("write its full path, and see that it may be run".to_owned()),
+        exit: Exit::NotFound,
+        source: None,
+    })
+}
+
+fn told(error: UnitError) -> CommandError {
+    let (hint, exit) = match &error {
+        UnitError::NotOurs(path) => {
+            (Some(format!("look at it, and move it away: `mv {0} {0}.mine`", shell(path))), Exit::Refused)
+        }
+        UnitError::Changed(_) => {
+            (Some("run the same command again: it looks at the file anew".to_owned()), Exit::Refused)
+        }
+        UnitError::File { .. } => (None, Exit::Failure),
+    };
+    CommandError::Told { what: "the units were not changed".to_owned(), hint, exit, source: Some(Box::new(error)) }
+}
+
+fn shell(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}

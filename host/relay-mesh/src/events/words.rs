@@ -1,0 +1,353 @@
+//! The lines of the event socket: what is asked for, what is said, and the cursor between them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use mesh::names::AgentName;
+use mesh::{Event, Mesh};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::Position;
+
+use crate::shapes::mail::MessageShape;
+use crate::shapes::rfc3339;
+
+/// What can be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Topic {
+    /// The mail that is stored for one agent
+    Inbox,
+    /// What is reserved, taken and released
+    Reservations,
+    /// Commands: asked for, taken, ended
+    Commands,
+    /// Who registers, is invited, is woken, is held back or is let go of
+    Agents,
+}
+
+impl Topic {
+    /// All of them.
+    pub(crate) const ALL: [Topic; 4] = [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Agents];
+
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Topic::Inbox => "inbox",
+            Topic::Reservations => "reservations",
+            Topic::Commands => "commands",
+            Topic::Agents => "agents",
+        }
+    }
+
+    /// Which topic an event of the diary belongs to. Mail is told from the inbox itself.
+    pub(crate) fn of(event: &Event) -> Option<Topic> {
+        match event.kind.as_str() {
+            "reserved" | "reservation-taken" | "released" => Some(Topic::Reservations),
+            "commanded" | "command-taken" | "command-done" => Some(Topic::Commands),
+            "registered" | "invited" | "woke" | "held" | "swept" => Some(Topic::Agents),
+            _ => None,
+        }
+    }
+}
+
+/// A place in everything that can be followed: in the diary and in one inbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// Where the diary goes on.
+    pub(crate) diary: Position,
+    /// Where the inbox goes on.
+    pub(crate) inbox: Position,
+}
+
+impl Cursor {
+    /// Before everything that is kept.
+    pub(crate) const START: Cursor = Cursor { diary: Position::START, inbox: Position::START };
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.diary.0, self.inbox.0)
+    }
+}
+
+/// Why text is no cursor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no cursor: take one from a line that was told, or `start`")]
+pub(crate) struct InvalidCursor(String);
+
+impl FromStr for Cursor {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Cursor, InvalidCursor> {
+        if text == "start" {
+            return Ok(Cursor::START);
+        }
+        let place = |digits: &str| digits.parse().ok().map(Position);
+        let places = text.split_once('-').and_then(|(diary, inbox)| Some((place(diary)?, place(inbox)?)));
+        let invalid = || InvalidCursor(text.chars().filter(|character| !character.is_control()).take(40).collect());
+        places.map(|(diary, inbox)| Cursor { diary, inbox }).ok_or_else(invalid)
+    }
+}
+
+/// What one follower wants to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Subscription {
+    /// Of what.
+    pub(crate) topics: Vec<Topic>,
+    /// Whose mail, where that is wanted.
+    pub(crate) agent: Option<AgentName>,
+    /// From where on; from now on, where nothing is said.
+    pub(crate) cursor: Option<Cursor>,
+}
+
+/// Why a line asks for nothing that can be followed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unwanted {
+    /// It is not JSON, or a field is of another kind.
+    #[error("a line was not understood: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It names nothing.
+    #[error("a line was not understood: `subscribe` must name one or more of {}", topics())]
+    Nothing,
+    /// It names something else.
+    #[error("`{word}` cannot be followed, only {}", topics())]
+    Topic {
+        /// What it names.
+        word: String,
+    },
+    /// Mail without an agent.
+    #[error("`inbox` wants an `agent` whose mail it is")]
+    WhoseMail,
+    /// Nobody is called so.
+    #[error("no agent named `{0}` has joined")]
+    Unknown(AgentName),
+    /// The agent's name is not one.
+    #[error(transparent)]
+    Name(#[from] mesh::names::InvalidName),
+    /// The cursor is not one.
+    #[error(transparent)]
+    Cursor(#[from] InvalidCursor),
+}
+
+/// Why a subscription leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckError {
+    /// It asks for what is not there.
+    #[error(transparent)]
+    Unwanted(#[from] Unwanted),
+    /// Whether it is there cannot be told.
+    #[error(transparent)]
+    Find(#[from] mesh::FindError),
+}
+
+fn topics() -> String {
+    Topic::ALL.map(Topic::as_str).join(", ")
+}
+
+impl Subscription {
+    /// Checks that these go together.
+    pub(crate) fn new(
+        topics: Vec<Topic>,
+        agent: Option<AgentName>,
+        cursor: Option<Cursor>,
+    ) -> Result<Subscription, Unwanted> {
+        if topics.is_empty() {
+            return Err(Unwanted::Nothing);
+        }
+        if topics.contains(&Topic::Inbox) && agent.is_none() {
+            return Err(Unwanted::WhoseMail);
+        }
+        Ok(Subscription { topics, agent, cursor })
+    }
+
+    /// Whether an event of the diary is wanted, and as what.
+    pub(crate) fn wants(&self, event: &Event) -> Option<Topic> {
+        Topic::of(event).filter(|topic| self.topics.contains(topic))
+    }
+
+    /// Checks that the agent is one whose mail can be followed.
+    pub(crate) async fn check(&self, mesh: &Mesh) -> Result<(), CheckError> {
+        match self.inbox() {
+            Some(agent) if mesh.agent(agent).await?.is_none() => Err(Unwanted::Unknown(agent.clone()).into()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whose inbox is followed.
+    pub(crate) fn inbox(&self) -> Option<&AgentName> {
+        self.agent.as_ref().filter(|_| self.topics.contains(&Topic::Inbox))
+    }
+}
+
+impl FromStr for Subscription {
+    type Err = Unwanted;
+
+    fn from_str(line: &str) -> Result<Subscription, Unwanted> {
+        let asked: Asked = serde_json::from_str(line)?;
+        let topic = |word: String| {
+            let known = Topic::ALL.into_iter().find(|topic| topic.as_str() == word);
+            known.ok_or_else(|| Unwanted::Topic { word: word.chars().take(40).collect() })
+        };
+        let topics = asked.subscribe.into_iter().map(topic).collect::<Result<_, _>>()?;
+        let agent = asked.agent.map(|name| name.parse::<AgentName>()).transpose()?;
+        let cursor = asked.cursor.map(|cursor| cursor.parse::<Cursor>()).transpose()?;
+        Subscription::new(topics, agent, cursor)
+    }
+}
+
+/// A line in. Other fields are passed over, so that a follower may be newer than its host.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    subscribe: Vec<String>,
+    agent: Option<String>,
+    cursor: Option<String>,
+}
+
+/// A line out.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Said {
+    /// What is followed from here on.
+    Subscribed {
+        /// `subscribed`.
+        event: &'static str,
+        /// What is followed.
+        topics: Vec<Topic>,
+        /// From where on.
+        cursor: String,
+    },
+    /// An event of the diary.
+    Event {
+        /// What it belongs to.
+        topic: Topic,
+        /// What: one word.
+        event: String,
+        /// When.
+        at: String,
+        /// Whom and what it concerned, by kind.
+        #[serde(flatten)]
+        details: Map<String, Value>,
+        /// The place after it.
+        cursor: String,
+    },
+    /// A message that was stored.
+    Message {
+        /// `inbox`.
+        topic: Topic,
+        /// `message`.
+        event: &'static str,
+        /// The message.
+        #[serde(flatten)]
+        message: Box<MessageShape>,
+        /// What a model may be shown: the body inside an envelope.
+        text: String,
+        /// The place after it.
+        cursor: String,
+    },
+    /// Nothing happened, and this end is still there.
+    Alive {
+        /// `alive`.
+        event: &'static str,
+        /// The place up to which everything was told.
+        cursor: String,
+    },
+    /// Something is wrong with what was asked.
+    Error {
+        /// `error`.
+        event: &'static str,
+        /// A sentence.
+        error: String,
+    },
+    /// The last line: nothing more is told on this connection.
+    Cut {
+        /// `cut`.
+        event: &'static str,
+        /// Why.
+        error: String,
+        /// From where a new connection can go on, where anything was followed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cursor: Option<String>,
+    },
+}
+
+impl Said {
+    /// That following begins.
+    pub(crate) fn subscribed(subscription: &Subscription, cursor: Cursor) -> Said {
+        Said::Subscribed { event: "subscribed", topics: subscription.topics.clone(), cursor: cursor.to_string() }
+    }
+
+    /// An event of the diary.
+    pub(crate) fn event(topic: Topic, event: &Event, cursor: Cursor) -> Said {
+        Said::Event {
+            topic,
+            event: event.kind.clone(),
+            at: rfc3339(event.at),
+            details: event.details.clone(),
+            cursor: cursor.to_string(),
+        }
+    }
+
+    /// A message.
+    pub(crate) fn message(message: &mesh::message::Message, cursor: Cursor) -> Said {
+        let (text, _) = mesh::envelope(std::slice::from_ref(message), usize::MAX);
+        Said::Message {
+            topic: Topic::Inbox,
+            event: "message",
+            message: Box::new(MessageShape::from(message)),
+            text,
+            cursor: cursor.to_string(),
+        }
+    }
+
+    /// That this end is still there.
+    pub(crate) fn alive(cursor: Cursor) -> Said {
+        Said::Alive { event: "alive", cursor: cursor.to_string() }
+    }
+
+    /// That something is wrong.
+    pub(crate) fn error(words: impl fmt::Display) -> Said {
+        Said::Error { event: "error", error: words.to_string() }
+    }
+
+    /// That nothing more is told.
+    pub(crate) fn cut(why: impl fmt::Display, cursor: Option<Cursor>) -> Said {
+        Said::Cut { event: "cut", error: why.to_string(), cursor: cursor.map(|cursor| cursor.to_string()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: &str) {
+        let outcome = match line.parse::<Subscription>() {
+            Ok(subscription) => {
+                let Subscription { topics, agent, cursor } = subscription;
+                let topics: Vec<_> = topics.into_iter().map(Topic::as_str).collect();
+                let agent = agent.map_or_else(|| "nobody".to_owned(), |agent| agent.to_string());
+                let cursor = cursor.map_or_else(|| "now".to_owned(), |cursor| cursor.to_string());
+                format!("{} of {agent} from {cursor}", topics.join("+"))
+            }
+            Err(error) => error.to_string(),
+        };
+        assert!(outcome.contains(expected), "{line}: {outcome}");
+    }
+
+    #[test]
+    fn a_line_says_what_is_wanted_or_what_is_wrong_with_it() {
+        check(r#"{"subscribe":["reservations","commands"]}"#, "reservations+commands of nobody from now");
+        check(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"17-4"}"#, "inbox of bob from 17-4");
+        check(r#"{"subscribe":["agents"],"cursor":"start","newer":true}"#, "agents of nobody from 0-0");
+        check(r#"{"subscribe":["inbox"]}"#, "`inbox` wants an `agent`");
+        check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed, only inbox, reservations, commands, agents");
+        check(r#"{"subscribe":[]}"#, "must name one or more");
+        check(r#"{"subscribe":"inbox"}"#, "was not understood");
+        check(r#"{"subscribe":["inbox"],"agent":"Bob!"}"#, "is not a name");
+        check(r#"{"subscribe":["agents"],"cursor":"17"}"#, "`17` is no cursor");
+        check(r#"{"subscribe":["agents"],"cursor":"-1-2"}"#, "is no cursor");
+        check("{}", "must name one or more");
+        check("garbage", "was not understood");
+    }
+}

@@ -1,0 +1,116 @@
+//! The gateway: a program that the person names in their own settings, such as a harness's command for it.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use mesh::Wake;
+use tokio::io::AsyncReadExt;
+use tokio::process::{ChildStderr, Command};
+use tokio::time::timeout;
+
+use crate::render::printable_line;
+
+/// How much of what it complains of is kept.
+const COMPLAINT: usize = 2_048;
+/// How long its last words may take after it ended.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// Runs it with what is to be said filled in. There is no shell between us and it, so that no text is ever
+/// more than one argument. It is ended where nobody waits for it any more.
+pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String> {
+    let Some((program, arguments)) = words.split_first() else { return Err("it names no program".to_owned()) };
+    let shown = printable_line(program);
+    #[expect(clippy::disallowed_methods, reason = "this is the file that starts the person's gateway")]
+    let mut command = Command::new(program);
+    command.args(arguments.iter().map(|argument| filled(argument, wake)));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| format!("`{shown}` could not be started: {error}"))?;
+    let mut complaint = Vec::new();
+    let status = match child.stderr.take() {
+        None => child.wait().await,
+        Some(mut errors) => {
+            let ended = tokio::select! {
+                status = child.wait() => Some(status),
+                () = hear(&mut errors, &mut complaint) => None,
+            };
+            match ended {
+                // A program that it left behind may keep the pipe open: it is not waited for.
+                Some(status) => {
+                    let _late = timeout(LAST_WORDS, hear(&mut errors, &mut complaint)).await;
+                    status
+                }
+                None => child.wait().await,
+            }
+        }
+    };
+    let status = status.map_err(|error| format!("`{shown}` was lost sight of: {error}"))?;
+    if status.success() {
+        return Ok(format!("`{shown}` took it"));
+    }
+    let complaint = String::from_utf8_lossy(&complaint);
+    let last = complaint.lines().rfind(|line| !line.trim().is_empty()).map(printable_line);
+    Err(format!("`{shown}` ended with {status}{}", last.map_or_else(String::new, |last| format!(": {last}"))))
+}
+
+/// Reads what it complains of to the end. What is too much is let go of, so that it never waits for us.
+async fn hear(errors: &mut ChildStderr, complaint: &mut Vec<u8>) {
+    let mut part = [0; 1_024];
+    // A pipe that breaks ends what it complains of.
+    while let Ok(bytes @ 1..) = errors.read(&mut part).await {
+        let room = COMPLAINT.saturating_sub(complaint.len());
+        complaint.extend(part.iter().take(bytes).take(room));
+    }
+}
+
+/// An argument with its blanks filled. What is filled in is not looked at again.
+fn filled(argument: &str, wake: &Wake) -> String {
+    let to = wake.to.as_ref().map(ToString::to_string).unwrap_or_default();
+    let id = wake.id.to_string();
+    let blanks = [("{text}", wake.worded.as_str()), ("{from}", wake.from.as_str()), ("{to}", &to), ("{id}", &id)];
+    let mut text = String::with_capacity(argument.len());
+    let mut rest = argument;
+    while let Some(character) = rest.chars().next() {
+        match blanks.iter().find(|(blank, _)| rest.starts_with(blank)) {
+            Some((blank, value)) => {
+                text.push_str(value);
+                rest = &rest[blank.len()..];
+            }
+            None => {
+                text.push(character);
+                rest = &rest[character.len_utf8()..];
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh::machine::Instant;
+
+    use super::*;
+
+    fn wake(text: &str) -> Wake {
+        Wake {
+            id: "01JD8Z3K5V0000000000000000".parse().expect("an id"),
+            from: "alice".parse().expect("a name"),
+            to: None,
+            at: Instant(0),
+            text: text.to_owned(),
+            worded: format!("<{text}>"),
+        }
+    }
+
+    #[test]
+    fn blanks_are_filled_once_and_everywhere() {
+        for (argument, expected) in [
+            ("--text", "--text"),
+            ("{text}", "<{from} $(rm)>"),
+            ("from={from};to={to};", "from=alice;to=;"),
+            ("{id}", "01JD8Z3K5V0000000000000000"),
+            ("{other} ü {", "{other} ü {"),
+        ] {
+            assert_eq!(filled(argument, &wake("{from} $(rm)")), expected);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Waking whoever listens outside of any harness: the ways to do it, each tried for a while, in order.
+
+mod file;
+mod gateway;
+mod socket;
+pub(crate) mod unit;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mesh::Wake;
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::config::{Method, Settings};
+use crate::shapes::rfc3339;
+
+/// How long each way is tried, where nothing is said.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Everything that is set about waking, with defaults.
+pub(crate) struct Ways {
+    gateway: Option<Vec<String>>,
+    socket: Option<PathBuf>,
+    /// The trigger file.
+    pub(crate) file: PathBuf,
+    /// How long each way is tried.
+    pub(crate) patience: Duration,
+    /// The ways to try where the command line names none.
+    pub(crate) order: Vec<Method>,
+}
+
+/// What came of one way.
+#[derive(Debug)]
+pub(crate) enum Tried {
+    /// It worked, as far as this way can tell: what is known of it.
+    Worked(String),
+    /// It did not: why.
+    Failed(String),
+}
+
+impl Ways {
+    /// The ways of these settings.
+    pub(crate) fn of(settings: &Settings) -> Ways {
+        let wake = &settings.wake;
+        let is_set = |method: &Method| match method {
+            Method::Routes | Method::File => true,
+            Method::Gateway => wake.gateway.is_some(),
+            Method::Socket => wake.socket.is_some(),
+        };
+        let all = [Method::Routes, Method::Gateway, Method::Socket, Method::File];
+        let order = wake.methods.clone().unwrap_or_else(|| all.into_iter().filter(is_set).collect());
+        Ways {
+            gateway: wake.gateway.clone(),
+            socket: wake.socket.clone(),
+            file: wake.file.clone().unwrap_or_else(|| settings.dir.value.join("wake/trigger")),
+            patience: wake.timeout.map_or(PATIENCE, Duration::from_millis),
+            order,
+        }
+    }
+
+    /// Tries the gateway, for as long as patience lasts.
+    pub(crate) async fn try_gateway(&self, wake: &Wake) -> Tried {
+        match &self.gateway {
+            Some(words) => self.bounded(gateway::run(words, wake)).await,
+            None => unset("wake.gateway", "['openclaw', 'system', 'event', '--mode', 'now', '--text', '{text}']"),
+        }
+    }
+
+    /// Tries the socket, for as long as patience lasts.
+    pub(crate) async fn try_socket(&self, wake: &Wake) -> Tried {
+        match &self.socket {
+            Some(path) => self.bounded(socket::tell(path, &line(wake))).await,
+            None => unset("wake.socket", "'~/my-agent/wake.sock'"),
+        }
+    }
+
+    /// Writes the trigger file.
+    pub(crate) fn try_file(&self, wake: &Wake) -> Tried {
+        match file::write(&self.file, &line(wake)) {
+            Ok(()) => Tried::Worked(format!("written to {}; nobody can tell who watches it", self.file.display())),
+            Err(error) => Tried::Failed(format!("{} could not be written: {error}", self.file.display())),
+        }
+    }
+
+    async fn bounded(&self, trying: impl Future<Output = Result<String, String>>) -> Tried {
+        match timeout(self.patience, trying).await {
+            Ok(Ok(told)) => Tried::Worked(told),
+            Ok(Err(why)) => Tried::Failed(why),
+            Err(_) => Tried::Failed(format!("it took more than {}", humantime::format_duration(self.patience))),
+        }
+    }
+}
+
+fn unset(key: &str, example: &str) -> Tried {
+    Tried::Failed(format!("`{key}` is not set; in your config.toml, as in `{}`", {
+        let (table, field) = key.split_once('.').unwrap_or(("", key));
+        format!("[{table}] {field} = {example}")
+    }))
+}
+
+/// A wake as one line of JSON: what the socket is sent and the file holds.
+#[derive(Serialize)]
+struct Line<'a> {
+    id: String,
+    at: String,
+    from: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a str>,
+    text: &'a str,
+    worded: &'a str,
+}
+
+fn line(wake: &Wake) -> Vec<u8> {
+    let line = Line {
+        id: wake.id.to_string(),
+        at: rfc3339(wake.at),
+        from: wake.from.as_str(),
+        to: wake.to.as_ref().map(mesh::names::AgentName::as_str),
+        text: &wake.text,
+        worded: &wake.worded,
+    };
+    let mut line = serde_json::to_vec(&line).expect("text is JSON");
+    line.push(b'\n');
+    line
+}

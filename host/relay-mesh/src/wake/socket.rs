@@ -1,0 +1,21 @@
+//! The socket: somebody's own Unix socket, which is sent one line.
+
+use std::io;
+use std::path::Path;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+/// Sends a line and closes.
+pub(super) async fn tell(path: &Path, line: &[u8]) -> Result<String, String> {
+    let told = async {
+        let mut stream = UnixStream::connect(path).await?;
+        stream.write_all(line).await?;
+        stream.shutdown().await
+    };
+    told.await.map(|()| format!("{} took it", path.display())).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no socket at {}", path.display()),
+        io::ErrorKind::ConnectionRefused => format!("nobody listens at {}", path.display()),
+        _ => format!("{} did not take it: {error}", path.display()),
+    })
+}
