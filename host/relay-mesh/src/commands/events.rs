@@ -53,7 +53,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     };
     match followed {
         Followed::Cut(Cut::Gone(error)) => Err(CommandError::Output(error)),
-        Followed::Cut(Cut::Slow(_) | Cut::Nonsense(_)) => Ok(Outcome::ending(Exit::Failure)),
+        Followed::Cut(cut @ (Cut::Slow(_) | Cut::Nonsense(_))) => Err(CommandError::Told {
+            what: cut.to_string(),
+            hint: Some("begin without `--cursor`, or with `--cursor start`".to_owned()),
+            exit: Exit::Usage,
+            source: None,
+        }),
         Followed::Store(error) => Err(error.into()),
     }
 }

@@ -63,10 +63,11 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
 ) -> Result<Followed, Followed> {
     // Watching begins before looking, so that nothing can come in between.
     let mut watch = mesh.watch_growth(subscription.inbox()).await?;
-    let mut at = match subscription.cursor {
-        Some(cursor) => cursor,
-        None => now(mesh, subscription).await?,
-    };
+    let end = now(mesh, subscription).await?;
+    let mut at = subscription.cursor.unwrap_or(end);
+    if at.diary > end.diary || (subscription.inbox().is_some() && at.inbox > end.inbox) {
+        return Err(Cut::Nonsense("the cursor lies beyond the end of the logs: it is of another mesh").into());
+    }
     outlet.say(&Said::subscribed(subscription, at)).await?;
     *cursor = Some(at);
     let mut is_written_to = true;

@@ -1,0 +1,290 @@
+//! The events of the mesh, as a script follows them: at the host's Unix socket, and without a host. Each once
+//! and in order, from any place on; and whatever one follower does, the others and the host go on.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use serde_json::{Value, json};
+use test_support::{Host, PATIENCE, Stage, wait_for};
+
+/// One connection to the socket.
+struct Follower {
+    stream: UnixStream,
+    lines: BufReader<UnixStream>,
+}
+
+impl Follower {
+    fn connect(stage: &Stage) -> Follower {
+        let stream = UnixStream::connect(stage.data.join("events.sock")).expect("a host listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket has a timeout");
+        let lines = BufReader::new(stream.try_clone().expect("a handle is there"));
+        Follower { stream, lines }
+    }
+
+    /// Connects and subscribes, and waits until it is followed.
+    fn of(stage: &Stage, wanted: Value) -> Follower {
+        let mut follower = Follower::connect(stage);
+        follower.write(&wanted.to_string());
+        assert_eq!(follower.next()["event"], "subscribed", "{wanted}");
+        follower
+    }
+
+    fn write(&mut self, line: &str) {
+        self.stream.write_all(format!("{line}\n").as_bytes()).expect("the host reads");
+    }
+
+    /// The next line; null at the end.
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line).expect("the host writes") {
+            0 => Value::Null,
+            _ => serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")),
+        }
+    }
+
+    /// The lines up to one that says this, in short.
+    fn until(&mut self, last: &str) -> Vec<String> {
+        let mut told = Vec::new();
+        loop {
+            let line = self.next();
+            assert_ne!(line, Value::Null, "the host ended this before {last}: {told:?}");
+            told.push(in_short(&line));
+            if told.last().is_some_and(|told| told == last) {
+                return told;
+            }
+        }
+    }
+}
+
+/// A line as a sentence.
+fn in_short(line: &Value) -> String {
+    let word = |field: &str| line[field].as_str().unwrap_or_default();
+    match word("event") {
+        "message" => format!("mail {} to {}", word("body"), word("to")),
+        "reserved" => format!("{} reserved {}", word("agent"), line["patterns"][0].as_str().unwrap_or_default()),
+        "command-done" => format!("command {}", word("ended")),
+        "registered" => format!("registered {}", word("agent")),
+        "error" | "cut" => format!("{}: {}", word("event"), word("error")),
+        other => other.to_owned(),
+    }
+}
+
+fn stage() -> Stage {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    for agent in ["alice", "bob"] {
+        stage.relay_ok(&["register", agent]);
+    }
+    stage
+}
+
+/// Something of every kind happens.
+fn something_happens(stage: &Stage, number: usize) {
+    stage.relay_ok(&["send", "bob", &format!("letter {number}"), "--from", "alice"]);
+    stage.relay_ok(&["reserve", &format!("src/{number}"), "--from", "alice"]);
+    stage.relay_ok(&["send", "alice", "not for bob", "--from", "bob"]);
+    let id = stage.relay_ok(&["cmd", "bob", "/test", "--json"]);
+    let id: Value = serde_json::from_str(&id).expect("JSON");
+    stage.relay_ok(&["cmd", "take", "bob"]);
+    stage.relay_ok(&["cmd", "done", id["id"].as_str().expect("an id"), "fine", "--from", "bob"]);
+}
+
+#[test]
+fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
+    let stage = stage();
+    let host = Host::start(&stage);
+    let mode = std::fs::metadata(stage.data.join("events.sock")).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "nobody else may connect");
+    let everything = json!({"subscribe": ["inbox", "reservations", "commands", "agents"], "agent": "bob"});
+    let mut bob = Follower::of(&stage, everything.clone());
+    let mut reserving = Follower::of(&stage, json!({"subscribe": ["reservations"]}));
+    something_happens(&stage, 1);
+    stage.relay_ok(&["register", "carol"]);
+    let mut told = bob.until("registered carol");
+    // Mail and the other events lie in two logs: each in its own order.
+    told.sort();
+    let expected = [
+        "alice reserved src/1",
+        "command succeeded",
+        "command-taken",
+        "commanded",
+        "mail letter 1 to bob",
+        "registered carol",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(reserving.until("alice reserved src/1").len(), 1, "it is told nothing else");
+    assert_eq!(unread(&stage), 1, "following is looking: the letter still waits");
+
+    // What happens while nobody follows is told to whoever comes back with the last cursor.
+    stage.relay_ok(&["send", "bob", "the last before", "--from", "alice"]);
+    let last = bob.next();
+    assert_eq!(in_short(&last), "mail the last before to bob");
+    drop(bob);
+    something_happens(&stage, 2);
+    let mut again = everything;
+    again["cursor"] = last["cursor"].clone();
+    let mut bob = Follower::of(&stage, again.clone());
+    stage.relay_ok(&["register", "dora"]);
+    let mut told = bob.until("registered dora");
+    told.sort();
+    let expected = [
+        "alice reserved src/2",
+        "command succeeded",
+        "command-taken",
+        "commanded",
+        "mail letter 2 to bob",
+        "registered dora",
+    ];
+    assert_eq!(told, expected);
+
+    // The same without a host.
+    drop(host);
+    let cursor = again["cursor"].as_str().expect("a cursor");
+    let mut alone =
+        stage.relay(&["events", "--agent", "bob", "--cursor", cursor]).start(&stage.folder.join("events.log"));
+    let mut told: Vec<String> = BufReader::new(alone.child.stdout.take().expect("a pipe"))
+        .lines()
+        .map(|line| in_short(&serde_json::from_str(&line.expect("a line")).expect("JSON")))
+        .skip(1)
+        .take(expected.len())
+        .collect();
+    told.sort();
+    assert_eq!(told, expected);
+    assert_eq!(alone.stop(), Some(0), "asked to stop, it stops in order");
+}
+
+#[test]
+fn whatever_a_follower_says_it_is_told_what_is_wrong_and_nobody_else_notices() {
+    let stage = stage();
+    let _host = Host::start(&stage);
+    let mut well_behaved = Follower::of(&stage, json!({"subscribe": ["reservations"]}));
+    let check = |line: &str, expected: &str| {
+        let mut follower = Follower::connect(&stage);
+        follower.write(line);
+        let told = in_short(&follower.next());
+        assert!(told.contains(expected), "{line}: {told}");
+        follower.write(r#"{"subscribe":["agents"]}"#);
+        assert_eq!(follower.next()["event"], "subscribed", "after {line} it may ask for something else");
+    };
+    check("garbage", "error: a line was not understood");
+    check("\u{0}\u{1b}[2J", "error: a line was not understood");
+    check(r#"{"subscribe":[]}"#, "must name one or more of inbox, reservations, commands, agents");
+    check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed");
+    check(r#"{"subscribe":["inbox"]}"#, "wants an `agent`");
+    check(r#"{"subscribe":["inbox"],"agent":"nobody"}"#, "no agent named `nobody`");
+    check(r#"{"subscribe":["inbox"],"agent":"../bob"}"#, "is not a name");
+    check(r#"{"subscribe":["agents"],"cursor":"x"}"#, "is no cursor");
+    check(&"x".repeat(1 << 20), "longer than is taken");
+    let mut lost = Follower::connect(&stage);
+    lost.write(r#"{"subscribe":["agents"],"cursor":"99999999999999-0"}"#);
+    assert_eq!(in_short(&lost.next()), "cut: the cursor lies beyond the end of the logs: it is of another mesh");
+
+    // Half a line and gone; nothing and gone; a subscription and gone.
+    for half in ["{\"subscr", "", "{\"subscribe\":[\"agents\"]}\n"] {
+        Follower::connect(&stage).stream.write_all(half.as_bytes()).expect("the host reads");
+    }
+    let mut babbling = Follower::connect(&stage);
+    for _ in 0..16 {
+        babbling.write("babble");
+    }
+    assert_eq!(babbling.until("cut: too many lines were not understood").len(), 17);
+    assert_eq!(babbling.next(), Value::Null, "and the connection ends");
+    // One that closed its own side is still told.
+    let mut listening = Follower::of(&stage, json!({"subscribe": ["reservations"]}));
+    listening.stream.shutdown(std::net::Shutdown::Write).expect("a side is closed");
+    assert_eq!(listening.next()["event"], "alive");
+    stage.relay_ok(&["reserve", "after/it/all", "--from", "alice"]);
+    for follower in [&mut well_behaved, &mut listening] {
+        assert_eq!(follower.until("alice reserved after/it/all").len(), 1);
+    }
+}
+
+#[test]
+fn a_thousand_at_once_and_those_who_never_read_harm_nobody() {
+    let stage = stage();
+    let host = Host::start(&stage);
+    let mut well_behaved = Follower::of(&stage, json!({"subscribe": ["reservations"]}));
+    // They ask for everything there is and take none of it.
+    let mut mute: Vec<Follower> = Vec::new();
+    for _ in 0..50 {
+        let mut follower = Follower::connect(&stage);
+        follower.write(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"start"}"#);
+        mute.push(follower);
+    }
+    let letter = "x".repeat(200 * 1024);
+    for _ in 0..4 {
+        stage.relay(&["send", "bob", "--stdin", "--from", "alice"]).input(letter.clone()).succeed();
+    }
+    let crowd: Vec<Follower> = (0..950).map(|_| Follower::connect(&stage)).collect();
+    let turned_away = crowd.into_iter().rev().map(|mut follower| in_short(&follower.next())).next();
+    assert_eq!(turned_away.as_deref(), Some("cut: 256 follow already; end one of them, or use `relay-mesh events`"));
+    stage.relay_ok(&["reserve", "src/through", "--from", "alice"]);
+    assert_eq!(well_behaved.until("alice reserved src/through").len(), 1, "whoever was there is told in time");
+    let mut client = host.client("zed");
+    let answer = client.call("list_agents", json!({}));
+    assert!(!answer.failed, "MCP is served as ever: {answer:?}");
+    // One that begins to read is told everything, in whole lines.
+    drop(mute.split_off(1));
+    let mut late = mute.remove(0);
+    wait_for("there is room again", || {
+        let mut follower = Follower::connect(&stage);
+        follower.write(r#"{"subscribe":["agents"]}"#);
+        (follower.next()["event"] == "subscribed").then_some(())
+    });
+    assert_eq!(late.next()["event"], "subscribed");
+    let mut letters = 0;
+    while letters < 4 {
+        let line = late.next();
+        match line["event"].as_str() {
+            Some("message") => letters += 1,
+            // It may have been too late: then it is told from where to go on.
+            Some("cut") => {
+                let again = json!({"subscribe": ["inbox"], "agent": "bob", "cursor": line["cursor"]});
+                late = Follower::of(&stage, again);
+            }
+            other => panic!("{other:?} after {letters} letters"),
+        }
+    }
+    stage.relay_ok(&["send", "bob", "the fifth", "--from", "alice"]);
+    assert_eq!(in_short(&late.next()), "mail the fifth to bob", "nothing is lost and nothing is told twice");
+}
+
+#[test]
+fn a_socket_is_replaced_only_where_nobody_listens_at_it() {
+    let stage = stage();
+    let socket = stage.data.join("events.sock");
+    let mut host = Host::start(&stage);
+    host.process.kill();
+    assert!(socket.exists(), "a host that is killed leaves it behind");
+    let mut host = Host::start(&stage);
+    Follower::of(&stage, json!({"subscribe": ["agents"]}));
+    // A second host of the folder changes nothing about the first.
+    let second = stage.run(&["serve", "--http", "127.0.0.1:0"]);
+    assert!(second.code != Some(0) && second.stderr.contains("runs already"), "{}", second.stderr);
+    Follower::of(&stage, json!({"subscribe": ["agents"]}));
+    assert_eq!(host.process.stop(), Some(0));
+    assert!(!socket.exists(), "a host that stops takes it along");
+
+    let somebody = UnixListener::bind(&socket).expect("a socket");
+    let host = Host::start(&stage);
+    let log = std::fs::read_to_string(stage.folder.join("serve.log")).expect("a log");
+    assert!(log.contains("another process listens at") && log.contains("end that process"), "{log}");
+    let told: Value = serde_json::from_str(&stage.relay_ok(&["status", "--json"])).expect("JSON");
+    assert_eq!((&told["host"]["running"], &told["host"]["events"]), (&true.into(), &Value::Null));
+    drop((host, somebody));
+
+    let deep = stage.folder.join("deep/".repeat(30));
+    let mut process = stage
+        .relay(&["serve", "--http", "127.0.0.1:0", "--dir", &deep.display().to_string()])
+        .start(&stage.folder.join("deep.log"));
+    let said = wait_for("the host says so", || {
+        let log = std::fs::read_to_string(stage.folder.join("deep.log")).expect("a log");
+        log.contains("next: ").then_some(log)
+    });
+    assert!(said.contains("and a socket's may have 107") && said.contains("a shorter path"), "{said}");
+    assert_eq!(process.stop(), Some(0));
+}
+
+fn unread(stage: &Stage) -> usize {
+    test_support::unread(stage, "bob").len()
+}
