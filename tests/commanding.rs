@@ -2,6 +2,7 @@
 //! many takers each command has one.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::thread;
 
 use serde_json::Value;
@@ -134,6 +135,42 @@ fn a_heartbeat_is_seen_in_the_status() {
     assert!(only.contains("src/**") && !only.contains("PRESENCE"), "{only}");
     let whole = stage.relay_ok(&["status"]);
     assert!(whole.contains("src/**") && whole.contains("PRESENCE"), "{whole}");
+}
+
+#[test]
+fn whoever_waits_is_told_that_somebody_fell_silent() {
+    let stage = stage(&["alice", "ci"]);
+    let stale = stage.run(&["wait-for", "ci", "--until-stale", "--stale", "0s"]);
+    assert!(stale.code == Some(0) && stale.stdout.contains("ci") && stale.stdout.contains("away"), "{stale:?}");
+    assert_eq!(stage.run(&["wait-for", "alice", "ci", "--until-stale", "--timeout", "10ms"]).code, Some(7));
+    assert_eq!(stage.run(&["wait-for", "nobody", "--until-stale"]).code, Some(3));
+    let asked = stage.run(&["cmd", "ci", "/x", "--ttl", "1s", "--wait"]);
+    assert!(asked.code == Some(7) && !asked.stderr.contains("the command waits for it"), "{asked:?}");
+    stage.configure("away-after = '0s'\n");
+    let asked = stage.run(&["cmd", "ci", "/x", "--ttl", "1s", "--wait"]);
+    assert!(asked.code == Some(7) && asked.stderr.contains("ci is away"), "{asked:?}");
+}
+
+#[test]
+fn a_command_wakes_whoever_listens_and_a_status_goes_on() {
+    let stage = stage(&["alice", "ci"]);
+    let mut listener = stage.relay(&["listen", "--agent", "ci", "--no-stdin"]).start(&stage.folder.join("listen.log"));
+    let mut heard = BufReader::new(listener.child.stdout.take().expect("a pipe")).lines();
+    let mut line = || heard.next().expect("it goes on").expect("a line");
+    assert!(line().contains("watching"));
+    let mut status = stage.relay(&["status", "--commands", "--follow"]).start(&stage.folder.join("status.log"));
+    let mut shown = BufReader::new(status.child.stdout.take().expect("a pipe")).lines();
+    let mut shows = |words: &str| {
+        let mut lines = shown.by_ref().map(|line| line.expect("a line"));
+        assert!(lines.any(|line| line.contains(words)), "{words}");
+    };
+    shows("no command waits");
+    stage.relay_ok(&["cmd", "ci", "/test", "src", "--wake", "--from", "alice"]);
+    assert!(line().contains("A command waits for you: /test src"), "the message that wakes says what waits");
+    shows("/test src");
+    stage.relay_ok(&["cmd", "take", "ci"]);
+    shows("consumed");
+    assert_eq!(status.stop(), Some(0), "asked to stop, it stops in order");
 }
 
 /// A stage on which these agents have registered.

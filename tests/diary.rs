@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::thread;
 
 use serde_json::Value;
-use test_support::Stage;
+use test_support::{Host, Stage, wait_for};
 
 #[test]
 fn a_follower_is_told_everything_once_while_others_work_and_sweep() {
@@ -84,6 +84,22 @@ fn sweeping_takes_what_is_over_and_nothing_else() {
     assert_eq!(stage.relay_ok(&["gc", "--stale", "0s"]).trim(), "nothing is over and old");
     let log = stage.relay_ok(&["log", "--type", "swept"]);
     assert_eq!(log.lines().count(), 2, "{log}");
+}
+
+#[test]
+fn a_host_sweeps_by_itself() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    stage.relay_ok(&["register", "alice"]);
+    stage.relay_ok(&["reserve", "short", "--ttl", "1s", "--from", "alice"]);
+    // It waits for a command that nobody takes for as long as the reservation lasts.
+    assert_eq!(stage.run(&["cmd", "alice", "/x", "--ttl", "1s", "--wait"]).code, Some(7));
+    let _host = Host::start(&stage);
+    let swept = wait_for("the host has swept", || {
+        let log = stage.relay_ok(&["log", "--type", "swept"]);
+        (!log.is_empty()).then_some(log)
+    });
+    assert!(swept.contains("reservations=1"), "{swept}");
+    assert!(!stage.relay_ok(&["reservations", "--expired"]).contains("short"));
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn deliverable(slot: &Slot) -> bool {
 }
 
 /// Two watches as one.
-struct Either(Box<dyn store::Watch>, Box<dyn store::Watch>);
+pub(crate) struct Either(pub(crate) Box<dyn store::Watch>, pub(crate) Box<dyn store::Watch>);
 
 #[async_trait::async_trait]
 impl store::Watch for Either {

@@ -84,6 +84,26 @@ impl Mesh {
             }
         }
     }
+
+    /// Returns when one of these is no longer here, away or gone: at once, or as soon as it is. Gives those. Who is
+    /// not registered is passed over. Cancel it to stop waiting.
+    pub async fn stale(&self, names: &[AgentName]) -> Result<Vec<Seen>, FindError> {
+        let mut living = self.local.watch(&[keys::sessions()]).await?;
+        loop {
+            let mut stale = Vec::new();
+            for name in names {
+                stale.extend(self.agent(name).await?.filter(|seen| !is_here(seen.presence)));
+            }
+            if !stale.is_empty() {
+                return Ok(stale);
+            }
+            tokio::select! {
+                changed = living.changed() => changed?,
+                // That nothing is heard changes nothing in the store.
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
 }
 
 fn is_here(presence: Presence) -> bool {

@@ -2,6 +2,7 @@
 
 use store::{Hold, Position, StoreError, Watch};
 
+use crate::delivery::Either;
 use crate::message::Message;
 use crate::names::AgentName;
 use crate::session::SessionRef;
@@ -43,6 +44,14 @@ impl Mesh {
     /// Says when an inbox may have changed: mail was stored, or something became of it.
     pub async fn watch_inbox(&self, agent: &AgentName) -> Result<Box<dyn Watch>, StoreError> {
         self.shared.watch(&[keys::inbox(agent), keys::receipts(agent)]).await
+    }
+
+    /// Says when anything may have changed that a status shows: agents and their mail, sessions, reservations,
+    /// commands.
+    pub async fn watch_status(&self) -> Result<Box<dyn Watch>, StoreError> {
+        let shared = self.shared.watch(&[keys::agents(), keys::reservations(), keys::commands()]).await?;
+        let local = self.local.watch(&[keys::sessions()]).await?;
+        Ok(Box::new(Either(shared, local)))
     }
 
     /// Says when a session of a harness on this machine may have changed: it was seen, bound to an

@@ -8,6 +8,7 @@ mod baseline;
 mod client;
 mod cold_start;
 mod commands;
+mod coordination;
 mod installing;
 mod memory;
 mod programs;
@@ -57,8 +58,13 @@ fn measure() -> Result<(), Failure> {
     commands::hook(&subject, &report)?;
     cold_start::first_answer(&subject, &report)?;
     installing::plugin(&subject, &report)?;
+    coordination::reservations(&subject, &report)?;
+    coordination::status(&subject, &report)?;
+    report.section("many senders");
+    coordination::senders(&subject, &report)?;
     report.section("sizes");
     tool_list::tokens(&subject, &report)?;
+    memory::short_lived(&subject, &report)?;
     memory::stdio_server(&subject, &report)?;
     memory::host(&subject, &report)?;
     Ok(())

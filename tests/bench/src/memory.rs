@@ -13,6 +13,34 @@ use bench::report::Report;
 
 /// How long the host may take to listen and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// A process that has not grown for so long has done what it does before it waits.
+const STILL: Duration = Duration::from_millis(500);
+
+/// A command that comes and goes and loads no adapter, at its largest. This one stays until there is something
+/// for it, so that it can be looked at.
+pub(crate) fn short_lived(subject: &Subject, report: &Report) -> Result<(), Failure> {
+    let data = subject.data_folder("memory-short");
+    programs::output(programs::relay_mesh(&subject.relay_mesh, &data).args(["register", "ci"]), "")?;
+    let mut take = programs::relay_mesh(&subject.relay_mesh, &data);
+    take.args(["cmd", "take", "ci", "--wait"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let waiting = Running(take.spawn()?);
+    let began = Instant::now();
+    let mut kept = resident(waiting.0.id())?;
+    // It grows until it waits, and then stays as it is.
+    let mut still = Instant::now();
+    while still.elapsed() < STILL {
+        if began.elapsed() > PATIENCE {
+            return Err("a command that waits goes on growing".into());
+        }
+        let next = resident(waiting.0.id())?;
+        if next.all > kept.all {
+            (kept, still) = (next, Instant::now());
+        }
+        std::thread::yield_now();
+    }
+    report.size("a short-lived command, resident", kept.all, 8.0, "MB", &kept.remark());
+    Ok(())
+}
 
 /// `relay-mesh mcp` after an agent registered and looked for its mail.
 pub(crate) fn stdio_server(subject: &Subject, report: &Report) -> Result<(), Failure> {

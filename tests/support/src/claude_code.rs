@@ -74,6 +74,13 @@ impl<'a> ClaudeCode<'a> {
         Headless { session: field("session_id"), result: field("result"), outcome }
     }
 
+    /// Another program that starts it headless with one prompt, as the last of its arguments.
+    #[must_use]
+    pub fn started_by(&self, program: Program, prompt: &str) -> Program {
+        let environment = self.environment.iter().map(|(name, value)| (name, value));
+        program.arg(client()).args(["-p", prompt]).args(ALLOWED).envs(environment)
+    }
+
     /// Starts it headless with prompts to come, as a program that embeds it does.
     pub fn converse(&self) -> Conversation {
         let mut process = self

@@ -121,6 +121,23 @@ async fn what_is_no_command_is_refused() {
     assert_eq!(world.standings().await, "");
 }
 
+#[tokio::test]
+async fn a_clock_that_jumps_costs_no_command() {
+    let world = alice_and_bob().await;
+    world.order("/one").await;
+    world.machine.go_back(7_200_000);
+    assert_eq!(world.take_line().await, "/one", "back: it has not been asked for yet, and waits all the same");
+    let id = world.order("/two").await;
+    // Ahead and back again: nobody took it while it seemed too late, and nothing took it away.
+    world.machine.pass(3_600_000);
+    assert_eq!(world.take_line().await, "");
+    world.mesh.sweep(crate::Scope::Everything, crate::Broom::Sweep, None).await.expect("swept");
+    world.machine.go_back(3_600_000);
+    assert_eq!(world.take_line().await, "/two");
+    world.machine.go_back(86_400_000);
+    assert_eq!(world.finish("bob", id, "fine").await, "succeeded", "it ends, though before it began");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_those_who_race_for_a_command_one_takes_it() {
     let world = Arc::new(alice_and_bob().await);

@@ -5,14 +5,17 @@ use std::time::Duration;
 use mesh::Wanted;
 use mesh::machine::Machine;
 
-use crate::cli::Outcome;
+use crate::cli::{Format, Outcome};
 use crate::commands::waiting::patience;
+use crate::compose::Open;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::host::HostRecord;
+use crate::render::Show;
 use crate::shapes::commands::CommandsShape;
 use crate::shapes::host::{HeldShape, Part, StatusShape};
 use crate::shapes::reservations::ReservationsShape;
+use crate::signals::Stop;
 
 /// Show how the mesh is doing
 #[derive(clap::Args, Debug)]
@@ -20,7 +23,8 @@ use crate::shapes::reservations::ReservationsShape;
     relay-mesh status\n  \
     relay-mesh status --agents --stale 5m\n  \
     relay-mesh status --reservations --commands\n  \
-    relay-mesh status --json | jq .waiting\n\n\
+    relay-mesh status --json | jq .waiting\n  \
+    relay-mesh status --agents --follow\n\n\
     What is named is shown alone; with nothing named, everything is.")]
 pub(crate) struct Args {
     /// Show the agents
@@ -36,7 +40,15 @@ pub(crate) struct Args {
     /// `away-after` of the settings]
     #[arg(long, value_name = "TIME", value_parser = patience)]
     stale: Option<Duration>,
+    /// Go on, and show it anew whenever it has changed
+    #[arg(long, short)]
+    follow: bool,
 }
+
+/// Following lets changes gather for so long: in a busy mesh each of them would be a screenful.
+const GATHER: Duration = Duration::from_millis(250);
+/// Following looks at least this often: that nothing is heard of somebody is announced by nothing.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
@@ -46,6 +58,38 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     };
     let named = [(args.agents, Part::Agents), (args.reservations, Part::Reservations), (args.commands, Part::Commands)];
     let named: Vec<Part> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
+    if !args.follow {
+        context.printer.show(&look(context, &open, &named).await?)?;
+        return Ok(Outcome::DONE);
+    }
+    let mut stop = Stop::listen().map_err(CommandError::Input)?;
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = open.mesh.watch_status().await?;
+    let mut last = String::new();
+    loop {
+        let shape = look(context, &open, &named).await?;
+        let text = shape.text();
+        if text != last {
+            let is_first = last.is_empty();
+            if !is_first && context.printer.format() == Format::Text {
+                context.printer.data("")?;
+            }
+            context.printer.show(&shape)?;
+            last = text;
+        }
+        tokio::select! {
+            () = stop.asked() => return Ok(Outcome::DONE),
+            changed = watch.changed() => {
+                changed?;
+                tokio::time::sleep(GATHER).await;
+            }
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// How everything stands now.
+async fn look(context: &Context, open: &Open, named: &[Part]) -> Result<StatusShape, CommandError> {
     let dir = &context.settings.dir.value;
     let host = HostRecord::find(dir, open.machine.as_ref())?;
     let status = open.mesh.status().await?;
@@ -59,7 +103,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         messages: held.messages,
         reason: held.reason,
     });
-    context.printer.show(&StatusShape {
+    Ok(StatusShape {
         dir: dir.display().to_string(),
         host: HostRecord::shape(host.as_ref()),
         agents: status.agents.iter().map(Into::into).collect(),
@@ -69,7 +113,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         held: held.collect(),
         damaged: status.damaged,
         now,
-        named,
-    })?;
-    Ok(Outcome::DONE)
+        named: named.to_vec(),
+    })
 }

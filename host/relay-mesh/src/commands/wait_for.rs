@@ -15,9 +15,10 @@ use crate::shapes::agents::AgentsShape;
 /// Wait until agents are here
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    relay-mesh wait-for alice bob --timeout 5m && relay-mesh send alice,bob 'we can begin'\n\n\
+    relay-mesh wait-for alice bob --timeout 5m && relay-mesh send alice,bob 'we can begin'\n  \
+    relay-mesh wait-for ci --until-stale --stale 2m && relay-mesh send boss 'ci has fallen silent'\n\n\
     An agent is here while it is live or idle, not while it is away or gone.\n\
-    It ends with 7 where they did not come in time.")]
+    It ends with 7 where they did not come in time, with --until-stale where all stayed.")]
 pub(crate) struct Args {
     /// Whom: their exact names, whether they have joined yet or not
     #[arg(value_name = "AGENT", required = true)]
@@ -25,19 +26,40 @@ pub(crate) struct Args {
     /// For how long [default: for as long as it takes]
     #[arg(long, value_name = "TIME", value_parser = patience)]
     timeout: Option<Duration>,
+    /// Wait instead until one of them is no longer here, and show who
+    #[arg(long)]
+    until_stale: bool,
+    /// With --until-stale: after how long a silence one counts as away, where nothing else shows that it lives
+    /// [default: `away-after` of the settings]
+    #[arg(long, value_name = "TIME", requires = "until_stale", value_parser = patience)]
+    stale: Option<Duration>,
 }
 
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    match Patience::from_now(args.timeout).wait(open.mesh.here(&args.agents)).await? {
-        Waited::For(here) => {
-            let agents = here?.iter().map(Into::into).collect();
+    let open = match args.stale {
+        Some(silence) => context.with_away_after(u64::try_from(silence.as_millis()).unwrap_or(u64::MAX)).open()?,
+        None => context.open()?,
+    };
+    let patience = Patience::from_now(args.timeout);
+    let (waited, in_vain) = if args.until_stale {
+        // Of somebody who never joined it cannot be seen that they left.
+        for agent in &args.agents {
+            open.mesh.resolve(agent.as_str(), None).await?;
+        }
+        (patience.wait(open.mesh.stale(&args.agents)).await?, "all of them are still here")
+    } else {
+        let in_vain = "they are not all here; `relay-mesh agents` shows who is";
+        (patience.wait(open.mesh.here(&args.agents)).await?, in_vain)
+    };
+    match waited {
+        Waited::For(seen) => {
+            let agents = seen?.iter().map(Into::into).collect();
             context.printer.show(&AgentsShape { agents, now: open.machine.now() })?;
             Ok(Outcome::DONE)
         }
         Waited::InVain => {
-            context.printer.say("they are not all here; `relay-mesh agents` shows who is");
+            context.printer.say(in_vain);
             Ok(Outcome::ending(Exit::TimedOut))
         }
         Waited::UntilStopped => Ok(Outcome::ending(Exit::Failure)),

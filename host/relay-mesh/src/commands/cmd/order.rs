@@ -32,7 +32,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
         return Ok(Outcome::DONE);
     }
-    match Patience::from_now(args.timeout).wait(open.mesh.command_ended(command.id)).await? {
+    match Patience::from_now(args.timeout).wait(ended(context, &open, &command)).await? {
         Waited::For(ended) => ended_so(context, &open, ended?),
         Waited::InVain => {
             context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
@@ -41,6 +41,28 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         }
         Waited::UntilStopped => Ok(Outcome::ending(Exit::Failure)),
     }
+}
+
+/// Waits for a command's end. Whoever waits is told once where its target is not here, or goes.
+async fn ended(context: &Context, open: &Open, command: &Command) -> Result<Option<Command>, CommandError> {
+    let ended = open.mesh.command_ended(command.id);
+    tokio::pin!(ended);
+    let target = [command.to.clone()];
+    tokio::select! {
+        biased;
+        ended = &mut ended => return Ok(ended?),
+        stale = open.mesh.stale(&target) => {
+            for seen in stale? {
+                context.printer.say(&format!(
+                    "{} is {} ({}); the command waits for it, and expires if nobody takes it",
+                    seen.agent.name,
+                    seen.presence.as_str(),
+                    seen.evidence
+                ));
+            }
+        }
+    }
+    Ok(ended.await?)
 }
 
 /// Says how a command ended.
