@@ -212,10 +212,11 @@ pub(crate) async fn bring(
         }
     };
     tokio::select! {
-        outcome = tokio::time::timeout(patience, watch) => match outcome {
-            Ok(taken) => taken?,
-            Err(_) => {}
-        },
+        outcome = tokio::time::timeout(patience, watch) => {
+            if let Ok(taken) = outcome {
+                taken?;
+            }
+        }
         // Delivery goes on until it is stopped, which only happens below.
         () = deliver => {}
     }
