@@ -2,7 +2,7 @@
 //! many takers each command has one.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::thread;
 
 use serde_json::Value;
@@ -171,6 +171,44 @@ fn a_command_wakes_whoever_listens_and_a_status_goes_on() {
     stage.relay_ok(&["cmd", "take", "ci"]);
     shows("consumed");
     assert_eq!(status.stop(), Some(0), "asked to stop, it stops in order");
+}
+
+#[test]
+fn a_listener_takes_one_command_after_the_other_and_says_how_each_ended() {
+    let stage = stage(&["alice", "ci"]);
+    let mut listener = stage.relay(&["listen", "--agent", "ci", "--commands"]).start(&stage.folder.join("listen.log"));
+    let mut heard = BufReader::new(listener.child.stdout.take().expect("a pipe")).lines();
+    let mut line = || json(&heard.next().expect("it goes on").expect("a line"));
+    assert_eq!(line()["event"], "watching");
+    let asked: Vec<String> = ["/one", "/two", "/three"]
+        .iter()
+        .map(|command| id_of(&stage.relay_ok(&["cmd", "ci", command, "--json", "--from", "alice"])))
+        .collect();
+    let mut input = listener.child.stdin.take().expect("a pipe");
+    let mut say = |words: String| writeln!(input, "{words}").expect("it reads");
+    let first = line();
+    assert_eq!(
+        (&first["event"], &first["command"], &first["id"]),
+        (&"command".into(), &"/one".into(), &asked[0].as_str().into())
+    );
+    assert_eq!(state(&stage, &asked[1]), "pending", "one at a time");
+    say(format!(r#"{{"command":"{}","ended":"succeeded","result":"all green"}}"#, asked[1]));
+    assert_eq!(line()["error"], format!("command `{}` has not been taken", asked[1]));
+    say(format!(r#"{{"command":"{}","ended":"succeeded","result":"all green"}}"#, asked[0]));
+    assert_eq!(line()["command"], "/two");
+    assert_eq!(state(&stage, &asked[0]), "succeeded");
+    // Whoever goes leaves what was begun to be ended otherwise, and takes nothing more.
+    drop(input);
+    assert_eq!(listener.ended(), Some(0));
+    assert_eq!((state(&stage, &asked[1]).as_str(), state(&stage, &asked[2]).as_str()), ("consumed", "pending"));
+    stage.relay_ok(&["cmd", "done", &asked[1], "by hand", "--from", "ci"]);
+}
+
+/// How far a command is.
+fn state(stage: &Stage, id: &str) -> String {
+    let all = json(&stage.relay_ok(&["cmd", "list", "--all", "--json"]));
+    let found = all["commands"].as_array().expect("a list").iter().find(|one| one["id"] == id);
+    found.and_then(|one| one["state"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// A stage on which these agents have registered.

@@ -2,7 +2,7 @@
 //! and so on. Whatever it left, everything can be read, and the same command done again does what it should.
 
 use serde_json::Value;
-use test_support::{Running, Stage};
+use test_support::{Program, Stage};
 
 /// After at most so many writes it is killed; what writes less is done by then.
 const MOST_WRITES: u64 = 12;
@@ -117,8 +117,7 @@ fn check(case: &Case) {
         for command in case.before {
             stage.relay_ok(command);
         }
-        let mut victim = stage.relay(case.killed).start(&stage.folder.join("victim.log"));
-        let is_over = killed_after(&mut victim, writes);
+        let is_over = killed_after(&stage, case.killed, writes);
         let cut = format!("{:?} killed after {writes} writes", case.killed);
         let status = stage.run(&["status", "--json"]);
         let told: Value = serde_json::from_str(&status.stdout).unwrap_or_else(|error| panic!("{cut}: {error}"));
@@ -133,25 +132,40 @@ fn check(case: &Case) {
             stage.relay_ok(command);
         }
         if is_over {
+            assert!(writes > 1, "{:?} was never killed", case.killed);
             return;
         }
     }
 }
 
-/// Kills a process as soon as it has written so often; whether it was over before that.
-fn killed_after(process: &mut Running, writes: u64) -> bool {
-    let io = format!("/proc/{}/io", process.child.id());
-    loop {
-        if process.child.try_wait().expect("a child can be asked").is_some() {
-            return true;
-        }
-        let counted = std::fs::read_to_string(&io).unwrap_or_default();
-        let written = counted.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());
-        if written.is_some_and(|written| written >= writes) {
-            process.kill();
-            return false;
-        }
-        std::thread::yield_now();
+/// Lets a process run for moments at a time, and kills it as soon as it has written so often. Ends with 1 where it
+/// was over before that.
+const STEP: &str = r#"
+while :; do
+    kill -CONT "$1"; kill -STOP "$1"
+    read -r _ _ state _ < "/proc/$1/stat"
+    [ "$state" != Z ] || exit 1
+    while read -r name count; do [ "$name" != syscw: ] || break; done < "/proc/$1/io"
+    [ "$count" -lt "$2" ] || { kill -KILL "$1"; exit 0; }
+done"#;
+
+/// Runs a command until it has written so often, and kills it there; whether it was over before that.
+fn killed_after(stage: &Stage, command: &[&str], writes: u64) -> bool {
+    // It waits to be let go before it becomes the program.
+    let mut victim = Program::new("sh")
+        .args(["-c", r#"kill -STOP $$; exec "$0" "$@""#])
+        .arg(stage.binary())
+        .args(command)
+        .envs(stage.environment())
+        .within(&stage.project)
+        .start(&stage.folder.join("victim.log"));
+    let arguments = ["-c", STEP, "step", &victim.child.id().to_string(), &writes.to_string()];
+    let stepped = Program::new("sh").args(arguments).run();
+    victim.kill();
+    match stepped.code {
+        Some(0) => false,
+        Some(1) => true,
+        _ => panic!("{command:?} was lost sight of: {stepped:?}"),
     }
 }
 

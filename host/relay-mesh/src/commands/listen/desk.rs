@@ -155,6 +155,7 @@ impl Desk {
                 };
                 outcome.or_else(|error| self.complain(&error))
             }
+            Heard::Ended { .. } => self.complain("commands are taken with `--agent` and `--commands`"),
             Heard::Hook { name, payload, call } => self.hook(name, payload, call).await,
         }
     }

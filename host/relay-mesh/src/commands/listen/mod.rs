@@ -4,11 +4,14 @@
 //! Each message is claimed before it is printed, so that nobody else presents it meanwhile. A claim
 //! that is not confirmed lapses, and the message is printed again.
 
+mod commands;
 mod desk;
 mod hooks;
 mod target;
 mod words;
 
+use mesh::command::Command;
+use mesh::machine::{Instant, Machine};
 use mesh::names::AgentName;
 use mesh::session::SessionRef;
 use store::StoreError;
@@ -18,10 +21,12 @@ use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::lines::{Line, Lines};
+use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
+use commands::Orders;
 use desk::Desk;
 use target::Target;
-use words::Heard;
+use words::{Heard, Said};
 
 /// The longest line in. Evidence is the only part that may be long.
 const LONGEST_LINE: usize = 256 * 1024;
@@ -31,11 +36,13 @@ const LONGEST_LINE: usize = 256 * 1024;
 #[command(after_help = "Examples:\n  \
     relay-mesh listen --agent bob --no-stdin | jq -r .body\n  \
     relay-mesh listen --harness opencode --session ses_1\n  \
-    relay-mesh listen --harness opencode\n\n\
+    relay-mesh listen --harness opencode\n  \
+    relay-mesh listen --agent ci --commands\n\n\
     Lines out, by `event`:\n  \
     {\"event\":\"watching\",\"session\":\"ses_1\",\"agent\":\"bob\",\"ticket\":{…}}   first for each; `agent` once one is bound\n  \
     {\"event\":\"bound\",\"session\":\"ses_1\",\"agent\":\"bob\"}                 an agent was bound to it since\n  \
     {\"event\":\"message\",\"id\":…,\"agent\":…,\"session\":…,\"from\":…,\"body\":…,\"text\":…}\n  \
+    {\"event\":\"command\",\"id\":…,\"from\":…,\"command\":\"/test\",\"arguments\":[…]}   with --commands\n\
     {\"event\":\"answer\",\"call\":7,\"output\":…,\"mail\":[…]}              to a hook; each of `mail` wants its receipt\n  \
     {\"event\":\"error\",\"error\":…}                                  a line in was not understood, or a look failed\n\
     `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote.\n\
@@ -44,6 +51,7 @@ const LONGEST_LINE: usize = 256 * 1024;
     {\"id\":…,\"rung\":\"offered\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
     {\"id\":…,\"rung\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
     {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n  \
+    {\"command\":…,\"ended\":\"succeeded\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n\
     {\"hook\":\"session.idle\",\"payload\":{…},\"call\":7}   an event of the harness, as `relay-mesh hook` takes it\n\
     It ends when standard input does, and gives back what was not confirmed.")]
 pub(crate) struct Args {
@@ -56,6 +64,9 @@ pub(crate) struct Args {
     /// The mail of this session
     #[arg(long, value_name = "ID", requires = "harness")]
     session: Option<String>,
+    /// Also take commands for the agent, one at a time, as `relay-mesh cmd take` does
+    #[arg(long, conflicts_with_all = ["harness", "session"])]
+    commands: bool,
     /// Read nothing: what is printed counts as shown, and only a signal ends it
     #[arg(long)]
     no_stdin: bool,
@@ -93,6 +104,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let (arrivals, mut arrived) = mpsc::channel(1);
     let environment = context.environment.pairs();
     let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
+    let mut orders: Option<Orders> = None;
     match (harness, args.session) {
         (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
         (Some(_), None) => {}
@@ -100,6 +112,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             let caller = context.caller(&open, args.agent).await?;
             let agent = caller.agent().ok_or(CommandError::NoAgent)?;
             desk.watch(Target::Agent(agent.clone())).await?;
+            orders = args.commands.then(|| Orders::of(open.mesh.clone(), caller, receipts));
         }
     }
     let input = match receipts {
@@ -115,7 +128,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
                 Ok(Line::TooLong) => desk.complain("a line is longer than is taken; it was passed over")?,
                 Ok(Line::Text(text)) => {
                     let outcome = match text.parse::<Heard>() {
-                        Ok(heard) => desk.hear(heard).await,
+                        Ok(heard) => match (heard, &mut orders) {
+                            (Heard::Ended { id, ended, result }, Some(orders)) => {
+                                orders.ended(id, ended, &result).await.or_else(|error| desk.complain(&error))
+                            }
+                            (heard, _) => desk.hear(heard).await,
+                        },
                         Err(error) => desk.complain(&error.to_string()),
                     };
                     if let Err(error) = outcome {
@@ -124,13 +142,45 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
                 }
                 Err(error) => break Err(CommandError::Input(error)),
             },
+            taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &desk, open.machine.now()) {
+                break Err(error);
+            },
             Some(arrival) = arrived.recv() => if let Err(error) = desk.take(arrival).await {
                 break Err(error);
             },
         }
     };
+    if let Some(orders) = orders {
+        orders.close().await;
+    }
     desk.close(arrived).await;
     outcome.map(|()| Outcome::DONE)
+}
+
+/// The next command, where any are taken.
+async fn next(orders: &mut Option<Orders>) -> Result<Command, String> {
+    match orders {
+        Some(orders) => orders.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Prints a command, or the fault that kept one from being taken.
+fn print(
+    orders: &mut Option<Orders>,
+    taken: Result<Command, String>,
+    desk: &Desk,
+    now: Instant,
+) -> Result<(), CommandError> {
+    match (taken, orders) {
+        (Err(fault), _) => desk.complain(&fault),
+        (Ok(command), Some(orders)) => {
+            desk.printer.line(&Said::Command { taken: Box::new(CommandShape::of(&command, now)) })?;
+            orders.printed(command.id);
+            Ok(())
+        }
+        (Ok(_), None) => Ok(()),
+    }
 }
 
 /// A harness's own name for a name or an alias of it.

@@ -2,10 +2,12 @@
 
 use std::str::FromStr;
 
+use mesh::command::Ended;
 use mesh::names::{AgentName, MessageId};
 use mesh::session::Ticket;
 use serde::{Deserialize, Serialize};
 
+use crate::shapes::commands::CommandShape;
 use crate::shapes::mail::MessageShape;
 
 /// A line out.
@@ -43,6 +45,12 @@ pub(super) enum Said<'a> {
         message: Box<MessageShape>,
         /// What a model may be shown: the body inside an envelope.
         text: String,
+    },
+    /// A command, taken for whoever reads this line. The next comes when it has ended.
+    Command {
+        /// The command.
+        #[serde(flatten)]
+        taken: Box<CommandShape>,
     },
     /// What a hook came to.
     Answer {
@@ -84,6 +92,15 @@ pub(super) enum Heard {
         /// What proves it, in the connector's own terms.
         evidence: Option<serde_json::Value>,
     },
+    /// How a command ended.
+    Ended {
+        /// Which.
+        id: MessageId,
+        /// How.
+        ended: Ended,
+        /// What came of it.
+        result: String,
+    },
     /// One of the harness's own events, for its adapter.
     Hook {
         /// The event, in the harness's own spelling.
@@ -118,7 +135,9 @@ pub(super) enum Misheard {
     #[error("a line was not understood: {0}")]
     Json(#[from] serde_json::Error),
     /// It says none of the things that can be said.
-    #[error("a line was not understood: it must hold `id` and `rung`, or `watch`, or `unwatch`, or `hook`")]
+    #[error(
+        "a line was not understood: it must hold `id` and `rung`, or `watch`, or `unwatch`, or `hook`, or `command` and `ended`"
+    )]
     Nothing,
 }
 
@@ -128,6 +147,17 @@ impl FromStr for Heard {
     fn from_str(line: &str) -> Result<Heard, Misheard> {
         let fields: Fields = serde_json::from_str(line)?;
         match fields {
+            Fields {
+                command: Some(id),
+                ended: Some(ended),
+                watch: None,
+                unwatch: None,
+                hook: None,
+                id: None,
+                result,
+                ..
+            } => Ok(Heard::Ended { id, ended, result }),
+            Fields { command: Some(_), .. } => Err(Misheard::Nothing),
             Fields { watch: Some(session), unwatch: None, hook: None, id: None, .. } => Ok(Heard::Watch(session)),
             Fields { watch: None, unwatch: Some(session), hook: None, id: None, .. } => Ok(Heard::Unwatch(session)),
             Fields {
@@ -161,6 +191,10 @@ struct Fields {
     #[serde(default)]
     payload: serde_json::Value,
     call: Option<u64>,
+    command: Option<MessageId>,
+    ended: Option<Ended>,
+    #[serde(default)]
+    result: String,
 }
 
 #[cfg(test)]
@@ -192,6 +226,12 @@ mod tests {
             r#"{"hook":"session.idle","payload":{"session":"s"},"call":7}"#,
             r#"Hook { name: "session.idle", payload: Object {"session": String("s")}, call: Some(7) }"#,
         );
+        check(
+            &format!(r#"{{"command":"{id}","ended":"failed","result":"3 of 40"}}"#),
+            r#"ended: Failed, result: "3 of 40" }"#,
+        );
+        check(&format!(r#"{{"command":"{id}"}}"#), "must hold");
+        check(&format!(r#"{{"command":"{id}","ended":"over"}}"#), "unknown variant `over`");
         check(r#"{"hook":"session.idle","watch":"s"}"#, "must hold");
         check(&format!(r#"{{"id":"{id}"}}"#), "must hold `id` and `rung`");
         check(&format!(r#"{{"id":"{id}","rung":"fetched"}}"#), "unknown variant `fetched`");

@@ -1,0 +1,138 @@
+//! Commands for the agent that is listened for: taken one at a time, and ended by a line of the connector.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh::Mesh;
+use mesh::command::{Command, Ended};
+use mesh::names::MessageId;
+use mesh::session::Caller;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Receipts;
+use super::desk::said;
+
+/// After a fault the store is tried again, and not at once.
+const AFTER_A_FAULT: Duration = Duration::from_secs(2);
+/// What becomes of a command that was taken and not printed any more.
+const NOT_BEGUN: &str = "whoever listened for it ended before it was begun";
+
+/// The commands of one agent.
+pub(super) struct Orders {
+    mesh: Arc<Mesh>,
+    caller: Caller,
+    /// Who says that one has ended.
+    receipts: Receipts,
+    taken: mpsc::Receiver<Result<Command, String>>,
+    /// Room for one more. Given back when one has ended.
+    room: Arc<Semaphore>,
+    /// The one that was printed and has not ended.
+    begun: Option<MessageId>,
+    task: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl Orders {
+    /// Begins to take them.
+    pub(super) fn of(mesh: Arc<Mesh>, caller: Caller, receipts: Receipts) -> Orders {
+        let (news, taken) = mpsc::channel(1);
+        let room = Arc::new(Semaphore::new(1));
+        let stop = CancellationToken::new();
+        let taking = take(Arc::clone(&mesh), caller.clone(), Arc::clone(&room), news, stop.clone());
+        Orders { mesh, caller, receipts, taken, room, begun: None, task: tokio::spawn(taking), stop }
+    }
+
+    /// The next one, or a fault after which it is tried again. Cancelling it loses nothing.
+    pub(super) async fn next(&mut self) -> Result<Command, String> {
+        match self.taken.recv().await {
+            Some(taken) => taken,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes that one was printed. Where nobody says how it ended, the next may follow.
+    pub(super) fn printed(&mut self, id: MessageId) {
+        match self.receipts {
+            Receipts::Lines => self.begun = Some(id),
+            Receipts::Printing => self.room.add_permits(1),
+        }
+    }
+
+    /// Ends one.
+    pub(super) async fn ended(&mut self, id: MessageId, ended: Ended, result: &str) -> Result<(), String> {
+        self.mesh.finish_command(&self.caller, id, ended, result).await.map_err(|error| said(&error))?;
+        if self.begun == Some(id) {
+            self.begun = None;
+            self.room.add_permits(1);
+        }
+        Ok(())
+    }
+
+    /// Takes no more. What was taken and not printed has failed; what was printed may still be ended by
+    /// `relay-mesh cmd done`.
+    pub(super) async fn close(mut self) {
+        self.stop.cancel();
+        self.taken.close();
+        while let Some(taken) = self.taken.recv().await {
+            if let Ok(command) = taken {
+                give_up(&self.mesh, &self.caller, command.id).await;
+            }
+        }
+        if let Err(error) = self.task.await {
+            tracing::warn!(%error, "a task that took commands ended badly");
+        }
+    }
+}
+
+/// Takes one command whenever there is room for it. Between taking one and telling of it there is always
+/// somebody who has it.
+async fn take(
+    mesh: Arc<Mesh>,
+    caller: Caller,
+    room: Arc<Semaphore>,
+    news: mpsc::Sender<Result<Command, String>>,
+    stop: CancellationToken,
+) {
+    loop {
+        let permit = tokio::select! {
+            () = stop.cancelled() => return,
+            permit = room.acquire() => permit,
+        };
+        let Ok(permit) = permit else { return };
+        let waited = tokio::select! {
+            () = stop.cancelled() => return,
+            waited = mesh.command_waits(&caller) => waited,
+        };
+        let taken = match waited {
+            Ok(()) => mesh.take_command(&caller).await,
+            Err(error) => Err(error),
+        };
+        let told = match taken {
+            // Somebody else was faster.
+            Ok(None) => continue,
+            Ok(Some(command)) => {
+                permit.forget();
+                news.send(Ok(command)).await
+            }
+            Err(error) => {
+                let told = news.send(Err(said(&error))).await;
+                tokio::time::sleep(AFTER_A_FAULT).await;
+                told
+            }
+        };
+        if let Err(mpsc::error::SendError(untold)) = told {
+            if let Ok(command) = untold {
+                give_up(&mesh, &caller, command.id).await;
+            }
+            return;
+        }
+    }
+}
+
+async fn give_up(mesh: &Mesh, caller: &Caller, id: MessageId) {
+    if let Err(error) = mesh.finish_command(caller, id, Ended::Failed, NOT_BEGUN).await {
+        tracing::warn!(%id, %error, "a command was taken and is neither begun nor ended");
+    }
+}
