@@ -1,11 +1,15 @@
-//! Killed in the middle: each command that changes something is ended by force after its first write, its second,
-//! and so on. Whatever it left, everything can be read, and the same command done again does what it should.
+//! Killed in the middle: each command that changes something is ended by force at its first write, its second, at
+//! its first rename, and so on. Whatever it left, everything can be read, and the same command done again does
+//! what it should.
 
 use serde_json::Value;
 use test_support::{Program, Stage};
 
-/// After at most so many writes it is killed; what writes less is done by then.
-const MOST_WRITES: u64 = 12;
+/// What changes files, or waits for them to be on disk. Not every system has each.
+const CALLS: [&str; 9] =
+    ["write", "pwrite64", "?rename", "?renameat", "?renameat2", "fdatasync", "fsync", "?unlink", "unlinkat"];
+/// It is killed at most at so many calls of each kind.
+const MOST_CALLS: usize = 6;
 
 /// A command, what came before it, and what must hold after it was killed and then done once more.
 struct Case {
@@ -113,60 +117,48 @@ fn check(case: &Case) {
     for agent in ["alice", "bob"] {
         stage.relay_ok(&["register", agent]);
     }
-    for writes in 1..=MOST_WRITES {
-        for command in case.before {
-            stage.relay_ok(command);
-        }
-        let is_over = killed_after(&stage, case.killed, writes);
-        let cut = format!("{:?} killed after {writes} writes", case.killed);
-        let status = stage.run(&["status", "--json"]);
-        let told: Value = serde_json::from_str(&status.stdout).unwrap_or_else(|error| panic!("{cut}: {error}"));
-        assert_eq!((status.code, &told["damaged"]), (Some(0), &Value::Array(Vec::new())), "{cut}: {status:?}");
-        let log = stage.run(&["log"]);
-        assert_eq!((log.code, log.stderr.as_str()), (Some(0), ""), "{cut}: every line of the log is whole");
-        let (again, codes) = case.again;
-        let done = stage.run(again);
-        assert!(done.code.is_some_and(|code| codes.contains(&code)), "{cut}, then {again:?}: {done:?}");
-        (case.holds)(&stage, &cut);
-        for command in case.after {
-            stage.relay_ok(command);
-        }
-        if is_over {
-            assert!(writes > 1, "{:?} was never killed", case.killed);
-            return;
+    let mut kills = 0;
+    for call in CALLS {
+        for nth in 1..=MOST_CALLS {
+            for command in case.before {
+                stage.relay_ok(command);
+            }
+            let is_over = !killed_at(&stage, case.killed, call, nth);
+            kills += usize::from(!is_over);
+            let cut = format!("{:?} killed at {call} number {nth}", case.killed);
+            let status = stage.run(&["status", "--json"]);
+            let told: Value = serde_json::from_str(&status.stdout).unwrap_or_else(|error| panic!("{cut}: {error}"));
+            assert_eq!((status.code, &told["damaged"]), (Some(0), &Value::Array(Vec::new())), "{cut}: {status:?}");
+            let log = stage.run(&["log"]);
+            assert_eq!((log.code, log.stderr.as_str()), (Some(0), ""), "{cut}: every line of the log is whole");
+            let (again, codes) = case.again;
+            let done = stage.run(again);
+            assert!(done.code.is_some_and(|code| codes.contains(&code)), "{cut}, then {again:?}: {done:?}");
+            (case.holds)(&stage, &cut);
+            for command in case.after {
+                stage.relay_ok(command);
+            }
+            if is_over {
+                break;
+            }
         }
     }
+    assert!(kills > 1, "{:?} was killed {kills} times", case.killed);
 }
 
-/// Lets a process run for moments at a time, and kills it as soon as it has written so often. Ends with 1 where it
-/// was over before that.
-const STEP: &str = r#"
-while :; do
-    kill -CONT "$1"; kill -STOP "$1"
-    read -r _ _ state _ < "/proc/$1/stat"
-    [ "$state" != Z ] || exit 1
-    while read -r name count; do [ "$name" != syscw: ] || break; done < "/proc/$1/io"
-    [ "$count" -lt "$2" ] || { kill -KILL "$1"; exit 0; }
-done"#;
-
-/// Runs a command until it has written so often, and kills it there; whether it was over before that.
-fn killed_after(stage: &Stage, command: &[&str], writes: u64) -> bool {
-    // It waits to be let go before it becomes the program.
-    let mut victim = Program::new("sh")
-        .args(["-c", r#"kill -STOP $$; exec "$0" "$@""#])
+/// Runs a command and kills it where it makes a system call for the nth time; whether it came so far.
+fn killed_at(stage: &Stage, command: &[&str], call: &str, nth: usize) -> bool {
+    let inject = format!("inject={call}:signal=KILL:when={nth}");
+    let outcome = Program::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject])
         .arg(stage.binary())
         .args(command)
         .envs(stage.environment())
         .within(&stage.project)
-        .start(&stage.folder.join("victim.log"));
-    let arguments = ["-c", STEP, "step", &victim.child.id().to_string(), &writes.to_string()];
-    let stepped = Program::new("sh").args(arguments).run();
-    victim.kill();
-    match stepped.code {
-        Some(0) => false,
-        Some(1) => true,
-        _ => panic!("{command:?} was lost sight of: {stepped:?}"),
-    }
+        .run();
+    // It ends as what it traced did.
+    assert!(!outcome.stderr.contains("strace: "), "{outcome:?}");
+    outcome.code.is_none()
 }
 
 fn count(stage: &Stage, arguments: &[&str], list: &str) -> usize {
