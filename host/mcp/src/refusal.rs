@@ -135,7 +135,9 @@ impl From<IdentifyError> for Refusal {
                 "Leave the argument `_relay` to the hooks of your harness; if it comes from one, install it anew."
             }
             IdentifyError::Key => "Pass the agent_key that register_agent gave you, or register again without one.",
-            IdentifyError::NotYours(_) | IdentifyError::Unknown(_) => "Call register_agent first.",
+            IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. } | IdentifyError::Unknown(_) => {
+                "Call register_agent first."
+            }
             IdentifyError::Store(_) => AGAIN,
         };
         Refusal::of(&error, next)

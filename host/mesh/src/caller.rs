@@ -28,6 +28,14 @@ pub enum IdentifyError {
     /// A command line spoke for an agent that is not its own.
     #[error("`{0}` was not registered from the command line, so the command line does not speak for it")]
     NotYours(AgentName),
+    /// A command line spoke for an agent of another machine.
+    #[error("`{agent}` lives on the machine `{host}`, and only there a command line speaks for it")]
+    Elsewhere {
+        /// The agent.
+        agent: AgentName,
+        /// The machine where it was registered.
+        host: String,
+    },
     /// A command line spoke for an agent that does not exist.
     #[error("no agent named `{0}` has joined")]
     Unknown(AgentName),
@@ -159,6 +167,9 @@ impl Mesh {
         }
         let agent = self.load_agent(claimed).await?.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?;
         match agent.origin {
+            Origin::CommandLine if agent.host != self.machine.host() => {
+                Err(IdentifyError::Elsewhere { agent: claimed.clone(), host: agent.host })
+            }
             Origin::CommandLine => {
                 self.beat(claimed).await;
                 Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine))

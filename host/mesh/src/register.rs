@@ -1,6 +1,6 @@
 //! Registration: stable names, given back to whom they belong.
 
-use store::{Durability, SwapError};
+use store::{Durability, StoreError, SwapError};
 
 use crate::agent::{Agent, Origin, Presence, Profile};
 use crate::caller::{CONNECTION, bare, key_digest};
@@ -209,6 +209,8 @@ impl Mesh {
             match self.shared.swap(&keys::meta(name), revision, Some(&value), Durability::Synced).await {
                 Ok(_) => return Ok(Some((agent, how, key))),
                 Err(SwapError::Changed { .. }) => {}
+                // It is gone, and its name stays with the machine that it lived on.
+                Err(SwapError::Store(StoreError::Elsewhere { .. })) => return Ok(None),
                 Err(SwapError::Store(error)) => return Err(error.into()),
             }
         }
@@ -217,6 +219,10 @@ impl Mesh {
 
     /// Whether a caller may have the name that somebody holds: its own, or one that nobody misses.
     async fn may_take(&self, caller: &Caller, holder: &Agent, profile: &Profile) -> Result<bool, RegisterError> {
+        // What lives on another machine cannot be judged from here.
+        if holder.host != self.machine.host() {
+            return Ok(false);
+        }
         let typed = caller.session.is_none() && caller.transport == Transport::CommandLine;
         if typed && holder.origin == Origin::CommandLine {
             return Ok(true);

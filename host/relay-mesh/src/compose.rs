@@ -91,7 +91,10 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     }));
     let shared: Arc<dyn Store> = match &settings.shared.value {
         Shared::InTheFolder => Arc::clone(&store),
-        Shared::Nats(servers) => Arc::new(NatsStore::new(nats_options(servers, &settings.nats, machine.as_ref())?)),
+        Shared::Nats(servers) => {
+            let options = nats_options(servers, &settings.nats, machine.as_ref())?;
+            Arc::new(NatsStore::with_homes(options, Arc::new(mesh::Homes)))
+        }
     };
     let mesh = Arc::new(Mesh::new(Parts {
         shared,

@@ -105,7 +105,10 @@ impl CommandError {
             CommandError::Wake(WakeError::NotRegistered) => Exit::Refused,
             CommandError::Open(_) | CommandError::Store(_) => Exit::Store,
             CommandError::Identify(error) => match error {
-                IdentifyError::Ticket(_) | IdentifyError::Key | IdentifyError::NotYours(_) => Exit::Refused,
+                IdentifyError::Ticket(_)
+                | IdentifyError::Key
+                | IdentifyError::NotYours(_)
+                | IdentifyError::Elsewhere { .. } => Exit::Refused,
                 IdentifyError::Unknown(_) => Exit::NotFound,
                 IdentifyError::Store(_) => Exit::Store,
             },
@@ -255,6 +258,9 @@ fn of_store(error: &StoreError) -> Option<String> {
         StoreError::Damaged { .. } => {
             Some("look at the file: it was left as it is; move it away to go on without it".to_owned())
         }
+        StoreError::Elsewhere { .. } => {
+            Some("an agent's mail, claims and record are for its own machine to change: do it there".to_owned())
+        }
         StoreError::Unfit { .. } | StoreError::Injected(_) => None,
     }
 }
@@ -264,6 +270,9 @@ fn of_identify(error: &IdentifyError) -> Option<String> {
         IdentifyError::NotYours(_) => Some(
             "leave it out to speak as `shell`, or register an agent of your own: `relay-mesh register NAME`".to_owned(),
         ),
+        IdentifyError::Elsewhere { .. } => {
+            Some("speak from there, or register an agent of this machine: `relay-mesh register NAME`".to_owned())
+        }
         IdentifyError::Unknown(name) => Some(format!("register it first: `relay-mesh register {name}`")),
         IdentifyError::Ticket(_) | IdentifyError::Key => None,
         IdentifyError::Store(error) => of_store(error),

@@ -130,6 +130,14 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// It is another machine's to write, and it alone may.
+    #[error("`{what}` belongs to the machine `{host}`")]
+    Elsewhere {
+        /// The key concerned.
+        what: String,
+        /// The machine that was first to write there.
+        host: String,
+    },
     /// An entry or a value is not JSON text on one line, or is longer than the store takes.
     #[error("{bytes} bytes cannot be stored: {why}")]
     Unfit {

@@ -9,6 +9,7 @@
 
 mod connection;
 mod holds;
+mod homes;
 mod logs;
 mod options;
 mod sending;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::homes::{Homes, Part};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};
 
 use self::connection::Connection;
@@ -40,7 +42,12 @@ pub struct NatsStore {
 impl NatsStore {
     /// A store on the servers that the options name. Connects when it is first asked for something.
     pub fn new(options: NatsOptions) -> NatsStore {
-        NatsStore { connection: Arc::new(Connection::new(options)) }
+        NatsStore { connection: Arc::new(Connection::new(options, None)) }
+    }
+
+    /// The same, where somebody knows whose keys are: then no host passes for another.
+    pub fn with_homes(options: NatsOptions, homes: Arc<dyn Homes>) -> NatsStore {
+        NatsStore { connection: Arc::new(Connection::new(options, Some(homes))) }
     }
 }
 

@@ -116,7 +116,9 @@ async fn whose(args: &Args, context: &Context, open: &Open) -> Result<(AgentName
     let named = args.agent.clone().or_else(|| context.settings.agent.value.clone());
     match (open.mesh.identify(&context.call(named.clone())).await, named) {
         (Ok(caller), _) => caller.agent().map(|agent| (agent.clone(), own)).ok_or(CommandError::NoAgent),
-        (Err(IdentifyError::NotYours(_)), Some(named)) if own != Effect::Acknowledge => {
+        (Err(IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. }), Some(named))
+            if own != Effect::Acknowledge =>
+        {
             if own == Effect::Fetch {
                 context.printer.say(&format!("this is the mail of {named}, who is not you; it stays as it was"));
             }

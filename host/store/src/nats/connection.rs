@@ -1,12 +1,14 @@
 //! One connection, and the streams behind it: made when they are first needed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::ConnectOptions;
-use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
-use tokio::sync::OnceCell;
+use async_nats::{ConnectOptions, Event};
+use tokio::sync::{OnceCell, watch};
 
+use super::homes::{Homes, Known};
 use super::options::{NatsAuth, NatsOptions};
 use super::subjects;
 use super::trouble::{again_if_late, trouble};
@@ -22,6 +24,11 @@ pub(super) const HOLD_LASTS: Duration = Duration::from_secs(15);
 /// A connection that is made at its first use and mends itself from then on.
 pub(super) struct Connection {
     pub(super) options: NatsOptions,
+    /// Whose keys are, where somebody knows.
+    pub(super) homes: Option<Arc<dyn Homes>>,
+    pub(super) known: Known,
+    /// Counts how often the connection was made: whoever watches looks again after each.
+    pub(super) made: Arc<watch::Sender<u64>>,
     jetstream: OnceCell<Context>,
     logs: OnceCell<Stream>,
     map: OnceCell<Stream>,
@@ -29,9 +36,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(options: NatsOptions) -> Connection {
+    pub(super) fn new(options: NatsOptions, homes: Option<Arc<dyn Homes>>) -> Connection {
         Connection {
             options,
+            homes,
+            known: Known::default(),
+            made: Arc::new(watch::Sender::new(0)),
             jetstream: OnceCell::new(),
             logs: OnceCell::new(),
             map: OnceCell::new(),
@@ -53,6 +63,7 @@ impl Connection {
             max_age: self.options.kept_for,
             // What is full refuses; it never drops what somebody has not read.
             discard: DiscardPolicy::New,
+            republish: Some(self.news()),
             ..self.common()
         };
         self.logs.get_or_try_init(|| self.stream(config())).await
@@ -63,6 +74,7 @@ impl Connection {
         let bucket = self.options.map_bucket();
         let config = || Config {
             description: Some("relay-mesh: agents, claims, commands and other values".to_owned()),
+            republish: Some(self.news()),
             ..self.bucket(&bucket)
         };
         self.map.get_or_try_init(|| self.stream(config())).await
@@ -86,9 +98,16 @@ impl Connection {
             subjects: vec![format!("$KV.{bucket}.>")],
             max_messages_per_subject: 1,
             discard: DiscardPolicy::New,
-            allow_rollup: true,
+            // A rollup would let whoever may write one value remove all others.
+            allow_rollup: false,
+            allow_message_ttl: true,
             ..self.common()
         }
+    }
+
+    /// How the server tells of what it has kept: the subject alone, for those who watch.
+    fn news(&self) -> Republish {
+        Republish { source: ">".to_owned(), destination: subjects::news(&self.options), headers_only: true }
     }
 
     fn common(&self) -> Config {
@@ -140,7 +159,20 @@ impl Connection {
                 ConnectOptions::with_credentials(&text).map_err(|error| told(error.into()))?
             }
         };
+        let made = Arc::clone(&self.made);
         connect = connect
+            .event_callback(move |event| {
+                let made = Arc::clone(&made);
+                async move {
+                    match event {
+                        // What came meanwhile was told to nobody here.
+                        Event::Connected | Event::SlowConsumer(_) => made.send_modify(|count| *count += 1),
+                        Event::Disconnected | Event::LameDuckMode | Event::Draining | Event::Closed => {}
+                        Event::ServerError(error) => tracing::warn!(%error, "the server objects"),
+                        Event::ClientError(error) => tracing::debug!(%error, "the connection is in trouble"),
+                    }
+                }
+            })
             .name(format!("relay-mesh on {}", options.host))
             .connection_timeout(options.patience)
             .request_timeout(Some(options.patience));

@@ -15,7 +15,7 @@ use crate::{Hold, Key, StoreError};
 
 /// Takes a key, if nobody has it.
 pub(super) async fn take(connection: &Arc<Connection>, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
-    let subject = subjects::of_value(&connection.options.hold_bucket(), key);
+    let subject = subjects::of_hold(&connection.options.hold_bucket(), key);
     connection.holds().await?;
     match renew(connection, &subject, 0).await {
         Ok(sequence) => Ok(Some(Box::new(NatsHold::new(connection, key, subject, sequence)))),

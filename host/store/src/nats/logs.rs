@@ -2,7 +2,11 @@
 //! comes in between. A position is the sequence of a message and the number of an entry in it.
 //!
 //! Retiring leaves a log's last message where it is, for the server checks the end of a log by it, and
-//! notes in the map from where on the log is read.
+//! notes in the map from where on the log is read. Where the server does not let us remove anything, the
+//! note alone does it, and the stream lets go of what is old by itself.
+//!
+//! A log in a home is what the home's host wrote, unless the log is open: then each entry counts whose
+//! host may speak for whom it speaks.
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
@@ -10,14 +14,14 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 
 use super::connection::Connection;
-use super::sending::send;
+use super::sending::{EXPECTED_SUBJECT, send};
 use super::trouble::{again_if_late, trouble};
-use super::{subjects, values};
+use super::{homes, subjects, values};
 use crate::files::lines;
 use crate::{AppendError, Batch, Damage, Entry, Expect, Key, Position, StoreError, SwapError};
 
-/// Names the subject whose last message an append expects: the log, whichever host wrote it.
-const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
+/// Under what it is noted from where on a log is read.
+pub(super) const RETIRED: &str = "_retired/";
 /// How many bits of a position number the entries of one message.
 const ENTRY_BITS: u32 = 16;
 
@@ -33,6 +37,11 @@ pub(super) async fn append(
             (Expect::End(at), end) if at != end => Err(AppendError::Moved),
             (Expect::Any | Expect::End(_), end) => Ok(end),
         };
+    }
+    if let Place::OfHost(_) | Place::Nobodys = place_of(connection, log).await?
+        && let Some(home) = homes::home_of(connection, log)
+    {
+        homes::ours(connection, &home).await?;
     }
     if entries.len() >= 1 << ENTRY_BITS {
         let why = "one append holds fewer than 65,536 entries";
@@ -71,9 +80,10 @@ async fn publish(
     let mut headers = HeaderMap::new();
     if let Some(expected) = expected {
         headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string().as_str());
-        headers.insert(EXPECTED_SUBJECT, subjects::any_of_log(options, log).as_str());
+        let filter = place_of(connection, log).await?.filter(connection, log);
+        headers.insert(EXPECTED_SUBJECT, filter.as_str());
     }
-    let sent = send(connection, subjects::of_log(options, log), headers, body).await?;
+    let sent = send(connection, subjects::of_log(options, &options.host, log), headers, body).await?;
     sent.map_err(|error| trouble("could not append to", log)(error.into()))
 }
 
@@ -92,8 +102,9 @@ pub(super) async fn read(
     let mut batch = Batch { next: from, ..Batch::default() };
     let mut bytes = 0;
     let mut floor = None;
+    let place_of = place_of(connection, log).await?;
     loop {
-        let Some(message) = following(connection, log, place(batch.next).0).await? else {
+        let Some(message) = following(connection, log, &place_of, place(batch.next).0).await? else {
             batch.at_end = true;
             return Ok(batch);
         };
@@ -108,7 +119,8 @@ pub(super) async fn read(
             if at < from.max(floor) {
                 continue;
             }
-            if lines::check_fits(line).is_err() {
+            let counts = lines::check_fits(line).is_ok() && may_speak(connection, log, &message, line).await?;
+            if !counts {
                 batch.damage.push(Damage { at, bytes: line.len() as u64 });
             } else if bytes >= limit && !batch.entries.is_empty() {
                 return Ok(batch);
@@ -126,32 +138,50 @@ pub(super) async fn read(
 pub(super) async fn retire(connection: &Connection, log: &Key, before: Position) -> Result<usize, StoreError> {
     let Some(last) = last(connection, log).await? else { return Ok(0) };
     let floor = before.min(after(last.sequence));
+    let (old, _) = floor_of(connection, log).await?;
     raise_floor(connection, log, floor).await?;
     let sequence = place(floor).0.min(last.sequence);
     if sequence == 0 {
         return Ok(0);
     }
-    purge(connection, log, Some(sequence)).await
+    // What was made unreadable is gone for everybody, whether or not its room is free already.
+    let gone = usize::from(floor > old);
+    Ok(purge(connection, log, Some(sequence)).await?.unwrap_or(gone))
 }
 
 /// Removes a log and everything in it.
 pub(super) async fn remove(connection: &Connection, log: &Key) -> Result<(), StoreError> {
-    purge(connection, log, None).await.map(drop)
+    if purge(connection, log, None).await?.is_none()
+        && let Some(last) = last(connection, log).await?
+    {
+        raise_floor(connection, log, after(last.sequence)).await?;
+    }
+    Ok(())
 }
 
-async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Result<usize, StoreError> {
+/// Removes a log's messages, and says how many. None where the server does not let us.
+async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Result<Option<usize>, StoreError> {
     let stream = connection.logs().await?;
-    let purge = stream.purge().filter(subjects::any_of_log(&connection.options, log));
+    let filter = place_of(connection, log).await?.filter(connection, log);
+    let purge = stream.purge().filter(filter);
     let purged = match before {
         Some(sequence) => purge.sequence(sequence).await,
         None => purge.await,
     };
-    let purged = purged.map_err(|error| trouble("could not remove from", log)(error.into()))?;
-    Ok(usize::try_from(purged.purged).unwrap_or(usize::MAX))
+    match purged {
+        Ok(purged) => Ok(Some(usize::try_from(purged.purged).unwrap_or(usize::MAX))),
+        Err(error) => match trouble("could not remove from", log)(error.into()) {
+            StoreError::Server { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(None),
+            error => Err(error),
+        },
+    }
 }
 
 /// From where on a log is read, with the revision of that note.
 async fn floor_of(connection: &Connection, log: &Key) -> Result<(Position, Option<crate::Revision>), StoreError> {
+    if connection.homes.is_some() && homes::home_of(connection, log).is_none() {
+        return Ok((Position::START, None));
+    }
     match values::get(connection, &floor_key(log)).await? {
         Some(noted) => {
             let text = String::from_utf8_lossy(&noted.bytes).into_owned();
@@ -165,7 +195,12 @@ async fn floor_of(connection: &Connection, log: &Key) -> Result<(Position, Optio
     }
 }
 
+/// Notes that a log is read from a place on. Not where it is nobody's: no host hides from all others what
+/// happened, and the stream lets go of it.
 async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result<(), StoreError> {
+    if connection.homes.is_some() && homes::home_of(connection, log).is_none() {
+        return Ok(());
+    }
     loop {
         let (floor, revision) = floor_of(connection, log).await?;
         if floor >= to {
@@ -182,21 +217,68 @@ async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result
 
 /// Where it is noted from where on a log is read.
 fn floor_key(log: &Key) -> Key {
-    format!("_retired/{log}").parse().unwrap_or_else(|_| log.clone())
+    format!("{RETIRED}{log}").parse().unwrap_or_else(|_| log.clone())
 }
 
-/// A log's last message, whoever wrote it.
+/// Which messages of a log count.
+enum Place {
+    /// Those of one host.
+    OfHost(String),
+    /// Those of all.
+    Everybodys,
+    /// None: it lies in a home that nobody has.
+    Nobodys,
+}
+
+impl Place {
+    /// The subjects that count.
+    fn filter(&self, connection: &Connection, log: &Key) -> String {
+        match self {
+            Place::OfHost(host) => subjects::of_log(&connection.options, host, log),
+            Place::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
+            Place::Everybodys => subjects::any_of_log(&connection.options, log),
+        }
+    }
+}
+
+async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
+    let is_open = connection.homes.as_ref().is_none_or(|homes| homes.is_open(log));
+    match homes::home_of(connection, log).filter(|_| !is_open) {
+        Some(home) => Ok(homes::host_of(connection, &home).await?.map_or(Place::Nobodys, Place::OfHost)),
+        None => Ok(Place::Everybodys),
+    }
+}
+
+/// Whether the host that wrote an entry may speak for whom it speaks.
+async fn may_speak(
+    connection: &Connection,
+    log: &Key,
+    message: &StreamMessage,
+    entry: &[u8],
+) -> Result<bool, StoreError> {
+    let Some(rule) = connection.homes.as_ref().filter(|rule| rule.is_open(log)) else { return Ok(true) };
+    let Some(home) = rule.speaker(log, entry) else { return Ok(true) };
+    let host = homes::host_of(connection, &home).await?;
+    Ok(host.is_some() && host.as_deref() == subjects::host_of_entry(&connection.options, &message.subject))
+}
+
+/// A log's last message.
 async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.logs().await?;
-    let subject = subjects::any_of_log(&connection.options, log);
+    let subject = place_of(connection, log).await?.filter(connection, log);
     found(log, again_if_late(|| stream.get_last_raw_message_by_subject(&subject)).await)
 }
 
 /// A log's first message from a sequence on, asked of the server that leads, so that nothing which was
 /// answered for is overlooked.
-async fn following(connection: &Connection, log: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
+async fn following(
+    connection: &Connection,
+    log: &Key,
+    place: &Place,
+    from: u64,
+) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.logs().await?;
-    let subject = subjects::any_of_log(&connection.options, log);
+    let subject = place.filter(connection, log);
     let ask = || stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&subject).send();
     found(log, again_if_late(ask).await)
 }

@@ -10,6 +10,8 @@ use tokio::time::Instant;
 use super::connection::Connection;
 use crate::StoreError;
 
+/// Names the subjects whose last message a message expects: those of all hosts at once.
+pub(super) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 /// For how many times the patience of one answer a message is sent again whose answer did not come: a
 /// cluster that has lost its leader answers nobody until it has another.
 const LONGER: u32 = 4;

@@ -2,12 +2,14 @@
 //! bucket may not have become `=XX`.
 //!
 //! ```text
-//! relay.HOST.agents.bob.inbox         an entry of the log agents/bob/inbox, written by HOST
-//! $KV.RELAY_MAP.agents.bob.meta       the value agents/bob/meta
+//! relay.HOST.agents.bob.inbox              an entry of the log agents/bob/inbox, written by HOST
+//! $KV.RELAY_MAP.HOST.agents.bob.meta       the value agents/bob/meta, as HOST says it
+//! $KV.RELAY_HOLDS.deliveries.bob           who holds deliveries/bob
+//! relay-news.SUBJECT                       the server tells of what it has kept at SUBJECT
 //! ```
 //!
-//! The host stands in the subject because a server's permissions are about subjects: so who wrote an
-//! entry is known from where it lies, and never from what it says.
+//! The host stands in the subject because a server's permissions are about subjects: so who wrote is
+//! known from where it lies, and never from what it says.
 
 use super::options::NatsOptions;
 use crate::Key;
@@ -47,14 +49,14 @@ fn key(tokens: &str) -> Option<Key> {
     text.parse().ok()
 }
 
-/// Where this host writes a log.
-pub(super) fn of_log(options: &NatsOptions, log: &Key) -> String {
-    format!("{}.{}.{}", root(options), options.host, tokens(log))
+/// Where a host writes a log.
+pub(super) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
+    format!("{}.{host}.{}", root(options), tokens(log))
 }
 
 /// A log, whoever wrote it.
 pub(super) fn any_of_log(options: &NatsOptions, log: &Key) -> String {
-    format!("{}.*.{}", root(options), tokens(log))
+    of_log(options, "*", log)
 }
 
 /// Every log of every host.
@@ -68,20 +70,46 @@ pub(super) fn logs_under(options: &NatsOptions, key: &Key) -> [String; 2] {
     [format!("{at}.>"), at]
 }
 
-/// The subject of a key in a bucket.
-pub(super) fn of_value(bucket: &str, key: &Key) -> String {
-    format!("$KV.{bucket}.{}", tokens(key))
+/// The host that wrote an entry.
+pub(super) fn host_of_entry<'a>(options: &NatsOptions, subject: &'a str) -> Option<&'a str> {
+    let rest = subject.strip_prefix(&root(options))?.strip_prefix('.')?;
+    rest.split_once('.').map(|(host, _)| host)
 }
 
-/// A value and those under it.
+/// Where a host writes a value.
+pub(super) fn of_value(bucket: &str, host: &str, key: &Key) -> String {
+    format!("$KV.{bucket}.{host}.{}", tokens(key))
+}
+
+/// Values under a key and the one at it, whoever wrote them.
 pub(super) fn values_under(bucket: &str, key: &Key) -> [String; 2] {
-    let at = of_value(bucket, key);
+    let at = of_value(bucket, "*", key);
     [format!("{at}.>"), at]
 }
 
-/// The key that a bucket's subject stands for.
-pub(super) fn value_of(bucket: &str, subject: &str) -> Option<Key> {
-    key(subject.strip_prefix("$KV.")?.strip_prefix(bucket)?.strip_prefix('.')?)
+/// The host and the key that a bucket's subject stands for.
+pub(super) fn value_of(bucket: &str, subject: &str) -> Option<(String, Key)> {
+    let rest = subject.strip_prefix("$KV.")?.strip_prefix(bucket)?.strip_prefix('.')?;
+    let (host, tokens) = rest.split_once('.')?;
+    Some((host.to_owned(), key(tokens)?))
+}
+
+/// Who holds a key.
+pub(super) fn of_hold(bucket: &str, key: &Key) -> String {
+    format!("$KV.{bucket}.{}", tokens(key))
+}
+
+/// Under what the server tells of everything that it has kept.
+pub(super) fn news(options: &NatsOptions) -> String {
+    format!("{}-news.>", root(options))
+}
+
+/// Where the server tells of logs and values at a key and under it.
+pub(super) fn news_under(options: &NatsOptions, key: &Key) -> [String; 4] {
+    let news = |at: String| format!("{}-news.{at}", root(options));
+    let [values, value] = values_under(&options.map_bucket(), key);
+    let [logs, log] = logs_under(options, key);
+    [news(logs), news(log), news(values), news(value)]
 }
 
 fn root(options: &NatsOptions) -> String {
@@ -96,22 +124,33 @@ mod tests {
     fn keys_become_subjects_and_come_back() {
         for text in ["agents/bob/meta", "m/d.e", "a/%2F_-@x", "agents/bob@team/inbox"] {
             let at: Key = text.parse().expect("a key");
-            let subject = of_value("RELAY_MAP", &at);
-            let tail = subject.strip_prefix("$KV.RELAY_MAP.").expect("in the bucket");
+            let subject = of_value("RELAY_MAP", "one", &at);
+            let tail = subject.strip_prefix("$KV.RELAY_MAP.one.").expect("in the bucket");
             assert!(tail.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=.".contains(&byte)), "{subject}");
             assert_eq!(tail.split('.').count(), at.segments().count(), "{subject}");
-            assert_eq!(value_of("RELAY_MAP", &subject), Some(at));
+            assert_eq!(value_of("RELAY_MAP", &subject), Some(("one".to_owned(), at)));
         }
-        assert_eq!(value_of("RELAY_MAP", "$KV.OTHER.a"), None);
-        assert_eq!(value_of("RELAY_MAP", "$KV.RELAY_MAP.a=zz"), None);
+        assert_eq!(value_of("RELAY_MAP", "$KV.OTHER.one.a"), None);
+        assert_eq!(value_of("RELAY_MAP", "$KV.RELAY_MAP.one.a=zz"), None);
+        assert_eq!(value_of("RELAY_MAP", "$KV.RELAY_MAP.one"), None);
     }
 
     #[test]
-    fn the_host_stands_in_the_subject_of_an_entry() {
+    fn the_host_stands_in_the_subject_of_whatever_it_writes() {
         let options = NatsOptions { host: "one".to_owned(), ..NatsOptions::default() };
         let log: Key = "agents/bob/inbox".parse().expect("a key");
-        assert_eq!(of_log(&options, &log), "relay.one.agents.bob.inbox");
+        assert_eq!(of_log(&options, &options.host, &log), "relay.one.agents.bob.inbox");
         assert_eq!(any_of_log(&options, &log), "relay.*.agents.bob.inbox");
-        assert_eq!(logs_under(&options, &log), ["relay.*.agents.bob.inbox.>", "relay.*.agents.bob.inbox"]);
+        assert_eq!(host_of_entry(&options, "relay.one.agents.bob.inbox"), Some("one"));
+        assert_eq!(host_of_entry(&options, "relay-news.one.agents"), None);
+        assert_eq!(
+            news_under(&options, &log),
+            [
+                "relay-news.relay.*.agents.bob.inbox.>",
+                "relay-news.relay.*.agents.bob.inbox",
+                "relay-news.$KV.RELAY_MAP.*.agents.bob.inbox.>",
+                "relay-news.$KV.RELAY_MAP.*.agents.bob.inbox"
+            ]
+        );
     }
 }

@@ -48,7 +48,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         if has("timed out") || has("deadline has elapsed") {
             return ErrorKind::TimedOut;
         }
-        if has("permissions violation") || has("authorization") {
+        if has("permissions violation") || has("authorization") || has("no responders") {
             return ErrorKind::PermissionDenied;
         }
         if has("maximum messages") || has("maximum bytes") || has("insufficient") || has("resource limits") {

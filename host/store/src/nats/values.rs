@@ -1,29 +1,46 @@
-//! Values as a key-value bucket: one message per key, its sequence the revision. A swap is a message
-//! that the server takes only after the expected one. A removal leaves a mark, which tells those who
-//! watch, and the mark is then taken away.
+//! Values as a key-value bucket: one message per key and host, its sequence the revision. A swap is a
+//! message that the server takes only after the expected one. A removal leaves a mark, which tells those
+//! who watch, and lapses.
+//!
+//! A value in a home is what the home's host says. Any other value is what all hosts' parts come to, and
+//! a swap of it is taken only while no part has changed.
+
+use std::collections::BTreeMap;
 
 use async_nats::HeaderMap;
-use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_TTL};
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+use async_nats::jetstream::stream::RawMessageErrorKind;
 use futures::TryStreamExt;
 
 use super::connection::Connection;
-use super::sending::send;
+use super::homes::{self, Part};
+use super::sending::{EXPECTED_SUBJECT, send};
 use super::subjects;
 use super::trouble::{again_if_late, trouble};
 use crate::{Key, Revision, StoreError, SwapError, Versioned};
 
 /// By which header a bucket marks that a key was removed.
 const OPERATION: &str = "KV-Operation";
+/// Stands where a host would, where nobody knows whose keys are.
+const EVERYBODY: &str = "_";
+/// How long such a mark lasts, in seconds.
+const MARK_LASTS: &str = "10";
+
+/// What is at a key.
+struct Found {
+    /// The value that counts.
+    value: Option<Vec<u8>>,
+    /// The last message at those subjects that count; none is zero.
+    last: u64,
+}
 
 /// The value of a key.
 pub(super) async fn get(connection: &Connection, key: &Key) -> Result<Option<Versioned>, StoreError> {
-    let subject = subjects::of_value(&connection.options.map_bucket(), key);
-    let found = newest(connection.map().await?, &subject, key).await?;
-    Ok(found
-        .filter(is_value)
-        .map(|message| Versioned { revision: Revision(message.sequence), bytes: message.payload.to_vec() }))
+    match place(connection, key).await? {
+        Some(place) => Ok(look(connection, key, &place).await?.versioned()),
+        None => Ok(None),
+    }
 }
 
 /// Sets or removes a key that is still at the expected revision.
@@ -33,34 +50,38 @@ pub(super) async fn swap(
     expected: Option<Revision>,
     next: Option<&[u8]>,
 ) -> Result<Option<Revision>, SwapError> {
-    let subject = subjects::of_value(&connection.options.map_bucket(), key);
-    let stream = connection.map().await?;
-    let mut after = expected.map_or(0, |revision| revision.0);
-    if expected.is_none() && next.is_none() {
-        let current = get(connection, key).await?.map(|value| value.revision);
-        return if current.is_none() { Ok(None) } else { Err(SwapError::Changed { current }) };
+    if let Some(home) = homes::home_of(connection, key) {
+        homes::ours(connection, &home).await?;
     }
+    let Some(place) = place(connection, key).await? else { return Err(SwapError::Changed { current: None }) };
+    let mut after = expected.map_or(0, |revision| revision.0);
+    // A key that is to stay absent, or whose last message says nothing by itself, is looked at first.
+    if (expected.is_none() && next.is_none()) || place == Place::AllParts {
+        let found = look(connection, key, &place).await?;
+        let current = found.revision();
+        match (current == expected, next) {
+            (false, _) => return Err(SwapError::Changed { current }),
+            (true, None) if current.is_none() => return Ok(None),
+            (true, _) => after = found.last,
+        }
+    }
+    let writer = if place == Place::Shared { EVERYBODY } else { &connection.options.host };
+    let subject = subjects::of_value(&connection.options.map_bucket(), writer, key);
     loop {
-        let put = put(connection, &subject, key, after, next).await?;
+        let put = put(connection, &subject, key, &place.filter(connection, key), after, next).await?;
         if let Some(sequence) = put {
             if next.is_some() {
                 return Ok(Some(Revision(sequence)));
             }
-            // A mark that stays costs room and nothing else, and the next one to set the key goes on from it.
-            if let Err(error) = stream.delete_message(sequence).await {
-                tracing::debug!(%error, %key, "the mark of a removal stays");
-            }
+            take_away(connection, key, sequence).await?;
             return Ok(None);
         }
-        match newest(stream, &subject, key).await? {
-            // A mark that was left, or that somebody is about to take away: the key is absent.
-            Some(mark) if !is_value(&mark) && expected.is_none() && after != mark.sequence => after = mark.sequence,
-            None if expected.is_none() && after != 0 => after = 0,
-            found => {
-                let current = found.filter(is_value).map(|value| Revision(value.sequence));
-                // It was put back to the expected revision by nobody: revisions only grow.
-                return Err(SwapError::Changed { current });
-            }
+        let found = look(connection, key, &place).await?;
+        // A mark that was left, or that somebody is about to take away: the key is absent.
+        if expected.is_none() && found.value.is_none() && found.last != after {
+            after = found.last;
+        } else {
+            return Err(SwapError::Changed { current: found.revision() });
         }
     }
 }
@@ -75,43 +96,167 @@ pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
         let asked = again_if_late(|| stream.info_with_subjects(filter.as_str())).await;
         let mut found = asked.map_err(|error| told(error.into()))?;
         while let Some((subject, _)) = found.try_next().await.map_err(|error| told(error.into()))? {
-            keys.extend(subjects::value_of(&bucket, &subject));
+            keys.extend(subjects::value_of(&bucket, &subject).map(|(_, key)| key));
         }
     }
     keys.sort();
+    keys.dedup();
     Ok(keys)
 }
 
-/// Sends a value, or the mark of a removal. None where the key is not at the expected sequence.
+/// A key's oldest message from a sequence on, whoever wrote it.
+pub(super) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
+    let stream = connection.map().await?;
+    let subject = subjects::of_value(&connection.options.map_bucket(), "*", key);
+    let ask = || stream.raw_message_builder().sequence(from).next_by_subject(&subject).send();
+    answered(key, again_if_late(ask).await)
+}
+
+/// Says, unless somebody was faster, that a key is ours. Whether it is shows when it is read again.
+pub(super) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
+    let bucket = connection.options.map_bucket();
+    let everyones = subjects::of_value(&bucket, "*", key);
+    let subject = subjects::of_value(&bucket, &connection.options.host, key);
+    let last = newest(connection, &everyones, key).await?.map_or(0, |message| message.sequence);
+    put(connection, &subject, key, &everyones, last, Some(b"{}")).await.map(drop)
+}
+
+/// Whether a message is a value, and not the mark of a removal.
+pub(super) fn is_value(message: &StreamMessage) -> bool {
+    message.headers.get(OPERATION).is_none()
+}
+
+/// Which of the messages at a key count.
+#[derive(PartialEq, Eq)]
+enum Place {
+    /// The one that there is: nobody knows whose keys are, and all hosts write at one subject.
+    Shared,
+    /// That of one host.
+    OfHost(String),
+    /// Each host's.
+    AllParts,
+}
+
+impl Place {
+    /// The subjects that count.
+    fn filter(&self, connection: &Connection, key: &Key) -> String {
+        let host = match self {
+            Place::Shared => EVERYBODY,
+            Place::AllParts => "*",
+            Place::OfHost(host) => host,
+        };
+        subjects::of_value(&connection.options.map_bucket(), host, key)
+    }
+}
+
+impl Found {
+    fn revision(&self) -> Option<Revision> {
+        self.value.as_ref().map(|_| Revision(self.last))
+    }
+
+    fn versioned(self) -> Option<Versioned> {
+        let revision = self.revision()?;
+        Some(Versioned { revision, bytes: self.value? })
+    }
+}
+
+/// Which messages count at a key. None where it lies in a home that nobody has.
+async fn place(connection: &Connection, key: &Key) -> Result<Option<Place>, StoreError> {
+    match homes::home_of(connection, key) {
+        Some(home) => Ok(homes::host_of(connection, &home).await?.map(Place::OfHost)),
+        None if connection.homes.is_some() => Ok(Some(Place::AllParts)),
+        None => Ok(Some(Place::Shared)),
+    }
+}
+
+async fn look(connection: &Connection, key: &Key, place: &Place) -> Result<Found, StoreError> {
+    let filter = place.filter(connection, key);
+    match (place, &connection.homes) {
+        (Place::AllParts, Some(homes)) => {
+            let (parts, last) = parts(connection, key).await?;
+            let mut hosts = BTreeMap::new();
+            for home in homes.voices(key, &parts) {
+                if let Some(host) = homes::host_of(connection, &home).await? {
+                    hosts.insert(home, host);
+                }
+            }
+            let value = if parts.is_empty() { None } else { homes.together(key, &parts, &hosts) };
+            Ok(Found { value, last })
+        }
+        (Place::Shared | Place::OfHost(_) | Place::AllParts, _) => {
+            let newest = newest(connection, &filter, key).await?;
+            let last = newest.as_ref().map_or(0, |message| message.sequence);
+            Ok(Found { value: newest.filter(is_value).map(|message| message.payload.to_vec()), last })
+        }
+    }
+}
+
+/// What each host says of a value, the oldest first, and the last message of all, marks included.
+async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), StoreError> {
+    let mut parts = Vec::new();
+    let mut last = 0;
+    while let Some(message) = first(connection, key, last + 1).await? {
+        last = message.sequence;
+        if is_value(&message)
+            && let Some(host) = homes::host_in(connection, &message)
+        {
+            parts.push(Part { host, bytes: message.payload.to_vec() });
+        }
+    }
+    Ok((parts, last))
+}
+
+/// Sends a value, or the mark of a removal. None where the last message that counts is another one.
 async fn put(
     connection: &Connection,
     subject: &str,
     key: &Key,
+    filter: &str,
     after: u64,
     next: Option<&[u8]>,
 ) -> Result<Option<u64>, StoreError> {
+    // The bucket is made before anything is sent to it.
+    let marks_lapse = connection.map().await?.cached_info().config.allow_message_ttl;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
+    if filter != subject {
+        headers.insert(EXPECTED_SUBJECT, filter);
+    }
     if next.is_none() {
         headers.insert(OPERATION, "DEL");
+        if marks_lapse {
+            headers.insert(NATS_MESSAGE_TTL, MARK_LASTS);
+        }
     }
     let body = next.map(<[u8]>::to_vec).unwrap_or_default();
     let sent = send(connection, subject.to_owned(), headers, body).await?;
     sent.map_err(|error| trouble("could not set", key)(error.into()))
 }
 
-/// The newest message of a key, asked of the server that leads.
-async fn newest(stream: &Stream, subject: &str, key: &Key) -> Result<Option<StreamMessage>, StoreError> {
-    match again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await {
+/// Takes the mark of a removal away, where the server lets us: else it lapses, or stays and costs room
+/// and nothing else. The next one to set the key goes on from it.
+async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<(), StoreError> {
+    if let Err(error) = connection.map().await?.delete_message(sequence).await {
+        tracing::debug!(%error, %key, "the mark of a removal stays for a while");
+    }
+    Ok(())
+}
+
+/// The newest message of some subjects, asked of the server that leads.
+async fn newest(connection: &Connection, subject: &str, key: &Key) -> Result<Option<StreamMessage>, StoreError> {
+    let stream = connection.map().await?;
+    answered(key, again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await)
+}
+
+fn answered(
+    key: &Key,
+    asked: Result<StreamMessage, async_nats::jetstream::stream::RawMessageError>,
+) -> Result<Option<StreamMessage>, StoreError> {
+    match asked {
         Ok(message) => Ok(Some(message)),
         Err(error) => match error.kind() {
             RawMessageErrorKind::NoMessageFound => Ok(None),
             _ => Err(trouble("could not read", key)(error.into())),
         },
     }
-}
-
-/// Whether a message is a value, and not the mark of a removal.
-fn is_value(message: &StreamMessage) -> bool {
-    message.headers.get(OPERATION).is_none()
 }

@@ -1,5 +1,7 @@
-//! Watches: a consumer of each stream that hands on whatever the server has kept, after it has kept it.
-//! One that loses its connection goes on where it was.
+//! Watches: the server tells of whatever it has kept, after it has kept it, and whoever watches looks for
+//! themselves. A stream that an operator made without that is followed by a consumer instead.
+
+use std::time::Duration;
 
 use async_nats::jetstream::consumer::push::OrderedConfig;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
@@ -14,17 +16,66 @@ use super::subjects;
 use super::trouble::trouble;
 use crate::{Key, StoreError, Watch};
 
+/// How long the servers of a cluster may take to tell each other who listens.
+const SPREADS: Duration = Duration::from_secs(2);
+
 /// Watches logs and values at or under some keys, from now on.
 pub(super) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
     let options = &connection.options;
-    let bucket = options.map_bucket();
     let (news, seen) = watch::channel(0_u64);
     let mut tasks = JoinSet::new();
-    let logs = under.iter().flat_map(|key| subjects::logs_under(options, key)).collect();
-    follow(connection, connection.logs().await?, logs, &news, &mut tasks).await?;
-    let values = under.iter().flat_map(|key| subjects::values_under(&bucket, key)).collect();
-    follow(connection, connection.map().await?, values, &news, &mut tasks).await?;
+    let (logs, map) = (connection.logs().await?, connection.map().await?);
+    let tells = |stream: &Stream| stream.cached_info().config.republish.is_some();
+    if tells(logs) && tells(map) {
+        let subjects = under.iter().flat_map(|key| subjects::news_under(options, key)).collect();
+        listen(connection, subjects, &news, &mut tasks).await?;
+    } else {
+        let bucket = options.map_bucket();
+        let of_logs = under.iter().flat_map(|key| subjects::logs_under(options, key)).collect();
+        follow(connection, logs, of_logs, &news, &mut tasks).await?;
+        let of_values = under.iter().flat_map(|key| subjects::values_under(&bucket, key)).collect();
+        follow(connection, map, of_values, &news, &mut tasks).await?;
+    }
     Ok(Box::new(NatsWatch { seen, _tasks: tasks }))
+}
+
+/// Hears what the server tells.
+async fn listen(
+    connection: &Connection,
+    subjects: Vec<String>,
+    news: &Sender<u64>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), StoreError> {
+    let client = connection.jetstream().await?.client();
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not watch", "the server")(error);
+    for subject in subjects {
+        let mut subscriber = client.subscribe(subject).await.map_err(|error| told(error.into()))?;
+        let news = news.clone();
+        tasks.spawn(async move {
+            while subscriber.next().await.is_some() {
+                news.send_modify(|count| *count += 1);
+            }
+        });
+    }
+    let mut made = connection.made.subscribe();
+    // Once the server has sent us our own word back, it has heard everything that we asked before.
+    let echo = client.new_inbox();
+    let mut heard = client.subscribe(echo.clone()).await.map_err(|error| told(error.into()))?;
+    client.publish(echo, Vec::new().into()).await.map_err(|error| told(error.into()))?;
+    let came = tokio::time::timeout(connection.options.patience, heard.next()).await;
+    came.map_err(|error| told(error.into()))?;
+    let (news, of_many) = (news.clone(), client.server_info().cluster.is_some());
+    tasks.spawn(async move {
+        if of_many {
+            // Another server may not have heard yet that somebody listens here, and told nobody.
+            tokio::time::sleep(SPREADS).await;
+            news.send_modify(|count| *count += 1);
+        }
+        while made.changed().await.is_ok() {
+            news.send_modify(|count| *count += 1);
+        }
+    });
+    Ok(())
 }
 
 /// Hands on that something came to a stream.
@@ -62,7 +113,7 @@ async fn follow(
     Ok(())
 }
 
-/// Wakes whenever one of its consumers was given something.
+/// Wakes whenever something was told.
 struct NatsWatch {
     seen: Receiver<u64>,
     // Ended when it is dropped, and their consumers with them.

@@ -1,0 +1,168 @@
+//! What counts of what several machines say.
+
+use serde_json::{Value, json};
+use store::nats::Homes as _;
+
+use super::*;
+
+/// Alice lives on `here`, bob on `there`; `evil` has an agent eve.
+fn hosts() -> Hosts {
+    [("alice", "here"), ("bob", "there"), ("eve", "evil")]
+        .map(|(name, host)| (keys::agents().child(name), host.to_owned()))
+        .into()
+}
+
+fn key(text: &str) -> Key {
+    text.parse().expect("a key")
+}
+
+fn part(host: &str, value: &Value) -> Part {
+    Part { host: host.to_owned(), bytes: value.to_string().into_bytes() }
+}
+
+const FIRST: &str = "01JD8Z3K5V0000000000000001";
+const SECOND: &str = "01JD8Z3K5V0000000000000002";
+
+/// What the reservations of a repository come to: `OWNER PATTERN` each, and who took it.
+fn reserved(case: &str, parts: &[(&str, &[(&str, &str, Option<(&str, bool)>)])], expected: &[&str]) {
+    let parts: Vec<Part> = parts
+        .iter()
+        .map(|(host, reservations)| {
+            let reservations: Vec<Value> = reservations
+                .iter()
+                .map(|(id, owner, taken)| {
+                    let taken = taken.map(|(by, told)| json!({ "by": by, "at": 2, "told": told }));
+                    let mut one = json!({
+                        "id": id, "owner": owner, "pattern": "src/**", "mode": "exclusive", "granted": 1, "expires": 9,
+                    });
+                    if let Some(taken) = taken {
+                        one["taken"] = taken;
+                    }
+                    one
+                })
+                .collect();
+            part(host, &json!({ "repository": "/r", "reservations": reservations }))
+        })
+        .collect();
+    let at = key("reservations/r");
+    let voices = Homes.voices(&at, &parts);
+    let known: Hosts = hosts().into_iter().filter(|(home, _)| voices.contains(home)).collect();
+    let together = Homes.together(&at, &parts, &known).map(|bytes| serde_json::from_slice::<Ledger>(&bytes));
+    let told: Vec<String> = together
+        .map(|ledger| ledger.expect("a ledger").reservations)
+        .into_iter()
+        .flatten()
+        .map(|one| match one.taken {
+            Some(taken) => format!("{} taken by {}{}", one.owner, taken.by, if taken.told { ", told" } else { "" }),
+            None => one.owner.to_string(),
+        })
+        .collect();
+    assert_eq!(told, expected, "{case}");
+}
+
+#[test]
+fn a_reservation_is_what_its_owners_machine_says() {
+    reserved(
+        "each its own",
+        &[("here", &[(FIRST, "alice", None)]), ("there", &[(SECOND, "bob", None)])],
+        &["alice", "bob"],
+    );
+    reserved("what others repeat of it is not it", &[("here", &[(FIRST, "bob", None)])], &[]);
+    reserved("nobody reserves as another", &[("evil", &[(FIRST, "alice", None)])], &[]);
+    reserved(
+        "nobody gives back as another",
+        &[("here", &[(FIRST, "alice", None)]), ("evil", &[(SECOND, "eve", None)])],
+        &["alice", "eve"],
+    );
+    reserved(
+        "whoever takes one says so in their own name",
+        &[("here", &[(FIRST, "alice", None)]), ("there", &[(FIRST, "alice", Some(("bob", false)))])],
+        &["alice taken by bob"],
+    );
+    reserved(
+        "and in nobody else's",
+        &[("here", &[(FIRST, "alice", None)]), ("evil", &[(FIRST, "alice", Some(("bob", false)))])],
+        &["alice"],
+    );
+    reserved(
+        "any may have told",
+        &[("there", &[(FIRST, "alice", Some(("bob", false)))]), ("here", &[(FIRST, "alice", Some(("bob", true)))])],
+        &["alice taken by bob, told"],
+    );
+}
+
+/// What a command comes to: who asked whom, for what, and how far it is.
+fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Option<&str>) {
+    let parts: Vec<Part> = parts
+        .iter()
+        .map(|(host, from, to, name, stage)| {
+            let stage = match *stage {
+                "pending" => json!({ "is": "pending" }),
+                "done" => json!({ "is": "done", "at": 3, "ended": "succeeded", "result": "ok" }),
+                other => json!({ "is": other, "at": 2 }),
+            };
+            part(
+                host,
+                &json!({
+                    "id": FIRST, "from": from, "to": to, "command": name, "created": 1, "expires": 9, "stage": stage,
+                }),
+            )
+        })
+        .collect();
+    let together = Homes.together(&key("commands/c"), &parts, &hosts());
+    let told = together.map(|bytes| {
+        let Command { from, to, command, stage, .. } = serde_json::from_slice(&bytes).expect("a command");
+        let stage = match stage {
+            Stage::Pending => "pending",
+            Stage::Consumed { .. } => "consumed",
+            Stage::Done { .. } => "done",
+        };
+        format!("{from} to {to}: {command} {stage}")
+    });
+    assert_eq!(told.as_deref(), expected, "{case}");
+}
+
+#[test]
+fn a_command_is_its_askers_and_how_far_it_is_its_takers() {
+    let asked = ("here", "alice", "bob", "/build", "pending");
+    commanded("asked", &[asked], Some("alice to bob: /build pending"));
+    let taken = ("there", "alice", "bob", "/build", "consumed");
+    commanded("taken", &[asked, taken], Some("alice to bob: /build consumed"));
+    commanded("nobody asks as another", &[("evil", "alice", "bob", "/build", "pending")], None);
+    let forged = ("evil", "alice", "bob", "/build", "done");
+    commanded("nobody ends what is another's", &[asked, forged], Some("alice to bob: /build pending"));
+    let changed = ("there", "alice", "bob", "/destroy", "done");
+    commanded(
+        "whoever runs it changes nothing of what was asked",
+        &[asked, changed],
+        Some("alice to bob: /build done"),
+    );
+    let from_a_shell = ("here", "shell", "bob", "/build", "pending");
+    commanded("a shell is anywhere", &[from_a_shell], Some("shell to bob: /build pending"));
+    let later = ("evil", "shell", "bob", "/destroy", "pending");
+    commanded("and was first", &[from_a_shell, later], Some("shell to bob: /build pending"));
+}
+
+#[test]
+fn what_lies_in_an_agents_home() {
+    for (at, home, open) in [
+        ("agents/bob/meta", Some("agents/bob"), false),
+        ("agents/bob/receipts", Some("agents/bob"), false),
+        ("agents/bob@team/inbox", Some("agents/bob@team"), true),
+        ("agents/shell/sent", None, false),
+        ("reservations/r", None, false),
+        ("global", None, false),
+    ] {
+        assert_eq!(Homes.home_of(&key(at)), home.map(key), "{at}");
+        assert_eq!(Homes.is_open(&key(at)), open, "{at}");
+    }
+    let inbox = key("agents/bob/inbox");
+    for (entry, speaker) in [
+        (r#"{"id":"x","from":"alice"}"#, Some("agents/alice")),
+        (r#"{"from":"shell"}"#, None),
+        (r#"{"from":"Not A Name"}"#, None),
+        ("{}", None),
+    ] {
+        assert_eq!(Homes.speaker(&inbox, entry.as_bytes()), speaker.map(key), "{entry}");
+    }
+}
