@@ -7,6 +7,7 @@
 //!
 //! Nothing is asked of the server before the first call, so that making a store costs nothing.
 
+mod access;
 mod connection;
 mod holds;
 mod homes;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::access::Access;
 pub use self::homes::{Homes, Part};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};
 

@@ -24,6 +24,7 @@ pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod message;
+pub(crate) mod nats_auth;
 pub(crate) mod plugin;
 pub(crate) mod prompt;
 pub(crate) mod read;

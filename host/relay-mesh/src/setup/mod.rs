@@ -6,6 +6,7 @@ pub(crate) mod changes;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod installed;
+pub(crate) mod nats_conf;
 pub(crate) mod place;
 pub(crate) mod request;
 pub(crate) mod shapes;

@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod mail;
+pub(crate) mod nats_auth;
 pub(crate) mod receipts;
 pub(crate) mod reservations;
 pub(crate) mod settings;

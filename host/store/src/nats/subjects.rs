@@ -64,6 +64,16 @@ pub(super) fn all_logs(options: &NatsOptions) -> String {
     format!("{}.*.>", root(options))
 }
 
+/// Every log as one host writes it.
+pub(super) fn logs_of_host(options: &NatsOptions, host: &str) -> String {
+    format!("{}.{host}.>", root(options))
+}
+
+/// Every value as one host writes it.
+pub(super) fn values_of_host(bucket: &str, host: &str) -> String {
+    format!("$KV.{bucket}.{host}.>")
+}
+
 /// A log and those under it.
 pub(super) fn logs_under(options: &NatsOptions, key: &Key) -> [String; 2] {
     let at = any_of_log(options, key);

@@ -1,0 +1,130 @@
+//! `relay-mesh nats-auth`: the server's configuration under which no machine passes for another.
+
+use std::str::FromStr;
+
+use mesh::machine::Machine as _;
+use store::nats::{Access, InvalidName, NatsOptions};
+
+use crate::cli::Outcome;
+use crate::compose::OpenError;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::setup::nats_conf;
+use crate::shapes::nats_auth::{AuthShape, HostShape};
+
+/// Print a nats-server configuration under which no machine passes for another
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh nats-auth laptop-4f1c laptop-9a02 > nats.conf\n  \
+    relay-mesh nats-auth laptop-4f1c=UDXB6Z2TKZ5SRBPW6P2VHKQDNVYQ5D7DJVJHWZZ6Z5H4YQHMSLQ2NKEY\n  \
+    relay-mesh nats-auth --json\n\n\
+    Run it without a name on each machine to learn the machine's own. A name with `=U…` logs in by that public\n\
+    NKey, any other by a password that the server takes from the variable which the configuration names.\n\n\
+    Each machine gets an account of its own, writes under its own name alone, reads the whole mesh, and can\n\
+    neither remove nor change what another wrote. docs/nats.md says how it is put to work.")]
+pub(crate) struct Args {
+    /// The machines that take part, by the name that relay-mesh gave them [default: this one]
+    #[arg(value_name = "MACHINE[=NKEY]")]
+    machines: Vec<Login>,
+}
+
+/// A machine, and how it logs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Login {
+    /// Its name.
+    pub(crate) host: String,
+    /// Its public NKey; none where it has a password.
+    pub(crate) nkey: Option<String>,
+}
+
+/// Why a word names no machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidLogin {
+    /// The name could not be part of a subject.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// The key is none, or a secret one.
+    #[error("`{0}` is no public NKey of a user: one begins with U and has 56 letters and digits")]
+    Key(String),
+}
+
+impl FromStr for Login {
+    type Err = InvalidLogin;
+
+    fn from_str(text: &str) -> Result<Login, InvalidLogin> {
+        let (host, nkey) = match text.split_once('=') {
+            Some((host, nkey)) => (host, Some(nkey)),
+            None => (text, None),
+        };
+        NatsOptions { host: host.to_owned(), ..NatsOptions::default() }.check()?;
+        if let Some(nkey) = nkey {
+            let is_public = nkey.starts_with('U')
+                && nkey.len() == 56
+                && nkey.bytes().all(|byte| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte));
+            if !is_public {
+                // A seed begins with S. It is not repeated where others may read it.
+                let shown = if nkey.starts_with('S') { "S…" } else { nkey };
+                return Err(InvalidLogin::Key(shown.to_owned()));
+            }
+        }
+        Ok(Login { host: host.to_owned(), nkey: nkey.map(str::to_owned) })
+    }
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let own = context.open()?.machine.host().to_owned();
+    let mut machines = args.machines;
+    if machines.is_empty() {
+        machines.push(Login { host: own.clone(), nkey: None });
+    }
+    let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
+    options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
+    options.check().map_err(OpenError::from)?;
+    let hosts: Vec<(Login, Access)> = machines
+        .into_iter()
+        .map(|login| {
+            let access = options.access_of(&login.host);
+            (login, access)
+        })
+        .collect();
+    let shape = AuthShape {
+        machine: own,
+        configuration: nats_conf::render(&options.prefix, &hosts),
+        operator: nats_conf::operator(&options.prefix),
+        operator_password: nats_conf::operator_variable(&options.prefix),
+        machines: hosts.iter().map(HostShape::of).collect(),
+    };
+    context.printer.show(&shape)?;
+    for step in shape.next_steps() {
+        context.printer.say(&format!("next: {step}"));
+    }
+    Ok(Outcome::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_a_word_of_a_subject_with_or_without_a_key() {
+        let nkey = format!("U{}", "A".repeat(55));
+        let not_a_key = |text: &str| {
+            format!("`{text}` is no public NKey of a user: one begins with U and has 56 letters and digits")
+        };
+        for (text, expected) in [
+            ("laptop-1".to_owned(), "laptop-1".to_owned()),
+            (format!("laptop-1={nkey}"), format!("laptop-1 by {nkey}")),
+            ("a.b".to_owned(), "`a.b` cannot be part of a subject: it is made of letters, digits, - and _".to_owned()),
+            ("a=UX".to_owned(), not_a_key("UX")),
+            (format!("a=S{nkey}"), not_a_key("S…")),
+        ] {
+            let outcome = match text.parse::<Login>() {
+                Ok(Login { host, nkey: Some(nkey) }) => format!("{host} by {nkey}"),
+                Ok(Login { host, nkey: None }) => host,
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(outcome, expected);
+        }
+    }
+}

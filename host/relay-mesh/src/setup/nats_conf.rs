@@ -1,0 +1,114 @@
+//! The configuration of a nats-server for a mesh of several machines, as text.
+//!
+//! Accounts and not permissions of users: a server keeps its answer to a request at whatever subject the
+//! asker names, if a stream listens there, so that a user who may ask for anything could write anything.
+//! In an account of its own a machine has no subjects but its own to name.
+
+use std::fmt::Write as _;
+
+use store::nats::Access;
+
+use crate::commands::nats_auth::Login;
+
+/// The user who makes the streams.
+pub(crate) fn operator(prefix: &str) -> String {
+    format!("{}-operator", prefix.to_ascii_lowercase())
+}
+
+/// The variable that holds that user's password.
+pub(crate) fn operator_variable(prefix: &str) -> String {
+    format!("{}_OPERATOR_PASSWORD", variable(prefix))
+}
+
+/// The variable that holds a machine's password.
+pub(crate) fn password_variable(host: &str) -> String {
+    format!("RELAY_PASSWORD_{}", variable(host))
+}
+
+/// The whole of it.
+pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
+    let mut text = String::from(
+        "# A nats-server for relay-mesh, printed by `relay-mesh nats-auth`. Each machine writes under its own name\n\
+         # alone. Words with a dollar sign in front are variables that the server reads when it starts; a password\n\
+         # may stand there as well, or its bcrypt digest (`nats server passwd`).\n\n\
+         jetstream {}\n\naccounts {\n",
+    );
+    let mut line = |depth: usize, words: &str| {
+        let _infallible = writeln!(text, "{}{words}", "  ".repeat(depth));
+    };
+    line(1, &format!("{prefix} {{"));
+    line(2, "jetstream: enabled");
+    line(2, &format!("users: [{{ user: {}, password: ${} }}]", operator(prefix), operator_variable(prefix)));
+    line(2, "exports: [");
+    for (login, access) in hosts {
+        let accounts = format!("accounts: [{}]", account(prefix, &login.host));
+        for subject in access.writes.iter().chain(access.asks.iter().map(|(ask, _)| ask)) {
+            line(3, &format!("{{ service: \"{subject}\", {accounts} }}"));
+        }
+    }
+    let everyone: Vec<String> = hosts.iter().map(|(login, _)| account(prefix, &login.host)).collect();
+    if let Some((_, access)) = hosts.first() {
+        line(3, &format!("{{ stream: \"{}\", accounts: [{}] }}", access.hears, everyone.join(", ")));
+    }
+    line(2, "]");
+    line(1, "}");
+    for (login, access) in hosts {
+        line(1, &format!("{} {{", account(prefix, &login.host)));
+        line(
+            2,
+            &match &login.nkey {
+                Some(nkey) => format!("users: [{{ nkey: {nkey} }}]"),
+                None => {
+                    format!("users: [{{ user: \"{}\", password: ${} }}]", login.host, password_variable(&login.host))
+                }
+            },
+        );
+        line(2, "imports: [");
+        for subject in &access.writes {
+            line(3, &format!("{{ service: {{ account: {prefix}, subject: \"{subject}\" }} }}"));
+        }
+        for (ask, to) in &access.asks {
+            line(3, &format!("{{ service: {{ account: {prefix}, subject: \"{ask}\" }}, to: \"{to}\" }}"));
+        }
+        line(3, &format!("{{ stream: {{ account: {prefix}, subject: \"{}\" }} }}", access.hears));
+        line(2, "]");
+        line(1, "}");
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// The account of a machine.
+fn account(prefix: &str, host: &str) -> String {
+    format!("\"{prefix}-{host}\"")
+}
+
+/// A word as part of a variable's name.
+fn variable(word: &str) -> String {
+    word.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte.to_ascii_uppercase()) } else { '_' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use store::nats::NatsOptions;
+
+    use super::*;
+
+    #[test]
+    fn each_machine_has_an_account_that_holds_its_own_subjects_and_no_others() {
+        let options = NatsOptions::default();
+        let nkey = format!("U{}", "A".repeat(55));
+        let hosts = [
+            (Login { host: "one-1f".to_owned(), nkey: None }, options.access_of("one-1f")),
+            (Login { host: "two".to_owned(), nkey: Some(nkey.clone()) }, options.access_of("two")),
+        ];
+        let text = render("RELAY", &hosts);
+        let (_, of_one) = text.split_once("\"RELAY-one-1f\" {").expect("an account");
+        let (of_one, of_two) = of_one.split_once("\"RELAY-two\" {").expect("another");
+        assert!(of_one.contains("user: \"one-1f\", password: $RELAY_PASSWORD_ONE_1F"), "{of_one}");
+        assert!(of_one.contains("subject: \"relay.one-1f.>\"") && !of_one.contains(".two."), "{of_one}");
+        assert!(of_two.contains(&format!("nkey: {nkey}")) && !of_two.contains("one-1f"), "{of_two}");
+    }
+}

@@ -1,0 +1,86 @@
+//! `relay-mesh nats-auth`.
+
+use serde::Serialize;
+use store::nats::Access;
+
+use crate::commands::nats_auth::Login;
+use crate::render::Show;
+use crate::setup::nats_conf;
+
+/// One machine of the mesh.
+#[derive(Debug, Serialize)]
+pub(crate) struct HostShape {
+    /// Its name.
+    pub(crate) machine: String,
+    /// The public NKey by which it logs in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nkey: Option<String>,
+    /// The variable from which the server takes its password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) password_variable: Option<String>,
+    /// The JetStream domain that it sets.
+    pub(crate) domain: String,
+    /// The subjects under which it writes.
+    pub(crate) writes: Vec<String>,
+}
+
+impl HostShape {
+    /// What a machine may, and how it logs in.
+    pub(crate) fn of((login, access): &(Login, Access)) -> HostShape {
+        HostShape {
+            machine: login.host.clone(),
+            nkey: login.nkey.clone(),
+            password_variable: login.nkey.is_none().then(|| nats_conf::password_variable(&login.host)),
+            domain: access.domain.clone(),
+            writes: access.writes.clone(),
+        }
+    }
+}
+
+/// `relay-mesh nats-auth`.
+#[derive(Debug, Serialize)]
+pub(crate) struct AuthShape {
+    /// The name of the machine that it was asked on.
+    pub(crate) machine: String,
+    /// The user who makes the streams.
+    pub(crate) operator: String,
+    /// The variable from which the server takes that user's password.
+    pub(crate) operator_password: String,
+    /// Every machine of the mesh.
+    pub(crate) machines: Vec<HostShape>,
+    /// The server's configuration.
+    pub(crate) configuration: String,
+}
+
+impl AuthShape {
+    /// What to do with it.
+    pub(crate) fn next_steps(&self) -> Vec<String> {
+        let mut steps = vec![
+            format!("this machine is `{}`; `relay-mesh nats-auth` says the same on each other one", self.machine),
+            "start the server by `nats-server -c nats.conf` with those variables set".to_owned(),
+            format!(
+                "make the streams once: `RELAY_NATS_USER={} RELAY_NATS_PASSWORD=FILE relay-mesh doctor --store \
+                 nats://SERVER`",
+                self.operator
+            ),
+        ];
+        steps.extend(self.machines.iter().map(|host| {
+            let login = match host.nkey {
+                Some(_) => "nkey = \"FILE\"".to_owned(),
+                None => format!("user = \"{}\", password = \"FILE\"", host.machine),
+            };
+            format!(
+                "on `{}`, in ~/.config/relay-mesh/config.toml: store = \"nats://SERVER\" and in [nats] {login}, \
+                 domain = \"{}\"",
+                host.machine, host.domain
+            )
+        }));
+        steps
+    }
+}
+
+impl Show for AuthShape {
+    fn text(&self) -> String {
+        self.configuration.trim_end().to_owned()
+    }
+}

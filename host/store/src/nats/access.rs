@@ -1,0 +1,56 @@
+//! What a host needs of a server, and nothing beyond it, for those who write the server's permissions.
+//!
+//! Permissions of one user beside another are not enough: a server answers a request at whatever subject
+//! the asker names, and keeps the answer where a stream listens there. So each host gets an account of its
+//! own, in which the others' subjects do not exist, and takes from the mesh's account what is listed here.
+
+use super::options::NatsOptions;
+use super::subjects;
+
+/// What one host needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Subjects under which it writes, and which nobody else may have.
+    pub writes: Vec<String>,
+    /// Requests that read and change nothing, each with the name under which the host knows it.
+    pub asks: Vec<(String, String)>,
+    /// Where the server tells of what it has kept.
+    pub hears: String,
+    /// The JetStream domain under which the host knows all this.
+    pub domain: String,
+}
+
+impl NatsOptions {
+    /// What a host of this mesh needs.
+    pub fn access_of(&self, host: &str) -> Access {
+        let domain = self.prefix.to_ascii_lowercase();
+        let map = format!("KV_{}", self.map_bucket());
+        let ask = |request: &str, stream: &str| {
+            let rest = format!("API.STREAM.{request}.{stream}");
+            (format!("$JS.{rest}"), format!("$JS.{domain}.{rest}"))
+        };
+        let asks =
+            ["INFO", "MSG.GET"].iter().flat_map(|request| [ask(request, &self.log_stream()), ask(request, &map)]);
+        Access {
+            writes: vec![subjects::logs_of_host(self, host), subjects::values_of_host(&self.map_bucket(), host)],
+            asks: asks.collect(),
+            hears: subjects::news(self),
+            domain,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_writes_under_its_own_name_alone() {
+        let access = NatsOptions::default().access_of("one");
+        assert_eq!(access.writes, ["relay.one.>", "$KV.RELAY_MAP.one.>"]);
+        assert_eq!(access.hears, "relay-news.>");
+        let ask = ("$JS.API.STREAM.MSG.GET.KV_RELAY_MAP", "$JS.relay.API.STREAM.MSG.GET.KV_RELAY_MAP");
+        assert!(access.asks.contains(&(ask.0.to_owned(), ask.1.to_owned())), "{access:?}");
+        assert!(access.asks.iter().all(|(ask, _)| !ask.contains('>') && !ask.contains('*')), "{access:?}");
+    }
+}
