@@ -47,7 +47,7 @@ pub(crate) struct Common {
     pub(crate) dir: Option<PathBuf>,
     /// What machines share: `files:DIR` for one, `nats://HOST:4222` for many [$RELAY_STORE]
     #[arg(long, global = true, value_name = "STORE", hide_short_help = true, help_heading = "For every command")]
-    pub(crate) store: Option<StoreAt>,
+    pub(crate) store: Option<Option<StoreAt>>,
     /// Print results, and errors too, as JSON: one value on each line
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
@@ -71,7 +71,7 @@ pub(crate) enum Format {
 impl Common {
     /// What these flags say about the settings.
     fn values(&self) -> Result<Values, ConfigError> {
-        let (dir, shared) = StoreAt::with_dir(self.dir.clone(), self.store.clone())?;
+        let (dir, shared) = StoreAt::with_dir(self.dir.clone(), self.store.clone().flatten())?;
         Ok(Values { dir, shared, durability: self.durability, ..Values::default() })
     }
 
@@ -216,6 +216,9 @@ pub(crate) enum Command {
 impl Command {
     /// What the command's own flags say about the settings.
     pub(crate) fn flags(&self, common: &Common) -> Result<Values, ConfigError> {
+        if matches!((self, &common.store), (command, Some(None)) if !matches!(command, Command::Doctor(_))) {
+            return Err(ConfigError::NoStore);
+        }
         let values = common.values()?;
         Ok(match self {
             Command::Serve(args) => args.host.over(values),

@@ -25,6 +25,8 @@ pub(crate) enum Client {
 
 /// Everything that a command works with.
 pub(crate) struct Open {
+    /// The servers, where the mesh is on some.
+    pub(crate) servers: Option<NatsStore>,
     /// The data folder's store: what is this machine's own, and where the mesh is a folder, everything.
     pub(crate) store: Arc<dyn Store>,
     /// This machine.
@@ -89,12 +91,13 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         consents: shelf,
         lent: adapters::lent::Settings::default(),
     }));
-    let shared: Arc<dyn Store> = match &settings.shared.value {
-        Shared::InTheFolder => Arc::clone(&store),
-        Shared::Nats(servers) => {
-            let options = nats_options(servers, &settings.nats, machine.as_ref())?;
-            Arc::new(NatsStore::with_homes(options, Arc::new(mesh::Homes)))
-        }
+    let servers = match &settings.shared.value {
+        Shared::InTheFolder => None,
+        Shared::Nats(servers) => Some(on_servers(servers, &settings.nats, machine.as_ref())?),
+    };
+    let shared: Arc<dyn Store> = match &servers {
+        None => Arc::clone(&store),
+        Some(servers) => Arc::new(servers.clone()),
     };
     let mesh = Arc::new(Mesh::new(Parts {
         shared,
@@ -103,7 +106,16 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         harnesses: Arc::clone(&adapters) as Arc<dyn mesh::harness::Harnesses>,
         limits: settings.limits(),
     }));
-    Ok(Open { store, machine, adapters, mesh })
+    Ok(Open { servers, store, machine, adapters, mesh })
+}
+
+/// The mesh on servers, on which each machine keeps to its own.
+pub(crate) fn on_servers(
+    servers: &Servers,
+    values: &NatsValues,
+    machine: &ThisMachine,
+) -> Result<NatsStore, OpenError> {
+    Ok(NatsStore::with_homes(nats_options(servers, values, machine)?, Arc::new(mesh::Homes)))
 }
 
 /// How the servers are reached. Secrets are read from their files here, and kept nowhere.

@@ -22,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) printer: Printer,
     /// The folder in which the command was given.
     pub(crate) workdir: PathBuf,
+    /// Whether the command line speaks of the store by a flag.
+    pub(crate) speaks_of_store: bool,
 }
 
 impl Context {
@@ -32,8 +34,14 @@ impl Context {
 
     /// The same, as if the command had been given in another folder. The settings stay.
     pub(crate) fn at(&self, workdir: PathBuf) -> Context {
-        let Context { settings, environment, printer, workdir: _ } = self;
-        Context { settings: settings.clone(), environment: environment.clone(), printer: *printer, workdir }
+        let Context { settings, environment, printer, workdir: _, speaks_of_store } = self;
+        Context {
+            settings: settings.clone(),
+            environment: environment.clone(),
+            printer: *printer,
+            workdir,
+            speaks_of_store: *speaks_of_store,
+        }
     }
 
     /// The same with another idea of how long a silence may be, in milliseconds.

@@ -87,6 +87,7 @@ impl CommandError {
                 | ConfigError::NotTheProjects { .. }
                 | ConfigError::Variable { .. }
                 | ConfigError::Flags
+                | ConfigError::NoStore
                 | ConfigError::NoHome,
             )
             | CommandError::Name(_)
@@ -203,6 +204,11 @@ fn of_config(error: &ConfigError) -> String {
             format!("put `{key}` into your own settings: ~/.config/relay-mesh/config.toml")
         }
         ConfigError::Variable { name, .. } => format!("unset {name}, or set it as `relay-mesh help config` shows"),
+        ConfigError::NoStore => {
+            "write `--store files:DIR` or `--store nats://HOST:4222`; `relay-mesh doctor --store` alone \
+             looks at the one that is set"
+                .to_owned()
+        }
         ConfigError::Flags => "give one of them".to_owned(),
         ConfigError::NoHome => "say where by `--dir DIR`, or set RELAY_DIR or HOME".to_owned(),
     }
@@ -250,6 +256,13 @@ fn of_store(error: &StoreError) -> Option<String> {
             }
             std::io::ErrorKind::QuotaExceeded => {
                 "the stream or the account is full: raise its limits; what had been stored before is safe".to_owned()
+            }
+            std::io::ErrorKind::InvalidData => {
+                "TLS does not come about: see `ca`, `certificate` and `key` of [nats]; `relay-mesh doctor --store` says more"
+                    .to_owned()
+            }
+            std::io::ErrorKind::Unsupported => {
+                "nobody answers for JetStream there: run `relay-mesh doctor --store` to see why".to_owned()
             }
             std::io::ErrorKind::FileTooLarge => "raise max_payload of the server".to_owned(),
             _ => "check that a nats-server with JetStream runs there, or leave `--store` out to work on this machine alone"

@@ -73,7 +73,8 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Outco
         source: Some(Box::new(source)),
     })?;
     let settings = Settings::load(cli.command.flags(&cli.common)?, &environment, &workdir)?;
-    let context = Context { settings, environment, printer, workdir };
+    let speaks_of_store = cli.common.store.is_some();
+    let context = Context { settings, environment, printer, workdir, speaks_of_store };
     let mut builder = match cli.command.threads() {
         Threads::One => Builder::new_current_thread(),
         Threads::Many => Builder::new_multi_thread(),

@@ -9,6 +9,7 @@
 
 mod access;
 mod connection;
+mod examining;
 mod holds;
 mod homes;
 mod logs;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::access::Access;
+pub use self::examining::{Seen, StreamSeen};
 pub use self::homes::{Homes, Part};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};
 
@@ -50,6 +52,14 @@ impl NatsStore {
     /// The same, where somebody knows whose keys are: then no host passes for another.
     pub fn with_homes(options: NatsOptions, homes: Arc<dyn Homes>) -> NatsStore {
         NatsStore { connection: Arc::new(Connection::new(options, Some(homes))) }
+    }
+}
+
+impl NatsStore {
+    /// Looks at the servers, one thing after the other. Makes the streams where they are missing. The
+    /// nonce is a word that nothing else contains.
+    pub async fn examine(&self, nonce: &str) -> Vec<Seen> {
+        examining::examine(&self.connection, nonce).await
     }
 }
 

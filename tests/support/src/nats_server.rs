@@ -17,6 +17,7 @@ pub struct NatsServer {
     folder: tempfile::TempDir,
     name: String,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     port: u16,
 }
 
@@ -24,6 +25,17 @@ impl NatsServer {
     /// Starts one on a free port.
     pub fn start() -> NatsServer {
         NatsServer::with("alone", &[])
+    }
+
+    /// Starts one with a configuration of its own, in which words with a dollar sign stand for these variables.
+    pub fn configured(configuration: &str, variables: &[(&str, &str)]) -> NatsServer {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("nats.conf");
+        std::fs::write(&file, configuration).expect("the folder is writable");
+        let mut server = NatsServer::waiting("alone", folder, &["--config", &file.display().to_string()]);
+        server.variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        server.restart();
+        server
     }
 
     /// Starts some that form a cluster, each known by its number.
@@ -40,15 +52,21 @@ impl NatsServer {
     }
 
     fn with(name: &str, arguments: &[&str]) -> NatsServer {
-        let mut server = NatsServer {
-            process: None,
-            folder: tempfile::tempdir().expect("a folder"),
-            name: name.to_owned(),
-            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
-            port: free_ports(1)[0],
-        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut server = NatsServer::waiting(name, folder, &[&["--jetstream"], arguments].concat());
         server.restart();
         server
+    }
+
+    fn waiting(name: &str, folder: tempfile::TempDir, arguments: &[&str]) -> NatsServer {
+        NatsServer {
+            process: None,
+            folder,
+            name: name.to_owned(),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            variables: Vec::new(),
+            port: free_ports(1)[0],
+        }
     }
 
     /// Where it listens.
@@ -74,12 +92,13 @@ impl NatsServer {
         self.kill();
         let log = self.folder.path().join("log");
         let process = Command::new(program())
-            .args(["--addr", "127.0.0.1", "--port", &self.port.to_string(), "--name", &self.name, "--jetstream"])
+            .args(["--addr", "127.0.0.1", "--port", &self.port.to_string(), "--name", &self.name])
             .arg("--store_dir")
             .arg(self.folder.path().join("jetstream"))
             .arg("--log")
             .arg(&log)
             .args(&self.arguments)
+            .envs(self.variables.iter().cloned())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mesh::harness::{Harnesses as _, Severity};
+use mesh::machine::Machine as _;
 
 use crate::cli::Outcome;
 use crate::compose::Open;
@@ -10,7 +11,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable};
-use crate::setup::doctor::{data_folder, examine, host, wake};
+use crate::setup::doctor::{data_folder, examine, host, servers, wake};
 use crate::setup::place::Place;
 use crate::setup::shapes::Proof;
 use crate::setup::trouble;
@@ -20,7 +21,11 @@ use crate::setup::trouble;
 #[command(after_help = "Examples:\n  \
     relay-mesh doctor\n  \
     relay-mesh doctor claude-code --project .\n  \
-    relay-mesh doctor --wake alice\n\n\
+    relay-mesh doctor --wake alice\n  \
+    relay-mesh doctor --store\n  \
+    relay-mesh doctor --store nats://10.0.0.7:4222\n\n\
+    With `--store` only the store is looked at: the one that is set, or the one that is named. What is missing on a \
+    server\nis made, as far as the login may.\n\
     Ends with 1 where something is broken. With `--json` each finding is a line of its own.")]
 pub(crate) struct Args {
     /// Only this harness
@@ -50,6 +55,19 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let dir = &context.settings.dir.value;
     for finding in data_folder::prove(dir, &nonce(&open)) {
         tell(Proof::new("data folder", None, finding))?;
+    }
+    tell(Proof::new("data folder", None, data_folder::room(dir)))?;
+    if let Some(servers) = &open.servers {
+        let seen = servers.examine(&nonce(&open)).await;
+        for finding in servers::findings(&seen, open.machine.now().0) {
+            tell(Proof::new("servers", None, finding))?;
+        }
+    }
+    if context.speaks_of_store {
+        for finding in data_folder::damage(dir) {
+            tell(Proof::new("data folder", None, finding))?;
+        }
+        return Ok(outcome(worst));
     }
     let address = context.settings.listen.value.to_string();
     let heard = host::ask(&address).await;

@@ -161,6 +161,9 @@ pub(crate) enum ConfigError {
         /// What it should hold.
         why: String,
     },
+    /// The command line speaks of a store and names none.
+    #[error("`--store` names no store")]
+    NoStore,
     /// The command line names two data folders.
     #[error("`--dir` and `--store` name two folders, and there is one")]
     Flags,

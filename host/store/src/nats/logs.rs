@@ -8,6 +8,8 @@
 //! A log in a home is what the home's host wrote, unless the log is open: then each entry counts whose
 //! host may speak for whom it speaks.
 
+use std::io::ErrorKind;
+
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::message::StreamMessage;
@@ -85,6 +87,16 @@ async fn publish(
     }
     let sent = send(connection, subjects::of_log(options, &options.host, log), headers, body).await?;
     sent.map_err(|error| trouble("could not append to", log)(error.into()))
+}
+
+/// The newest message of a log: when the server took it, in milliseconds since 1970, and what it says.
+pub(super) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, Vec<u8>), StoreError> {
+    let newest = last(connection, log).await?;
+    let newest = newest.map(|message| {
+        let milliseconds = message.time.unix_timestamp_nanos() / 1_000_000;
+        (u64::try_from(milliseconds).unwrap_or_default(), message.payload.to_vec())
+    });
+    Ok(newest.unwrap_or_default())
 }
 
 /// Where the next append would begin.
@@ -171,10 +183,15 @@ async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Resul
     match purged {
         Ok(purged) => Ok(Some(usize::try_from(purged.purged).unwrap_or(usize::MAX))),
         Err(error) => match trouble("could not remove from", log)(error.into()) {
-            StoreError::Server { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(None),
+            StoreError::Server { source, .. } if refuses(source.kind()) => Ok(None),
             error => Err(error),
         },
     }
+}
+
+/// Whether a server lets this machine not do it, or has nobody to do it.
+fn refuses(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::Unsupported)
 }
 
 /// From where on a log is read, with the revision of that note.

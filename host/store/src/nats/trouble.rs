@@ -40,15 +40,22 @@ pub(super) fn trouble(
 fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
     let mut at = Some(error);
     while let Some(error) = at {
+        let text = error.to_string().to_ascii_lowercase();
+        let has = |part: &str| text.contains(part);
+        // A certificate that is not trusted, or one side that speaks TLS and the other that does not.
+        if has("certificate") || has("tls") || has("corrupt message") {
+            return ErrorKind::InvalidData;
+        }
         if let Some(io) = error.downcast_ref::<io::Error>() {
             return io.kind();
         }
-        let text = error.to_string();
-        let has = |part: &str| text.to_ascii_lowercase().contains(part);
+        if has("no responders") || has("not enabled") {
+            return ErrorKind::Unsupported;
+        }
         if has("timed out") || has("deadline has elapsed") {
             return ErrorKind::TimedOut;
         }
-        if has("permissions violation") || has("authorization") || has("no responders") {
+        if has("permissions violation") || has("authorization") {
             return ErrorKind::PermissionDenied;
         }
         if has("maximum messages") || has("maximum bytes") || has("insufficient") || has("resource limits") {

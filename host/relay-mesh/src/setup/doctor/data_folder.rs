@@ -13,6 +13,11 @@ use super::{broken, fine, shown};
 /// A synced write that takes longer than this is felt in every message that is sent.
 const SLOW: Duration = Duration::from_millis(50);
 
+/// With less than this nothing can be promised.
+const FULL: u64 = 8 * 1024 * 1024;
+/// With less than this it is time to make room.
+const SCARCE: u64 = 256 * 1024 * 1024;
+
 /// Looks at the folder's owner and mode, then writes a file, syncs it, reads it back and removes it.
 pub(crate) fn prove(folder: &Path, nonce: &str) -> Vec<Finding> {
     let about = match fs::metadata(folder) {
@@ -20,6 +25,81 @@ pub(crate) fn prove(folder: &Path, nonce: &str) -> Vec<Finding> {
         Err(error) => return vec![unreadable(folder, &error)],
     };
     vec![privacy(folder, about.uid(), about.mode(), rustix::process::getuid().as_raw()), round_trip(folder, nonce)]
+}
+
+/// How much room the disk has that the folder lies on.
+pub(crate) fn room(folder: &Path) -> Finding {
+    let path = folder.display();
+    match rustix::fs::statvfs(folder) {
+        Err(error) => {
+            broken(format!("how much room {path} has cannot be told: {error}"), "check the disk that it lies on")
+        }
+        Ok(about) => scarce(about.f_bavail.saturating_mul(about.f_frsize), &path.to_string()),
+    }
+}
+
+fn scarce(left: u64, path: &str) -> Finding {
+    let megabytes = left / (1024 * 1024);
+    let what = format!("{megabytes} MB are left where {path} lies");
+    let fix = "make room, or choose a folder on another disk by `--dir` or RELAY_DIR";
+    match left {
+        0..FULL => broken(what, fix),
+        FULL..SCARCE => Finding { severity: Severity::Warning, what, fix: Some(fix.to_owned()) },
+        SCARCE.. => fine(what),
+    }
+}
+
+/// Lines in the folder's logs and values that are not what was written. Each costs itself alone.
+pub(crate) fn damage(folder: &Path) -> Vec<Finding> {
+    let mut damaged = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    let mut lines = 0;
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                damaged.push(unreadable(&folder, &error));
+                continue;
+            }
+        };
+        for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+                match fs::read(&path) {
+                    Err(error) => damaged.push(unreadable(&path, &error)),
+                    Ok(bytes) => {
+                        let (good, bad) = sorted(&bytes);
+                        lines += good;
+                        damaged.extend((bad > 0).then(|| of_lines(&path, bad)));
+                    }
+                }
+            }
+        }
+    }
+    if damaged.is_empty() {
+        vec![fine(format!("{lines} lines of the logs were read, and all are whole"))]
+    } else {
+        damaged
+    }
+}
+
+/// How many lines are JSON, and how many are not. What follows the last line's end is being written.
+fn sorted(bytes: &[u8]) -> (usize, usize) {
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let (good, bad): (Vec<&[u8]>, Vec<&[u8]>) =
+        lines.partition(|line| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok());
+    (good.len(), bad.len())
+}
+
+fn of_lines(path: &Path, bad: usize) -> Finding {
+    let lines = if bad == 1 { "a line that is".to_owned() } else { format!("{bad} lines that are") };
+    Finding {
+        severity: Severity::Warning,
+        what: format!("{} has {lines} no JSON, and is read without", path.display()),
+        fix: Some("nothing else is lost; check the disk, and look at the file for what it was".to_owned()),
+    }
 }
 
 fn unreadable(folder: &Path, error: &io::Error) -> Finding {
@@ -102,6 +182,26 @@ mod tests {
         let findings = prove(folder.path(), "n1");
         assert!(findings.iter().all(|finding| finding.severity == Severity::Ok), "{findings:?}");
         assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0);
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_is_told_in_time() {
+        for (left, severity) in [(0, Severity::Broken), (FULL, Severity::Warning), (SCARCE, Severity::Ok)] {
+            assert_eq!(scarce(left, "/data").severity, severity);
+        }
+    }
+
+    #[test]
+    fn bad_lines_are_counted_and_what_is_being_written_is_none() {
+        for (text, expected) in [
+            ("", (0, 0)),
+            ("{}\n[1]\n", (2, 0)),
+            ("{}\n{ torn\n{}\n", (2, 1)),
+            ("{}\n{ bei", (1, 0)),
+            ("\0\0\n", (0, 1)),
+        ] {
+            assert_eq!(sorted(text.as_bytes()), expected, "{text:?}");
+        }
     }
 
     #[test]

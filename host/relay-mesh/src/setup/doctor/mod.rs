@@ -4,6 +4,7 @@ pub(crate) mod data_folder;
 pub(crate) mod examine;
 pub(crate) mod hook;
 pub(crate) mod host;
+pub(crate) mod servers;
 pub(crate) mod wake;
 
 use std::time::Duration;

@@ -1,0 +1,228 @@
+//! What was seen of the servers, and what to do about it.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use mesh::harness::{Finding, Severity};
+use mesh::message::LONGEST_BODY;
+use store::StoreError;
+use store::nats::{Seen, StreamSeen};
+
+use super::{broken, fine, shown};
+use crate::render::causes;
+
+/// What a message needs beside its text: names, subject, thread, headers.
+const AROUND_A_BODY: usize = 64 * 1024;
+/// Clocks that differ by more show in the order of what happened, and in what lapses when.
+const SKEW: u64 = 30_000;
+/// Of so many hundredths on, a stream counts as nearly full.
+const NEARLY_FULL: u64 = 90;
+
+/// The findings about what was seen, with this machine's clock in milliseconds since 1970.
+pub(crate) fn findings(seen: &[Seen], clock: u64) -> Vec<Finding> {
+    let mut jetstream = true;
+    let mut findings = Vec::new();
+    for one in seen {
+        match one {
+            Seen::Reached { server, took, encrypted, jetstream: keeps } => {
+                jetstream = *keeps;
+                let how = if *encrypted { "over TLS" } else { "unencrypted" };
+                findings.push(fine(format!("{server} was reached {how} in {}", shown(*took))));
+                if !keeps {
+                    findings.push(broken(
+                        "the server runs without JetStream, which keeps what is sent".to_owned(),
+                        "start it with `--jetstream`, or write `jetstream {}` into its configuration",
+                    ));
+                }
+            }
+            Seen::Unreached(error) => findings.push(broken(words(error), why_unreached(error))),
+            Seen::Payload { most } => findings.push(payload(*most)),
+            Seen::Stream(stream) => findings.extend(of_stream(stream)),
+            Seen::NoStream { .. } if !jetstream => {}
+            Seen::NoStream { name, error } => findings.push(broken(words(error), why_no_stream(name, error))),
+            Seen::Kept { took, server_clock } => {
+                findings
+                    .push(fine(format!("an entry and a value were kept, read back and removed in {}", shown(*took))));
+                findings.push(skew(clock, *server_clock));
+            }
+            Seen::NotKept(error) => findings.push(broken(words(error), why_not_kept(error))),
+        }
+    }
+    findings
+}
+
+/// An error and its causes, each once.
+fn words(error: &StoreError) -> String {
+    std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
+}
+
+fn kind(error: &StoreError) -> Option<ErrorKind> {
+    match error {
+        StoreError::Io { source, .. } | StoreError::Server { source, .. } => Some(source.kind()),
+        StoreError::Damaged { .. }
+        | StoreError::Elsewhere { .. }
+        | StoreError::Unfit { .. }
+        | StoreError::Injected(_) => None,
+    }
+}
+
+fn why_unreached(error: &StoreError) -> &'static str {
+    match kind(error) {
+        Some(ErrorKind::PermissionDenied) => {
+            "the server does not take this login: look at user, password, token, nkey or credentials in `relay-mesh \
+             config`, and whether they have expired"
+        }
+        Some(ErrorKind::InvalidData) => {
+            "TLS does not come about: name the authority's certificate by `ca` in [nats], ask for the server by the name \
+             in its certificate, and give `certificate` and `key` where it asks for them"
+        }
+        Some(ErrorKind::ConnectionRefused) => {
+            "nothing listens there: start nats-server, or `relay-mesh up --nats` for one on this machine"
+        }
+        Some(ErrorKind::NotFound) => "the file does not exist: see [nats] in `relay-mesh config`",
+        Some(ErrorKind::TimedOut) => "nothing answers there: check the address, the network and the firewall",
+        Some(_) | None => {
+            "check the address in `relay-mesh config`: its name, its port, and whether this machine reaches it"
+        }
+    }
+}
+
+fn why_no_stream(name: &str, error: &StoreError) -> String {
+    match (error, kind(error)) {
+        (StoreError::Damaged { .. }, _) => {
+            "another mesh or program uses that name: set `prefix` in [nats] to a word of your own".to_owned()
+        }
+        (_, Some(ErrorKind::QuotaExceeded)) => {
+            "the account has no room for it: raise its limits on the server".to_owned()
+        }
+        (_, Some(ErrorKind::Unsupported)) => {
+            "nobody answers for JetStream in this account: set `domain` in [nats] where the mesh lies in another one \
+             (`relay-mesh nats-auth` says which), or enable JetStream for the account"
+                .to_owned()
+        }
+        (_, Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut)) => format!(
+            "this login may not ask for it, or nobody leads: allow what `relay-mesh nats-auth` prints, and have an \
+             operator run `relay-mesh doctor --store` once to make {name}"
+        ),
+        (_, Some(_) | None) => format!("have an operator run `relay-mesh doctor --store` once to make {name}"),
+    }
+}
+
+fn why_not_kept(error: &StoreError) -> &'static str {
+    match kind(error) {
+        Some(ErrorKind::QuotaExceeded) => {
+            "it is full: raise the limits of the stream or the account, or let go of what is old by `relay-mesh gc`"
+        }
+        Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut | ErrorKind::Unsupported) => {
+            "this login may read and not write: allow it to publish what `relay-mesh nats-auth` prints for this machine"
+        }
+        Some(_) | None => "look at the server's log",
+    }
+}
+
+fn payload(most: usize) -> Finding {
+    let needed = LONGEST_BODY + AROUND_A_BODY;
+    if most < needed {
+        broken(
+            format!("the server takes messages of {most} bytes, and the longest text alone has {LONGEST_BODY}"),
+            format!("set `max_payload: {needed}` or more in the server's configuration (its default is 1 MB)"),
+        )
+    } else {
+        fine(format!("messages may have {most} bytes"))
+    }
+}
+
+fn of_stream(stream: &StreamSeen) -> Vec<Finding> {
+    let StreamSeen { name, messages, bytes, most_bytes, most_messages, replicas, .. } = stream;
+    let parts = |has: u64, most: Option<u64>| most.map_or(0, |most| has.saturating_mul(100) / most.max(1));
+    let full = parts(*bytes, *most_bytes).max(parts(*messages, *most_messages));
+    let on = if *replicas == 1 { "one server".to_owned() } else { format!("{replicas} servers") };
+    let about = format!("{name} holds {messages} messages, {bytes} bytes, on {on}");
+    let doubtful = |what: String, fix: String| Finding { severity: Severity::Warning, what, fix: Some(fix) };
+    let mut findings = Vec::new();
+    findings.push(match full {
+        100.. => broken(
+            format!("{about}, and is full"),
+            "raise the stream's limits (`nats stream edit`); what was stored before is safe",
+        ),
+        NEARLY_FULL.. => doubtful(format!("{about}, and is {full} % full"), "raise the stream's limits".to_owned()),
+        _ => fine(about),
+    });
+    if stream.drops_what_is_old {
+        findings.push(doubtful(
+            format!("{name} drops what is old to make room, also mail that nobody has read"),
+            format!("nats stream edit {name} --discard=new"),
+        ));
+    }
+    if stream.may_be_rolled_up {
+        findings.push(doubtful(
+            format!("{name} allows roll-ups, by which one machine can remove what others wrote"),
+            format!("nats stream edit {name} --no-allow-rollup"),
+        ));
+    }
+    findings
+}
+
+fn skew(here: u64, there: u64) -> Finding {
+    let apart = here.abs_diff(there);
+    let word = if here > there { "ahead of" } else { "behind" };
+    let shown = humantime::format_duration(Duration::from_secs(apart / 1_000)).to_string();
+    if apart > SKEW {
+        Finding {
+            severity: Severity::Warning,
+            what: format!("this machine's clock is {shown} {word} the server's"),
+            fix: Some(
+                "set both by a time server, as in `timedatectl set-ntp true`: what lapses is judged by it".to_owned(),
+            ),
+        }
+    } else {
+        fine("this machine's clock and the server's agree".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(seen: Seen, expected: &[&str]) {
+        let told: Vec<String> =
+            findings(&[seen], 1_000_000).iter().map(|one| format!("{:?}: {}", one.severity, one.what)).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_was_seen_is_said_in_a_sentence() {
+        let took = Duration::from_millis(2);
+        check(Seen::Payload { most: 1 << 20 }, &["Ok: messages may have 1048576 bytes"]);
+        check(
+            Seen::Payload { most: 1_000 },
+            &["Broken: the server takes messages of 1000 bytes, and the longest text alone has 262144"],
+        );
+        check(
+            Seen::Kept { took, server_clock: 1_000_000 + 3_600_000 },
+            &[
+                "Ok: an entry and a value were kept, read back and removed in 2.0 ms",
+                "Warning: this machine's clock is 1h behind the server's",
+            ],
+        );
+        let stream = StreamSeen {
+            name: "S".to_owned(),
+            messages: 9,
+            bytes: 95,
+            most_bytes: Some(100),
+            most_messages: None,
+            replicas: 1,
+            drops_what_is_old: true,
+            may_be_rolled_up: false,
+        };
+        check(
+            Seen::Stream(stream.clone()),
+            &[
+                "Warning: S holds 9 messages, 95 bytes, on one server, and is 95 % full",
+                "Warning: S drops what is old to make room, also mail that nobody has read",
+            ],
+        );
+        let full = StreamSeen { most_messages: Some(9), drops_what_is_old: false, replicas: 3, ..stream };
+        check(Seen::Stream(full), &["Broken: S holds 9 messages, 95 bytes, on 3 servers, and is full"]);
+    }
+}

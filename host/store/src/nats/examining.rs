@@ -1,0 +1,163 @@
+//! Looks at the servers as a person would who wonders why nothing works: one thing after the other, and
+//! what each came to. Makes the streams where they are missing and may be made.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::connection::Connection;
+use super::{logs, values};
+use crate::{Expect, Key, Position, StoreError, SwapError};
+
+/// What was seen, in the order in which it was looked at. Whatever follows on something broken is left out.
+#[derive(Debug)]
+pub enum Seen {
+    /// A server was reached, and let us in.
+    Reached {
+        /// Its name and version.
+        server: String,
+        /// How long the connection took.
+        took: Duration,
+        /// Whether nobody on the way reads along.
+        encrypted: bool,
+        /// Whether it keeps anything at all.
+        jetstream: bool,
+    },
+    /// None was.
+    Unreached(StoreError),
+    /// The most bytes that a message may have there.
+    Payload {
+        /// That many.
+        most: usize,
+    },
+    /// A stream is as we need it.
+    Stream(StreamSeen),
+    /// A stream is not there and could not be made, or is somebody else's.
+    NoStream {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: StoreError,
+    },
+    /// Something was kept, read back and removed.
+    Kept {
+        /// How long that took.
+        took: Duration,
+        /// What the server's clock said meanwhile, in milliseconds since 1970.
+        server_clock: u64,
+    },
+    /// Nothing could be kept.
+    NotKept(StoreError),
+}
+
+/// A stream and how full it is.
+#[derive(Clone, Debug)]
+pub struct StreamSeen {
+    /// Its name.
+    pub name: String,
+    /// How many messages lie in it.
+    pub messages: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// How many bytes it takes; none where it is bounded by the disk alone.
+    pub most_bytes: Option<u64>,
+    /// How many messages it takes; none where it is not bounded.
+    pub most_messages: Option<u64>,
+    /// On how many servers each message lies.
+    pub replicas: usize,
+    /// Whether it drops what is old to make room, read or not.
+    pub drops_what_is_old: bool,
+    /// Whether who may write one value could remove all others.
+    pub may_be_rolled_up: bool,
+}
+
+/// Looks at everything.
+pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    let began = Instant::now();
+    let context = match connection.jetstream().await {
+        Ok(context) => context,
+        Err(error) => return vec![Seen::Unreached(error)],
+    };
+    let server = context.client().server_info();
+    seen.push(Seen::Reached {
+        server: format!("{} (nats-server {})", server.server_name, server.version),
+        took: began.elapsed(),
+        encrypted: server.tls_required || connection.options.servers.iter().all(|server| server.starts_with("tls://")),
+        jetstream: server.jetstream,
+    });
+    seen.push(Seen::Payload { most: server.max_payload });
+    let mut all_there = true;
+    let names = [connection.options.log_stream(), format!("KV_{}", connection.options.map_bucket())];
+    for (name, stream) in names.into_iter().zip([connection.logs().await, connection.map().await]) {
+        let found = match stream {
+            Ok(stream) => stream
+                .get_info()
+                .await
+                .map_err(|error| super::trouble::trouble("could not look at the stream", &name)(error.into())),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(info) => seen.push(Seen::Stream(StreamSeen::of(name, &info))),
+            Err(error) => {
+                all_there = false;
+                seen.push(Seen::NoStream { name, error });
+            }
+        }
+    }
+    if all_there {
+        let began = Instant::now();
+        seen.push(match keep(connection, nonce).await {
+            Ok(server_clock) => Seen::Kept { took: began.elapsed(), server_clock },
+            Err(error) => Seen::NotKept(error),
+        });
+    }
+    seen
+}
+
+impl StreamSeen {
+    fn of(name: String, info: &async_nats::jetstream::stream::Info) -> StreamSeen {
+        let config = &info.config;
+        StreamSeen {
+            name,
+            messages: info.state.messages,
+            bytes: info.state.bytes,
+            most_bytes: u64::try_from(config.max_bytes).ok().filter(|most| *most > 0),
+            most_messages: u64::try_from(config.max_messages).ok().filter(|most| *most > 0),
+            replicas: config.num_replicas,
+            drops_what_is_old: config.discard == async_nats::jetstream::stream::DiscardPolicy::Old
+                && (config.max_bytes > 0 || config.max_messages > 0),
+            may_be_rolled_up: config.allow_rollup,
+        }
+    }
+}
+
+/// Writes an entry and a value, reads both back and takes them away again. Gives the server's time.
+async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
+    let name = format!("_doctor/{}", connection.options.host);
+    let key: Key =
+        name.parse().map_err(|error: crate::InvalidKey| StoreError::Damaged { what: name, why: error.to_string() })?;
+    let entry = format!("{{\"doctor\":\"{nonce}\"}}").into_bytes();
+    let end = match logs::append(connection, &key, std::slice::from_ref(&entry), Expect::Any).await {
+        Ok(end) => end,
+        Err(crate::AppendError::Store(error)) => return Err(error),
+        Err(crate::AppendError::Moved) => Position::START,
+    };
+    let (message, read) = logs::newest(connection, &key).await?;
+    logs::retire(connection, &key, end).await?;
+    let revision = values::get(connection, &key).await?.map(|value| value.revision);
+    let stored = |outcome: Result<Option<crate::Revision>, SwapError>| match outcome {
+        Ok(revision) => Ok(revision),
+        Err(SwapError::Store(error)) => Err(error),
+        // Another doctor is at work on this machine, and proves the same.
+        Err(SwapError::Changed { current }) => Ok(current),
+    };
+    let revision = stored(values::swap(connection, &key, revision, Some(&entry)).await)?;
+    stored(values::swap(connection, &key, revision, None).await)?;
+    if read == entry {
+        Ok(message)
+    } else {
+        let why = "something else was read back than was written".to_owned();
+        Err(StoreError::Damaged { what: key.to_string(), why })
+    }
+}

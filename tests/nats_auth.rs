@@ -1,0 +1,315 @@
+//! Machines of one mesh under exactly the configuration that `relay-mesh nats-auth` prints: they talk as ever,
+//! and one of them that is hostile, with its own login and every means of the protocol, neither speaks,
+//! settles nor reserves as an agent of another, and destroys nothing.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{self, consumer, stream};
+use async_nats::{Client, ConnectOptions, HeaderMap};
+use serde_json::{Value, json};
+use test_support::{NatsServer, Outcome, Stage};
+
+/// How long the hostile machine waits for an answer. What is not there answers at once or never.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A machine of the mesh.
+struct Machine {
+    stage: Stage,
+    name: String,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        let told: Value = serde_json::from_str(&stage.relay_ok(&["nats-auth", "--json"])).expect("JSON");
+        Machine { stage, name: told["machine"].as_str().expect("a name").to_owned() }
+    }
+
+    /// Sets the machine up as the next steps of `nats-auth` say.
+    fn joins(&self, server: &NatsServer, domain: &str) {
+        let file = self.stage.home.join("password");
+        std::fs::write(&file, password(&self.name)).expect("the home is writable");
+        self.stage.configure(&format!(
+            "store = '{}'\n[nats]\nuser = '{}'\npassword = '{}'\ndomain = '{domain}'\n",
+            server.url(),
+            self.name,
+            file.display()
+        ));
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        self.stage.relay_ok(arguments)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        self.stage.run(arguments)
+    }
+}
+
+fn password(machine: &str) -> String {
+    format!("the secret of {machine}")
+}
+
+/// Three machines under the printed configuration: alice lives on the first, bob on the second, eve on the
+/// third, which is hostile.
+struct Mesh {
+    server: NatsServer,
+    here: Machine,
+    there: Machine,
+    evil: Machine,
+}
+
+fn mesh() -> Mesh {
+    let [here, there, evil] = [Machine::new(), Machine::new(), Machine::new()];
+    let told = here.ok(&["nats-auth", "--json", &here.name, &there.name, &evil.name]);
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let mut variables = vec![(text(&told["operator_password"]), "the operator's".to_owned())];
+    for machine in told["machines"].as_array().expect("machines") {
+        variables.push((text(&machine["password_variable"]), password(&text(&machine["machine"]))));
+    }
+    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let server = NatsServer::configured(&text(&told["configuration"]), &variables);
+
+    // The operator makes the streams, on any machine.
+    let file = here.stage.home.join("operator");
+    std::fs::write(&file, "the operator's").expect("the home is writable");
+    let operator = text(&told["operator"]);
+    here.stage
+        .relay(&["doctor", "--store", &server.url()])
+        .env("RELAY_NATS_USER", &operator)
+        .env("RELAY_NATS_PASSWORD", &file)
+        .succeed();
+    for (machine, agent) in [(&here, "alice"), (&there, "bob"), (&evil, "eve")] {
+        machine.joins(&server, &text(&told["machines"][0]["domain"]));
+        machine.ok(&["register", agent]);
+    }
+    Mesh { server, here, there, evil }
+}
+
+#[test]
+fn machines_talk_and_claim_under_the_printed_configuration() {
+    let Mesh { here, there, server: _server, .. } = mesh();
+    let sent: Value =
+        serde_json::from_str(&here.ok(&["send", "bob", "Do you hear me?", "--from", "alice", "--json"])).expect("JSON");
+    let id = sent["id"].as_str().expect("an id");
+    let read = there.ok(&["read", "--agent", "bob"]);
+    assert!(read.contains("Do you hear me?"), "{read}");
+    there.ok(&["send", "alice", "I do.", "--from", "bob", "--reply-to", id]);
+    let ladder = here.ok(&["message", id, "--agent", "alice"]);
+    assert!(ladder.contains("acknowledged"), "{ladder}");
+    assert!(here.ok(&["read", "--agent", "alice"]).contains("I do."));
+
+    let order: Value =
+        serde_json::from_str(&here.ok(&["cmd", "bob", "/build", "--from", "alice", "--json"])).expect("JSON");
+    assert!(there.ok(&["cmd", "take", "bob"]).contains("/build"));
+    let id = order["id"].as_str().expect("an id");
+    there.ok(&["cmd", "done", id, "--agent", "bob"]);
+    assert!(here.ok(&["cmd", "list", "--all"]).contains("succeeded"));
+
+    here.ok(&["reserve", "src/**", "--from", "alice", "--repo", "."]);
+    let listed = here.ok(&["reservations"]);
+    assert!(listed.contains("alice"), "{listed}");
+    here.ok(&["release", "--all", "--from", "alice", "--repo", "."]);
+    assert!(!here.ok(&["reservations"]).contains("alice"));
+    here.ok(&["gc"]);
+
+    // A name is one machine's, and a command line speaks for the agents of its own.
+    let second: Value = serde_json::from_str(&there.ok(&["register", "alice", "--json"])).expect("JSON");
+    assert_eq!(second["name"], "alice-2", "{second}");
+    let refused = there.run(&["send", "bob", "It is me.", "--from", "alice"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("lives on the machine"), "{}", refused.stderr);
+}
+
+/// The hostile machine's own connection.
+struct Evil {
+    client: Client,
+    name: String,
+    /// The machines that it would like to be.
+    victims: [String; 2],
+}
+
+impl Evil {
+    async fn connected(mesh: &Mesh) -> Evil {
+        let name = mesh.evil.name.clone();
+        let options =
+            ConnectOptions::with_user_and_password(name.clone(), password(&name)).request_timeout(Some(PATIENCE));
+        let client = options.connect(mesh.server.url()).await.expect("it has a login");
+        Evil { client, name, victims: [mesh.here.name.clone(), mesh.there.name.clone()] }
+    }
+
+    /// Publishes and asks for an answer at a subject; what comes of it shows in the mesh.
+    async fn publish(&self, subject: &str, reply: Option<&str>, headers: HeaderMap, body: &Value) {
+        let (subject, body) = (subject.to_owned(), body.to_string().into_bytes());
+        let sent = match reply {
+            Some(reply) => {
+                self.client.publish_with_reply_and_headers(subject, reply.to_owned(), headers, body.into()).await
+            }
+            None => self.client.publish_with_headers(subject, headers, body.into()).await,
+        };
+        sent.expect("the client takes it");
+    }
+
+    /// Waits until the server has done what was asked of it before.
+    async fn settled(&self) {
+        let sent = jetstream::new(self.client.clone())
+            .publish(format!("relay.{}.barrier", self.name), "{}".into())
+            .await
+            .expect("sent");
+        sent.await.expect("its own subjects take it");
+    }
+}
+
+/// A message as alice would send it.
+fn forged(id: &str, from: &str, body: &str) -> Value {
+    json!({
+        "id": id, "at": 1, "from": from, "to": "bob", "thread": id, "subject": body, "body": body,
+        "priority": "normal", "trace": { "root": id, "hops": 0 },
+    })
+}
+
+const FORGED: &str = "01JD8Z3K5V0000000000000001";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
+    let mesh = mesh();
+    let sent: Value =
+        serde_json::from_str(&mesh.here.ok(&["send", "bob", "This one is alice's.", "--from", "alice", "--json"]))
+            .expect("JSON");
+    let id = sent["id"].as_str().expect("an id").to_owned();
+    mesh.here.ok(&["reserve", "src/**", "--from", "alice", "--repo", "."]);
+    let order = mesh.here.ok(&["cmd", "bob", "/build", "--from", "alice", "--json"]);
+    let order: Value = serde_json::from_str(&order).expect("JSON");
+    let seen = || {
+        [
+            mesh.there.ok(&["read", "--agent", "bob", "--peek"]),
+            mesh.here.ok(&["message", &id, "--agent", "alice"]),
+            mesh.here.ok(&["reservations"]),
+            mesh.here.ok(&["cmd", "list", "--all"]),
+        ]
+    };
+    let before = seen();
+    assert!(before[0].contains("This one is alice's."), "{before:?}");
+    let evil = Evil::connected(&mesh).await;
+    let [here, there] = &evil.victims;
+
+    // It speaks as alice under alice's machine's name, and under its own.
+    let lie = forged(FORGED, "alice", "This one is a lie.");
+    for host in [here, there, &evil.name] {
+        evil.publish(&format!("relay.{host}.agents.bob.inbox"), None, HeaderMap::new(), &lie).await;
+    }
+    // It settles bob's mail, as bob's machine and as itself.
+    let settled = json!({ "message": id, "at": 2, "event": "rung", "rung": "acknowledged", "route": "fetch" });
+    for host in [there, &evil.name] {
+        evil.publish(&format!("relay.{host}.agents.bob.receipts"), None, HeaderMap::new(), &settled).await;
+    }
+    // It makes bob's record its own, moves bob's home, hides bob's mail, is bob's heartbeat.
+    let record = json!({ "name": "bob", "origin": "command-line", "host": evil.name, "registered": 1, "bound": 9 });
+    for host in [there, &evil.name] {
+        for (key, value) in [
+            ("_homes.agents.bob", json!({})),
+            ("agents.bob.meta", record.clone()),
+            ("agents.bob.heartbeat", json!({ "at": 9 })),
+            ("agents.bob.cursor", json!({ "inbox": u64::MAX, "receipts": u64::MAX })),
+            ("_retired.agents.bob.inbox", json!(u64::MAX)),
+        ] {
+            evil.publish(&format!("$KV.RELAY_MAP.{host}.{key}"), None, HeaderMap::new(), &value).await;
+        }
+    }
+    // It ends the command, and gives back what alice reserved, where they lie.
+    let js = jetstream::context::ContextBuilder::new().domain("relay").timeout(PATIENCE).build(evil.client.clone());
+    let map = js.get_stream("KV_RELAY_MAP").await.expect("it may read");
+    let key = format!("$KV.RELAY_MAP.{here}.reservations.>");
+    let ledger = map.get_last_raw_message_by_subject(&key).await.expect("it may read");
+    let shared = ledger.subject.rsplit_once(&format!("{here}.")).expect("the subject of a value").1.to_owned();
+    let mut none: Value = serde_json::from_slice(&ledger.payload).expect("JSON");
+    none["reservations"] = json!([]);
+    let command = format!("commands.{}", order["id"].as_str().expect("an id"));
+    let found = map.get_last_raw_message_by_subject(&format!("$KV.RELAY_MAP.{here}.{command}")).await;
+    let mut done: Value = serde_json::from_slice(&found.expect("it may read").payload).expect("JSON");
+    done["stage"] = json!({ "is": "done", "at": 3, "ended": "failed", "result": "It was eve." });
+    for host in [here, there, &evil.name] {
+        evil.publish(&format!("$KV.RELAY_MAP.{host}.{shared}"), None, HeaderMap::new(), &none).await;
+        evil.publish(&format!("$KV.RELAY_MAP.{host}.{command}"), None, HeaderMap::new(), &done).await;
+    }
+    evil.settled().await;
+    assert_eq!(seen(), before, "what it says counts for nothing");
+
+    // It has the server answer at others' subjects.
+    let own = format!("$KV.RELAY_MAP.{}.bait", evil.name);
+    evil.publish(&own, None, HeaderMap::new(), &settled).await;
+    for target in [
+        format!("$KV.RELAY_MAP.{there}.agents.bob.meta"),
+        format!("relay.{there}.agents.bob.receipts"),
+        format!("relay.{here}.agents.bob.inbox"),
+    ] {
+        evil.publish(&own, Some(&target), HeaderMap::new(), &json!({})).await;
+        let bait = json!({ "last_by_subj": own });
+        for api in ["$JS.relay.API", "$JS.API"] {
+            for request in ["DIRECT.GET.KV_RELAY_MAP", "STREAM.MSG.GET.KV_RELAY_MAP"] {
+                evil.publish(&format!("{api}.{request}"), Some(&target), HeaderMap::new(), &bait).await;
+            }
+        }
+        let consumer = consumer::push::Config { deliver_subject: target, ..consumer::push::Config::default() };
+        map.create_consumer(consumer).await.expect_err("it may follow nothing by a consumer");
+    }
+    evil.settled().await;
+    assert_eq!(seen(), before, "the server answers in its own account alone");
+
+    // It removes.
+    for name in ["KV_RELAY_MAP", "RELAY_MESSAGES"] {
+        let stream = js.get_stream(name).await.expect("it may read");
+        stream.purge().await.expect_err("it may not purge");
+        stream.delete_message(1).await.expect_err("it may not delete");
+        js.delete_stream(name).await.expect_err("it may not delete the stream");
+        let other = stream::Config { max_messages: 1, ..stream.cached_info().config.clone() };
+        js.update_stream(other).await.expect_err("it may not change the stream");
+    }
+    let greedy =
+        stream::Config { name: "MINE".to_owned(), subjects: vec!["relay.>".to_owned()], ..stream::Config::default() };
+    js.create_stream(greedy).await.expect_err("it may make no stream");
+    for scope in ["all", "sub"] {
+        let mut headers = HeaderMap::new();
+        headers.insert("Nats-Rollup", scope);
+        evil.publish(&own, None, headers.clone(), &json!({})).await;
+        evil.publish(&format!("relay.{}.bait", evil.name), None, headers, &json!({})).await;
+    }
+    evil.settled().await;
+    assert_eq!(seen(), before, "nothing is gone");
+    mesh.there.ok(&["read", "--agent", "bob"]);
+    let ladder = mesh.here.ok(&["message", &id, "--agent", "alice"]);
+    assert!(ladder.contains("fetched"), "and everything goes on: {ladder}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_one_machine_never_leaves_it() {
+    let mesh = mesh();
+    // A session with a process, a folder and variables of its own, and a route to it.
+    let seat = mesh.here.stage.folder.join("seat.log");
+    let client = mesh.here.stage.relay(&["mcp"]).env("A_SECRET_OF_THIS_MACHINE", "swordfish").start(&seat);
+    let mut client = test_support::StdioClient::connected(client, "a-plain-client");
+    client.call("register_agent", json!({ "name": "carol" }));
+    mesh.there.ok(&["send", "carol", "Wake up.", "--from", "bob"]);
+    client.call("fetch_messages", json!({}));
+    let name = mesh.evil.name.clone();
+    let options = ConnectOptions::with_user_and_password(name.clone(), password(&name));
+    let evil = options.connect(mesh.server.url()).await.expect("it has a login");
+    let js = jetstream::context::ContextBuilder::new().domain("relay").timeout(PATIENCE).build(evil);
+    let mut kept = 0;
+    for name in ["KV_RELAY_MAP", "RELAY_MESSAGES"] {
+        let stream = js.get_stream(name).await.expect("it may read");
+        let mut from = 1;
+        while let Ok(message) = stream.raw_message_builder().sequence(from).next_by_subject(">").send().await {
+            from = message.sequence + 1;
+            kept += 1;
+            let text = format!("{} {}", message.subject, String::from_utf8_lossy(&message.payload));
+            for secret in
+                ["swordfish", "A_SECRET", ".sessions.", ".bells.", ".keys.", "hints", "environment", "\"pid\""]
+            {
+                assert!(!text.contains(secret), "{secret} lies on the server: {text}");
+            }
+        }
+    }
+    assert!(kept > 8, "everything was read: {kept}");
+}
