@@ -54,6 +54,11 @@ pub(crate) fn heartbeat(name: &AgentName) -> Key {
     of_agent(name, "heartbeat")
 }
 
+/// That an agent was once known, where a move found nothing else of it but what it had sent.
+pub(crate) fn known(name: &AgentName) -> Key {
+    of_agent(name, "known")
+}
+
 /// The reservations of all repositories.
 pub(crate) fn reservations() -> Key {
     constant("reservations")

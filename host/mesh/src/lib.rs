@@ -21,6 +21,7 @@ mod agents;
 mod bell;
 mod bind;
 mod caller;
+pub mod carrying;
 mod commanding;
 mod delivery;
 mod diary;

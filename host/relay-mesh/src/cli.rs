@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc, guard, harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt, read, register, release, reservations, reserve, send, serve, status, uninstall, up, version, wait_for, wake,
+    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc, guard, harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt, read, register, release, reservations, reserve, send, serve, status, store, uninstall, up, version, wait_for, wake,
 };
 use crate::config::{ConfigError, Durable, StoreAt, Values};
 use crate::context::Context;
@@ -176,6 +176,8 @@ pub(crate) enum Command {
     DetectHarness(detect_harness::Args),
     /// Prove that everything works
     Doctor(doctor::Args),
+    /// Move a mesh to another store, or write it to a file
+    Store(store::Args),
     /// Print a nats-server configuration under which no machine passes for another
     NatsAuth(nats_auth::Args),
     /// Show the adapters, install further ones, and say what each may do
@@ -251,6 +253,7 @@ impl Command {
             | Command::DetectHarness(_)
             | Command::Doctor(_)
             | Command::NatsAuth(_)
+            | Command::Store(_)
             | Command::Plugin(_)
             | Command::Hook(_)
             | Command::Listen(_)
@@ -298,6 +301,7 @@ impl Command {
             | Command::DetectHarness(_)
             | Command::Doctor(_)
             | Command::NatsAuth(_)
+            | Command::Store(_)
             | Command::Plugin(_)
             | Command::Hook(_)
             | Command::Listen(_)
@@ -344,6 +348,7 @@ impl Command {
             Command::Harnesses(args) => harnesses::run(args, context).await,
             Command::DetectHarness(args) => detect_harness::run(args, context).await,
             Command::Doctor(args) => doctor::run(args, context).await,
+            Command::Store(args) => store::run(args, context).await,
             Command::NatsAuth(args) => nats_auth::run(args, context).await,
             Command::Plugin(args) => plugin::run(args, context).await,
             Command::Mcp(args) => mcp::run(args, context).await,

@@ -228,7 +228,8 @@ fn of_open(error: &OpenError) -> Option<String> {
 
 const OTHER_FOLDER: &str = "check who owns the folder and whether its disk is full, or choose another by `--dir DIR`";
 
-fn of_store(error: &StoreError) -> Option<String> {
+/// What to do about a store that failed.
+pub(crate) fn of_store(error: &StoreError) -> Option<String> {
     match error {
         StoreError::Io { source, .. } => Some(match source.kind() {
             std::io::ErrorKind::PermissionDenied => {

@@ -36,6 +36,7 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod since;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod uninstall;
 pub(crate) mod up;
 pub(crate) mod version;

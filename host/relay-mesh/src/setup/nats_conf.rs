@@ -29,8 +29,9 @@ pub(crate) fn password_variable(host: &str) -> String {
 pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     let mut text = String::from(
         "# A nats-server for relay-mesh, printed by `relay-mesh nats-auth`. Each machine writes under its own name\n\
-         # alone. Words with a dollar sign in front are variables that the server reads when it starts; a password\n\
-         # may stand there as well, or its bcrypt digest (`nats server passwd`).\n\n\
+         # alone. Words with a dollar sign in front are variables that the server reads when it starts (put quotes\n\
+         # into a value that is more than letters, digits and dashes); a password may stand there as well, or its\n\
+         # bcrypt digest (`nats server passwd`).\n\n\
          jetstream {}\n\naccounts {\n",
     );
     let mut line = |depth: usize, words: &str| {

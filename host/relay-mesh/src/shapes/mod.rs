@@ -4,6 +4,7 @@
 //! are not printed: they may change with the mesh, these may not.
 
 pub(crate) mod agents;
+pub(crate) mod carried;
 pub(crate) mod commands;
 pub(crate) mod events;
 pub(crate) mod guard;

@@ -49,7 +49,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         if let Some(io) = error.downcast_ref::<io::Error>() {
             return io.kind();
         }
-        if has("no responders") || has("not enabled") {
+        if has("no responders") || has("not enabled") || has("resource does not exist") {
             return ErrorKind::Unsupported;
         }
         if has("timed out") || has("deadline has elapsed") {

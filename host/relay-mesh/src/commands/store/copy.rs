@@ -1,0 +1,37 @@
+//! `relay-mesh store copy`: everything from one store to another.
+
+use mesh::carrying;
+
+use super::{Target, failed, opened, told};
+use crate::cli::Outcome;
+use crate::config::StoreAt;
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// Copy everything from one store to another
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh store copy files:/srv/mesh nats://10.0.0.7:4222\n  \
+    relay-mesh store copy nats://10.0.0.7:4222 files:/srv/mesh")]
+pub(super) struct Args {
+    /// What is read: `files:DIR` or `nats://HOST`
+    from: StoreAt,
+    /// What is written
+    to: StoreAt,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Does it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    // The agents of a folder live on the machine that the folder names.
+    let data = [&args.from, &args.to].into_iter().find_map(|at| match at {
+        StoreAt::Files(dir) => Some(context.workdir.join(dir)),
+        StoreAt::Nats(_) => None,
+    });
+    let data = data.unwrap_or_else(|| context.settings.dir.value.clone());
+    let from = opened(context, &args.from, &data)?;
+    let to = opened(context, &args.to, &data)?;
+    let carried = carrying::carry(from.as_ref(), to.as_ref(), args.target.occupied()).await.map_err(failed)?;
+    told(context, &carried)
+}

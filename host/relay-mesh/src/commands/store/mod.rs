@@ -1,0 +1,129 @@
+//! `relay-mesh store`: moving a mesh from one store to another, and to a file and back.
+
+mod copy;
+mod export;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mesh::carrying::{Carried, CarryError, Occupied};
+use store::files::{FilesOptions, FilesStore};
+use store::{Store, StoreError};
+
+use crate::cli::Outcome;
+use crate::compose::{self, OpenError};
+use crate::config::StoreAt;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::hints;
+use crate::machine::ThisMachine;
+use crate::shapes::carried::CarriedShape;
+
+/// Move a mesh to another store, or write it to a file
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh store copy files:~/.relay-mesh nats://10.0.0.7:4222\n  \
+    relay-mesh store export --out mesh.jsonl\n  \
+    relay-mesh store import mesh.jsonl --store nats://10.0.0.7:4222\n\n\
+    What machines share is moved: agents, their mail with its receipts, reservations, commands, the log. Sessions,\n\
+    bells and keys belong to this machine and stay in its data folder. Nothing goes from where it is read. A move\n\
+    that broke off goes on when it is run again. End what serves the mesh first (`relay-mesh down`).")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What is done.
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    /// Copy everything from one store to another
+    Copy(copy::Args),
+    /// Write everything as JSON lines
+    Export(export::ExportArgs),
+    /// Take in what was exported
+    Import(export::ImportArgs),
+}
+
+/// Does it.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    match args.verb {
+        Verb::Copy(copy) => copy::run(copy, context).await,
+        Verb::Export(export) => export::export(export, context).await,
+        Verb::Import(import) => export::import(import, context).await,
+    }
+}
+
+/// What happens to a target that holds something else.
+#[derive(clap::Args, Debug)]
+struct Target {
+    /// Add to a target that holds another mesh; what both have under one name stays as it is there
+    #[arg(long)]
+    add: bool,
+}
+
+impl Target {
+    fn occupied(&self) -> Occupied {
+        if self.add { Occupied::Add } else { Occupied::Refuse }
+    }
+}
+
+/// The store that machines share, as the settings name it.
+fn shared(context: &Context) -> Result<Arc<dyn Store>, CommandError> {
+    let open = context.open()?;
+    Ok(match open.servers {
+        Some(servers) => Arc::new(servers),
+        None => open.store,
+    })
+}
+
+/// Opens a store that the command line names. On servers this speaks as the machine of a data folder.
+fn opened(context: &Context, at: &StoreAt, data: &Path) -> Result<Arc<dyn Store>, CommandError> {
+    let folder = |dir: &Path| {
+        FilesStore::open(dir, FilesOptions::default())
+            .map_err(|source| OpenError::Store { dir: dir.to_owned(), source })
+    };
+    match at {
+        StoreAt::Files(dir) => Ok(Arc::new(folder(&context.workdir.join(dir))?)),
+        StoreAt::Nats(servers) => {
+            folder(data)?;
+            let machine = ThisMachine::named_in(data).map_err(OpenError::from)?;
+            Ok(Arc::new(compose::on_servers(servers, &context.settings.nats, &machine)?))
+        }
+    }
+}
+
+/// Says what was moved.
+fn told(context: &Context, carried: &Carried) -> Result<Outcome, CommandError> {
+    context.printer.show(&CarriedShape::of(carried))?;
+    Ok(Outcome::DONE)
+}
+
+/// Why a move broke off, and what to do about it.
+fn failed(error: CarryError) -> CommandError {
+    let (hint, exit) = match &error {
+        CarryError::Differs(_) => (
+            Some("name an empty target, or say `--add` to keep what is there and add what is missing".to_owned()),
+            Exit::Refused,
+        ),
+        CarryError::Busy(_) => (Some("end what serves the mesh there, and run it again".to_owned()), Exit::Held),
+        CarryError::From(store) => (hints::of_store(store), Exit::Store),
+        CarryError::To(StoreError::Elsewhere { .. }) => (
+            Some(
+                "another machine has an agent of that name there: move to an empty server, or another `prefix`"
+                    .to_owned(),
+            ),
+            Exit::Refused,
+        ),
+        CarryError::To(store) => {
+            let then = "; what was moved by then stays, and running it again goes on from there";
+            (hints::of_store(store).map(|hint| format!("{hint}{then}")), Exit::Store)
+        }
+    };
+    CommandError::Told {
+        what: error.to_string(),
+        hint,
+        exit,
+        source: std::error::Error::source(&error).map(|cause| cause.to_string().into()),
+    }
+}
