@@ -1,6 +1,6 @@
 //! Composition: the one place that puts store, machine, adapters and mesh together.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adapters::{Adapters, Shelf, Surroundings};
@@ -12,6 +12,8 @@ use store::{Durability, Store, StoreError};
 
 use crate::config::{Durable, NatsValues, Servers, Shared};
 use crate::context::Context;
+use crate::host::HostError;
+use crate::host::nats::{self, ServerRecord};
 use crate::machine::{MachineError, ThisMachine};
 
 /// Whose environment the harnesses may look at.
@@ -64,6 +66,9 @@ pub(crate) enum OpenError {
     /// A user of the servers without a password.
     #[error("`nats.user` is set, and no file with a password")]
     NoPassword,
+    /// The server of this machine's own left no record that can be read.
+    #[error(transparent)]
+    Server(#[from] HostError),
     /// What would become part of subjects and cannot.
     #[error(transparent)]
     Prefix(#[from] store::nats::InvalidName),
@@ -93,7 +98,10 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     }));
     let servers = match &settings.shared.value {
         Shared::InTheFolder => None,
-        Shared::Nats(servers) => Some(on_servers(servers, &settings.nats, machine.as_ref())?),
+        Shared::Nats(servers) => {
+            let values = with_own_token(servers, &settings.nats, &dir, machine.as_ref())?;
+            Some(on_servers(servers, &values, machine.as_ref())?)
+        }
     };
     let shared: Arc<dyn Store> = match &servers {
         None => Arc::clone(&store),
@@ -116,6 +124,19 @@ pub(crate) fn on_servers(
     machine: &ThisMachine,
 ) -> Result<NatsStore, OpenError> {
     Ok(NatsStore::with_homes(nats_options(servers, values, machine)?, Arc::new(mesh::Homes)))
+}
+
+/// The settings, with the token of the server that `relay-mesh up --nats` started where that one is meant.
+fn with_own_token(
+    servers: &Servers,
+    values: &NatsValues,
+    dir: &Path,
+    machine: &ThisMachine,
+) -> Result<NatsValues, OpenError> {
+    let own = if values.names_somebody() { None } else { ServerRecord::find(dir, machine)? };
+    let is_own = own.is_some_and(|record| servers.addresses() == [record.url()]);
+    let token = is_own.then(|| nats::token_path(dir)).or_else(|| values.token.clone());
+    Ok(NatsValues { token, ..values.clone() })
 }
 
 /// How the servers are reached. Secrets are read from their files here, and kept nowhere.

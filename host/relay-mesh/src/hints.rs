@@ -222,6 +222,7 @@ fn of_open(error: &OpenError) -> Option<String> {
         OpenError::NoPassword => {
             Some("set `password` in `[nats]`, or RELAY_NATS_PASSWORD, to a file that holds it".to_owned())
         }
+        OpenError::Server(error) => of_host(error),
         OpenError::Prefix(_) => Some("set `prefix` in `[nats]` to a word such as RELAY".to_owned()),
     }
 }

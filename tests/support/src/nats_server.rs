@@ -69,6 +69,11 @@ impl NatsServer {
         }
     }
 
+    /// The folder that the program lies in.
+    pub fn folder() -> PathBuf {
+        program().parent().map(Path::to_owned).unwrap_or_default()
+    }
+
     /// Where it listens.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)

@@ -18,6 +18,11 @@ use crate::shapes::settings::ConfigShape;
     [http]                           # yours alone, not a project's\n  \
     listen = \"127.0.0.1:7423\"        # $RELAY_HTTP, --http\n  \
     token = true                     # --no-token\n\n  \
+    [nats]                           # with store = \"nats://HOST\"; yours alone; $RELAY_NATS_USER …\n  \
+    user = \"laptop-4f1c\"            # or token, nkey, credentials: files, never the secrets themselves\n  \
+    password = \"~/.config/relay-mesh/nats-password\"\n  \
+    ca = \"~/.config/relay-mesh/ca.pem\" # certificate and key where the server asks for ours\n  \
+    domain = \"relay\"                # replicas, prefix: docs/nats.md\n\n  \
     [loops]                          # when waking stops without a person\n  \
     hops = 24\n  \
     per-pair = 30\n  \

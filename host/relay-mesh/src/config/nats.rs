@@ -74,8 +74,7 @@ impl NatsValues {
     #[must_use]
     pub(super) fn or(self, weaker: NatsValues) -> NatsValues {
         // Who we are is one thing: half of it from one place and half from another is nobody.
-        let named = self.credentials.is_some() || self.nkey.is_some() || self.user.is_some() || self.token.is_some();
-        let identity = if named { &self } else { &weaker };
+        let identity = if self.names_somebody() { &self } else { &weaker };
         NatsValues {
             credentials: identity.credentials.clone(),
             nkey: identity.nkey.clone(),
@@ -89,6 +88,11 @@ impl NatsValues {
             replicas: self.replicas.or(weaker.replicas),
             prefix: self.prefix.clone().or(weaker.prefix),
         }
+    }
+
+    /// Whether it says who we are.
+    pub(crate) fn names_somebody(&self) -> bool {
+        self.credentials.is_some() || self.nkey.is_some() || self.user.is_some() || self.token.is_some()
     }
 
     /// Each file and each word that is set, for people.

@@ -113,6 +113,13 @@ pub(crate) enum Shared {
     Nats(Servers),
 }
 
+impl Shared {
+    /// On one server, by its address.
+    pub(crate) fn on(address: &str) -> Shared {
+        Shared::Nats(Servers(vec![address.to_owned()]))
+    }
+}
+
 /// `dir` and `store` of one place name two folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Differ;

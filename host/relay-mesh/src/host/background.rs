@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mesh::machine::Machine;
+use mesh::machine::{Machine, Process};
 
 use super::{HostError, HostRecord};
 use crate::setup::doctor::host::{Heard, ask};
@@ -52,7 +52,12 @@ pub(crate) async fn start(dir: &Path, arguments: &[String], machine: &dyn Machin
 
 /// Asks a host to stop, and returns once its process is gone.
 pub(crate) async fn stop(record: &HostRecord, machine: &dyn Machine) -> Result<(), HostError> {
-    let pid = record.process.pid;
+    end(record.process, STOP_PATIENCE, machine).await
+}
+
+/// Asks a process of ours to end, and returns once it is gone.
+pub(super) async fn end(process: Process, patience: Duration, machine: &dyn Machine) -> Result<(), HostError> {
+    let pid = process.pid;
     let number = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let Some(number) = number else { return Ok(()) };
     match rustix::process::kill_process(number, rustix::process::Signal::TERM) {
@@ -60,8 +65,8 @@ pub(crate) async fn stop(record: &HostRecord, machine: &dyn Machine) -> Result<(
         Err(error) => return Err(HostError::Signal { pid, source: error.into() }),
     }
     let began = Instant::now();
-    while machine.lives(record.process) {
-        if began.elapsed() > STOP_PATIENCE {
+    while machine.lives(process) {
+        if began.elapsed() > patience {
             return Err(HostError::Stubborn { pid });
         }
         tokio::time::sleep(LOOK).await;

@@ -1,6 +1,7 @@
 //! The long-lived host of a data folder, as other processes find it: its record, its token, its end.
 
 pub(crate) mod background;
+pub(crate) mod nats;
 pub(crate) mod record;
 pub(crate) mod token;
 

@@ -36,19 +36,35 @@ pub(crate) struct UpShape {
     /// The host.
     #[serde(flatten)]
     pub(crate) host: HostShape,
+    /// The nats-server of this machine's own, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<ServerShape>,
     /// Its log.
     pub(crate) log: String,
     /// What a person can do next.
     pub(crate) next_steps: Vec<String>,
 }
 
+/// A nats-server that was started for a data folder.
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerShape {
+    /// Where clients reach it.
+    pub(crate) url: String,
+    /// Its process.
+    pub(crate) pid: u32,
+}
+
 impl Show for UpShape {
     fn text(&self) -> String {
         let url = self.host.url.as_deref().unwrap_or_default();
         let pid = self.host.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
-        match self.outcome {
+        let host = match self.outcome {
             "started" => format!("the host runs: {url}{pid}"),
             _ => format!("the host runs already: {url}{pid}"),
+        };
+        match &self.server {
+            Some(server) => format!("nats-server runs: {}, process {}\n{host}", server.url, server.pid),
+            None => host,
         }
     }
 }
@@ -61,13 +77,20 @@ pub(crate) struct DownShape {
     /// The process that was ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
+    /// The nats-server of this machine's own that was ended too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_pid: Option<u32>,
 }
 
 impl Show for DownShape {
     fn text(&self) -> String {
-        match self.pid {
+        let host = match self.pid {
             Some(pid) => format!("stopped the host, process {pid}"),
             None => "no host runs".to_owned(),
+        };
+        match self.server_pid {
+            Some(pid) => format!("{host}\nstopped nats-server, process {pid}"),
+            None => host,
         }
     }
 }

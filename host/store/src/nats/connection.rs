@@ -29,6 +29,8 @@ pub(super) struct Connection {
     pub(super) known: Known,
     /// Counts how often the connection was made: whoever watches looks again after each.
     pub(super) made: Arc<watch::Sender<u64>>,
+    /// What the server said last that it does not allow.
+    refused: Arc<watch::Sender<String>>,
     jetstream: OnceCell<Context>,
     logs: OnceCell<Stream>,
     map: OnceCell<Stream>,
@@ -42,6 +44,7 @@ impl Connection {
             homes,
             known: Known::default(),
             made: Arc::new(watch::Sender::new(0)),
+            refused: Arc::default(),
             jetstream: OnceCell::new(),
             logs: OnceCell::new(),
             map: OnceCell::new(),
@@ -127,7 +130,16 @@ impl Connection {
         let name = config.name.clone();
         let wanted = config.subjects.clone();
         let jetstream = self.jetstream().await?;
-        let made = again_if_late(|| jetstream.get_or_create_stream(config.clone())).await;
+        let mut refused = self.refused.subscribe();
+        refused.mark_unchanged();
+        // A server says that it does not allow a request, and leaves the request itself without an answer.
+        let made = tokio::select! {
+            made = again_if_late(|| jetstream.get_or_create_stream(config.clone())) => made,
+            Ok(()) = refused.changed() => {
+                let why: String = refused.borrow().clone();
+                return Err(trouble("could not open the stream", &name)(why.into()));
+            }
+        };
         let stream = made.map_err(|error| trouble("could not open the stream", &name)(error.into()))?;
         let has = &stream.cached_info().config.subjects;
         if wanted.iter().all(|subject| has.contains(subject)) {
@@ -159,16 +171,19 @@ impl Connection {
                 ConnectOptions::with_credentials(&text).map_err(|error| told(error.into()))?
             }
         };
-        let made = Arc::clone(&self.made);
+        let (made, refused) = (Arc::clone(&self.made), Arc::clone(&self.refused));
         connect = connect
             .event_callback(move |event| {
-                let made = Arc::clone(&made);
+                let (made, refused) = (Arc::clone(&made), Arc::clone(&refused));
                 async move {
                     match event {
                         // What came meanwhile was told to nobody here.
                         Event::Connected | Event::SlowConsumer(_) => made.send_modify(|count| *count += 1),
                         Event::Disconnected | Event::LameDuckMode | Event::Draining | Event::Closed => {}
-                        Event::ServerError(error) => tracing::warn!(%error, "the server objects"),
+                        Event::ServerError(error) => {
+                            tracing::warn!(%error, "the server objects");
+                            refused.send_replace(error.to_string());
+                        }
                         Event::ClientError(error) => tracing::debug!(%error, "the connection is in trouble"),
                     }
                 }

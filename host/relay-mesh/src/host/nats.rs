@@ -1,0 +1,196 @@
+//! A nats-server of this machine's own, for `relay-mesh up --nats`: on loopback, with a token that lies in
+//! the data folder, and with its data there too.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mesh::machine::{Machine, Process};
+use serde::{Deserialize, Serialize};
+
+use super::HostError;
+
+/// How long a server may take to listen.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long it may take to put everything away and end.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The server that was started for a data folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ServerRecord {
+    /// Its process, told apart from a later one of the same number.
+    pub(crate) process: Process,
+    /// The machine on which that process runs.
+    pub(crate) host: String,
+    /// The port on loopback. A later start takes it again.
+    pub(crate) port: u16,
+}
+
+impl ServerRecord {
+    /// Where clients reach it.
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// The server of a folder, whether or not it still runs.
+    fn last(dir: &Path) -> Result<Option<ServerRecord>, HostError> {
+        let path = record_path(dir);
+        match fs::read(&path) {
+            // It is written by rename, so that what cannot be parsed is nobody's.
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(HostError::Record { path, source }),
+        }
+    }
+
+    /// The server that runs for a folder now. A record of a process that ended is none.
+    pub(crate) fn find(dir: &Path, machine: &dyn Machine) -> Result<Option<ServerRecord>, HostError> {
+        let last = ServerRecord::last(dir)?;
+        Ok(last.filter(|record| record.host == machine.host() && machine.lives(record.process)))
+    }
+}
+
+/// The file with the token by which clients log in.
+pub(crate) fn token_path(dir: &Path) -> PathBuf {
+    folder(dir).join("token")
+}
+
+/// Where its log lies.
+pub(crate) fn log_path(dir: &Path) -> PathBuf {
+    folder(dir).join("server.log")
+}
+
+/// The program, where one is installed.
+pub(crate) fn program(path: &str) -> Option<PathBuf> {
+    let is_program = |file: &PathBuf| {
+        fs::metadata(file).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(path).map(|folder| folder.join("nats-server")).find(is_program)
+}
+
+/// Starts a server, and returns once it listens.
+pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> Result<ServerRecord, HostError> {
+    let folder = folder(dir);
+    let prepared = |source| HostError::Record { path: folder.clone(), source };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(prepared)?;
+    let token = kept_token(&token_path(dir), machine).map_err(prepared)?;
+    let last = ServerRecord::last(dir)?.map(|record| record.port);
+    let port = free_port(last).map_err(prepared)?;
+    let configuration = folder.join("nats.conf");
+    let text = format!(
+        "# Written by `relay-mesh up --nats`.\nlisten: \"127.0.0.1:{port}\"\nauthorization {{ token: \"{token}\" }}\n\
+         jetstream {{ store_dir: \"{}\" }}\nmax_payload: 2MB\n",
+        folder.join("jetstream").display()
+    );
+    write_private(&configuration, &text).map_err(prepared)?;
+    let log = log_path(dir);
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(prepared)?;
+    let mut child = spawn(program, &configuration, file).map_err(HostError::Spawn)?;
+    let began = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        if let Some(status) = child.try_wait().map_err(HostError::Spawn)? {
+            return Err(HostError::Start { why: format!("nats-server ended with {status}"), log });
+        }
+        if began.elapsed() > START_PATIENCE {
+            return Err(HostError::Start { why: format!("nats-server does not listen at port {port}"), log });
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    let process = machine.process(child.id()).ok_or_else(|| HostError::Start {
+        why: "nats-server ended as soon as it listened".to_owned(),
+        log: log.clone(),
+    })?;
+    let record = ServerRecord { process, host: machine.host().to_owned(), port };
+    let text = serde_json::to_string(&record).map_err(|error| prepared(error.into()))?;
+    write_private(&record_path(dir), &format!("{text}\n")).map_err(prepared)?;
+    Ok(record)
+}
+
+/// Asks a server to end, and returns once its process is gone.
+pub(crate) async fn stop(record: &ServerRecord, machine: &dyn Machine) -> Result<(), HostError> {
+    super::background::end(record.process, STOP_PATIENCE, machine).await
+}
+
+fn folder(dir: &Path) -> PathBuf {
+    dir.join("nats")
+}
+
+fn record_path(dir: &Path) -> PathBuf {
+    folder(dir).join("server.json")
+}
+
+/// A port that nobody listens on: the last one, so that what names it goes on working, or any.
+fn free_port(last: Option<u16>) -> io::Result<u16> {
+    let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|listener| listener.local_addr());
+    match last.map(free) {
+        Some(Ok(address)) => Ok(address.port()),
+        Some(Err(_)) | None => free(0).map(|address| address.port()),
+    }
+}
+
+/// The token that was kept, or a new one.
+fn kept_token(path: &Path, machine: &dyn Machine) -> io::Result<String> {
+    match fs::read_to_string(path) {
+        Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(_) | Err(_) => {
+            // Letters in front: the server takes a word of digits for a number.
+            let token: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
+            let token = format!("relay-{token}");
+            write_private(path, &format!("{token}\n"))?;
+            Ok(token)
+        }
+    }
+}
+
+/// Writes a file that its owner alone may read, whole or not at all.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the file that starts nats-server")]
+fn spawn(program: &Path, configuration: &Path, log: File) -> io::Result<Child> {
+    use std::os::unix::process::CommandExt as _;
+
+    let errors = log.try_clone()?;
+    let mut command = Command::new(program);
+    // A group of its own: what ends the terminal's programs does not end it.
+    command.arg("--config").arg(configuration).process_group(0);
+    command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_taken_again_unless_somebody_else_has_it() {
+        let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let taken = held.local_addr().expect("an address").port();
+        assert_ne!(free_port(Some(taken)).expect("a port"), taken);
+        drop(held);
+        assert_eq!(free_port(Some(taken)).expect("a port"), taken);
+    }
+
+    #[test]
+    fn only_a_file_that_can_be_run_is_the_program() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("nats-server");
+        let path = folder.path().display().to_string();
+        assert_eq!(program(&path), None);
+        fs::write(&file, "").expect("a file");
+        assert_eq!(program(&path), None);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("its mode");
+        assert_eq!(program(&format!("/nowhere:{path}")), Some(file));
+    }
+}

@@ -1,0 +1,294 @@
+//! What an operator of a mesh on servers meets: servers that are set up wrong, each with what is wrong and what
+//! to do; every way to log in; moving a mesh there and back; a server of one's own.
+
+use std::path::Path;
+
+use async_nats::jetstream::{self, stream};
+use serde_json::Value;
+use test_support::{NatsServer, Outcome, Program, Stage};
+
+/// From the documentation of NATS: a key that protects nothing.
+const NKEY: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+/// Looks at a server with these settings, and gives what the doctor says of it.
+fn examined(stage: &Stage, url: &str, settings: &str) -> Outcome {
+    stage.configure(&format!("store = '{url}'\n[nats]\n{settings}"));
+    stage.run(&["doctor", "--store"])
+}
+
+/// A server that is wrong in some way, and what the doctor says: what is wrong, and a fix.
+fn check(case: &str, configuration: &str, settings: &str, wrong: &str, fix: &str) {
+    let server = NatsServer::configured(configuration, &[]);
+    let outcome = examined(&stage(), &server.url(), settings);
+    refused(case, &outcome, wrong, fix);
+}
+
+fn refused(case: &str, outcome: &Outcome, wrong: &str, fix: &str) {
+    let text = &outcome.stdout;
+    assert_eq!(outcome.code, Some(1), "{case}: {outcome:?}");
+    let mut lines = text.lines();
+    let found = lines.find(|line| line.starts_with("broken") && line.contains(wrong));
+    assert!(found.is_some(), "{case}: no line says `{wrong}`:\n{text}");
+    assert!(lines.next().is_some_and(|line| line.contains(fix)), "{case}: no fix says `{fix}`:\n{text}");
+}
+
+#[test]
+fn the_doctor_says_what_is_wrong_with_a_server_and_what_to_do() {
+    check("no JetStream", "max_connections: 50", "", "runs without JetStream", "start it with `--jetstream`");
+    let users = "jetstream {}\nauthorization { users: [{ user: bob, password: right }] }";
+    check("no login", users, "", "could not connect to", "does not take this login");
+    let may =
+        "jetstream {}\nauthorization { users: [{ user: bob, password: right, permissions: { publish: [nothing] } }] }";
+    let folder = tempfile::tempdir().expect("a folder");
+    let (right, wrong) = (folder.path().join("right"), folder.path().join("wrong"));
+    std::fs::write(&right, "right\n").expect("a file");
+    std::fs::write(&wrong, "a-secret-that-nobody-sees").expect("a file");
+    let login = |file: &Path| format!("user = 'bob'\npassword = '{}'\n", file.display());
+    check("a wrong password", users, &login(&wrong), "authorization", "does not take this login");
+    check("no permission", may, &login(&right), "Permissions Violation", "allow what `relay-mesh nats-auth` prints");
+    check(
+        "a payload below the longest text",
+        "jetstream {}\nmax_payload: 65536",
+        "",
+        "takes messages of 65536 bytes",
+        "set `max_payload: 327680`",
+    );
+    let full =
+        "jetstream {}\naccounts { A { jetstream: { max_streams: 1 }, users: [{ user: bob, password: right }] } }";
+    check("a quota", full, &login(&right), "maximum number of streams", "raise its limits");
+
+    let stage = stage();
+    let nobody = examined(&stage, "nats://127.0.0.1:1", "");
+    refused("nobody listens", &nobody, "could not connect to nats://127.0.0.1:1", "start nats-server");
+    let unknown = examined(&stage, "nats://no-such-host.invalid", "");
+    refused("no such host", &unknown, "could not connect to nats://no-such-host.invalid", "check the address");
+    let missing = examined(&stage, "nats://127.0.0.1:1", "credentials = '/nowhere/at/all'");
+    refused("no such file", &missing, "/nowhere/at/all", "see [nats] in `relay-mesh config`");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_knows_a_stream_that_is_somebody_elses_or_full_or_drops() {
+    let server = NatsServer::start();
+    let client = async_nats::connect(server.url()).await.expect("connected");
+    let js = jetstream::new(client);
+    let made = |name: &str, subject: &str| stream::Config {
+        name: name.to_owned(),
+        subjects: vec![subject.to_owned()],
+        ..stream::Config::default()
+    };
+    js.create_stream(made("ONE_MESSAGES", "orders.>")).await.expect("a stream");
+    let foreign = examined(&stage(), &server.url(), "prefix = 'ONE'");
+    refused("foreign", &foreign, "it is for orders.> and not for one.*.>", "set `prefix` in [nats]");
+
+    let small =
+        stream::Config { max_messages: 1, discard: stream::DiscardPolicy::New, ..made("TWO_MESSAGES", "two.*.>") };
+    js.create_stream(small).await.expect("a stream");
+    js.publish("two.x.y", "{}".into()).await.expect("sent").await.expect("kept");
+    let full = examined(&stage(), &server.url(), "prefix = 'TWO'");
+    refused("full", &full, "and is full", "raise the stream's limits");
+
+    let drops = stream::Config { max_messages: 1_000, ..made("SIX_MESSAGES", "six.*.>") };
+    js.create_stream(drops).await.expect("a stream");
+    let warned = examined(&stage(), &server.url(), "prefix = 'SIX'");
+    assert_eq!(warned.code, Some(0), "{warned:?}");
+    assert!(warned.stdout.contains("warning  servers: SIX_MESSAGES drops what is old"), "{}", warned.stdout);
+    assert!(warned.stdout.contains("clock and the server's agree"), "{}", warned.stdout);
+}
+
+#[test]
+fn the_doctor_knows_a_data_folder_with_bad_lines() {
+    let stage = stage();
+    stage.relay_ok(&["register", "bob"]);
+    stage.relay_ok(&["send", "bob", "This one is whole."]);
+    let whole = stage.relay_ok(&["doctor", "--store"]);
+    assert!(whole.contains("and all are whole") && !whole.contains("servers"), "{whole}");
+    let inbox = stage.data.join("agents/bob/inbox.jsonl");
+    let text = std::fs::read_to_string(&inbox).expect("an inbox");
+    std::fs::write(&inbox, format!("{{ torn\n{text}")).expect("an inbox");
+    let torn = stage.relay_ok(&["doctor", "--store"]);
+    assert!(torn.contains("agents/bob/inbox.jsonl has a line that is no JSON"), "{torn}");
+    let unnamed = stage.run(&["agents", "--store"]);
+    assert_eq!((unnamed.code, unnamed.stderr.contains("`--store` names no store")), (Some(2), true), "{unnamed:?}");
+}
+
+/// Runs openssl in a folder.
+fn openssl(folder: &Path, arguments: &str) {
+    Program::new("openssl").args(arguments.split(' ')).within(folder).succeed();
+}
+
+#[test]
+fn every_way_to_log_in_works_and_no_secret_is_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    openssl(folder.path(), "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority");
+    std::fs::write(folder.path().join("names"), "subjectAltName=IP:127.0.0.1,DNS:localhost").expect("a file");
+    for name in ["server", "client"] {
+        openssl(
+            folder.path(),
+            &format!("req -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}"),
+        );
+        let sign = "-CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names";
+        openssl(folder.path(), &format!("x509 -req -in {name}.csr -out {name}.pem {sign}"));
+    }
+    for (name, text) in [("password", "a-password-of-bob"), ("token", "a-token-of-bob"), ("seed", SEED)] {
+        std::fs::write(folder.path().join(name), format!("{text}\n")).expect("a file");
+    }
+    let tls = format!("tls {{ cert_file: \"{}\", key_file: \"{}\"", at("server.pem"), at("server.key"));
+    let both = format!("jetstream {{}}\n{tls}, ca_file: \"{}\", verify: true }}", at("ca.pem"));
+    let mine = format!("ca = '{}'\ncertificate = '{}'\nkey = '{}'\n", at("ca.pem"), at("client.pem"), at("client.key"));
+    let alone = format!("jetstream {{}}\n{tls} }}");
+    for (case, configuration, settings) in [
+        (
+            "a password",
+            "jetstream {}\nauthorization { user: bob, password: a-password-of-bob }".to_owned(),
+            format!("user = 'bob'\npassword = '{}'", at("password")),
+        ),
+        (
+            "a token",
+            "jetstream {}\nauthorization { token: a-token-of-bob }".to_owned(),
+            format!("token = '{}'", at("token")),
+        ),
+        (
+            "an NKey",
+            format!("jetstream {{}}\nauthorization {{ users: [{{ nkey: {NKEY} }}] }}"),
+            format!("nkey = '{}'", at("seed")),
+        ),
+        ("TLS", alone.clone(), format!("ca = '{}'", at("ca.pem"))),
+        ("TLS on both sides", both.clone(), mine),
+        ("a domain", "jetstream { domain: hub }".to_owned(), "domain = 'hub'".to_owned()),
+    ] {
+        let server = NatsServer::configured(&configuration, &[]);
+        let stage = stage();
+        let well = examined(&stage, &server.url(), &settings);
+        assert_eq!(well.code, Some(0), "{case}: {well:?}");
+        assert!(well.stdout.contains("were kept, read back and removed"), "{case}: {}", well.stdout);
+        stage.relay_ok(&["register", "bob"]);
+        let shown = [stage.relay_ok(&["config"]), well.stdout, well.stderr].concat();
+        for secret in ["a-password-of-bob", "a-token-of-bob", SEED] {
+            assert!(!shown.contains(secret), "{case}: a secret is shown:\n{shown}");
+        }
+    }
+    check("an authority that nobody knows", &alone, "", "certificate", "name the authority's certificate by `ca`");
+    let ca = format!("ca = '{}'", at("ca.pem"));
+    check("no certificate of ours", &both, &ca, "could not connect", "`certificate` and `key`");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_spoilt_is_an_error_with_a_hint_and_costs_nothing_else() {
+    let server = NatsServer::configured("jetstream {}\nmax_payload: 65536", &[]);
+    let stage = stage();
+    stage.configure(&format!("store = '{}'\n", server.url()));
+    for name in ["bob", "carol"] {
+        stage.relay_ok(&["register", name]);
+    }
+    stage.relay_ok(&["send", "bob", "This one is whole."]);
+    let long = stage.relay(&["send", "bob", "--stdin"]).input("x".repeat(100_000)).run();
+    assert_eq!(long.code, Some(5), "{long:?}");
+    assert!(long.stderr.contains("hint: raise max_payload of the server"), "{}", long.stderr);
+
+    let js = jetstream::new(async_nats::connect(server.url()).await.expect("connected"));
+    let map = js.get_stream("KV_RELAY_MAP").await.expect("a bucket");
+    let record = map.get_last_raw_message_by_subject("$KV.RELAY_MAP.*.agents.carol.meta").await.expect("a record");
+    for spoilt in ["{ torn", r#"{"name":"carol","origin":"of-a-newer-version","host":"h","registered":1,"bound":1}"#] {
+        let sent = js.publish(record.subject.clone(), spoilt.into()).await.expect("sent");
+        sent.await.expect("kept");
+        let refused = stage.run(&["send", "carol", "Hello."]);
+        assert_eq!(refused.code, Some(5), "{refused:?}");
+        assert!(refused.stderr.contains("`agents/carol/meta` is damaged"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("hint: "), "{}", refused.stderr);
+    }
+    let read = stage.relay_ok(&["read", "--agent", "bob"]);
+    assert!(read.contains("This one is whole.") && !read.contains("xxx"), "{read}");
+}
+
+#[test]
+fn a_mesh_moves_to_servers_and_back_and_to_a_file() {
+    let server = NatsServer::start();
+    let there = stage();
+    for name in ["alice", "bob"] {
+        there.relay_ok(&["register", name]);
+    }
+    let sent: Value =
+        serde_json::from_str(&there.relay_ok(&["send", "bob", "Read.", "--from", "alice", "--json"])).expect("JSON");
+    there.relay_ok(&["read", "--agent", "bob"]);
+    there.relay_ok(&["send", "bob", "Not read.", "--from", "alice"]);
+    there.relay_ok(&["reserve", "src/**", "--from", "alice", "--repo", "."]);
+    let (files, nats) = (format!("files:{}", there.data.display()), server.url());
+    let moved = there.relay_ok(&["store", "copy", &files, &nats, "--json"]);
+    let moved: Value = serde_json::from_str(&moved).expect("JSON");
+    assert!(moved["entries"].as_u64() > Some(4) && moved["values"].as_u64() > Some(2), "{moved}");
+    let again = there.relay_ok(&["store", "copy", &files, &nats]);
+    assert!(again.starts_with("moved 0 lines of logs and 0 values;"), "{again}");
+
+    let on_servers = |arguments: &[&str]| there.relay(arguments).env("RELAY_STORE", &nats).succeed();
+    let ladder = on_servers(&["message", sent["id"].as_str().expect("an id"), "--agent", "alice"]);
+    assert!(ladder.contains("fetched"), "receipts moved: {ladder}");
+    assert!(on_servers(&["reservations"]).contains("src/**"));
+    let unread = on_servers(&["read", "--agent", "bob", "--unread"]);
+    assert!(unread.contains("Not read.") && !unread.contains("Read.\n\nNot"), "{unread}");
+
+    // Back, into a folder of its own; and to a file and from it.
+    let back = format!("files:{}", there.folder.join("back").display());
+    there.relay_ok(&["store", "copy", &nats, &back]);
+    let out = there.folder.join("mesh.jsonl").display().to_string();
+    there.relay_ok(&["store", "export", "--out", &out, "--store", &back]);
+    let clobbered = there.run(&["store", "export", "--out", &out]);
+    assert!(clobbered.stderr.contains("name a file that is not there yet"), "{clobbered:?}");
+    let from_file = format!("files:{}", there.folder.join("from-file").display());
+    there.relay_ok(&["store", "import", &out, "--store", &from_file]);
+    let history = there.relay(&["message", sent["id"].as_str().expect("an id"), "--agent", "alice"]);
+    let history = history.env("RELAY_DIR", there.folder.join("from-file").display().to_string()).succeed();
+    assert!(history.contains("fetched"), "{history}");
+
+    // A target that holds another mesh stays as it is.
+    let other = stage();
+    for name in ["zoe", "bob"] {
+        other.relay_ok(&["register", name]);
+    }
+    other.relay_ok(&["send", "bob", "Of another mesh.", "--from", "zoe"]);
+    let target = format!("files:{}", other.data.display());
+    let refused = there.run(&["store", "copy", &files, &target]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("the target holds something else under"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--add"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_server_of_ones_own_starts_is_found_again_and_stops() {
+    let stage = stage();
+    let none = stage.relay(&["up", "--nats"]).env("PATH", "/nowhere").run();
+    assert_eq!(none.code, Some(3), "{none:?}");
+    assert!(
+        none.stderr.contains("no nats-server is installed") && none.stderr.contains("hint: get one"),
+        "{}",
+        none.stderr
+    );
+
+    let path = format!("{}:/usr/bin:/bin", NatsServer::folder().display());
+    let up = |arguments: &[&str]| -> Value {
+        let told = stage.relay(arguments).env("PATH", &path).env("RELAY_HTTP", "127.0.0.1:0").succeed();
+        serde_json::from_str(&told).expect("JSON")
+    };
+    let first = up(&["up", "--nats", "--json"]);
+    let url = first["server"]["url"].as_str().expect("an address").to_owned();
+    let with = |arguments: &[&str]| stage.relay(arguments).env("RELAY_STORE", &url).run();
+    assert_eq!(with(&["register", "bob"]).code, Some(0));
+    assert_eq!(with(&["send", "bob", "By my own server."]).code, Some(0));
+    assert_eq!(up(&["up", "--nats", "--json"])["server"]["pid"], first["server"]["pid"], "it runs already");
+    let down: Value = serde_json::from_str(&stage.relay_ok(&["down", "--json"])).expect("JSON");
+    assert_eq!(down["server_pid"], first["server"]["pid"]);
+    assert_eq!(with(&["read", "--agent", "bob"]).code, Some(5), "the server is gone");
+
+    // The record of a server that is no more is nobody's, and the next one takes its place and its data.
+    let second = up(&["up", "--nats", "--json"]);
+    assert_ne!(second["server"]["pid"], first["server"]["pid"]);
+    assert_eq!(second["server"]["url"], first["server"]["url"]);
+    let read = with(&["read", "--agent", "bob"]);
+    assert!(read.stdout.contains("By my own server."), "{read:?}");
+    stage.relay_ok(&["down"]);
+}
