@@ -58,7 +58,12 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         if has("permissions violation") || has("authorization") {
             return ErrorKind::PermissionDenied;
         }
-        if has("maximum messages") || has("maximum bytes") || has("insufficient") || has("resource limits") {
+        if has("maximum messages")
+            || has("maximum number")
+            || has("maximum bytes")
+            || has("insufficient")
+            || has("resource limits")
+        {
             return ErrorKind::QuotaExceeded;
         }
         if has("max payload") || has("message size exceeds") {
