@@ -161,6 +161,13 @@ impl Evil {
     }
 }
 
+/// What was printed, without the minutes that are left: they pass meanwhile.
+fn timeless(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let passes = |at: usize| words.get(at + 1) == Some(&"min") && words[at].bytes().all(|byte| byte.is_ascii_digit());
+    (0..words.len()).filter(|at| !passes(*at)).map(|at| words[at]).collect::<Vec<_>>().join(" ")
+}
+
 /// A message as alice would send it.
 fn forged(id: &str, from: &str, body: &str) -> Value {
     json!({
@@ -188,6 +195,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
             mesh.here.ok(&["reservations"]),
             mesh.here.ok(&["cmd", "list", "--all"]),
         ]
+        .map(|text| timeless(&text))
     };
     let before = seen();
     assert!(before[0].contains("This one is alice's."), "{before:?}");
