@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc, guard, harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt, read, register, release, reservations, reserve, send, serve, status, store, uninstall, up, version, wait_for, wake,
+    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc, guard,
+    harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt, read,
+    register, release, reservations, reserve, send, serve, status, store, uninstall, up, version, wait_for, wake,
 };
 use crate::config::{ConfigError, Durable, StoreAt, Values};
 use crate::context::Context;
