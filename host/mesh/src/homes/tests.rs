@@ -23,8 +23,11 @@ fn part(host: &str, value: &Value) -> Part {
 const FIRST: &str = "01JD8Z3K5V0000000000000001";
 const SECOND: &str = "01JD8Z3K5V0000000000000002";
 
+/// A reservation: its id, its owner, and by whom it was taken and whether that was told.
+type Reserved<'a> = (&'a str, &'a str, Option<(&'a str, bool)>);
+
 /// What the reservations of a repository come to: `OWNER PATTERN` each, and who took it.
-fn reserved(case: &str, parts: &[(&str, &[(&str, &str, Option<(&str, bool)>)])], expected: &[&str]) {
+fn reserved(case: &str, parts: &[(&str, &[Reserved<'_>])], expected: &[&str]) {
     let parts: Vec<Part> = parts
         .iter()
         .map(|(host, reservations)| {
