@@ -32,26 +32,68 @@ fn the_guide_ends_with_an_adapter_that_is_tested_and_installed() {
 }
 
 #[test]
-fn the_same_adapter_in_python_passes_the_kit() {
-    let stage = stage();
-    let author = Author::new(&stage);
-    let relay = stage.binary().display().to_string();
-    succeeded(&author.run(&[&relay, "plugin", "new", "toad", "--lang", "python"]));
-    let author = author.within("toad");
-    let python = root().join("tests/.venv/bin/python");
-    assert!(python.exists(), "there is no {}; run `tests/setup` first", python.display());
-    succeeded(&author.run(&[&python.display().to_string(), "build.py"]));
-    let report = succeeded(&author.run(&[&relay, "plugin", "test", "adapter.wasm", "--fixtures", "fixtures"]));
-    assert!(report.contains("\npassed: "), "{report}");
+fn the_same_adapter_in_python_passes_the_kit_and_is_installed() {
+    let python = tool(".venv/bin/python").display().to_string();
+    passes_and_installs("python", |author| succeeded(&author.run(&[&python, "build.py"])));
 }
 
 #[test]
-fn the_tools_that_the_python_template_pins_are_those_that_are_tested() {
+fn the_same_adapter_in_javascript_passes_the_kit_and_is_installed() {
+    tool("node_modules/componentize-qjs");
+    passes_and_installs("js", |author| {
+        let modules = author.folder.join("node_modules");
+        std::os::unix::fs::symlink(root().join("tests/node_modules"), modules)
+            .expect("a link in place of `npm install`");
+        succeeded(&author.run(&["npm", "run", "build"]))
+    });
+}
+
+#[test]
+fn the_tools_that_templates_pin_are_those_that_are_tested() {
     let template = read("host/relay-mesh/templates/python/requirements.txt");
     let tested = read("tests/requirements.txt");
     for pin in template.lines() {
         assert!(tested.lines().any(|line| line == pin), "tests/requirements.txt does not have {pin}");
     }
+    let dependencies = |path: &str, key: &str| {
+        let package: serde_json::Value = serde_json::from_str(&read(path)).expect("JSON");
+        package[key].as_object().expect("dependencies").clone()
+    };
+    let tested = dependencies("tests/package.json", "dependencies");
+    for (tool, version) in dependencies("host/relay-mesh/templates/js/package.json", "devDependencies") {
+        assert_eq!(tested.get(&tool), Some(&version), "tests/package.json has another {tool}");
+    }
+}
+
+/// From the template of a language to an adapter that is installed and answers a hook of its harness.
+fn passes_and_installs(language: &str, build: impl FnOnce(&Author<'_>) -> String) {
+    let stage = stage();
+    let author = Author::new(&stage);
+    let relay = stage.binary().display().to_string();
+    succeeded(&author.run(&[&relay, "plugin", "new", "toad", "--lang", language]));
+    let author = author.within("toad");
+    build(&author);
+    let report = succeeded(&author.run(&[&relay, "plugin", "test", "adapter.wasm", "--fixtures", "fixtures"]));
+    assert!(report.contains("\npassed: "), "{report}");
+
+    let grants = ["roots.config", "roots.project", "environment.TOAD_SESSION", "programs.version"];
+    let consent = grants.into_iter().flat_map(|grant| ["--grant", grant]);
+    let install: Vec<&str> =
+        [&*relay, "plugin", "install", "adapter.wasm", "--yes"].into_iter().chain(consent).collect();
+    succeeded(&author.run(&install));
+    // As its harness would run it, with the machine code that the install has left.
+    let hook = r#"printf '{"session":"s1","cwd":"/home/u/app","source":"new"}' | "$0" hook toad session-start"#;
+    let answer = author.run(&["sh", "-c", hook, &relay]);
+    let answer: serde_json::Value =
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+    assert!(answer["context"].as_str().is_some_and(|text| text.contains("register_agent")), "{answer}");
+}
+
+/// A tool that tests/setup brings.
+fn tool(path: &str) -> PathBuf {
+    let tool = root().join("tests").join(path);
+    assert!(tool.exists(), "there is no {}; run `tests/setup` first", tool.display());
+    tool
 }
 
 /// Somebody who writes an adapter, in an empty folder of their own.

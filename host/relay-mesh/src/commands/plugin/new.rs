@@ -44,6 +44,8 @@ pub(super) enum Language {
     Rust,
     /// By componentize-py, from the WIT.
     Python,
+    /// By componentize-qjs, from the WIT.
+    Js,
 }
 
 /// Why no repository was written. Nothing is there then that was not before.
@@ -220,10 +222,11 @@ impl Show for Written {
             Language::Python => {
                 "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/python build.py"
             }
+            Language::Js => "npm install && npm run build",
         };
         let component = match self.lang {
             Language::Rust => "target/wasm32-wasip2/release/adapter.wasm",
-            Language::Python => "adapter.wasm",
+            Language::Python | Language::Js => "adapter.wasm",
         };
         let _ = write!(
             text,
@@ -262,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_blank_is_filled_in() {
-        for language in [Language::Rust, Language::Python] {
+        for language in [Language::Rust, Language::Python, Language::Js] {
             let room = tempfile::tempdir().expect("a folder");
             let blanks = Blanks::fill("my-toad", None).expect("a name");
             let files = write(language, &blanks, room.path()).expect("an empty folder is filled");

@@ -56,10 +56,25 @@ const PYTHON: &[Template] = templates!("python":
     "adapter.py",
     "adapter.toml",
     "build.py",
+    "requirements.txt",
+);
+
+const JS: &[Template] = templates!("js":
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    "README.md",
+    "adapter.js",
+    "adapter.toml",
+    "build.mjs",
+    "package.json",
+);
+
+/// Settings, where the adapter has a file of its own among them: without an sdk, nothing keeps the comments
+/// of other people's.
+const OWN_FILE: &[Template] = templates!("own-file":
     "fixtures/settings/with-others/config/settings.d/theme.json",
     "fixtures/settings/with-others/project/.{{name}}/settings.d/tickets.json",
     "fixtures/settings/with-others/project/.{{name}}/settings.json",
-    "requirements.txt",
 );
 
 /// The contract itself, for languages that have no sdk.
@@ -71,11 +86,12 @@ const WIT: &[Template] = &[
 
 /// Every file of a language's template.
 pub(super) fn of(language: Language) -> impl Iterator<Item = &'static Template> {
-    let (own, contract): (_, &[Template]) = match language {
-        Language::Rust => (RUST, &[]),
-        Language::Python => (PYTHON, WIT),
+    let parts: &[&[Template]] = match language {
+        Language::Rust => &[SHARED, RUST],
+        Language::Python => &[SHARED, PYTHON, OWN_FILE, WIT],
+        Language::Js => &[SHARED, JS, OWN_FILE, WIT],
     };
-    SHARED.iter().chain(own).chain(contract)
+    parts.iter().copied().flatten()
 }
 
 #[cfg(test)]
@@ -100,7 +116,9 @@ mod tests {
 
     #[test]
     fn every_file_in_templates_is_written() {
-        for (folder, listed) in [("shared", SHARED), ("rust", RUST), ("python", PYTHON)] {
+        for (folder, listed) in
+            [("shared", SHARED), ("own-file", OWN_FILE), ("rust", RUST), ("python", PYTHON), ("js", JS)]
+        {
             let mut found = BTreeSet::new();
             files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates").join(folder), "", &mut found);
             let listed: BTreeSet<String> = listed.iter().map(|template| template.path.to_owned()).collect();

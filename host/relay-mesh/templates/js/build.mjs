@@ -1,0 +1,34 @@
+// Builds adapter.wasm: the component, with adapter.toml inside, so that one file is enough.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+import { componentize } from "componentize-qjs";
+
+const at = (name) => fileURLToPath(new URL(name, import.meta.url));
+// The custom section in which a component carries its manifest.
+const SECTION = Buffer.from("relay:adapter/manifest");
+
+// A number as WebAssembly writes it.
+function leb128(number) {
+    const out = [];
+    do {
+        const low = number % 128;
+        number = Math.floor(number / 128);
+        out.push(number > 0 ? low + 128 : low);
+    } while (number > 0);
+    return Buffer.from(out);
+}
+
+const { component } = await componentize({
+    witPath: at("wit"),
+    world: "adapter",
+    jsSource: await readFile(at("adapter.js"), "utf8"),
+    jsPath: at("adapter.js"),
+    // Nothing of WASI is asked of the host: an adapter has what the interface lends it.
+    stubWasi: true,
+    // The interface has no async functions, and hosts are not asked for any.
+    sync: true,
+});
+const body = Buffer.concat([leb128(SECTION.length), SECTION, await readFile(at("adapter.toml"))]);
+await writeFile(at("adapter.wasm"), Buffer.concat([component, Buffer.of(0), leb128(body.length), body]));
