@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 use wasmtime::component::Resource;
 
 use super::rates::Use;
-use super::{Lent, about, failed, within};
+use super::{Lent, about, failed, unix_socket, within};
 use crate::bindings::relay::adapter::channels::{Host, HostChannel};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
@@ -111,7 +111,7 @@ impl HostChannel for Guest {
 impl OpenChannel {
     async fn open(place: &Place, framing: Framing, longest: usize) -> Lent<OpenChannel> {
         let stream: Box<dyn Stream> = match place {
-            Place::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(|error| refused(&error, place))?),
+            Place::Unix(path) => Box::new(unix_socket::connect(path).await.map_err(|error| refused(&error, place))?),
             Place::Tcp(host, port) => {
                 let address: std::net::IpAddr = host.parse().map_err(failed)?;
                 let stream = TcpStream::connect((address, *port)).await;

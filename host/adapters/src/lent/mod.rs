@@ -9,6 +9,7 @@ pub mod notices;
 pub mod programs;
 pub mod rates;
 pub mod state;
+mod unix_socket;
 pub(crate) mod wasi;
 
 use std::future::Future;
