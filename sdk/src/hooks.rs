@@ -20,6 +20,11 @@ pub trait Hooks {
 }
 
 impl Call {
+    /// A call without variables, of a process that is not known.
+    pub fn new(name: impl Into<String>, payload: impl Into<String>) -> Call {
+        Call { name: name.into(), payload: payload.into(), environment: Vec::new(), process: None }
+    }
+
     /// A variable of the hook's process, where it reached us and is not empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         crate::variable(&self.environment, name)

@@ -44,7 +44,7 @@
 //! }
 //!
 //! let payload = r#"{"session": "s1", "cwd": "/home/u/app"}"#.to_owned();
-//! let call = Call { name: "after-tool".into(), payload, environment: Vec::new() };
+//! let call = Call::new("after-tool", payload);
 //! let waiting = Findings { mail: Some(mail("<mail>")), ..nothing_found() };
 //! let (reading, reply) = hook::<Toad>(&call, |_| waiting)?;
 //! assert_eq!(reading.speaker.map(|session| session.id).as_deref(), Some("s1"));

@@ -10,7 +10,7 @@ use crate::hooks::Call;
 /// ```
 /// use relay_mesh_sdk::{hooks::Call, payload::Fields};
 ///
-/// let call = Call { name: "Stop".into(), payload: r#"{"session_id":"s1","again":true}"#.into(), environment: Vec::new() };
+/// let call = Call::new("Stop", r#"{"session_id":"s1","again":true}"#);
 /// let fields = Fields::of(&call)?;
 /// assert_eq!(fields.required("session_id")?, "s1");
 /// assert!(fields.flag("again")?);

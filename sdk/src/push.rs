@@ -1,7 +1,7 @@
 //! Bringing a message to a session.
 
 pub use crate::bindings::exports::relay::adapter::push::{Load, Receipt, Route, Rung};
-use crate::{Activity, Error, Mail, Session, notices};
+use crate::{Activity, Error, Mail, Priority, Session, notices};
 
 /// The ways to a session. By default there are none: mail waits for a hook or a fetch.
 pub trait Push {
@@ -39,6 +39,7 @@ impl Route {
             load: Load::Bell,
             proves: Rung::Offered,
             when: vec![Activity::Idle, Activity::Busy],
+            least: Priority::Normal,
             room: 0,
             patience_ms,
         }

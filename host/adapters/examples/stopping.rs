@@ -59,7 +59,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let hostile = fresh.adapter("hostile").await?.ok_or("there is no hostile/hostile.wasm")?;
         // Of the same host: calls are counted by it.
         let neighbour = fresh.adapter("polite").await?.ok_or("there is no polite/polite.wasm")?;
-        let call = HookCall { name: "answer:loop".to_owned(), payload: "s".to_owned(), environment: Vec::new() };
+        let call = HookCall {
+            name: "answer:loop".to_owned(),
+            payload: "s".to_owned(),
+            environment: Vec::new(),
+            process: None,
+        };
         let began = Instant::now();
         let mut desk = Empty;
         let looping = hostile.hook(&call, &mut desk);

@@ -46,6 +46,7 @@ async fn a_component_answers_every_question() {
         proves: Rung::Offered,
         when: vec![Activity::Idle],
         room: 0,
+        least: Priority::High,
         patience: 5,
     };
     assert_eq!(routes, [expected]);
@@ -74,7 +75,7 @@ async fn a_hook_is_read_and_answered() {
     let stage = Stage::with(&["polite"]);
     let adapters = stage.adapters();
     let polite = adapters.get("polite").await.expect("loaded").expect("known");
-    let call = HookCall { name: "Stop".to_owned(), payload: "s1".to_owned(), environment: Vec::new() };
+    let call = HookCall { name: "Stop".to_owned(), payload: "s1".to_owned(), environment: Vec::new(), process: None };
     let mut desk = TestDesk::default();
     let reply = polite.hook(&call, &mut desk).await.expect("an answer");
     let expected = Reply {

@@ -489,8 +489,12 @@ async fn roots_of_another_adapter_are_out_of_reach() {
 async fn memory_and_time_have_an_end_also_before_a_call_begins() {
     let stage = Stage::with(&["hostile", "polite"]);
     let adapters = stage.adapters();
-    let call =
-        |length: usize| HookCall { name: "read:".to_owned(), payload: "x".repeat(length), environment: Vec::new() };
+    let call = |length: usize| HookCall {
+        name: "read:".to_owned(),
+        payload: "x".repeat(length),
+        environment: Vec::new(),
+        process: None,
+    };
     let hostile = adapters.adapter("hostile").await.expect("loaded").expect("known");
     for (length, expected) in [
         (70_001, "it ran for more than 100 ms"),

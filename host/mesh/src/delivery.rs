@@ -19,6 +19,7 @@ use crate::inbox::Slot;
 use crate::message::Priority;
 use crate::names::AgentName;
 use crate::session::{ConnectionId, SessionRecord, SessionRef};
+use crate::spacing::spaced;
 use crate::{Broom, Mesh, Scope, keys};
 
 /// Whose mail a process delivers.
@@ -32,8 +33,10 @@ pub enum Served {
 
 /// How long a burst of changes is collected before it is looked at.
 const BURST: Duration = Duration::from_millis(5);
-/// How long to wait after a fault, or for another process's lease.
+/// How long to wait after a first fault, or for another process's lease.
 const RETRY: Duration = Duration::from_secs(2);
+/// Rounds that went on for so many milliseconds were well.
+const WELL: u64 = 60_000;
 /// How often the long-lived host sweeps what is over and old.
 const HOUSEKEEPING: Duration = Duration::from_secs(3_600);
 
@@ -47,12 +50,18 @@ impl Mesh {
             std::future::pending::<()>().await;
         };
         let rounds = async {
+            let mut failed = 0;
             loop {
+                let began = self.machine.now();
                 if let Err(error) = self.rounds(&served).await {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "delivery is interrupted and will be tried again");
                 }
-                tokio::time::sleep(RETRY).await;
+                // What went well for a while has failed for another reason than the last time.
+                failed = if self.machine.now().since(began) > WELL { 0 } else { failed };
+                let wait = spaced(RETRY.as_millis() as u64, failed);
+                failed += 1;
+                tokio::time::sleep(Duration::from_millis(wait)).await;
             }
         };
         tokio::select! {

@@ -67,6 +67,8 @@ pub struct Route {
     pub proves: Rung,
     /// What the session may be doing.
     pub when: Vec<Activity>,
+    /// The least urgent mail that it is tried for.
+    pub least: Priority,
     /// The longest text that it carries, in bytes.
     pub room: u32,
     /// How long to wait for a settling rung before the next route, in milliseconds.
@@ -206,6 +208,8 @@ pub struct HookCall {
     pub payload: String,
     /// Variables of the hook's process. Narrowed to the manifest's list on the way in.
     pub environment: Vec<(String, String)>,
+    /// Which process called, told apart from every other of this machine; none where that is not known.
+    pub process: Option<String>,
 }
 
 /// What an adapter reads in a hook's payload.

@@ -46,6 +46,7 @@ mod reservations;
 mod roster;
 mod send;
 mod sessions;
+mod spacing;
 mod status;
 mod sweep;
 mod ticket;
@@ -85,6 +86,7 @@ pub use reservations::{Given, Others, Own, Release, ReleaseError, Reserve, Reser
 pub use roster::{Roster, RosterError, Rostered};
 pub use send::{Audience, SendError, Sent, SentTo};
 pub use sessions::SessionView;
+pub use spacing::spaced;
 pub use status::{HeldPair, MeshStatus, MessageStatus, StatusError};
 pub use sweep::{Broom, Scope, Swept};
 pub use ticket::TicketError;
@@ -161,6 +163,9 @@ pub struct Mesh {
     /// The connections of this process whose clients hold a stream open. Written by whoever serves the
     /// streams; dropped when the connection closes.
     streaming: Mutex<BTreeSet<ConnectionId>>,
+    /// The routes of sessions that this process leaves alone for a while, and by an empty name the adapter that
+    /// names none. Written by delivery.
+    resting: Mutex<spacing::Rests<(session::SessionRef, String)>>,
     /// Rung when somebody registered in this process, so that delivery looks for new agents.
     joined: tokio::sync::Notify,
 }
@@ -180,6 +185,7 @@ impl Mesh {
             inboxes: Mutex::default(),
             keyed: Mutex::default(),
             streaming: Mutex::default(),
+            resting: Mutex::default(),
             joined: tokio::sync::Notify::new(),
         }
     }

@@ -143,7 +143,7 @@ pub struct MessageId(pub(crate) ulid::Ulid);
 
 /// Why text is not a message's id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a message id: it is 26 characters long, as in 01JD8Z3K5V0000000000000000")]
+#[error("`{0}` is not an id: one is 26 characters long, as in 01JD8Z3K5V0000000000000000")]
 pub struct InvalidMessageId(pub String);
 
 impl FromStr for MessageId {

@@ -14,6 +14,7 @@ use crate::harness::{
     Reading, Reply, Route, Setup,
 };
 use crate::machine::{Instant, Machine, Process};
+use crate::message::Priority;
 use crate::receipt::Rung;
 use crate::repository::{Checkout, Found, Repository, Resolved};
 use crate::session::{Activity, Call, Certainty, ConnectionId, Detection, Session, Sighting, Transport};
@@ -153,7 +154,8 @@ impl Default for FakeHarness {
 
 /// A route that fits every activity.
 pub fn route(name: &str, load: Load, proves: Rung, patience: u32) -> Route {
-    Route { name: name.to_owned(), load, proves, when: vec![Activity::Idle, Activity::Busy], room: 10_000, patience }
+    let when = vec![Activity::Idle, Activity::Busy];
+    Route { name: name.to_owned(), load, proves, when, least: Priority::Normal, room: 10_000, patience }
 }
 
 #[async_trait]

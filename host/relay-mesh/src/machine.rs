@@ -82,6 +82,43 @@ impl Machine for ThisMachine {
     }
 }
 
+/// Which process called this one, as a word that no other process of this machine has: the shells in between
+/// are passed over. None where it has ended, or where the system does not tell.
+#[cfg(target_os = "linux")]
+pub(crate) fn caller() -> Option<String> {
+    let mut pid = std::os::unix::process::parent_id();
+    for _ in 0..MOST_SHELLS {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, parent) = name_and_parent(&stat)?;
+        if !SHELLS.contains(&name) {
+            return started(&stat).map(|start| format!("{pid}.{start}"));
+        }
+        pid = parent;
+    }
+    None
+}
+
+/// Which process called this one: it is not known here which of its forebears are shells.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn caller() -> Option<String> {
+    None
+}
+
+/// What harnesses run a hook's line by.
+#[cfg(target_os = "linux")]
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "busybox", "zsh", "ksh", "fish"];
+/// More shells in a row than anybody starts.
+#[cfg(target_os = "linux")]
+const MOST_SHELLS: usize = 8;
+
+/// The program's name and the parent in a line of `/proc/PID/stat`.
+#[cfg(target_os = "linux")]
+fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
+    let (head, fields) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    Some((name, fields.split_ascii_whitespace().nth(1)?.parse().ok()?))
+}
+
 /// The process that now has a number. On Linux told apart by the tick at which it started, counted
 /// from boot; a zombie counts as gone.
 #[cfg(target_os = "linux")]
@@ -169,6 +206,18 @@ mod tests {
         ] {
             assert_eq!(started(&stat), expected, "{stat}");
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_caller_is_found_behind_shells() {
+        assert_eq!(name_and_parent("17 (sh) S 4711 2"), Some(("sh", 4711)));
+        assert_eq!(name_and_parent("17 (a) R (b) S 1 2"), Some(("a) R (b", 1)));
+        assert_eq!(name_and_parent("17 (sh"), None);
+        let caller = caller().expect("a test is run by something");
+        let (pid, start) = caller.split_once('.').expect("a number and a start");
+        let found = process(pid.parse().expect("a number")).expect("it runs");
+        assert_eq!(found.start.to_string(), start);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The only way to such a client goes by its person: a notification on the desktop.
 
 use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
-use relay_mesh_sdk::{Activity, Error, Mail, Push, Session, notices};
+use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, notices};
 
 use crate::Generic;
 
@@ -12,6 +12,7 @@ impl Push for Generic {
             load: Load::Bell,
             proves: Rung::Offered,
             when: vec![Activity::Idle, Activity::Busy],
+            least: Priority::Normal,
             room: 0,
             patience_ms: 0,
         }])

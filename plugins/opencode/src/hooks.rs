@@ -75,7 +75,7 @@ mod tests {
         for (key, value) in more.as_object().cloned().unwrap_or_default() {
             payload[key] = value;
         }
-        Call { name: name.to_owned(), payload: payload.to_string(), environment: Vec::new() }
+        Call::new(name, payload.to_string())
     }
 
     /// Compares what an event means.

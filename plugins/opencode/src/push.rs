@@ -5,7 +5,7 @@
 //! is never put there again.
 
 use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
-use relay_mesh_sdk::{Activity, Error, Mail, Push, Session};
+use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session};
 use serde_json::{Value, json};
 
 use crate::payload::Server;
@@ -29,6 +29,7 @@ impl Push for OpenCode {
             // A busy session takes it between two steps. What it does is known from the connector, so
             // where there is none, "busy" may be long over.
             when: vec![Activity::Idle, Activity::Busy],
+            least: Priority::Normal,
             room: ROOM,
             patience_ms: PATIENCE_MS,
         };

@@ -39,9 +39,9 @@ fn call(text: &str) -> Result<Call, String> {
         None => Err(format!("the variable `{name}` is no text")),
     });
     Ok(Call {
-        name: field("event")?.as_str().ok_or("its `event` is no text")?.to_owned(),
-        payload,
         environment: environment.collect::<Result<_, _>>()?,
+        process: fixture.get("process").and_then(Value::as_str).map(str::to_owned),
+        ..Call::new(field("event")?.as_str().ok_or("its `event` is no text")?, payload)
     })
 }
 

@@ -160,7 +160,7 @@ fn the_end_of_a_turn_is_put_off_six_times_in_a_row_and_no_more() {
 fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
     let _lent = Fakes::default().lend();
     let refused = |name: &str, payload: &str| {
-        let call = Call { name: name.into(), payload: payload.into(), environment: Vec::new() };
+        let call = Call::new(name, payload);
         match GeminiCli::read(&call) {
             Ok(_) => format!("{name} was read"),
             Err(Error::Unsupported(what)) => format!("unsupported: {what}"),

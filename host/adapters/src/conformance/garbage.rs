@@ -83,6 +83,7 @@ async fn unknown(bench: &Bench<'_>) -> io::Result<Check> {
         name: name.to_owned(),
         payload: payload.to_owned(),
         environment: Vec::new(),
+        process: None,
     };
     let calls = names.iter().flat_map(|name| TEXTS.iter().map(|payload| call(name, payload))).collect();
     verdict(bench, "unknown events", calls).await

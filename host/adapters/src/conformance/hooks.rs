@@ -36,7 +36,12 @@ pub(super) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
 /// Without a recording all that can be seen is whether there are any hooks.
 async fn unrecorded(bench: &Bench<'_>) -> io::Result<Check> {
     let stage = bench.scratch.stage()?;
-    let call = mesh::harness::HookCall { name: "Stop".to_owned(), payload: "{}".to_owned(), environment: Vec::new() };
+    let call = mesh::harness::HookCall {
+        name: "Stop".to_owned(),
+        payload: "{}".to_owned(),
+        environment: Vec::new(),
+        process: None,
+    };
     let outcome = match stage.adapter().await {
         Ok(adapter) => adapter.hook(&call, &mut ScriptedDesk::finding(Found::Nothing)).await,
         Err(error) => Err(error),

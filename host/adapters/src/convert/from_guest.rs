@@ -1,6 +1,7 @@
 //! What a guest answered, in words of the mesh.
 
 use mesh::harness as mesh_side;
+use mesh::message::Priority;
 use mesh::receipt::Rung;
 use mesh::session as mesh_session;
 
@@ -74,6 +75,15 @@ fn rung(rung: push::Rung) -> Rung {
     }
 }
 
+fn priority(priority: types::Priority) -> Priority {
+    match priority {
+        types::Priority::Low => Priority::Low,
+        types::Priority::Normal => Priority::Normal,
+        types::Priority::High => Priority::High,
+        types::Priority::Urgent => Priority::Urgent,
+    }
+}
+
 pub(crate) fn route(route: push::Route) -> mesh_side::Route {
     mesh_side::Route {
         name: route.name,
@@ -83,6 +93,7 @@ pub(crate) fn route(route: push::Route) -> mesh_side::Route {
         },
         proves: rung(route.proves),
         when: route.when.into_iter().map(activity).collect(),
+        least: priority(route.least),
         room: route.room,
         patience: route.patience_ms,
     }

@@ -92,7 +92,7 @@ pub(crate) fn setup(setup: &mesh_side::Setup) -> install::Setup {
 
 /// A hook's call, with the environment already narrowed to what the adapter may see.
 pub(crate) fn hook_call(call: &mesh_side::HookCall, environment: Vec<(String, String)>) -> hooks::Call {
-    hooks::Call { name: call.name.clone(), payload: call.payload.clone(), environment }
+    hooks::Call { name: call.name.clone(), payload: call.payload.clone(), environment, process: call.process.clone() }
 }
 
 pub(crate) fn findings(found: &mesh_side::Findings) -> hooks::Findings {

@@ -136,7 +136,7 @@ pub(crate) async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Resu
     use mesh::harness::Harness as _;
     let adapter = adapters.adapter(adapter).await?.expect("it is known");
     let environment = ["HOSTILE_SESSION", "SECRET"].map(|name| (name.to_owned(), "1".to_owned())).to_vec();
-    let call = HookCall { name: name.to_owned(), payload: "session".to_owned(), environment };
+    let call = HookCall { name: name.to_owned(), payload: "session".to_owned(), environment, process: None };
     adapter.hook(&call, &mut TestDesk::default()).await
 }
 

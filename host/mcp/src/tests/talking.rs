@@ -97,11 +97,7 @@ async fn whatever_is_wrong_is_told_with_what_to_do_next() {
             ("send_message", r#"{"to": "builder"}"#, "[missing field `body`. It takes to, body, subject"),
             ("send_message", r#"{"to": "builder", "message": "hi"}"#, "[unknown field `message`"),
             ("send_message", r#"{"to": "builder", "body": "x", "priority": "asap"}"#, "unknown variant `asap`"),
-            (
-                "send_message",
-                r#"{"to": "builder", "body": "x", "reply_to": "yesterday"}"#,
-                "[`yesterday` is not a message id",
-            ),
+            ("send_message", r#"{"to": "builder", "body": "x", "reply_to": "yesterday"}"#, "[`yesterday` is not an id"),
             (
                 "send_message",
                 r#"{"to": "builder", "body": "x", "reply_to": "01JD8Z3K5V0000000000000000"}"#,

@@ -13,10 +13,22 @@ use crate::harness::{Delivered, Harness, HarnessError, Load, Mail, Route};
 use crate::inbox::{Inbox, Slot};
 use crate::machine::Instant;
 use crate::names::{AgentName, MessageId};
-use crate::receipt::{Event, Ladder};
+use crate::receipt::Event;
 use crate::roster::of_record;
 use crate::session::{Session, SessionRecord};
 use crate::{Claim, Mesh, envelope, keys};
+
+/// Stands in the place of a route's name where an adapter named none.
+const NO_ROUTES: &str = "";
+
+/// What became of a try.
+#[derive(Clone, Copy, Debug)]
+enum Tried {
+    /// It took its course, and is looked at again after so many milliseconds.
+    Done(u64),
+    /// Nothing was wrong but the moment: after so many milliseconds, the first time.
+    Busy(u64),
+}
 
 impl Mesh {
     /// One pass over a session's mail. Gives after how many milliseconds it is worth another.
@@ -36,13 +48,13 @@ impl Mesh {
             Ok(None) => {
                 let reason = format!("no adapter for `{}` is installed here", record.session.harness);
                 if record.session.harness != CONNECTION {
-                    self.give_up(agent, |ladder| is_untouched(ladder).then(|| reason.clone())).await?;
+                    self.give_up(agent, |slot| is_untouched(&slot.ladder).then(|| reason.clone())).await?;
                 }
                 return Ok(None);
             }
             Err(error) => {
                 tracing::warn!(%error, harness = record.session.harness, "the adapter cannot be used");
-                return Ok(Some(RETRY.as_millis() as u64));
+                return Ok(Some(self.rest(&record, NO_ROUTES, RETRY.as_millis() as u64)));
             }
         };
         let session = of_record(&record);
@@ -50,9 +62,10 @@ impl Mesh {
             Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || record.hears_bell).collect(),
             Err(error) => {
                 tracing::warn!(%error, harness = record.session.harness, "the adapter names no routes");
-                return Ok(Some(RETRY.as_millis() as u64));
+                return Ok(Some(self.rest(&record, NO_ROUTES, RETRY.as_millis() as u64)));
             }
         };
+        self.rested(&record, NO_ROUTES);
         let mut soonest: Option<u64> = None;
         let mut batches: Vec<Vec<Slot>> = routes.iter().map(|_| Vec::new()).collect();
         {
@@ -61,7 +74,8 @@ impl Mesh {
             inbox.refresh(self.shared.as_ref(), agent).await?;
             let now = self.machine.now();
             for slot in inbox.presentable(now).into_iter().filter(|slot| deliverable(slot)) {
-                match next_step(now, &slot.ladder.since(record.first_seen), &routes, activity) {
+                let ladder = slot.ladder.since(record.first_seen);
+                match next_step(now, &ladder, slot.header.priority, &routes, activity) {
                     Step::Nothing => {}
                     Step::Wait(until) => {
                         let wait = until.since(now);
@@ -72,29 +86,37 @@ impl Mesh {
             }
         }
         for (route, slots) in routes.iter().zip(batches).filter(|(_, slots)| !slots.is_empty()) {
-            let wait = self.try_route(agent, harness.as_ref(), &session, route, &slots).await?;
+            let wait = match self.resting(&record, &route.name) {
+                Some(left) => left,
+                None => match self.try_route(agent, harness.as_ref(), &session, route, &slots).await? {
+                    Tried::Busy(first) => self.rest(&record, &route.name, first),
+                    Tried::Done(wait) => {
+                        self.rested(&record, &route.name);
+                        wait
+                    }
+                },
+            };
             soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
         }
         // A bare connection has nothing that could wake it, and asks for its mail by itself.
         if record.session.harness != CONNECTION {
-            self.give_up(agent, |ladder| refused_by_all(&ladder.since(record.first_seen), &routes)).await?;
+            self.give_up(agent, |slot| {
+                refused_by_all(&slot.ladder.since(record.first_seen), slot.header.priority, &routes)
+            })
+            .await?;
         }
         Ok(soonest)
     }
 
     /// Tells the senders of what can be brought to nobody, once each. It stays in the inbox, where a
     /// hook or a fetch may still find it.
-    async fn give_up(
-        &self,
-        agent: &AgentName,
-        why: impl Fn(&Ladder) -> Option<String> + Send,
-    ) -> Result<(), StoreError> {
+    async fn give_up(&self, agent: &AgentName, why: impl Fn(&Slot) -> Option<String> + Send) -> Result<(), StoreError> {
         let given_up: Vec<(MessageId, String)> = {
             let inbox = self.inbox_of(agent);
             let mut inbox = inbox.lock().await;
             inbox.refresh(self.shared.as_ref(), agent).await?;
             let slots = inbox.presentable(self.machine.now()).into_iter().filter(|slot| deliverable(slot));
-            slots.filter_map(|slot| Some((slot.header.id, why(&slot.ladder)?))).collect()
+            slots.filter_map(|slot| Some((slot.header.id, why(slot)?))).collect()
         };
         for (id, reason) in given_up {
             self.receipt(agent, &[id], &Event::Undeliverable { reason }, Durability::Process).await?;
@@ -102,7 +124,27 @@ impl Mesh {
         Ok(())
     }
 
-    /// Tries one route for some messages. Gives after how many milliseconds to look again.
+    /// For how many milliseconds a route of a session is still to be left alone.
+    fn resting(&self, record: &SessionRecord, route: &str) -> Option<u64> {
+        let key = (record.session.clone(), route.to_owned());
+        let mut rests = self.resting.lock().expect("no holder of this lock panics");
+        rests.left(&key, self.machine.now(), record.heard)
+    }
+
+    /// A route took nothing just now. Gives for how many milliseconds it is left alone.
+    fn rest(&self, record: &SessionRecord, route: &str, first: u64) -> u64 {
+        let key = (record.session.clone(), route.to_owned());
+        let mut rests = self.resting.lock().expect("no holder of this lock panics");
+        rests.failed(key, self.machine.now(), first)
+    }
+
+    /// A route answered for good or ill.
+    fn rested(&self, record: &SessionRecord, route: &str) {
+        let key = (record.session.clone(), route.to_owned());
+        self.resting.lock().expect("no holder of this lock panics").ended(&key);
+    }
+
+    /// Tries one route for some messages.
     async fn try_route(
         &self,
         agent: &AgentName,
@@ -110,10 +152,11 @@ impl Mesh {
         session: &Session,
         route: &Route,
         slots: &[Slot],
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Tried, StoreError> {
+        let patience = Tried::Done(u64::from(route.patience));
         if route.name == ROUTE {
             self.ring_again(agent, slots).await?;
-            return Ok(u64::from(route.patience));
+            return Ok(patience);
         }
         let wanted: BTreeSet<_> = slots.iter().map(|slot| slot.header.id).collect();
         let outcome = match route.load {
@@ -124,7 +167,7 @@ impl Mesh {
             }
             Load::Letter => match self.send_letter(agent, harness, session, route, &wanted).await? {
                 Some(outcome) => outcome,
-                None => return Ok(u64::from(route.patience)),
+                None => return Ok(patience),
             },
         };
         match outcome {
@@ -132,14 +175,14 @@ impl Mesh {
                 let event =
                     Event::Rung { rung: delivered.rung, route: route.name.clone(), evidence: evidence(&delivered) };
                 self.receipt(agent, &ids, &event, Durability::Process).await?;
-                Ok(u64::from(route.patience))
+                Ok(patience)
             }
-            Err(HarnessError::Busy(wait)) => Ok(u64::from(wait)),
+            Err(HarnessError::Busy(first)) => Ok(Tried::Busy(u64::from(first))),
             Err(error) => {
                 let ids: Vec<_> = wanted.into_iter().collect();
                 let event = Event::Refused { route: route.name.clone(), reason: error.to_string() };
                 self.receipt(agent, &ids, &event, Durability::Process).await?;
-                Ok(0)
+                Ok(Tried::Done(0))
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::bell::ROUTE;
 use crate::harness::Route;
 use crate::machine::Instant;
+use crate::message::Priority;
 use crate::receipt::Ladder;
 use crate::session::Activity;
 
@@ -22,13 +23,20 @@ pub(super) enum Step {
 }
 
 /// Routes are tried in order, each once but for the bell, and the next one only when the last one's patience has run
-/// out or it refused. A session that waits for its person is left alone.
-pub(super) fn next_step(now: Instant, ladder: &Ladder, routes: &[Route], activity: Activity) -> Step {
+/// out or it refused. A session that waits for its person is left alone, and a route is left out for mail that is
+/// less urgent than what it carries.
+pub(super) fn next_step(
+    now: Instant,
+    ladder: &Ladder,
+    priority: Priority,
+    routes: &[Route],
+    activity: Activity,
+) -> Step {
     match activity {
         Activity::AwaitingHuman | Activity::Gone => return Step::Nothing,
         Activity::Idle | Activity::Busy => {}
     }
-    for (index, route) in routes.iter().enumerate() {
+    for (index, route) in routes.iter().enumerate().filter(|(_, route)| route.least <= priority) {
         match ladder.tried.get(&route.name) {
             Some((times, at)) => {
                 let refused = refusal(ladder, route).is_some();
@@ -49,11 +57,12 @@ pub(super) fn next_step(now: Instant, ladder: &Ladder, routes: &[Route], activit
 
 /// Why a message cannot be brought to a session, where each of its routes has refused it and none
 /// has ever taken it.
-pub(super) fn refused_by_all(ladder: &Ladder, routes: &[Route]) -> Option<String> {
-    if routes.is_empty() || !is_untouched(ladder) {
+pub(super) fn refused_by_all(ladder: &Ladder, priority: Priority, routes: &[Route]) -> Option<String> {
+    let mut routes = routes.iter().filter(|route| route.least <= priority).peekable();
+    if routes.peek().is_none() || !is_untouched(ladder) {
         return None;
     }
-    let refusals: Option<Vec<String>> = routes.iter().map(|route| refusal(ladder, route)).collect();
+    let refusals: Option<Vec<String>> = routes.map(|route| refusal(ladder, route)).collect();
     Some(format!("no route took it: {}", refusals?.join("; ")))
 }
 
@@ -80,6 +89,7 @@ mod tests {
             load: Load::Bell,
             proves: Rung::Offered,
             when: when.to_vec(),
+            least: Priority::Normal,
             room: 1_000,
             patience,
         };
@@ -100,7 +110,7 @@ mod tests {
             ladder.take(Instant(now), Event::Refused { route: (*route).to_owned(), reason: "no".to_owned() });
         }
         let routes = routes();
-        let step = match next_step(Instant(now), &ladder, &routes, activity) {
+        let step = match next_step(Instant(now), &ladder, Priority::Normal, &routes, activity) {
             Step::Nothing => "nothing".to_owned(),
             Step::Wait(until) => format!("wait until {}", until.0),
             Step::Try(route) => format!("try {}", routes[route].name),
@@ -123,7 +133,8 @@ mod tests {
     fn what_was_tried_in_an_earlier_session_is_tried_again() {
         let mut ladder = Ladder::default();
         ladder.take(Instant(10), Event::Refused { route: "socket".to_owned(), reason: "no".to_owned() });
-        let step = |began| next_step(Instant(100), &ladder.since(Instant(began)), &routes(), Activity::Idle);
+        let step =
+            |began| next_step(Instant(100), &ladder.since(Instant(began)), Priority::Normal, &routes(), Activity::Idle);
         assert_eq!(step(10), Step::Try(1), "this session refused it");
         assert_eq!(step(11), Step::Try(0), "the one before did");
     }
@@ -137,7 +148,7 @@ mod tests {
                 let rung = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
                 ladder.take(Instant(*at), rung);
             }
-            next_step(Instant(now), &ladder, &bell, Activity::Idle)
+            next_step(Instant(now), &ladder, Priority::Normal, &bell, Activity::Idle)
         };
         assert_eq!(step(0, &[]), Step::Try(0));
         assert_eq!(step(4_999, &[0]), Step::Wait(Instant(5_000)));
@@ -157,17 +168,35 @@ mod tests {
         };
         let all = refused(&["socket", "queue", "notification"]);
         let why = "no route took it: socket (no); queue (no); notification (no)";
-        assert_eq!(refused_by_all(&all, &routes()).as_deref(), Some(why));
-        assert_eq!(refused_by_all(&refused(&["socket", "queue"]), &routes()), None, "one is left");
-        assert_eq!(refused_by_all(&Ladder::default(), &[]), None, "a harness without routes fetches its mail");
+        assert_eq!(refused_by_all(&all, Priority::Normal, &routes()).as_deref(), Some(why));
+        assert_eq!(refused_by_all(&refused(&["socket", "queue"]), Priority::Normal, &routes()), None, "one is left");
+        assert_eq!(
+            refused_by_all(&Ladder::default(), Priority::Normal, &[]),
+            None,
+            "a harness without routes fetches its mail"
+        );
         for (event, what) in [
             (Event::Undeliverable { reason: why.to_owned() }, "it was said before"),
             (Event::Rung { rung: Rung::Offered, route: "bell".to_owned(), evidence: None }, "the bell was rung"),
         ] {
             let mut ladder = all.clone();
             ladder.take(Instant(1), event);
-            assert_eq!(refused_by_all(&ladder, &routes()), None, "{what}");
+            assert_eq!(refused_by_all(&ladder, Priority::Normal, &routes()), None, "{what}");
         }
+    }
+
+    #[test]
+    fn a_route_that_breaks_into_a_turn_is_for_urgent_mail_alone() {
+        let steer = Route { name: "steer".to_owned(), least: Priority::Urgent, ..routes().remove(0) };
+        let routes = [steer, routes().remove(2)];
+        let step = |priority| next_step(Instant(0), &Ladder::default(), priority, &routes, Activity::Busy);
+        assert_eq!(step(Priority::Urgent), Step::Try(0));
+        assert_eq!(step(Priority::High), Step::Try(1));
+        let mut ladder = Ladder::default();
+        ladder.take(Instant(0), Event::Refused { route: "notification".to_owned(), reason: "no".to_owned() });
+        assert_eq!(refused_by_all(&ladder, Priority::Urgent, &routes), None, "one is left");
+        let why = "no route took it: notification (no)";
+        assert_eq!(refused_by_all(&ladder, Priority::Normal, &routes).as_deref(), Some(why), "none was there for it");
     }
 
     #[test]

@@ -65,10 +65,11 @@ async fn a_payload_of_another_shape_costs_nothing_but_its_own_answer() {
     let world = world_with_alice().await;
     world.say("alice", "hello").await;
     for payload in ["", "[]", "{\"session\":3}", "{\"session\":\"s1\"}"] {
-        let call = HookCall { name: "x".to_owned(), payload: payload.to_owned(), environment: Vec::new() };
+        let call =
+            HookCall { name: "x".to_owned(), payload: payload.to_owned(), environment: Vec::new(), process: None };
         assert!(matches!(world.mesh.hook("fake", &call).await, Err(HookError::Harness(_))), "{payload}");
     }
-    let call = HookCall { name: "x".to_owned(), payload: "{}".to_owned(), environment: Vec::new() };
+    let call = HookCall { name: "x".to_owned(), payload: "{}".to_owned(), environment: Vec::new(), process: None };
     assert!(matches!(world.mesh.hook("nobody", &call).await, Err(HookError::UnknownHarness(_))));
     assert_eq!(world.shown("s1", "stop").await, "hello");
 }

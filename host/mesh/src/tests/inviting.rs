@@ -192,6 +192,7 @@ async fn an_invitation_that_was_not_flushed_is_shown_by_the_next_hook() {
         name: "stop".to_owned(),
         payload: serde_json::json!({ "session": "s1", "did": "stop", "pid": 1 }).to_string(),
         environment: Vec::new(),
+        process: None,
     };
     let lost = world.mesh.hook("fake", &call).await.expect("answered");
     assert!(lost.invitation.is_some());

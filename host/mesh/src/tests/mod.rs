@@ -150,6 +150,7 @@ impl World {
             name: did.to_owned(),
             payload: serde_json::json!({ "session": session, "did": did, "pid": pid }).to_string(),
             environment: Vec::new(),
+            process: None,
         };
         let outcome = self.mesh.hook("fake", &call).await.expect("answered");
         let reply = outcome.reply.clone();

@@ -10,7 +10,7 @@ use crate::commands::input;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::render;
+use crate::{machine, render};
 
 /// The longest payload. Claude Code puts whole tool results into one.
 const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
@@ -57,7 +57,8 @@ pub(crate) fn never_break_the_harness() {
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let payload = String::from_utf8_lossy(&input::bytes(LONGEST_PAYLOAD)?).into_owned();
-    let call = HookCall { name: args.event, payload, environment: context.environment.pairs() };
+    let call =
+        HookCall { name: args.event, payload, environment: context.environment.pairs(), process: machine::caller() };
     let open = context.open()?;
     let outcome = open.mesh.hook(&args.harness, &call).await?;
     let exit = u8::try_from(outcome.reply.exit_code).unwrap_or_else(|_| {

@@ -21,7 +21,7 @@ fn call(name: &str, payload: String, attended: &str) -> Call {
         ("CLAUDE_PID".to_owned(), WINDOW.to_owned()),
         ("CLAUDE_CODE_SESSION_ATTENDED".to_owned(), attended.to_owned()),
     ];
-    Call { name: event, payload, environment }
+    Call { environment, ..Call::new(event, payload) }
 }
 
 fn recorded(name: &str) -> Call {

@@ -15,7 +15,7 @@ fn fixture(name: &str) -> String {
 
 fn call(name: &str, payload: String) -> Call {
     let event = name.split('-').next().unwrap_or(name).to_owned();
-    Call { name: event, payload, environment: Vec::new() }
+    Call::new(event, payload)
 }
 
 fn documented(name: &str) -> Call {

@@ -2,7 +2,7 @@
 
 use crate::exports::relay::adapter::push::{Guest, Load, Receipt, Route, Rung};
 use crate::relay::adapter::http;
-use crate::relay::adapter::types::{Activity, Error, Mail, Session};
+use crate::relay::adapter::types::{Activity, Error, Mail, Priority, Session};
 use crate::{Faulty, is_wrong};
 
 impl Guest for Faulty {
@@ -12,6 +12,7 @@ impl Guest for Faulty {
             load,
             proves,
             when: vec![Activity::Idle],
+            least: Priority::Normal,
             room,
             patience_ms: 100,
         };

@@ -3,7 +3,7 @@
 wit_bindgen::generate!({ path: "wit", world: "adapter", generate_all });
 
 use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
-use relay::adapter::types::{Activity, Error, Mail, Moment, Session};
+use relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
 use relay::adapter::{channels, clock, files, http, log, notices, programs, state};
 
 struct Frozen;
@@ -109,6 +109,7 @@ impl push::Guest for Frozen {
             load: push::Load::Letter,
             proves: push::Rung::Shown,
             when: vec![Activity::Idle, Activity::Busy],
+            least: Priority::Normal,
             room: 10,
             patience_ms: 5,
         }])

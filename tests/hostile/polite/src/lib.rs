@@ -4,7 +4,7 @@
 wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_all });
 
 use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
-use relay::adapter::types::{Activity, Error, Mail, Moment, Session};
+use relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
 
 struct Polite;
 
@@ -83,6 +83,7 @@ impl push::Guest for Polite {
             load: push::Load::Bell,
             proves: push::Rung::Offered,
             when: vec![Activity::Idle],
+            least: Priority::High,
             room: 0,
             patience_ms: 5,
         }])

@@ -22,8 +22,9 @@ use crate::shapes::mail::MessageShape;
 
 /// The route that receipts name.
 const ROUTE: &str = "listen";
-/// How long a target rests after its connector refused a message, so that others may carry it.
-const REST: Duration = Duration::from_secs(10);
+/// For how many milliseconds a target rests after its connector first refused a message, so that others may
+/// carry it.
+const REST: u64 = 10_000;
 
 /// What is followed, and what was printed and is not confirmed.
 pub(super) struct Desk {
@@ -48,6 +49,8 @@ struct Followed {
     task: JoinHandle<()>,
     stop: CancellationToken,
     rest: watch::Sender<Rest>,
+    /// How often in a row its connector refused a message.
+    refused: u32,
 }
 
 impl Desk {
@@ -88,7 +91,7 @@ impl Desk {
         let stop = CancellationToken::new();
         let following =
             follow(Arc::clone(&self.mesh), target.clone(), rests, self.arrivals.clone(), agent, stop.clone());
-        self.followed.insert(target, Followed { task: tokio::spawn(following), stop, rest });
+        self.followed.insert(target, Followed { task: tokio::spawn(following), stop, rest, refused: 0 });
         Ok(())
     }
 
@@ -230,8 +233,10 @@ impl Desk {
             News::Accepted => Rung::Accepted,
             News::Shown | News::Acknowledged => Rung::Shown,
             News::Refused => {
-                if let Some(followed) = self.followed.get(&key.1) {
-                    followed.rest.send_replace(Some(Instant::now() + REST));
+                if let Some(followed) = self.followed.get_mut(&key.1) {
+                    let rest = Duration::from_millis(mesh::spaced(REST, followed.refused));
+                    followed.refused += 1;
+                    followed.rest.send_replace(Some(Instant::now() + rest));
                 }
                 if let Some(claim) = self.pending.remove(&key) {
                     self.give_back(claim).await;
@@ -242,6 +247,9 @@ impl Desk {
         let Some(claim) = self.pending.get(&key).cloned() else { return Ok(()) };
         self.mesh.confirm(&claim, rung, ROUTE, evidence).await.map_err(|error| said(&error))?;
         if rung.settles() {
+            if let Some(followed) = self.followed.get_mut(&key.1) {
+                followed.refused = 0;
+            }
             self.pending.remove(&key);
         }
         match news {

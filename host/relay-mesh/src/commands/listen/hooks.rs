@@ -21,7 +21,8 @@ impl Desk {
         let Some(harness) = self.harness() else {
             return self.complain("an event belongs to a harness: start with `--harness`");
         };
-        let asked = HookCall { name, payload: payload.to_string(), environment: self.environment.clone() };
+        let asked =
+            HookCall { name, payload: payload.to_string(), environment: self.environment.clone(), process: None };
         let HookOutcome { reply, speaker, claim, invitation } = match self.mesh.hook(harness, &asked).await {
             Ok(outcome) => outcome,
             Err(error) => {

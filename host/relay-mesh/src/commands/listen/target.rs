@@ -12,8 +12,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// After a fault the store is tried again, and not at once.
-const AFTER_A_FAULT: Duration = Duration::from_secs(2);
+/// After a first fault the store is tried again after so many milliseconds.
+const AFTER_A_FAULT: u64 = 2_000;
+/// What went well for longer has failed for another reason than the last time.
+const WELL: Duration = Duration::from_secs(60);
 /// How often it is seen whether another process still brings mail to the session.
 const WHILE_HELD: Duration = Duration::from_millis(200);
 
@@ -67,7 +69,9 @@ pub(super) async fn follow(
     mut known: Option<AgentName>,
     stop: CancellationToken,
 ) {
+    let mut failed = 0;
     loop {
+        let began = Instant::now();
         let outcome = follow_once(&mesh, &target, &mut rest, &news, &mut known, &stop).await;
         let words = match outcome {
             Ok(()) => return,
@@ -76,9 +80,12 @@ pub(super) async fn follow(
         if news.send(Arrival { target: target.clone(), news: Found::Fault(words) }).await.is_err() {
             return;
         }
+        failed = if began.elapsed() > WELL { 0 } else { failed };
+        let wait = Duration::from_millis(mesh::spaced(AFTER_A_FAULT, failed));
+        failed += 1;
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(AFTER_A_FAULT) => {}
+            () = tokio::time::sleep(wait) => {}
         }
     }
 }

@@ -235,7 +235,7 @@ mod tests {
         check(r#"{"hook":"session.idle","watch":"s"}"#, "must hold");
         check(&format!(r#"{{"id":"{id}"}}"#), "must hold `id` and `rung`");
         check(&format!(r#"{{"id":"{id}","rung":"fetched"}}"#), "unknown variant `fetched`");
-        check(r#"{"id":"7","rung":"shown"}"#, "is not a message id");
+        check(r#"{"id":"7","rung":"shown"}"#, "is not an id");
         check(r#"{"watch":"a","unwatch":"a"}"#, "must hold");
         check("{}", "must hold");
         check("garbage", "was not understood");

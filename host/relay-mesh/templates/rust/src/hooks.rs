@@ -136,10 +136,9 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_said() {
-        let call = |name: &str, payload: &str| Call { name: name.into(), payload: payload.into(), environment: vec![] };
-        let unknown = Harness::read(&call("model-changed", r#"{"session":"s1","cwd":"/"}"#));
+        let unknown = Harness::read(&Call::new("model-changed", r#"{"session":"s1","cwd":"/"}"#));
         assert!(matches!(unknown, Err(Error::Unsupported(_))), "{unknown:?}");
-        let garbage = Harness::read(&call("prompt", "not JSON"));
+        let garbage = Harness::read(&Call::new("prompt", "not JSON"));
         assert!(matches!(garbage, Err(Error::Failed(_))), "{garbage:?}");
     }
 }
