@@ -323,9 +323,7 @@ fn a_subagent_that_registers_is_an_agent_of_its_own_and_takes_nobody_elses_mail(
         assert_eq!(run.result, "All done.", "{:?}", run.outcome);
         let (alice, helper) = (session_of(&stage, "alice"), session_of(&stage, "helper"));
         assert!(alice == Some(run.session) && helper.is_some() && helper != alice, "{alice:?} {helper:?}");
-        let told = model.wait_for_news("For alice alone");
-        assert!(told.everything().contains("Join the mesh as alice"), "the root is told: {}", told.everything());
-        assert_eq!(model.times_told("For alice alone"), 1, "once");
+        the_root_alone_is_told(&model);
     });
 }
 
@@ -354,9 +352,7 @@ fn a_subagent_that_does_not_register_speaks_as_its_root() {
             (&json!("alice"), &json!("Written by a helper"))
         );
         assert_eq!(agents(&stage), ["alice", "bob"], "nobody else has joined");
-        let told = model.wait_for_news("For alice alone");
-        assert!(told.everything().contains("Join the mesh as alice"), "the root is told: {}", told.everything());
-        assert_eq!(model.times_told("For alice alone"), 1, "once");
+        the_root_alone_is_told(&model);
     });
 }
 
@@ -429,6 +425,13 @@ fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) -> (Arc<Stage>, Heard) {
 fn seen_as(stage: &Stage, ability: Ability, told: &Heard, text: &str) {
     let ladder = Ladder::up_to(stage, &id_of(&told.news(), text), "shown");
     sighted(stage, Client::ClaudeCode, ability, ladder.route("shown").as_deref());
+}
+
+/// What came for alice while her subagent worked was shown to her, and to nobody else.
+fn the_root_alone_is_told(model: &Model) {
+    let told = model.wait_for_news("For alice alone");
+    assert!(told.everything().contains("Join the mesh as alice"), "the root is told: {}", told.everything());
+    assert_eq!(model.times_told("For alice alone"), 1, "once");
 }
 
 /// What the model asks a subagent to do.

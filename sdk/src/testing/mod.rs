@@ -84,6 +84,32 @@ pub fn carry_out<A: Install>(lent: &Lent, setup: &Setup) -> String {
     plan.edits.iter().map(file).chain(steps).collect()
 }
 
+/// What an install writes, each under its name, ready for a snapshot: into an empty project, for a user, and in
+/// a project by way of HTTP. Of the last one the first file and the steps are shown, for in the others the
+/// transport changes nothing.
+///
+/// ```no_run
+/// # struct Toy;
+/// # impl relay_mesh_sdk::Install for Toy {}
+/// # fn folders() -> relay_mesh_sdk::testing::Fakes { relay_mesh_sdk::testing::Fakes::default() }
+/// for (name, plan) in relay_mesh_sdk::testing::install_plans::<Toy>(folders) {
+///     println!("{name}\n{plan}"); // in a test: insta::assert_snapshot!(name, plan);
+/// }
+/// ```
+#[track_caller]
+pub fn install_plans<A: Install>(machine: impl Fn() -> Fakes) -> [(&'static str, String); 3] {
+    let plan = |setup: Setup| carry_out::<A>(&machine().lend(), &setup);
+    let server = Server::Http("http://127.0.0.1:7423/mcp".into());
+    let over_http = plan(Setup { server, ..setup(Action::Install, Scope::Project) });
+    let first = over_http.match_indices("=== ").nth(1).map_or(over_http.len(), |(second, _)| second);
+    let steps = over_http.find("\n--> ").map_or(over_http.len(), |steps| steps.max(first));
+    [
+        ("an_install_into_an_empty_project", plan(setup(Action::Install, Scope::Project))),
+        ("an_install_for_a_user", plan(setup(Action::Install, Scope::User))),
+        ("an_install_over_http", format!("{}{}", &over_http[..first], &over_http[steps..])),
+    ]
+}
+
 /// Installs twice and removes twice on a machine that holds files as people keep them: the second time of
 /// each changes nothing, and in the end every byte is as it was.
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Install plans, applied to folders in memory as the host would apply them.
 
-use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
+use relay_mesh_sdk::install::{Action, Scope, Setup};
 use relay_mesh_sdk::programs::Outcome;
 use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, setup};
 use relay_mesh_sdk::{Error, Install};
@@ -24,25 +24,10 @@ fn run(lent: &Lent, setup: &Setup) -> String {
 }
 
 #[test]
-fn an_install_into_an_empty_project() {
-    let lent = folders().lend();
-    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::Project)));
-}
-
-#[test]
-fn an_install_for_a_user() {
-    let lent = folders().lend();
-    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::User)));
-}
-
-#[test]
-fn an_install_over_http() {
-    let lent = folders().lend();
-    let server = Server::Http("http://127.0.0.1:7423/mcp".into());
-    let shown = run(&lent, &Setup { server, ..setup(Action::Install, Scope::Project) });
-    let (servers, rest) = shown.split_once("=== project/.claude/settings").expect("two files");
-    let steps = &rest[rest.find("\n--> ").expect("steps")..];
-    insta::assert_snapshot!(format!("{servers}{steps}"));
+fn an_install_writes_what_people_were_shown() {
+    for (name, plan) in testing::install_plans::<ClaudeCode>(folders) {
+        insta::assert_snapshot!(name, plan);
+    }
 }
 
 /// Hooks of somebody else, in a file with the line breaks of another system.

@@ -2,10 +2,11 @@
 
 use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
 use relay_mesh_sdk::programs::Outcome;
-use relay_mesh_sdk::testing::{Fakes, Lent, carry_out, complaints, leaves_every_byte, setup};
+use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, complaints, leaves_every_byte, setup};
 use relay_mesh_sdk::{Error, Install};
 
-use crate::Codex;
+use crate::payload::Source;
+use crate::{Codex, terminals};
 
 const CONFIG: &str = ".codex/config.toml";
 const HOOKS: &str = ".codex/hooks.json";
@@ -28,24 +29,10 @@ fn run(lent: &Lent, setup: &Setup) -> String {
 }
 
 #[test]
-fn an_install_into_an_empty_project() {
-    let lent = folders().lend();
-    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::Project)));
-}
-
-#[test]
-fn an_install_for_a_user() {
-    let lent = folders().lend();
-    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::User)));
-}
-
-#[test]
-fn an_install_over_http() {
-    let lent = folders().lend();
-    let server = Server::Http("http://127.0.0.1:7423/mcp".into());
-    let shown = run(&lent, &Setup { server, ..setup(Action::Install, Scope::Project) });
-    let (config, rest) = shown.split_once("=== project/.codex/hooks").expect("two files");
-    insta::assert_snapshot!(format!("{config}{}", &rest[rest.find("\n--> ").expect("steps")..]));
+fn an_install_writes_what_people_were_shown() {
+    for (name, plan) in testing::install_plans::<Codex>(folders) {
+        insta::assert_snapshot!(name, plan);
+    }
 }
 
 /// Settings as people keep them, each of which an install and a removal must leave as they were.
@@ -219,6 +206,18 @@ fn a_check_says_what_is_wrong() {
         "broken: Codex's settings switch all hooks off",
     );
     check(
+        "an app server for each terminal",
+        &|lent| lent.write("config", "config.toml", trusting() + "[features]\ndaemon_auto_start = false\n"),
+        "warning: Codex's settings give each terminal an app server of its own, so an idle one hears of mail only \
+         when it looks into its queue, every ten seconds",
+    );
+    check(
+        "a terminal with an app server of its own",
+        &|_| drop(terminals::enter("t1", "/w", Source::Startup, Some("7.1"))),
+        "warning: a Codex session runs an app server of its own, so an idle one hears of mail only when it looks into \
+         its queue, every ten seconds",
+    );
+    check(
         "a comment",
         &edit(HOOKS, "{\n  \"hooks\"", "{\n  // mine\n  \"hooks\""),
         "broken: .codex/hooks.json is not plain JSON, so Codex passes over it: key must be a string at line 2 column 3",
@@ -239,10 +238,16 @@ fn a_check_says_what_is_wrong() {
 
 #[test]
 fn an_old_version_is_told_apart() {
-    for (version, old) in [("codex-cli 0.153.9", true), ("codex-cli 0.154.0", false), ("codex-cli 1.0.0", false)] {
+    for (version, expected) in [
+        ("codex-cli 0.153.9", "is older than 0.154"),
+        ("codex-cli 0.154.0", "may give each terminal an app server of its own"),
+        ("codex-cli 0.160.0", ""),
+        ("codex-cli 1.0.0", ""),
+    ] {
         let lent = folders_of(version).file("config", "config.toml", trusting()).lend();
         run(&lent, &setup(Action::Install, Scope::Project));
-        assert_eq!(found(&lent).contains("is older than 0.154"), old, "{version}");
+        let found = found(&lent);
+        assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{version}: {found}");
     }
     let _lent = Fakes::default().lend();
     assert_eq!(Codex::present(), Ok(None));

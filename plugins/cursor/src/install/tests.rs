@@ -1,6 +1,6 @@
 //! Install plans, applied to folders in memory as the host would apply them.
 
-use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
+use relay_mesh_sdk::install::{Action, Scope, Setup};
 use relay_mesh_sdk::programs::Outcome;
 use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, setup};
 use relay_mesh_sdk::{Error, Install};
@@ -36,24 +36,10 @@ fn complaints(scope: Scope) -> String {
 }
 
 #[test]
-fn an_install_into_an_empty_project() {
-    let lent = folders().lend();
-    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::Project)));
-}
-
-#[test]
-fn an_install_for_a_user() {
-    let lent = folders().lend();
-    insta::assert_snapshot!(run(&lent, &setup(Action::Install, Scope::User)));
-}
-
-#[test]
-fn an_install_over_http() {
-    let lent = folders().lend();
-    let server = Server::Http("http://127.0.0.1:7423/mcp".into());
-    let shown = run(&lent, &Setup { server, ..setup(Action::Install, Scope::Project) });
-    let (servers, rest) = shown.split_once("=== project/.cursor/hooks").expect("several files");
-    insta::assert_snapshot!(format!("{servers}{}", &rest[rest.find("\n--> ").expect("steps")..]));
+fn an_install_writes_what_people_were_shown() {
+    for (name, plan) in testing::install_plans::<Cursor>(folders) {
+        insta::assert_snapshot!(name, plan);
+    }
 }
 
 #[test]
