@@ -8,7 +8,7 @@ LINK_Linux := -C target-feature=+crt-static -C relocation-model=static
 
 # What the runs of the real clients have proven is noted here, for the wake table.
 export RELAY_SIGHTINGS := $(CURDIR)/tests/.sightings
-CLIENTS := --workspace --test claude_code --test clients --test codex --test opencode --test sessions
+CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test opencode --test sessions
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --run-ignored only
 
 .PHONY: run release test clients lint bench plugins demo setup

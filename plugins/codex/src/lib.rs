@@ -9,6 +9,7 @@ mod install;
 mod payload;
 mod push;
 mod sessions;
+mod terminals;
 #[cfg(test)]
 mod tests;
 

@@ -12,6 +12,8 @@ pub(crate) struct Payload {
     /// The thread of the subagent that the hook speaks of, where it speaks of one.
     agent_id: Option<String>,
     cwd: String,
+    /// The process that runs the hooks: a terminal's own Codex, or the app server that terminals share.
+    pub(crate) process: Option<String>,
     /// What happened.
     pub(crate) event: Event,
 }
@@ -57,7 +59,13 @@ impl Payload {
         let fields = Fields::of(call)?;
         let cwd = fields.optional("cwd").unwrap_or_default();
         let event = event(&call.name, &fields, &cwd)?;
-        Ok(Payload { session_id: fields.required("session_id")?, agent_id: fields.optional("agent_id"), cwd, event })
+        Ok(Payload {
+            session_id: fields.required("session_id")?,
+            agent_id: fields.optional("agent_id"),
+            cwd,
+            process: call.process.clone(),
+            event,
+        })
     }
 
     /// The session that the hook speaks for. A subagent's is its own thread.

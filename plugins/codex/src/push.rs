@@ -1,11 +1,12 @@
-//! The ways to a thread: a turn by the app server, the news by Codex's own queue, a notification.
+//! The ways to a thread: a turn by the app server, or a break into one; the news by Codex's own queue; a
+//! notification.
 
 use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
-use relay_mesh_sdk::{Activity, Error, Mail, Push, Session, notices, programs};
+use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, notices, programs};
 use serde_json::{Value, json};
 
 use crate::Codex;
-use crate::app_server::{AppServer, Status, Trouble};
+use crate::app_server::{AppServer, NUDGE, Status, Trouble};
 use crate::hooks::has_hooks;
 
 /// As much as Codex keeps of a tool's output without cutting it.
@@ -19,14 +20,19 @@ const BUSY_MS: u32 = 2_000;
 
 impl Push for Codex {
     fn routes(to: &Session) -> Result<Vec<Route>, Error> {
-        let mut routes = vec![Route {
-            name: "app-server".into(),
+        let letter = |name: &str, when, least| Route {
+            name: name.into(),
             load: Load::Letter,
             proves: Rung::Shown,
-            when: vec![Activity::Idle],
+            when: vec![when],
+            least,
             room: ROOM,
             patience_ms: LETTER_PATIENCE_MS,
-        }];
+        };
+        let mut routes = vec![
+            letter("app-server", Activity::Idle, Priority::Normal),
+            letter("steer", Activity::Busy, Priority::Urgent),
+        ];
         // Nobody takes from the queue of a headless run: what lies there comes up when a person opens
         // the thread, days later perhaps. A subagent takes no prompts but its parent's.
         if !is_headless(to) && to.parent.is_none() {
@@ -38,7 +44,7 @@ impl Push for Codex {
 
     fn deliver(to: &Session, route: &str, mail: &Mail) -> Result<Receipt, Error> {
         match route {
-            "app-server" => give(to, mail),
+            "app-server" | "steer" => give(to, mail),
             "queue" => queue(to, mail),
             "notification" => {
                 notices::mail_waits("Codex", to, mail)?;
@@ -55,7 +61,7 @@ impl Push for Codex {
         let (Some(turn), Some(message)) = (evidence["turn"].as_str(), evidence["message"].as_str()) else {
             return Ok(sent);
         };
-        if route != "app-server" || !AppServer::connect()?.stands_in(&to.id, turn, message)? {
+        if !matches!(route, "app-server" | "steer") || !AppServer::connect()?.stands_in(&to.id, turn, message)? {
             return Ok(sent);
         }
         Ok(Receipt { rung: Rung::Shown, ..sent })
@@ -70,6 +76,7 @@ fn give(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     match thread.status {
         Status::Idle => {}
         Status::AwaitingHuman => return Err(Error::Busy(BUSY_MS)),
+        Status::Active if mail.priority == Priority::Urgent => return steer(server, to, mail),
         // Its hooks show the mail between tools or at the turn's end. Where they do not speak, the turn
         // that runs takes it up.
         Status::Active if has_hooks(&to.id)? => return Err(Error::Busy(BUSY_MS)),
@@ -79,13 +86,31 @@ fn give(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     if !thread.takes_input {
         return Err(Error::NotFound("this thread takes no turns from outside".to_owned()));
     }
-    let message = mail.ids.first().map(String::as_str).unwrap_or_default();
-    match server.give(&to.id, &mail.text) {
+    let given = server.give(&to.id, &mail.text);
+    if given.is_ok()
+        && let Err(error) = notices::mail_waits("Codex", to, mail)
+    {
+        relay_mesh_sdk::debug!("the person is not told of the turn: {error:?}");
+    }
+    taken(given, mail)
+}
+
+/// Urgent mail breaks into the turn that runs. The terminal shows our prompt, so nobody is told apart.
+fn steer(mut server: AppServer, to: &Session, mail: &Mail) -> Result<Receipt, Error> {
+    let Some(turn) = server.running_turn(&to.id)? else { return Err(Error::Busy(BUSY_MS)) };
+    let steered = server.steer(&to.id, &turn, &mail.text, first_of(mail));
+    taken(steered.map(|()| turn), mail)
+}
+
+fn first_of(mail: &Mail) -> &str {
+    mail.ids.first().map(String::as_str).unwrap_or_default()
+}
+
+/// What may be said of a letter that the app server was handed for a turn.
+fn taken(outcome: Result<String, Trouble>, mail: &Mail) -> Result<Receipt, Error> {
+    match outcome {
         Ok(turn) => {
-            if let Err(error) = notices::mail_waits("Codex", to, mail) {
-                relay_mesh_sdk::debug!("the person is not told of the turn: {error:?}");
-            }
-            let evidence = json!({"turn": turn, "message": message}).to_string();
+            let evidence = json!({"turn": turn, "message": first_of(mail)}).to_string();
             Ok(Receipt { rung: Rung::Accepted, evidence: Some(evidence) })
         }
         Err(Trouble::Refused(error)) => Err(error),
@@ -107,10 +132,11 @@ fn queue(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     }
 }
 
-/// Whether a prompt is the news that the host words for bells, which came back by the queue.
+/// Whether a prompt is ours: the news that the host words for bells, which came back by the queue, or what
+/// steers a turn.
 pub(crate) fn is_bell(prompt: &str) -> bool {
     let prompt = prompt.trim();
-    prompt.contains("relay-mesh message") && prompt.contains("Call fetch_messages to read ")
+    prompt == NUDGE || prompt.contains("relay-mesh message") && prompt.contains("Call fetch_messages to read ")
 }
 
 /// Whether the thread's last call came from a run without a terminal.

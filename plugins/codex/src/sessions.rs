@@ -4,8 +4,8 @@ use relay_mesh_sdk::sessions::{Detection, Sighting, Transport};
 use relay_mesh_sdk::{Activity, Error, Session, Sessions};
 use serde_json::{Value, json};
 
-use crate::Codex;
 use crate::app_server::{AppServer, Status, Thread};
+use crate::{Codex, terminals};
 
 impl Sessions for Codex {
     /// Certain where Codex names the thread in the `_meta` of this very call. A variable counts only on
@@ -13,7 +13,15 @@ impl Sessions for Codex {
     /// comes from a Codex further out.
     fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
         Ok(match seen.transport {
-            Transport::Stdio | Transport::Http => by_call(seen).map(Detection::certain),
+            Transport::Stdio | Transport::Http => match by_call(seen) {
+                Some((session, trigger)) => {
+                    if trigger.as_deref() == Some(HEADLESS) {
+                        terminals::note_headless(&session.id)?;
+                    }
+                    Some(Detection::certain(session))
+                }
+                None => None,
+            },
             Transport::CommandLine => by_shell(seen).map(Detection::inherited),
         })
     }
@@ -55,8 +63,11 @@ fn session(thread: Thread) -> Session {
     Session { parent, ..Session::new(thread.id, thread.cwd) }
 }
 
-/// The thread that Codex names beside the arguments.
-fn by_call(seen: &Sighting) -> Option<Session> {
+/// What Codex calls the trigger of a headless run's turns.
+const HEADLESS: &str = "exec";
+
+/// The thread that Codex names beside the arguments, and what began its turn.
+fn by_call(seen: &Sighting) -> Option<(Session, Option<String>)> {
     let meta: Value = serde_json::from_str(seen.meta.as_deref()?).ok()?;
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let thread = text(&meta, "threadId")?;
@@ -64,11 +75,12 @@ fn by_call(seen: &Sighting) -> Option<Session> {
     let parent = text(&meta, "sessionId").filter(|root| *root != thread);
     let turn = meta.get("x-codex-turn-metadata");
     let trigger = turn.and_then(|turn| text(turn, "turn_trigger"));
-    Some(Session {
+    let session = Session {
         parent,
-        route_hint: trigger.map(|trigger| json!({"headless": trigger == "exec"}).to_string()),
+        route_hint: trigger.as_deref().map(|trigger| json!({"headless": trigger == HEADLESS}).to_string()),
         ..Session::new(thread, seen.workdir.as_deref().unwrap_or_default())
-    })
+    };
+    Some((session, trigger))
 }
 
 /// The thread whose shell a command line was given in.

@@ -4,10 +4,11 @@ use relay_mesh_sdk::programs::Outcome;
 use relay_mesh_sdk::push::{Load, Receipt};
 use relay_mesh_sdk::sessions::{Certainty, Detection, Sighting, Transport};
 use relay_mesh_sdk::testing::{Fakes, mail};
-use relay_mesh_sdk::{Activity, Error, Push, Session, Sessions, kept};
+use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, Sessions, kept};
 use serde_json::{Value, json};
 
 use crate::Codex;
+use crate::app_server::NUDGE;
 
 /// An app server with one thread `t1` in this state, which answers `turn/start` so.
 fn serving(thread: Value, turn: Value) -> Fakes {
@@ -32,6 +33,15 @@ fn serving(thread: Value, turn: Value) -> Fakes {
             Some("thread/read") => {
                 let title = json!({"id": "title", "threadSource": "thread_title", "status": {"type": "idle"}});
                 answer(json!({"thread": title}))
+            }
+            Some("thread/turns/list") => answer(json!({"data": [{"id": "turn-1", "status": "inProgress"}]})),
+            Some("turn/steer") if turn.is_null() => Vec::new(),
+            Some("turn/steer") => {
+                let letter = &asked["params"]["additionalContext"]["relay_mesh"];
+                assert_eq!((&letter["kind"], &letter["value"]), (&json!("untrusted"), &json!("<mail>")));
+                assert_eq!(asked["params"]["input"][0]["text"], NUDGE, "nothing of a peer's is said as the person");
+                assert_eq!(asked["params"]["expectedTurnId"], "turn-1");
+                answer(turn.clone())
             }
             Some("turn/start") if turn.is_null() => Vec::new(),
             Some("turn/start") => {
@@ -115,6 +125,23 @@ fn a_busy_thread_whose_hooks_speak_is_left_to_them() {
 }
 
 #[test]
+fn urgent_mail_breaks_into_the_turn_that_runs() {
+    let steers = |status: Value, answer: Value, expected: &str| {
+        let lent = serving(thread(status), answer).lend();
+        kept::write("hooked/t1", &()).expect("it is kept");
+        let urgent = Mail { priority: Priority::Urgent, ..mail("<mail>") };
+        assert_eq!(told(Codex::deliver(&session(), "steer", &urgent)), expected);
+        lent.notices().len()
+    };
+    let active = |flags: Value| json!({"type": "active", "activeFlags": flags});
+    assert_eq!(steers(active(json!([])), turn(), ACCEPTED), 0, "the terminal shows it");
+    assert_eq!(steers(json!({"type": "idle"}), turn(), ACCEPTED), 1, "the turn has ended meanwhile");
+    steers(active(json!(["waitingOnApproval"])), turn(), "busy for 2000");
+    steers(active(json!([])), json!({"code": -32600, "message": "no active turn to steer"}), "busy for 1000");
+    steers(active(json!([])), Value::Null, r#"Offered {"unanswered":true}"#);
+}
+
+#[test]
 fn a_letter_is_shown_once_it_stands_in_its_turn() {
     let lent = serving(thread(json!({"type": "idle"})), turn()).lend();
     let sent = Codex::deliver(&session(), "app-server", &mail("<mail>")).expect("it is given");
@@ -158,10 +185,10 @@ fn the_queue_is_for_threads_that_a_person_opens() {
         routes.into_iter().map(|route| route.name).collect::<Vec<_>>().join(", ")
     };
     let hinted = |hint: &str| Session { route_hint: Some(hint.to_owned()), ..session() };
-    assert_eq!(routes(session()), "app-server, queue, notification");
-    assert_eq!(routes(hinted(r#"{"headless":false}"#)), "app-server, queue, notification");
-    assert_eq!(routes(hinted(r#"{"headless":true}"#)), "app-server, notification");
-    assert_eq!(routes(Session { parent: Some("t0".into()), ..session() }), "app-server, notification");
+    assert_eq!(routes(session()), "app-server, steer, queue, notification");
+    assert_eq!(routes(hinted(r#"{"headless":false}"#)), "app-server, steer, queue, notification");
+    assert_eq!(routes(hinted(r#"{"headless":true}"#)), "app-server, steer, notification");
+    assert_eq!(routes(Session { parent: Some("t0".into()), ..session() }), "app-server, steer, notification");
 }
 
 #[test]

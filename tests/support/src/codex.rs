@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::programs::{Outcome, Program};
 use crate::stage::Stage;
 use crate::terminal::Terminal;
-use crate::waiting::wait_for;
+use crate::waiting::{wait_for, wait_or_show};
 
 /// Whether terminals share one app server, as they do by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Trust {
 /// The client on a stage, in the stage's project.
 pub struct Codex<'a> {
     stage: &'a Stage,
+    /// Where it keeps its settings.
+    home: PathBuf,
     environment: Vec<(String, String)>,
     app_server: AppServer,
     trust: Trust,
@@ -44,7 +46,11 @@ impl<'a> Codex<'a> {
     /// would call home switched off. It is on the path, as after an installation. Settings that are
     /// there already, such as an installation's, are kept.
     pub fn new(stage: &'a Stage, model: &Model) -> Codex<'a> {
-        let home = stage.home.join(".codex");
+        Codex::at_home_in(stage.home.join(".codex"), stage, model)
+    }
+
+    /// The same where it keeps its settings in another folder than by default.
+    pub fn at_home_in(home: PathBuf, stage: &'a Stage, model: &Model) -> Codex<'a> {
         std::fs::create_dir_all(&home).expect("the home is writable");
         let config = home.join("config.toml");
         let theirs = std::fs::read_to_string(&config).unwrap_or_default();
@@ -72,7 +78,7 @@ impl<'a> Codex<'a> {
             ]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
         );
-        Codex { stage, environment, app_server: AppServer::Shared, trust: Trust::All, flags: Vec::new() }
+        Codex { stage, home, environment, app_server: AppServer::Shared, trust: Trust::All, flags: Vec::new() }
     }
 
     /// Sets a further variable for it, as a person does before they start it.
@@ -167,6 +173,33 @@ impl<'a> Codex<'a> {
         terminal
     }
 
+    /// Has the person clear the conversation away.
+    pub fn clear(terminal: &Terminal, last_words: &str) {
+        // It is refused until the turn is over in every respect, of which the screen says nothing.
+        let mut asked = 0;
+        let look = || {
+            let screen = terminal.screen();
+            if !screen.contains(last_words) {
+                return Some(());
+            }
+            // A key that comes too early is lost.
+            if screen.contains("› /clear") {
+                terminal.press("Enter");
+            } else if screen.matches(NOT_NOW).count() >= asked {
+                asked += 1;
+                terminal.type_line("/clear");
+            }
+            None
+        };
+        wait_or_show("the conversation is cleared away", look, || terminal.screen());
+        terminal.wait_for(READY);
+    }
+
+    /// Where it plays.
+    pub fn stage(&self) -> &'a Stage {
+        self.stage
+    }
+
     /// Waits until the session has said this and is idle again.
     pub fn says(terminal: &Terminal, words: &str) {
         terminal.wait_for(&format!("• {words}"));
@@ -196,7 +229,7 @@ impl<'a> Codex<'a> {
 
     /// Ends the shared app server and the process that keeps it up to date.
     fn signal_app_server(&self, signal: &str) {
-        let home = self.stage.home.join(".codex").display().to_string();
+        let home = self.home.display().to_string();
         for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
             let words: Vec<&str> =
@@ -222,6 +255,8 @@ const KEY: &str = "SCRIPTED_KEY";
 const MODEL: &str = "gpt-5.5";
 /// Stands below the prompt once the session is set up: the effort that the model is used with.
 const READY: &str = " medium · ";
+/// What it says to a command that has to wait for the end of a turn.
+const NOT_NOW: &str = "is disabled while a task is in progress";
 /// The question that comes first where hooks are new or changed.
 const REVIEW: &str = "Hooks need review";
 

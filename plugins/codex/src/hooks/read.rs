@@ -5,7 +5,7 @@ use relay_mesh_sdk::payload::carries_mail;
 use relay_mesh_sdk::{Activity, Error, Moment, kept, turns};
 
 use crate::payload::{Event, Payload, Source};
-use crate::push;
+use crate::{push, terminals};
 
 /// Codex moves added context above some 2,500 tokens out of the conversation, into a file. What stands
 /// around the mail needs the rest.
@@ -27,7 +27,10 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::SessionStart(source) => {
             turns::clear_away()?;
             kept::clear_away(HEARD, HEARD_LASTS)?;
+            terminals::clear_away()?;
             note_hooks(&id)?;
+            let before = terminals::enter(&id, &session.workdir, *source, payload.process.as_deref())?;
+            let rebound = before.map(|before| Happened::Rebound((before, id.clone())));
             Reading {
                 moment: Some(match source {
                     Source::Startup => Moment::SessionStart,
@@ -37,7 +40,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
                 room: ROOM_BESIDE_PROTOCOL,
                 // Runs as part of the first turn, whoever began it: what a person's prompt frees is
                 // shown by the prompt's own hook.
-                ..spoken(vec![Happened::Seen(session.clone()), does(Activity::Busy)])
+                ..spoken(rebound.into_iter().chain([Happened::Seen(session.clone()), does(Activity::Busy)]).collect())
             }
         }
         Event::UserPromptSubmit { prompt } => {
@@ -84,6 +87,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::SessionEnd => {
             turns::forget_blocks(&id)?;
             kept::forget(&heard(&id))?;
+            terminals::leave(&id, payload.process.as_deref())?;
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
     })

@@ -30,7 +30,7 @@ fn fixture(name: &str) -> Value {
 
 fn call(name: &str, payload: &Value) -> Call {
     let event = name.split('-').next().unwrap_or(name).to_owned();
-    Call { name: event, payload: payload.to_string(), environment: Vec::new() }
+    Call::new(event, payload.to_string())
 }
 
 fn recorded(name: &str) -> Call {
@@ -45,7 +45,7 @@ fn with(name: &str, field: &str, value: Value) -> Call {
 }
 
 fn lend() -> Lent {
-    Fakes::default().at(1_000_000).lend()
+    Fakes::default().at(1_000_000).deserted("app-server").lend()
 }
 
 /// A reading in one line, in which `S` is the payload's root thread and `sub` its subagent's.
@@ -105,6 +105,7 @@ fn what_the_mesh_put_there_is_no_person() {
         "A relay-mesh message from bob waits. Call fetch_messages to read it.",
         "3 relay-mesh messages from bob, carol wait. Call fetch_messages to read them.",
         "<relay-mesh-message id=\"01\" from=\"bob\">Hello</relay-mesh-message>",
+        crate::app_server::NUDGE,
     ] {
         assert_eq!(prompt(news), "S; S Busy; room 9000", "{news}");
     }

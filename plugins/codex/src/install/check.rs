@@ -11,18 +11,26 @@ use serde_json::Value;
 
 use super::Place;
 use super::entries::{self, is_our_handler, is_ours, is_taken};
-use crate::Codex;
 use crate::app_server::{AppServer, Trust};
+use crate::{Codex, terminals};
 
 const AGAIN: &str = "run `relay-mesh install codex` again";
 /// Since this minor version of 0 Codex has the queue, the hooks and the app server that we use.
 const OLDEST: u64 = 154;
+/// Since this one its terminals share an app server unless they are told not to.
+const SHARING: u64 = 160;
+/// What gives a terminal an app server of its own, unless it is also told where the shared one is. Tried with
+/// 0.169.0, each alone.
+const ALONE: &str =
+    "`--no-daemon`, `-c`, `-p`, `--search`, `--strict-config`, `--oss` and `--dangerously-bypass-hook-trust`";
+/// How idle threads are woken where no app server is shared.
+const SLOWLY: &str = "so an idle one hears of mail only when it looks into its queue, every ten seconds";
 
 /// Looks at every file that has a say, at the version, and at the app server.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     let place = Place::of(setup.scope)?;
     let mut list = Checklist::default();
-    version(&mut list)?;
+    let minor = version(&mut list)?;
     let personal = Root::open("config")?;
     let config = read_config(&mut list, &place.root, place.config)?;
     let state = match setup.scope {
@@ -39,25 +47,58 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
         }
     }
     words(&mut list, &place)?;
-    if setup.scope == Scope::Project && state.is_some_and(|state| is_ours(&state, &setup.server_name)) {
+    if setup.scope == Scope::Project && state.as_ref().is_some_and(|state| is_ours(state, &setup.server_name)) {
         list.warn(
             "relay-mesh is also installed for every project of this user, so hooks run twice here",
             "run `relay-mesh uninstall codex` in this project, or with --user for every project",
         );
     }
     app_server(&mut list, &personal)?;
+    sharing(&mut list, minor, [&config, &state])?;
     Ok(list.finish())
 }
 
-fn version(list: &mut Checklist) -> Result<(), Error> {
-    let Some(version) = Codex::present()? else { return Ok(()) };
+/// Complains of a version that is too old; gives the minor number where the major one is 0.
+fn version(list: &mut Checklist) -> Result<Option<u64>, Error> {
+    let Some(version) = Codex::present()? else { return Ok(None) };
     let mut numbers = version.split(['.', '-']).map(str::parse::<u64>);
-    if let (Some(Ok(0)), Some(Ok(minor))) = (numbers.next(), numbers.next())
-        && minor < OLDEST
-    {
+    let (Some(Ok(0)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else { return Ok(None) };
+    if minor < OLDEST {
         list.warn(
             format!("Codex {version} is older than 0.{OLDEST}: it may have no hooks, no queue and no app server"),
             "update Codex; until then an agent in it hears of mail only when it fetches",
+        );
+    }
+    Ok(Some(minor))
+}
+
+/// Says where terminals run an app server of their own, which nobody else can reach: by a setting, by the
+/// version, or because somebody started them so.
+fn sharing(list: &mut Checklist, minor: Option<u64>, settings: [&Option<Document>; 2]) -> Result<(), Error> {
+    let asked = |settings: &Option<Document>| {
+        settings.as_ref()?.get(&["features", "daemon_auto_start"]).and_then(|value| value.as_bool())
+    };
+    // The project's settings come first, and have the last word.
+    let asked = settings.into_iter().find_map(asked);
+    let alone = terminals::running_alone()?;
+    if asked == Some(false) {
+        list.warn(
+            format!("Codex's settings give each terminal an app server of its own, {SLOWLY}"),
+            "take `features.daemon_auto_start = false` out of them; terminals then share one, and are woken at once",
+        );
+    } else if asked.is_none() && minor.is_some_and(|minor| (OLDEST..SHARING).contains(&minor)) {
+        list.warn(
+            format!("this version of Codex may give each terminal an app server of its own, {SLOWLY}"),
+            format!("update Codex to 0.{SHARING} or later, whose terminals share one and are woken at once"),
+        );
+    } else if alone > 0 {
+        let who = if alone == 1 { "a Codex session runs".to_owned() } else { format!("{alone} Codex sessions run") };
+        list.warn(
+            format!("{who} an app server of its own, {SLOWLY}"),
+            format!(
+                "start Codex without {ALONE}, or with `--remote unix://` beside them while `codex app-server daemon \
+                 start` keeps one running: it then shares an app server, and is woken at once"
+            ),
         );
     }
     Ok(())

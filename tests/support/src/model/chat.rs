@@ -8,7 +8,7 @@ use super::script::Answer;
 /// An answer as server-sent chunks.
 pub(super) fn events(answer: &Answer, number: usize) -> String {
     let delta = match answer {
-        Answer::Say(words) => json!({"role": "assistant", "content": words}),
+        Answer::Say(words) | Answer::Talk(words) => json!({"role": "assistant", "content": words}),
         Answer::Call { tool, input } => json!({"role": "assistant", "tool_calls": [call(tool, input, number)]}),
     };
     let chunk = |choice: Value| {
@@ -30,7 +30,7 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
 /// An answer in one piece.
 pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     let message = match answer {
-        Answer::Say(words) => json!({"role": "assistant", "content": words}),
+        Answer::Say(words) | Answer::Talk(words) => json!({"role": "assistant", "content": words}),
         Answer::Call { tool, input } => {
             json!({"role": "assistant", "content": null, "tool_calls": [call(tool, input, number)]})
         }
@@ -52,7 +52,7 @@ fn call(tool: &str, input: &Value, number: usize) -> Value {
 
 fn finish_reason(answer: &Answer) -> &'static str {
     match answer {
-        Answer::Say(_) => "stop",
+        Answer::Say(_) | Answer::Talk(_) => "stop",
         Answer::Call { .. } => "tool_calls",
     }
 }

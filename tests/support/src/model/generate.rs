@@ -35,7 +35,7 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
 /// An answer in one piece.
 pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     let part = match answer {
-        Answer::Say(words) => json!({"text": words}),
+        Answer::Say(words) | Answer::Talk(words) => json!({"text": words}),
         Answer::Call { tool, input } => json!({"functionCall": {"name": tool, "args": input}}),
     };
     json!({

@@ -35,7 +35,9 @@ fn messages(body: &Value) -> Vec<Value> {
 /// An answer as server-sent events.
 pub(super) fn events(answer: &Answer, number: usize) -> String {
     let (block, delta) = match answer {
-        Answer::Say(words) => (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": words})),
+        Answer::Say(words) | Answer::Talk(words) => {
+            (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": words}))
+        }
         Answer::Call { tool, input } => (
             json!({"type": "tool_use", "id": call_id(number), "name": tool, "input": {}}),
             json!({"type": "input_json_delta", "partial_json": input.to_string()}),
@@ -64,7 +66,7 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
 /// An answer in one piece.
 pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     let block = match answer {
-        Answer::Say(words) => json!({"type": "text", "text": words}),
+        Answer::Say(words) | Answer::Talk(words) => json!({"type": "text", "text": words}),
         Answer::Call { tool, input } => {
             json!({"type": "tool_use", "id": call_id(number), "name": tool, "input": input})
         }
@@ -83,7 +85,7 @@ pub(super) fn whole(answer: &Answer, number: usize) -> Value {
 
 fn stop_reason(answer: &Answer) -> &'static str {
     match answer {
-        Answer::Say(_) => "end_turn",
+        Answer::Say(_) | Answer::Talk(_) => "end_turn",
         Answer::Call { .. } => "tool_use",
     }
 }

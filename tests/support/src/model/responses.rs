@@ -46,7 +46,7 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
         json!({"type": "response.created", "response": {"id": format!("resp_scripted{number:04}")}}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": opening}),
     ];
-    if let Answer::Say(words) = answer {
+    if let Answer::Say(words) | Answer::Talk(words) = answer {
         events.push(json!({
             "type": "response.output_text.delta",
             "item_id": item["id"], "output_index": 0, "content_index": 0, "delta": words,
@@ -66,7 +66,7 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
 fn item(answer: &Answer, number: usize) -> Value {
     let call = format!("call_scripted{number:04}");
     match answer {
-        Answer::Say(words) => json!({
+        Answer::Say(words) | Answer::Talk(words) => json!({
             "type": "message",
             "id": format!("msg_scripted{number:04}"),
             "role": "assistant",

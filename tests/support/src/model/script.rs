@@ -9,6 +9,8 @@ use super::dialect::Dialect;
 pub enum Answer {
     /// Words, which end its turn.
     Say(String),
+    /// Words that have no end: it goes on until nobody listens any more.
+    Talk(String),
     /// A call of a tool.
     Call {
         /// The tool, as the harness names it to the model.
@@ -42,6 +44,13 @@ impl Script {
     pub fn say(self, cue: &str, words: &str) -> Script {
         let words = words.to_owned();
         self.answer_with(cue, move |_| Answer::Say(words.clone()))
+    }
+
+    /// When told something with this text in it, says these words and does not come to an end.
+    #[must_use]
+    pub fn talk(self, cue: &str, words: &str) -> Script {
+        let words = words.to_owned();
+        self.answer_with(cue, move |_| Answer::Talk(words.clone()))
     }
 
     /// When told something with this text in it, calls a tool.

@@ -1,12 +1,16 @@
 //! The model's server.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Method, Request, Response, Uri, header};
 use http_body_util::BodyExt;
+use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -95,7 +99,20 @@ async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> 
     let dialect = Dialect::of(parts.uri.path());
     let (answer, number) = note(&play, at, dialect, body.clone());
     let (kind, text) = dialect.reply(&body, &answer, number);
-    respond(kind, text)
+    match answer {
+        Answer::Say(_) | Answer::Call { .. } => respond(kind, text),
+        Answer::Talk(words) => respond_for_ever(kind, opening(&text, &words)),
+    }
+}
+
+/// The events of a stream up to the words, without those that say that it is over.
+fn opening(events: &str, words: &str) -> String {
+    let end = events.split_inclusive("\n\n").scan(0, |end, event| {
+        *end += event.len();
+        Some((*end, event))
+    });
+    let said = end.into_iter().find(|(_, event)| event.contains(words)).map(|(end, _)| end);
+    events[..said.expect("the words are among the events")].to_owned()
 }
 
 fn note(play: &Mutex<Play>, at: SystemTime, dialect: Dialect, body: Value) -> (Answer, usize) {
@@ -114,7 +131,32 @@ fn json_answer(value: &Value) -> Response<Body> {
 }
 
 fn respond(kind: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
+    with_body(kind, Body::from(body))
+}
+
+/// A response that begins so and does not end before its client hangs up.
+fn respond_for_ever(kind: &'static str, begins: String) -> Response<Body> {
+    with_body(kind, Body::new(Endless(Some(Bytes::from(begins)))))
+}
+
+/// A body that begins and does not end. It is dropped when its client hangs up.
+struct Endless(Option<Bytes>);
+
+impl hyper::body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut().0.take() {
+            Some(begins) => Poll::Ready(Some(Ok(Frame::data(begins)))),
+            // Nobody wakes it, for there is nothing more to come.
+            None => Poll::Pending,
+        }
+    }
+}
+
+fn with_body(kind: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
 }

@@ -1,0 +1,247 @@
+//! What the real Codex's terminals go through: a conversation that is cleared away, an app server of their
+//! own, a turn that urgent mail breaks into, and settings that lie deep. Only the model is played.
+
+use serde_json::{Value, json};
+use test_support::{
+    AppServer, Codex, Ladder, Model, Script, Stage, Terminal, isolated, presence_of, send, session_of, wait_for,
+};
+
+#[test]
+fn an_agent_goes_with_its_terminal_through_clear_where_the_app_server_is_shared() {
+    isolated(|| goes_on_after_clear(AppServer::Shared));
+}
+
+#[test]
+fn an_agent_goes_with_its_terminal_through_clear_where_the_app_server_is_its_own() {
+    isolated(|| goes_on_after_clear(AppServer::Embedded));
+}
+
+/// Twice, for the second time there is one more thread that it might have come from.
+fn goes_on_after_clear(app_server: AppServer) {
+    let stage = installed();
+    let again = |script: Script, number| {
+        script
+            .say(&format!("Who are you, {number}?"), &format!("Still alice, {number}."))
+            .say(&format!("Are you there, {number}?"), &format!("Here I am, {number}."))
+    };
+    let model = Model::start(again(again(joining("alice"), 1), 2));
+    let codex = Codex::new(&stage, &model).app_server(app_server);
+    let terminal = joined(&codex, "alice");
+    let mut session = session_of(&stage, "alice").expect("alice is bound to her thread");
+    let mut last_words = "I am alice.".to_owned();
+    for number in 1..=2 {
+        Codex::clear(&terminal, &last_words);
+        terminal.type_line(&format!("Who are you, {number}?"));
+        last_words = format!("Still alice, {number}.");
+        Codex::says(&terminal, &last_words);
+        let now = session_of(&stage, "alice").expect("alice is bound to the thread after it");
+        assert_ne!(now, session, "/clear begins another thread");
+        session = now;
+        let told = model.wait_for_news(&format!("Who are you, {number}?"));
+        assert_eq!(told.place_of("You are `alice` on the relay-mesh.").as_deref(), Some("developer"), "she is told");
+        is_idle(&stage, "alice");
+        match app_server {
+            AppServer::Shared => {}
+            // It looks into its queue every ten seconds, which another test waits for.
+            AppServer::Embedded => continue,
+        }
+        let id = send(&stage, "alice", &format!("Are you there, {number}?"));
+        last_words = format!("Here I am, {number}.");
+        Codex::says(&terminal, &last_words);
+        Ladder::up_to(&stage, &id, "shown");
+        assert_eq!(model.times_told(&format!("<relay-mesh-message id=\"{id}\"")), 1, "in the thread that is shown");
+    }
+}
+
+#[test]
+fn nobody_moves_where_two_terminals_might_have_been_cleared() {
+    isolated(|| {
+        let stage = installed();
+        let script = ["alice", "carol"].into_iter().fold(Script::new(), |script, name| {
+            script
+                .call(&format!("Join the mesh as {name}"), &Codex::tool("register_agent"), json!({"name": name}))
+                .say(&format!("\"name\":\"{name}\""), &format!("I am {name}."))
+        });
+        let model = Model::start(script.say("Who are you?", "I do not know."));
+        let codex = Codex::new(&stage, &model);
+        let alices = joined(&codex, "alice");
+        let _carols = joined(&codex, "carol");
+        let sessions = || ["alice", "carol"].map(|name| session_of(&stage, name));
+        let before = sessions();
+        Codex::clear(&alices, "I am alice.");
+        alices.type_line("Who are you?");
+        Codex::says(&alices, "I do not know.");
+        assert_eq!(sessions(), before, "it may have been either's screen");
+        let told = model.wait_for_news("Who are you?").everything();
+        assert!(!told.contains("You are `"), "nor is it told that it is somebody");
+    });
+}
+
+#[test]
+fn a_fork_takes_over_neither_name_nor_mail() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("Who are you?", "I do not know."));
+        let codex = Codex::new(&stage, &model);
+        let first = joined(&codex, "alice");
+        let session = session_of(&stage, "alice").expect("alice is bound to her thread");
+        first.close();
+        let fork = codex.open_with(&["fork", &session]);
+        fork.type_line("Who are you?");
+        Codex::says(&fork, "I do not know.");
+        assert_eq!(session_of(&stage, "alice"), Some(session), "she has stayed");
+        let told = model.wait_for_news("Who are you?").news();
+        assert!(!told.contains("You are `alice`"), "nor is the fork told anew that it is she: {told}");
+    });
+}
+
+#[test]
+fn a_thread_that_has_not_joined_is_discovered_and_invited() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(
+            Script::new()
+                .say("Good morning.", "Good morning to you.")
+                .call("invites you to join", &Codex::tool("register_agent"), json!({"name": "alice"}))
+                .say("\"name\":\"alice\"", "I am alice."),
+        );
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.open();
+        terminal.type_line("Good morning.");
+        Codex::says(&terminal, "Good morning to you.");
+        let found: Value = serde_json::from_str(&stage.relay_ok(&["discover", "--json"])).expect("--json writes JSON");
+        let found = &found["sessions"][0];
+        assert_eq!((&found["harness"], &found["agent"]), (&json!("codex"), &Value::Null), "{found}");
+        let session = found["session"].as_str().expect("a session has an id").to_owned();
+        stage.relay_ok(&["invite", &session, "Help me with the tests."]);
+        Codex::says(&terminal, "I am alice.");
+        assert_eq!(session_of(&stage, "alice"), Some(session));
+        assert_eq!(model.times_told("Help me with the tests."), 1, "it was invited once");
+    });
+}
+
+#[test]
+fn urgent_mail_breaks_into_a_turn_and_other_mail_waits() {
+    isolated(|| {
+        let stage = installed();
+        let script = joining("alice").talk("Think about it", "I am thinking").say("The house is on fire", "I run.");
+        let model = Model::start(script);
+        let codex = Codex::new(&stage, &model);
+        let terminal = joined(&codex, "alice");
+        terminal.type_line("Think about it.");
+        terminal.wait_for("I am thinking");
+        let patient = send(&stage, "alice", "Nothing that could not wait.");
+        assert_eq!(Ladder::of(&stage, &patient).route("shown"), None, "it breaks into nothing");
+        let urgent =
+            sent(&stage.relay_ok(&["send", "alice", "The house is on fire.", "--priority", "urgent", "--json"]));
+        Codex::says(&terminal, "I run.");
+        let ladder = Ladder::up_to(&stage, &urgent, "shown");
+        assert_eq!(ladder.route("shown").as_deref(), Some("steer"));
+        let told = model.wait_for_news("The house is on fire.");
+        assert_eq!(told.place_of("The house is on fire.").as_deref(), Some("function_call_output"), "nobody's order");
+        assert_eq!(told.place_of("An urgent relay-mesh message").as_deref(), Some("user"), "our own words");
+        assert_eq!(model.times_told("The house is on fire."), 1, "shown once");
+        // What waited goes with the break, by the hook of the prompt, and broke into nothing itself.
+        let ladder = Ladder::up_to(&stage, &patient, "shown");
+        assert_ne!(ladder.route("shown").as_deref(), Some("steer"));
+        assert_eq!(model.times_told("Nothing that could not wait."), 1, "shown once");
+    });
+}
+
+#[test]
+fn the_doctor_names_a_terminal_that_shares_no_app_server_and_how_it_would() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").call(
+            "Join us as carol",
+            &Codex::tool("register_agent"),
+            json!({"name": "carol"}),
+        ));
+        let doctor = || stage.run(&["doctor", "codex", "--project", &project(&stage)]).stdout;
+        let slow = "a Codex session runs an app server of its own";
+        let shared = Codex::new(&stage, &model);
+        let terminal = joined(&shared, "alice");
+        assert!(!doctor().contains(slow), "{}", doctor());
+        let own = Codex::new(&stage, &model).flag("--search").open();
+        own.type_line("Join us as carol.");
+        wait_for("carol has joined", || session_of(&stage, "carol"));
+        let told = doctor();
+        assert!(told.contains(slow) && told.contains("fix: ") && told.contains("`--remote unix://`"), "{told}");
+        drop(terminal);
+    });
+}
+
+#[test]
+fn a_terminal_does_what_the_doctor_says_and_is_woken_at_once() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice").say("Are you there?", "Here I am."));
+        let codex = Codex::new(&stage, &model).flag("--search").flag("--remote").flag("unix://");
+        let started = codex.run(&["app-server", "daemon", "start"]);
+        assert_eq!(started.code, Some(0), "{started:?}");
+        let terminal = joined(&codex, "alice");
+        let id = send(&stage, "alice", "Are you there?");
+        Codex::says(&terminal, "Here I am.");
+        assert_eq!(Ladder::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
+    });
+}
+
+#[test]
+fn a_terminal_whose_settings_lie_deep_is_woken_by_its_app_server() {
+    isolated(|| {
+        let stage = stage();
+        let home = stage.home.join("deep".repeat(30)).join("codex");
+        let socket = home.join("app-server-control/app-server-control.sock");
+        assert!(socket.as_os_str().len() > 107, "it has no address: {}", socket.display());
+        let in_home = |arguments: &[&str]| stage.relay(arguments).env("CODEX_HOME", &home).succeed();
+        in_home(&["install", "codex", "--project", &project(&stage), "--yes"]);
+        let model = Model::start(joining("alice").say("Are you there?", "Here I am."));
+        let codex = Codex::at_home_in(home.clone(), &stage, &model);
+        let terminal = joined(&codex, "alice");
+        let id = send(&stage, "alice", "Are you there?");
+        Codex::says(&terminal, "Here I am.");
+        assert_eq!(Ladder::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
+        let told = in_home(&["doctor", "codex", "--project", &project(&stage)]);
+        assert!(told.contains("Codex's app server takes turns for idle threads"), "{told}");
+    });
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+fn installed() -> Stage {
+    let stage = stage();
+    stage.relay_ok(&["install", "codex", "--project", &project(&stage), "--yes"]);
+    stage
+}
+
+fn project(stage: &Stage) -> String {
+    stage.project.display().to_string()
+}
+
+/// A script that joins as `name` when asked to.
+fn joining(name: &str) -> Script {
+    Script::new()
+        .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": name}))
+        .say(&format!("\"name\":\"{name}\""), &format!("I am {name}."))
+}
+
+/// A terminal whose agent has joined.
+fn joined(codex: &Codex<'_>, name: &str) -> Terminal {
+    let terminal = codex.open();
+    terminal.type_line(&format!("Join the mesh as {name}."));
+    Codex::says(&terminal, &format!("I am {name}."));
+    is_idle(codex.stage(), name);
+    terminal
+}
+
+/// Waits until its turn is over: mail that comes before goes by the hook at its end.
+fn is_idle(stage: &Stage, name: &str) {
+    wait_for("the turn is over", || presence_of(stage, name).filter(|presence| presence == "idle"));
+}
+
+fn sent(report: &str) -> String {
+    let sent: Value = serde_json::from_str(report).expect("--json writes JSON");
+    sent["id"].as_str().expect("a message has an id").to_owned()
+}
