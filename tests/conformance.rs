@@ -41,6 +41,10 @@ fn every_adapter_of_ours_passes_and_leaves_the_person_alone() {
             assert_eq!(told["passed"], true);
             let untried: Vec<&Value> = checks(&told).filter(|check| check["outcome"] == "untried").collect();
             assert!(untried.is_empty(), "{}: record what is missing: {untried:#?}", folder.display());
+            let edits =
+                told["abilities"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "refused edits"));
+            let expected = if folder.ends_with("generic") { "absent" } else { "yes" };
+            assert_eq!(edits.map(|edits| &edits["verdict"]), Some(&expected.into()), "{}", folder.display());
             assert!(told["costs"]["calls"].as_u64().is_some_and(|calls| calls > 100), "{}", told["costs"]);
         }
         assert_eq!(std::fs::read_dir(&stage.home).expect("a home").count(), before, "no data folder, no cache");

@@ -50,6 +50,31 @@ fn opencode_writes_what_another_holds_only_once_it_is_released() {
 }
 
 #[test]
+fn cursor_is_answered_in_its_own_form_by_the_payloads_that_are_known_of_it() {
+    let stage = alice_holds("cursor");
+    let recorded = include_str!("../plugins/cursor/fixtures/hooks/documented-preToolUse-Write.json");
+    let mut payload = serde_json::from_str::<Value>(recorded).expect("JSON")["payload"].clone();
+    payload["workspace_roots"] = json!([stage.project]);
+    let hook = |path: &str| -> Value {
+        let mut payload = payload.clone();
+        payload["tool_input"] = json!({"file_path": stage.project.join(path), "content": "fn a() {}"});
+        let told = stage.relay(&["hook", "cursor", "preToolUse"]).input(payload.to_string()).succeed();
+        serde_json::from_str(&told).expect("JSON")
+    };
+    let refused = hook("src/a.rs");
+    assert_eq!(refused["permission"], "deny", "{refused}");
+    for reader in ["user_message", "agent_message"] {
+        assert!(
+            refused[reader].as_str().is_some_and(|told| told.contains(REFUSED) && told.contains(REASON)),
+            "{refused}"
+        );
+    }
+    assert_eq!(hook("docs/a.md"), json!({}), "nobody holds that");
+    stage.relay_ok(&["release", "src", "--from", "alice"]);
+    assert_eq!(hook("src/a.rs"), json!({}), "after the release it is written");
+}
+
+#[test]
 fn where_a_project_only_advises_the_edit_passes_and_the_model_is_told() {
     isolated(|| {
         let stage = alice_holds("claude-code");

@@ -132,6 +132,7 @@ impl Bench<'_> {
             Ability::of("list of sessions", detection::listing(self).await?),
             Ability::of("protocol", context::checks(self).await?),
             Ability::of("hooks", hooks::checks(self).await?),
+            Ability::of("refused edits", hooks::refusals(self).await?),
             Ability::of("strange payloads", garbage::checks(self).await?),
             Ability::of("push", pushing::checks(self).await?),
             Ability::of("install", installing::checks(self).await?),

@@ -33,6 +33,43 @@ pub(super) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     Ok(checks)
 }
 
+/// Every recorded hook that names files about to be written: whether what another agent holds can be refused there,
+/// and goes on where nobody holds it.
+pub(super) async fn refusals(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for hook in &bench.fixtures.hooks {
+        let terms = Terms::default();
+        let held = call(bench, &terms, &hook.content, Found::Everything).await?;
+        let free = call(bench, &terms, &hook.content, Found::Nothing).await?;
+        // What keeps a hook from being answered at all stands with the hooks.
+        let (Ok(held), Ok(free)) = (held, free) else { continue };
+        if held.reading.edits.is_empty() {
+            continue;
+        }
+        let files = held.reading.edits.join(", ");
+        let place = held.gave.refusal.as_deref().and_then(|refusal| place_of(&held.reply, refusal));
+        checks.push(match place {
+            Some(_) if free.reply == held.reply => Check::failed(
+                &hook.name,
+                format!("{files} is written where nobody holds it"),
+                "the same answer as where it is refused",
+                "refuse only where the host found a refusal",
+            ),
+            Some(place) => Check::held(&hook.name, format!("{files}: refused at {place}")),
+            None => Check::failed(
+                &hook.name,
+                format!("{files} is refused"),
+                format!("{:?}", held.reply.stdout),
+                "place the refusal where the harness takes one",
+            ),
+        });
+    }
+    if checks.is_empty() {
+        checks.push(Check::absent("edits", "no recorded hook names files about to be written"));
+    }
+    Ok(checks)
+}
+
 /// Without a recording all that can be seen is whether there are any hooks.
 async fn unrecorded(bench: &Bench<'_>) -> io::Result<Check> {
     let stage = bench.scratch.stage()?;

@@ -158,6 +158,25 @@ fn answers_take_the_shape_of_their_event() {
 }
 
 #[test]
+fn every_tool_that_writes_says_which_file() {
+    let _lent = lend();
+    let check = |tool: &str, field: &str, expected: &str| {
+        let mut payload: Value = serde_json::from_str(&fixture("PreToolUse-Write")).expect("JSON");
+        payload["tool_name"] = tool.into();
+        payload["tool_input"] = serde_json::json!({ field: "src/a.rs" });
+        payload["cwd"] = "/home/u/app".into();
+        let reading = ClaudeCode::read(&call("PreToolUse", payload.to_string(), "1")).expect("it is read");
+        assert_eq!(reading.edits.join(" "), expected, "{tool}");
+    };
+    for tool in ["Edit", "Write", "MultiEdit"] {
+        check(tool, "file_path", "/home/u/app/src/a.rs");
+    }
+    check("NotebookEdit", "notebook_path", "/home/u/app/src/a.rs");
+    check("Read", "file_path", "");
+    check("Bash", "command", "");
+}
+
+#[test]
 fn only_the_sessions_own_bell_wakes_it() {
     let _lent = lend();
     let bell = || "/home/u/.relay-mesh/bells/s1".to_owned();
