@@ -78,7 +78,7 @@ async fn context_and_hooks() {
     check("loses-mail", "hooks: 1.0-turn: mail nowhere whole").await;
     check("cuts-mail", "hooks: 1.0-turn: mail nowhere whole").await;
     check("hides-that-it-shows-mail", "hooks: 1.0-turn: the mail is in the reply, and it says nothing").await;
-    check("lets-every-edit-pass", "hooks: 1.0-turn: refusal nowhere whole").await;
+    check("lets-every-edit-pass", "refused edits: 1.0-turn: refusal nowhere whole").await;
     check("answers-by-chance", "hooks: 1.0-turn: Reply").await;
     check("stops-the-harness", "hooks: 1.0-turn: it ends with 2").await;
     check("breaks-on-strange-payloads", "strange payloads: turn: the adapter `faulty` failed in `hook read`").await;

@@ -43,31 +43,55 @@ pub(super) async fn refusals(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
         let free = call(bench, &terms, &hook.content, Found::Nothing).await?;
         // What keeps a hook from being answered at all stands with the hooks.
         let (Ok(held), Ok(free)) = (held, free) else { continue };
-        if held.reading.edits.is_empty() {
-            continue;
-        }
-        let files = held.reading.edits.join(", ");
-        let place = held.gave.refusal.as_deref().and_then(|refusal| place_of(&held.reply, refusal));
-        checks.push(match place {
-            Some(_) if free.reply == held.reply => Check::failed(
-                &hook.name,
-                format!("{files} is written where nobody holds it"),
-                "the same answer as where it is refused",
-                "refuse only where the host found a refusal",
-            ),
-            Some(place) => Check::held(&hook.name, format!("{files}: refused at {place}")),
-            None => Check::failed(
-                &hook.name,
-                format!("{files} is refused"),
-                format!("{:?}", held.reply.stdout),
-                "place the refusal where the harness takes one",
-            ),
-        });
+        checks.extend(refusal(hook, &held, &free));
     }
     if checks.is_empty() {
         checks.push(Check::absent("edits", "no recorded hook names files about to be written"));
     }
     Ok(checks)
+}
+
+/// Whether a hook refuses an edit; none where it names none and the fixture expects none.
+fn refusal(hook: &Named<RecordedHook>, held: &Called, free: &Called) -> Option<Check> {
+    let expected = &hook.content.answers.refusal;
+    let place = held.gave.refusal.as_deref().and_then(|refusal| place_of(&held.reply, refusal));
+    let rules_out = match &hook.content.reads {
+        Some(Outcome::Reads(reads)) => reads.edits.as_ref().is_some_and(Vec::is_empty),
+        Some(Outcome::Fails(_)) | None => false,
+    };
+    let files = held.reading.edits.join(", ");
+    let failed = |expected: String, got: String, hint: &str| Some(Check::failed(&hook.name, expected, got, hint));
+    let (names_none, whole) = (held.reading.edits.is_empty(), "place the host's text as it is");
+    match (expected, place) {
+        (Some(Some(expected)), _) if names_none && !rules_out => {
+            let hint = "name the files that are about to be written in the reading";
+            failed(format!("the refusal at {expected}"), "the reading names no file".to_owned(), hint)
+        }
+        (_, _) if names_none => None,
+        (Some(None), Some(place)) => {
+            failed("no refusal".to_owned(), format!("the refusal at {place}"), "the fixture says null")
+        }
+        (Some(Some(expected)), Some(place)) if *expected != place => {
+            failed(format!("the refusal at {expected}"), format!("the refusal at {place}"), whole)
+        }
+        (_, Some(_)) if free.reply == held.reply => {
+            let got = "the same answer as where it is refused".to_owned();
+            failed(
+                format!("{files} is written where nobody holds it"),
+                got,
+                "refuse only where the host found a refusal",
+            )
+        }
+        (_, Some(place)) => Some(Check::held(&hook.name, format!("{files}: refused at {place}"))),
+        (_, None) => {
+            let hint = "a reading that names edits promises that they can be refused";
+            failed(
+                "the refusal in the reply".to_owned(),
+                format!("refusal nowhere whole in {:?}", held.reply.stdout),
+                hint,
+            )
+        }
+    }
 }
 
 /// Without a recording all that can be seen is whether there are any hooks.
@@ -187,23 +211,19 @@ fn judge(recorded: &RecordedHook, quiet: &Called, full: &Called, again: &Called)
     Ok(std::iter::once(said).chain(places).collect::<Vec<_>>().join("; "))
 }
 
-/// Where mail, protocol and refusal stand in the reply, in words.
+/// Where mail and protocol stand in the reply, in words.
 fn placed(recorded: &RecordedHook, called: &Called) -> Result<Vec<String>, Wrong> {
     let mut places = Vec::new();
-    let Called { gave, reply, reading } = called;
+    let Called { gave, reply, .. } = called;
     let answers = &recorded.answers;
     // What the fixture itself says that there is no room for, it cannot expect in this reply.
-    let (no_mail, no_protocol, no_refusal) = match &recorded.reads {
-        Some(Outcome::Reads(reads)) => {
-            (reads.mail == Some(false), reads.moment == Some(None), reads.edits.as_ref().is_some_and(Vec::is_empty))
-        }
-        Some(Outcome::Fails(_)) | None => (false, false, false),
+    let (no_mail, no_protocol) = match &recorded.reads {
+        Some(Outcome::Reads(reads)) => (reads.mail == Some(false), reads.moment == Some(None)),
+        Some(Outcome::Fails(_)) | None => (false, false),
     };
-    for (what, given, expected, ruled_out) in [
-        ("mail", &gave.mail, &answers.mail, no_mail),
-        ("protocol", &gave.protocol, &answers.protocol, no_protocol),
-        ("refusal", &gave.refusal, &answers.refusal, no_refusal),
-    ] {
+    for (what, given, expected, ruled_out) in
+        [("mail", &gave.mail, &answers.mail, no_mail), ("protocol", &gave.protocol, &answers.protocol, no_protocol)]
+    {
         let place = given.as_deref().and_then(|text| place_of(reply, text));
         match (expected, &place) {
             (Some(Some(expected)), Some(place)) if expected == place => {}
@@ -230,10 +250,6 @@ fn placed(recorded: &RecordedHook, called: &Called) -> Result<Vec<String>, Wrong
             false => ("it says that mail is shown", "the mail is in the reply, and it says nothing of it"),
         };
         return wrong(expected, got, "`shows-mail` is what receipts rest on");
-    }
-    if !reading.edits.is_empty() && place_of(reply, gave.refusal.as_deref().unwrap_or_default()).is_none() {
-        let hint = "a reading that names edits promises that they can be refused";
-        return wrong("the refusal in the reply", format!("{:?}", reply.stdout), hint);
     }
     Ok(places)
 }
