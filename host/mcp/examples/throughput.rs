@@ -9,7 +9,7 @@
 //! `cargo run --release -p mcp --example throughput [FOLDER [process]]`, where the folder lies on the
 //! disk that is meant. With `process` nothing is synced. Beside the two stands a bare rmcp server whose
 //! tool appends to a file and syncs it: the least that a durable message costs on that disk just now,
-//! and so what it is judged by (docs/adr/0011).
+//! and so what it is judged by (docs/adr/0006).
 //!
 //! `throughput FOLDER synced AGENTS null|append|send` does that alone, again and again, for a profiler.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example's output is for whoever runs it")]
@@ -50,6 +50,8 @@ const TURNS: usize = 7;
 const CALLS: usize = 960;
 /// How many agents there are in a crowd.
 const CROWD: usize = 32;
+/// How many times as long as a bare append and sync `send_message` may take: see docs/adr/0006.
+const MOST: f64 = 2.0;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -85,7 +87,7 @@ async fn main() -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut met = true;
-    for (agents, most) in [(1, 1.5), (CROWD, 1.6)] {
+    for agents in [1, CROWD] {
         let mut null = crowd(bare, agents, Work::Nothing).await?;
         let mut floor = crowd(bare, agents, Work::Appends).await?;
         let mut send = crowd(relay, agents, Work::Sends).await?;
@@ -109,10 +111,10 @@ async fn main() -> Result<ExitCode, Failure> {
         }
         let times = of(&|[null, _, send]| send.0.as_secs_f64() / null.0.as_secs_f64());
         let above = of(&|[_, floor, send]| send.0.as_secs_f64() / floor.0.as_secs_f64());
-        let fits = above <= most;
+        let fits = above <= MOST;
         met &= fits;
         println!(
-            "           send_message takes {above:.2} × the bare append's time, budget {most} ×: {} \
+            "           send_message takes {above:.2} × the bare append's time, budget {MOST} ×: {} \
              ({times:.2} × the null tool's, {:.0} % of its calls)",
             if fits { "within" } else { "OVER" },
             100.0 / times,
