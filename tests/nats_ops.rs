@@ -279,6 +279,13 @@ fn a_server_of_ones_own_starts_is_found_again_and_stops() {
     let with = |arguments: &[&str]| stage.relay(arguments).env("RELAY_STORE", &url).run();
     assert_eq!(with(&["register", "bob"]).code, Some(0));
     assert_eq!(with(&["send", "bob", "By my own server."]).code, Some(0));
+    let out = format!("files:{}", stage.folder.join("out").display());
+    stage.relay_ok(&["store", "export", "--store", &url]);
+    stage.relay_ok(&["store", "copy", &url, &out]);
+    // Another folder knows nothing of the server's token.
+    let stranger = stage.relay(&["store", "copy", &url, &out]).env("RELAY_DIR", stage.folder.join("other")).run();
+    assert!(stranger.stderr.contains("caused by: authorization violation"), "{}", stranger.stderr);
+    assert!(!stranger.stderr.contains("ERROR"), "said once: {}", stranger.stderr);
     assert_eq!(up(&["up", "--nats", "--json"])["server"]["pid"], first["server"]["pid"], "it runs already");
     let down: Value = serde_json::from_str(&stage.relay_ok(&["down", "--json"])).expect("JSON");
     assert_eq!(down["server_pid"], first["server"]["pid"]);

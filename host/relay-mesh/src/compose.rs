@@ -127,7 +127,7 @@ pub(crate) fn on_servers(
 }
 
 /// The settings, with the token of the server that `relay-mesh up --nats` started where that one is meant.
-fn with_own_token(
+pub(crate) fn with_own_token(
     servers: &Servers,
     values: &NatsValues,
     dir: &Path,

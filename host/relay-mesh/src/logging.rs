@@ -3,7 +3,7 @@
 use std::io;
 
 use tracing::Level;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -15,10 +15,10 @@ use crate::environment::Environment;
 pub(crate) fn start(environment: &Environment) {
     let named = ["RELAY_LOG", "RUST_LOG"].into_iter().find_map(|name| Some((name, environment.get(name)?)));
     let (targets, unreadable) = match named {
-        None => (Targets::new().with_default(Level::WARN), None),
+        None => (usual(), None),
         Some((name, filter)) => match filter.parse::<Targets>() {
             Ok(targets) => (targets, None),
-            Err(error) => (Targets::new().with_default(Level::WARN), Some((name, error))),
+            Err(error) => (usual(), Some((name, error))),
         },
     };
     let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).without_time().with_target(named.is_some());
@@ -28,4 +28,9 @@ pub(crate) fn start(environment: &Environment) {
     if let Some((name, error)) = unreadable {
         tracing::warn!("`{name}` is no filter ({error}); warnings show, as without it");
     }
+}
+
+/// Warnings. Of the servers we say ourselves what is wrong, once and with a hint.
+fn usual() -> Targets {
+    Targets::new().with_default(Level::WARN).with_target("async_nats", LevelFilter::OFF)
 }

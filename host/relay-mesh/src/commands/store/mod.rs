@@ -88,7 +88,12 @@ fn opened(context: &Context, at: &StoreAt, data: &Path) -> Result<Arc<dyn Store>
         StoreAt::Nats(servers) => {
             folder(data)?;
             let machine = ThisMachine::named_in(data).map_err(OpenError::from)?;
-            Ok(Arc::new(compose::on_servers(servers, &context.settings.nats, &machine)?))
+            // The server of one's own belongs to the folder of the settings, whatever is copied.
+            let own = &context.settings.dir.value;
+            folder(own)?;
+            let here = ThisMachine::named_in(own).map_err(OpenError::from)?;
+            let values = compose::with_own_token(servers, &context.settings.nats, own, &here)?;
+            Ok(Arc::new(compose::on_servers(servers, &values, &machine)?))
         }
     }
 }
@@ -120,10 +125,10 @@ fn failed(error: CarryError) -> CommandError {
             (hints::of_store(store).map(|hint| format!("{hint}{then}")), Exit::Store)
         }
     };
-    CommandError::Told {
-        what: error.to_string(),
-        hint,
-        exit,
-        source: std::error::Error::source(&error).map(|cause| cause.to_string().into()),
-    }
+    let what = error.to_string();
+    let source: Option<Box<dyn std::error::Error + Send + Sync>> = match error {
+        CarryError::From(store) | CarryError::To(store) => Some(Box::new(store)),
+        CarryError::Differs(_) | CarryError::Busy(_) => None,
+    };
+    CommandError::Told { what, hint, exit, source }
 }
