@@ -18,6 +18,10 @@ impl Host {
         self.stage.relay(arguments).env("RELAY_STORE", &self.server).run()
     }
 
+    fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.ok(arguments)).expect("JSON")
+    }
+
     fn ok(&self, arguments: &[&str]) -> String {
         self.stage.relay(arguments).env("RELAY_STORE", &self.server).succeed()
     }
@@ -58,11 +62,16 @@ fn a_server_that_is_gone_is_told_and_what_was_sent_before_is_safe() {
     host.ok(&["register", "bob"]);
     host.ok(&["send", "bob", "This one was stored."]);
     server.kill();
-    let refused = host.run(&["send", "bob", "This one was not."]);
+    let waits = host.ok(&["send", "bob", "This one waits."]);
+    assert!(waits.contains(" queued for bob"), "{waits}");
+    let refused = host.run(&["read", "--agent", "bob"]);
     assert_eq!(refused.code, Some(5), "{refused:?}");
     assert!(refused.stderr.contains("could not connect to nats://127.0.0.1:"), "{}", refused.stderr);
     assert!(refused.stderr.contains("hint: check that a nats-server with JetStream runs there"), "{}", refused.stderr);
     server.restart();
-    let read = host.ok(&["read", "--agent", "bob"]);
-    assert!(read.contains("This one was stored.") && !read.contains("This one was not."), "{read}");
+    host.ok(&["send", "bob", "This one comes last."]);
+    let read = host.json(&["read", "--agent", "bob", "--json"]);
+    let bodies: Vec<&str> =
+        read["messages"].as_array().into_iter().flatten().filter_map(|message| message["body"].as_str()).collect();
+    assert_eq!(bodies, ["This one was stored.", "This one waits.", "This one comes last."]);
 }

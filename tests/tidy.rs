@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("adapter-codex", &["relay-mesh-sdk"]),
     ("adapter-generic", &["relay-mesh-sdk"]),
     ("adapter-opencode", &["relay-mesh-sdk"]),
-    ("bench", &["test-support"]),
+    ("bench", &["mesh", "store", "test-support"]),
     ("test-support", &[]),
 ];
 
@@ -41,7 +41,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("tracing-subscriber", &["relay-mesh"]),
     ("toml", &["adapters", "relay-mesh"]),
     ("notify", &["store"]),
-    ("async-nats", &["store"]),
+    ("async-nats", &["bench", "store"]),
     ("wit-bindgen", &["relay-mesh-sdk"]),
 ];
 

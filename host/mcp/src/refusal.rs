@@ -91,7 +91,7 @@ impl From<SendError> for Refusal {
                 let next = format!("It was stored for {}; send it to the others again.", all_of(stored));
                 Refusal::of(&error, next)
             }
-            SendError::Store { .. } | SendError::Unreadable(_) => Refusal::of(&error, AGAIN),
+            SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => Refusal::of(&error, AGAIN),
         }
     }
 }

@@ -162,6 +162,7 @@ impl From<Priority> for PriorityTwin {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RungTwin {
+    Queued,
     Stored,
     Offered,
     Accepted,
@@ -173,6 +174,7 @@ pub(crate) enum RungTwin {
 impl From<Rung> for RungTwin {
     fn from(rung: Rung) -> RungTwin {
         match rung {
+            Rung::Queued => RungTwin::Queued,
             Rung::Stored => RungTwin::Stored,
             Rung::Offered => RungTwin::Offered,
             Rung::Accepted => RungTwin::Accepted,
@@ -224,6 +226,9 @@ impl SentTwin {
                 if recipient.duplicate { "had it already" } else { word(recipient.rung) },
                 recipient.presence.word()
             ));
+            if matches!(recipient.rung, RungTwin::Queued) {
+                text.push_str("; the servers cannot be reached: it waits on this machine and is sent when they can");
+            }
             if let Some(held) = &recipient.held {
                 text.push_str(&format!("; nobody was woken: {held}"));
             }
@@ -299,7 +304,7 @@ pub(crate) struct RefusedTwin {
 impl From<&RecipientStatus> for RecipientTwin {
     fn from(status: &RecipientStatus) -> RecipientTwin {
         let ladder = &status.ladder;
-        let stored = (!ladder.climbed.contains_key(&Rung::Stored)).then(|| StepTwin {
+        let stored = (ladder.rung() > Rung::Queued && !ladder.climbed.contains_key(&Rung::Stored)).then(|| StepTwin {
             rung: RungTwin::Stored,
             at: timestamp(status.stored),
             route: None,
@@ -355,6 +360,7 @@ impl RecipientTwin {
 /// The word for a rung.
 fn word(rung: RungTwin) -> &'static str {
     match rung {
+        RungTwin::Queued => "queued",
         RungTwin::Stored => "stored",
         RungTwin::Offered => "offered",
         RungTwin::Accepted => "accepted",

@@ -62,7 +62,7 @@ impl Mesh {
     }
 
     async fn exists(&self, name: &AgentName) -> Result<bool, store::StoreError> {
-        Ok(self.shared.get(&keys::meta(name)).await?.is_some())
+        Ok(self.acquainted(name).is_some() || self.shared.get(&keys::meta(name)).await?.is_some())
     }
 
     /// The names of all agents.

@@ -99,7 +99,7 @@ impl Presence {
 }
 
 /// An agent as others see it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Its record.
     pub agent: Agent,

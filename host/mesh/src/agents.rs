@@ -2,11 +2,18 @@
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Matcher, Utf32Str};
-use store::StoreError;
+use serde::{Deserialize, Serialize};
+use store::{Durability, StoreError};
 
-use crate::agent::{Agent, Seen};
+use crate::agent::{Agent, Presence, Seen};
+use crate::machine::Instant;
 use crate::names::AgentName;
+use crate::presence::span;
+use crate::records::Next;
 use crate::{Mesh, keys, records};
+
+/// How many agents are remembered for when the servers are out of reach.
+const MOST_REMEMBERED: usize = 1_000;
 
 /// Why nobody could be looked for.
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +33,23 @@ pub struct Found {
 }
 
 impl Mesh {
-    /// Every agent, in the order of names.
+    /// Every agent, in the order of names. Where the servers cannot be reached, as this machine last saw
+    /// them.
     pub async fn agents(&self) -> Result<Vec<Seen>, FindError> {
+        match self.agents_now().await {
+            Ok(all) => {
+                self.remember_roster(&all).await;
+                Ok(all)
+            }
+            Err(FindError::Store(error)) if error.is_out_of_reach() => match self.last_roster().await? {
+                Some(all) => Ok(all),
+                None => Err(error.into()),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn agents_now(&self) -> Result<Vec<Seen>, FindError> {
         let mut all = Vec::new();
         for name in self.names().await? {
             match self.agent(&name).await {
@@ -43,6 +65,38 @@ impl Mesh {
         Ok(all)
     }
 
+    /// Keeps what this machine saw of the agents, for when the servers are out of reach.
+    pub(crate) async fn remember_roster(&self, agents: &[Seen]) {
+        if !self.has_servers() {
+            return;
+        }
+        let roster =
+            LastRoster { at: self.machine.now(), agents: agents.iter().take(MOST_REMEMBERED).cloned().collect() };
+        let put = |_: Option<LastRoster>| (Next::Put(roster.clone()), ());
+        let kept = records::update(self.local.as_ref(), &keys::last_roster(), Durability::Process, put).await;
+        if let Err(error) = kept {
+            tracing::debug!(%error, "the agents are not remembered");
+        }
+    }
+
+    /// The agents as this machine last saw them. What they do now nobody here can say.
+    pub(crate) async fn last_roster(&self) -> Result<Option<Vec<Seen>>, StoreError> {
+        let Some((_, last)) = records::load::<LastRoster>(self.local.as_ref(), &keys::last_roster()).await? else {
+            return Ok(None);
+        };
+        let ago = span(self.machine.now().since(last.at));
+        let faded = |seen: Seen| Seen {
+            evidence: format!(
+                "{ago} ago: {}, {}; the servers cannot be reached since",
+                seen.presence.as_str(),
+                seen.evidence
+            ),
+            presence: Presence::Away,
+            ..seen
+        };
+        Ok(Some(last.agents.into_iter().map(faded).collect()))
+    }
+
     /// One agent.
     pub async fn agent(&self, name: &AgentName) -> Result<Option<Seen>, FindError> {
         match self.load_agent(name).await? {
@@ -56,21 +110,64 @@ impl Mesh {
     pub async fn find(&self, query: &str, limit: usize) -> Result<Vec<Found>, FindError> {
         let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
         let mut matcher = Matcher::new(nucleo_matcher::Config::DEFAULT);
-        let mut found: Vec<Found> = self
-            .agents()
-            .await?
-            .into_iter()
-            .filter_map(|seen| score(&pattern, &mut matcher, &seen.agent).map(|score| Found { seen, score }))
-            .collect();
-        found.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| a.seen.agent.name.cmp(&b.seen.agent.name)));
-        found.truncate(limit);
+        let order = |a: &(u32, Agent), b: &(u32, Agent)| b.0.cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name));
+        let mut fitting = Vec::new();
+        match self.records_of_all().await {
+            Ok(agents) => {
+                fitting.extend(
+                    agents.into_iter().filter_map(|agent| Some((score(&pattern, &mut matcher, &agent)?, agent))),
+                );
+            }
+            Err(error) if error.is_out_of_reach() => {
+                let mut found: Vec<Found> = self
+                    .last_roster()
+                    .await?
+                    .ok_or(error)?
+                    .into_iter()
+                    .filter_map(|seen| Some(Found { score: score(&pattern, &mut matcher, &seen.agent)?, seen }))
+                    .collect();
+                found.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| a.seen.agent.name.cmp(&b.seen.agent.name)));
+                found.truncate(limit);
+                return Ok(found);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        fitting.sort_by(order);
+        fitting.truncate(limit);
+        // How they are, and what waits for them, is looked at for those alone who are shown.
+        let mut found = Vec::new();
+        for (score, agent) in fitting {
+            found.push(Found { seen: self.seen(agent).await?, score });
+        }
         Ok(found)
+    }
+
+    /// The record of every agent, without those that are damaged.
+    async fn records_of_all(&self) -> Result<Vec<Agent>, StoreError> {
+        let mut all = Vec::new();
+        for name in self.names().await? {
+            match self.load_agent(&name).await {
+                Ok(agent) => all.extend(agent),
+                Err(error @ StoreError::Damaged { .. }) => {
+                    tracing::warn!(agent = %name, %error, "an agent is passed over");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
     }
 
     /// An agent's record.
     pub(crate) async fn load_agent(&self, name: &AgentName) -> Result<Option<Agent>, StoreError> {
         Ok(records::load::<Agent>(self.shared.as_ref(), &keys::meta(name)).await?.map(|(_, agent)| agent))
     }
+}
+
+/// The agents as this machine last saw them, as they are kept under `roster`.
+#[derive(Clone, Serialize, Deserialize)]
+struct LastRoster {
+    at: Instant,
+    agents: Vec<Seen>,
 }
 
 /// How well an agent matches: each word of the query may be found in another field.

@@ -7,11 +7,13 @@ use sha2::{Digest, Sha256};
 
 use crate::agent::{Origin, Profile};
 use crate::harness::Harness;
+use crate::machine::Instant;
 use crate::names::AgentName;
+use crate::records::{self, Next};
 use crate::session::{
     Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Session, SessionRef, Sighting, Transport,
 };
-use crate::{Mesh, ticket};
+use crate::{Mesh, keys, ticket};
 
 /// The harness under which connections of clients without sessions are kept as sessions.
 pub(crate) const CONNECTION: &str = "generic";
@@ -127,6 +129,7 @@ impl Mesh {
         if agent.is_some() {
             let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
             self.change_session(&session, |record| record.activity = Activity::Gone).await?;
+            self.tell_of_session(&session).await;
         }
         Ok(())
     }
@@ -165,7 +168,14 @@ impl Mesh {
         if of_session.as_ref() == Some(claimed) {
             return Ok(caller(session, of_session, Evidence::Connection));
         }
-        let agent = self.load_agent(claimed).await?.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?;
+        let agent = match self.load_agent(claimed).await {
+            Ok(agent) => agent.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?,
+            // What this machine registered itself it also knows without the servers.
+            Err(error) if error.is_out_of_reach() && self.is_registered_here(claimed).await? => {
+                return Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine));
+            }
+            Err(error) => return Err(error.into()),
+        };
         match agent.origin {
             Origin::CommandLine if agent.host != self.machine.host() => {
                 Err(IdentifyError::Elsewhere { agent: claimed.clone(), host: agent.host })
@@ -176,6 +186,21 @@ impl Mesh {
             }
             Origin::Session | Origin::Connection => Err(IdentifyError::NotYours(claimed.clone())),
         }
+    }
+
+    /// Whether an agent was registered on this machine's command line.
+    async fn is_registered_here(&self, agent: &AgentName) -> Result<bool, store::StoreError> {
+        Ok(self.local.get(&keys::speaker(agent)).await?.is_some())
+    }
+
+    /// Notes that this machine's command line speaks for an agent, also while the servers are out of reach.
+    pub(crate) async fn note_speaker(&self, agent: &AgentName) -> Result<(), store::StoreError> {
+        let at = self.machine.now();
+        let note = |old: Option<Instant>| match old {
+            Some(_) => (Next::Keep, ()),
+            None => (Next::Put(at), ()),
+        };
+        records::update(self.local.as_ref(), &keys::speaker(agent), store::Durability::Process, note).await
     }
 
     /// Notes that an agent registered by way of a connection: its mail is this process's to bring,

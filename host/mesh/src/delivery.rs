@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::inbox::Slot;
 use crate::message::Priority;
 use crate::names::AgentName;
+use crate::outbox::Outbox;
 use crate::session::{ConnectionId, SessionRecord, SessionRef};
 use crate::spacing::spaced;
 use crate::{Broom, Mesh, Scope, keys};
@@ -34,7 +35,7 @@ pub enum Served {
 /// How long a burst of changes is collected before it is looked at.
 const BURST: Duration = Duration::from_millis(5);
 /// How long to wait after a first fault, or for another process's lease.
-const RETRY: Duration = Duration::from_secs(2);
+pub(crate) const RETRY: Duration = Duration::from_secs(2);
 /// Rounds that went on for so many milliseconds were well.
 const WELL: u64 = 60_000;
 /// How often the long-lived host sweeps what is over and old.
@@ -49,13 +50,39 @@ impl Mesh {
             }
             std::future::pending::<()>().await;
         };
+        let drainer = async {
+            if self.has_servers() {
+                self.keep_sending_what_waits().await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let teller = async {
+            if self.has_servers() {
+                self.keep_telling(&served).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let minutes = async {
+            if self.has_servers() {
+                self.keep_minutes().await;
+            }
+            std::future::pending::<()>().await;
+        };
         let rounds = async {
             let mut failed = 0;
+            let mut told = false;
             loop {
                 let began = self.machine.now();
                 if let Err(error) = self.rounds(&served).await {
+                    let is_out_of_reach = error.is_out_of_reach();
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "delivery is interrupted and will be tried again");
+                    // Servers may be out of reach for a long time, which is said once.
+                    if is_out_of_reach && told {
+                        tracing::debug!(error, "delivery is still interrupted");
+                    } else {
+                        tracing::warn!(error, "delivery is interrupted and will be tried again");
+                    }
+                    told = is_out_of_reach;
                 }
                 // What went well for a while has failed for another reason than the last time.
                 failed = if self.machine.now().since(began) > WELL { 0 } else { failed };
@@ -67,7 +94,13 @@ impl Mesh {
         tokio::select! {
             () = stop.cancelled() => {}
             () = housekeeper => {}
+            () = drainer => {}
+            () = teller => {}
+            () = minutes => {}
             () = rounds => {}
+        }
+        if let Err(error) = self.write_minutes().await {
+            tracing::debug!(%error, "what was noted last is lost");
         }
     }
 
@@ -79,6 +112,25 @@ impl Mesh {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, "what is over and old is not swept");
             }
+        }
+    }
+
+    /// Sends what waits on this machine as soon as the servers can be reached again.
+    async fn keep_sending_what_waits(&self) {
+        loop {
+            let round = async {
+                // Watching begins before looking, so that nothing can come in between.
+                let mut watch = self.local.watch(&[keys::outbox()]).await?;
+                while self.send_what_waits().await? == Outbox::Done {
+                    watch.changed().await?;
+                }
+                Ok::<(), StoreError>(())
+            };
+            if let Err(error) = round.await {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "the outbox waits");
+            }
+            tokio::time::sleep(RETRY).await;
         }
     }
 

@@ -185,7 +185,7 @@ impl Mesh {
         workdir: &str,
         own: &mut BTreeMap<Repository, Vec<Glob>>,
     ) -> BTreeMap<Repository, Vec<Glob>> {
-        let here = (!workdir.is_empty()).then(|| self.machine.checkout(Path::new(workdir)).ok()).flatten();
+        let here = (!workdir.is_empty()).then(|| self.known_everywhere(Path::new(workdir)).ok()).flatten();
         let mut all: BTreeMap<Repository, Vec<Glob>> = BTreeMap::new();
         for edit in edits {
             let path = Path::new(workdir).join(edit);
@@ -209,7 +209,7 @@ impl Mesh {
     fn places(&self, path: &Path, here: Option<&Checkout>) -> io::Result<Vec<Written>> {
         let resolved = self.machine.resolve(path)?;
         // The folders of a new file may be new too.
-        let around = resolved.path.ancestors().skip(1).map(|folder| self.machine.checkout(folder));
+        let around = resolved.path.ancestors().skip(1).map(|folder| self.known_everywhere(folder));
         let its_own = around.into_iter().find_map(Result::ok);
         let mut places: Vec<Written> = Vec::new();
         for checkout in here.into_iter().chain(its_own.as_ref()) {

@@ -95,6 +95,9 @@ impl Mesh {
         if let Some((session, id)) = outcome.invitation {
             self.confirm_invitation(&session, id).await?;
         }
+        if let Some(session) = &outcome.speaker {
+            self.tell_of_session(session).await;
+        }
         match outcome.claim {
             Some(claim) => self.confirm(&claim, Rung::Shown, &format!("hook:{event}"), None).await,
             None => Ok(()),
@@ -270,6 +273,9 @@ impl MeshDesk<'_> {
         room: usize,
     ) -> Result<Option<Mail>, crate::FetchError> {
         let mesh = self.mesh;
+        if mesh.lives_elsewhere(agent).await? {
+            return Ok(None);
+        }
         let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
             let slots = inbox.presentable(now).into_iter();
             slots.filter(|slot| reading.attended || slot.ladder.held.is_none()).take(MOST_AT_ONCE).cloned().collect()

@@ -84,6 +84,31 @@ pub(crate) fn global() -> Key {
     constant("global")
 }
 
+/// What waits on this machine until the servers can be reached.
+pub(crate) fn outbox() -> Key {
+    constant("outbox")
+}
+
+/// One sending that waits. Keys have the order in which they were put there.
+pub(crate) fn outgoing(number: u64, id: MessageId) -> Key {
+    outbox().child(&format!("{number:012}-{id}"))
+}
+
+/// Who is sending what waits just now.
+pub(crate) fn draining() -> Key {
+    constant("draining")
+}
+
+/// That an agent was registered on this machine's command line.
+pub(crate) fn speaker(name: &AgentName) -> Key {
+    constant("speakers").child(name.as_str())
+}
+
+/// The agents as this machine last saw them.
+pub(crate) fn last_roster() -> Key {
+    constant("roster")
+}
+
 /// All sessions of this machine.
 pub(crate) fn sessions() -> Key {
     constant("sessions")

@@ -36,7 +36,9 @@ mod invite;
 mod keep;
 mod keys;
 mod loops;
+mod minutes;
 mod once;
+mod outbox;
 mod presence;
 mod profile;
 pub mod protocol;
@@ -49,6 +51,7 @@ mod sessions;
 mod spacing;
 mod status;
 mod sweep;
+mod telling;
 mod ticket;
 mod wait;
 mod wake;
@@ -81,6 +84,7 @@ pub use homes::Homes;
 pub use hook::{HookError, HookOutcome};
 pub use invite::{Answer, InviteError, Invited, LONGEST_INVITATION};
 pub use loops::LoopLimits;
+pub use outbox::Queued;
 pub use register::{Outcome, RegisterError, Registered, Registration};
 pub use reservations::{Given, Others, Own, Release, ReleaseError, Reserve, ReserveError, Reserved, Wanted};
 pub use roster::{Roster, RosterError, Rostered};
@@ -160,12 +164,18 @@ pub struct Mesh {
     inboxes: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<inbox::Inbox>>>>,
     /// Which idempotency keys this process has read in each inbox so far.
     keyed: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<once::Keyed>>>>,
+    /// What this process has read of each inbox to send what had waited. Dropped when nothing waits.
+    there: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<once::There>>>>,
     /// The connections of this process whose clients hold a stream open. Written by whoever serves the
     /// streams; dropped when the connection closes.
     streaming: Mutex<BTreeSet<ConnectionId>>,
     /// The routes of sessions that this process leaves alone for a while, and by an empty name the adapter that
     /// names none. Written by delivery.
     resting: Mutex<spacing::Rests<(session::SessionRef, String)>>,
+    /// What this process has noted and not written yet.
+    minutes: minutes::Minutes,
+    /// The agents of other machines to whom this process has written, as they were a moment ago.
+    acquaintances: Mutex<BTreeMap<AgentName, send::Acquaintance>>,
     /// Rung when somebody registered in this process, so that delivery looks for new agents.
     joined: tokio::sync::Notify,
 }
@@ -184,10 +194,18 @@ impl Mesh {
             served: Mutex::default(),
             inboxes: Mutex::default(),
             keyed: Mutex::default(),
+            there: Mutex::default(),
             streaming: Mutex::default(),
             resting: Mutex::default(),
+            minutes: minutes::Minutes::default(),
+            acquaintances: Mutex::default(),
             joined: tokio::sync::Notify::new(),
         }
+    }
+
+    /// Whether what machines share lies on servers, and not in this machine's own folder.
+    pub(crate) fn has_servers(&self) -> bool {
+        !Arc::ptr_eq(&self.shared, &self.local)
     }
 
     /// The harnesses that this mesh knows.
@@ -207,7 +225,7 @@ impl Mesh {
             fields.insert("at".to_owned(), self.machine.now().0.into());
         }
         let log = keys::global();
-        if let Err(error) = records::append(self.shared.as_ref(), &log, &details, store::Durability::Process).await {
+        if let Err(error) = self.jot(&log, &details).await {
             tracing::warn!(event, %error, "an event is missing from the diary");
         }
     }

@@ -73,7 +73,7 @@ pub struct Trace {
 }
 
 /// What a sender says of a message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
     /// The text.
     pub body: String,

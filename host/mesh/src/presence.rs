@@ -15,8 +15,10 @@ pub(crate) struct Traces {
     pub(crate) record: Option<SessionRecord>,
     /// Whether the session's process runs; none where no process is known.
     pub(crate) process_runs: Option<bool>,
-    /// The last heartbeat of an agent that has no session.
+    /// The last heartbeat of an agent that has no session here.
     pub(crate) heartbeat: Option<Instant>,
+    /// What its session does on another machine, as that one says.
+    pub(crate) told: Option<Activity>,
 }
 
 /// Judges. Gives the presence and the sentence that says why.
@@ -44,8 +46,25 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
                 (Presence::Away, format!("nothing heard for {}, and {what}", span(silence)))
             }
         },
-        None if silence < away_after => (Presence::Idle, format!("heard {} ago", span(silence))),
-        None => (Presence::Away, format!("nothing heard for {}", span(silence))),
+        None => match (traces.told, silence < away_after) {
+            (Some(Activity::Gone), _) => {
+                (Presence::Gone, format!("its session on another machine ended {} ago", span(silence)))
+            }
+            (Some(Activity::Busy), true) => {
+                (Presence::Live, format!("works on another machine, heard {} ago", span(silence)))
+            }
+            (Some(Activity::AwaitingHuman), true) => {
+                (Presence::Idle, "waits for its person on another machine".to_owned())
+            }
+            (Some(Activity::Idle), true) => {
+                (Presence::Idle, format!("waits on another machine, heard {} ago", span(silence)))
+            }
+            (Some(Activity::Busy | Activity::AwaitingHuman | Activity::Idle), false) => {
+                (Presence::Away, format!("nothing heard from its machine for {}", span(silence)))
+            }
+            (None, true) => (Presence::Idle, format!("heard {} ago", span(silence))),
+            (None, false) => (Presence::Away, format!("nothing heard for {}", span(silence))),
+        },
     }
 }
 
@@ -88,7 +107,13 @@ impl Mesh {
             Some(_) => None,
             None => records::load::<Heartbeat>(self.shared.as_ref(), &keys::heartbeat(&agent.name)).await?,
         };
-        Ok(Traces { record, process_runs, heartbeat: heartbeat.map(|(_, heartbeat)| heartbeat.at) })
+        let heartbeat = heartbeat.map(|(_, heartbeat)| heartbeat);
+        Ok(Traces {
+            record,
+            process_runs,
+            heartbeat: heartbeat.map(|heartbeat| heartbeat.at),
+            told: heartbeat.and_then(|heartbeat| heartbeat.activity),
+        })
     }
 
     /// An agent's traces as they are now, and what they show.
@@ -146,7 +171,7 @@ impl Mesh {
     /// Notes that an agent without a session was heard of just now.
     pub(crate) async fn put_heartbeat(&self, name: &AgentName) -> Result<(), store::StoreError> {
         let at = self.machine.now();
-        let put = |_: Option<Heartbeat>| (records::Next::Put(Heartbeat { at }), ());
+        let put = |_: Option<Heartbeat>| (records::Next::Put(Heartbeat { at, activity: None }), ());
         records::update(self.shared.as_ref(), &keys::heartbeat(name), store::Durability::Process, put).await
     }
 
@@ -160,7 +185,7 @@ impl Mesh {
             store::Durability::Process,
             |old: Option<Heartbeat>| match old {
                 Some(old) if at.since(old.at) < 15_000 => (records::Next::Keep, ()),
-                Some(_) | None => (records::Next::Put(Heartbeat { at }), ()),
+                Some(_) | None => (records::Next::Put(Heartbeat { at, activity: None }), ()),
             },
         )
         .await;
@@ -170,10 +195,14 @@ impl Mesh {
     }
 }
 
-/// When an agent without a session was last heard of.
+/// When an agent was last heard of, by those who do not see its session: because it has none, or because
+/// that is on another machine.
 #[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
-struct Heartbeat {
-    at: Instant,
+pub(crate) struct Heartbeat {
+    pub(crate) at: Instant,
+    /// What its session does, as its own machine says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) activity: Option<Activity>,
 }
 
 #[cfg(test)]
@@ -221,8 +250,9 @@ mod tests {
             stands_alone: false,
             advice: None,
             succeeded_by: None,
+            told: None,
         });
-        let traces = Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard) };
+        let traces = Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard), told: None };
         let (presence, why) = judge(&agent, &traces, now, 600_000);
         assert_eq!(format!("{}: {why}", presence.as_str()), expected);
     }
@@ -239,6 +269,32 @@ mod tests {
         check(Some(Activity::Idle), None, 660_000, "away: nothing heard for 11 min, and its process is not known");
         check(None, None, 1_000, "idle: heard 1 s ago");
         check(None, None, 660_000, "away: nothing heard for 11 min");
+    }
+
+    #[test]
+    fn another_machine_is_believed_for_as_long_as_it_is_heard() {
+        let check = |told, silence, expected: &str| {
+            let now = Instant(100_000_000);
+            let agent = Agent {
+                name: "alice".parse().expect("a name"),
+                profile: Profile::default(),
+                origin: Origin::Session,
+                session: Some(SessionRef { harness: "h".to_owned(), id: "s".to_owned() }),
+                host: "there".to_owned(),
+                registered: Instant(0),
+                bound: Instant(0),
+                key_digest: None,
+            };
+            let heartbeat = Some(Instant(now.0 - silence));
+            let traces = Traces { record: None, process_runs: None, heartbeat, told };
+            let (presence, why) = judge(&agent, &traces, now, 600_000);
+            assert_eq!(format!("{}: {why}", presence.as_str()), expected);
+        };
+        check(Some(Activity::Busy), 5_000, "live: works on another machine, heard 5 s ago");
+        check(Some(Activity::Idle), 5_000, "idle: waits on another machine, heard 5 s ago");
+        check(Some(Activity::AwaitingHuman), 5_000, "idle: waits for its person on another machine");
+        check(Some(Activity::Idle), 660_000, "away: nothing heard from its machine for 11 min");
+        check(Some(Activity::Gone), 5_000, "gone: its session on another machine ended 5 s ago");
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::names::{AgentName, MessageId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rung {
+    /// It waits on the sender's machine, on disk, because the servers cannot be reached. In no inbox yet.
+    Queued,
     /// It lies in the inbox, on disk. Nobody was told.
     Stored,
     /// A route was asked to carry it or the news of it.
@@ -29,6 +31,7 @@ impl Rung {
     /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
+            Rung::Queued => "queued",
             Rung::Stored => "stored",
             Rung::Offered => "offered",
             Rung::Accepted => "accepted",
@@ -41,7 +44,7 @@ impl Rung {
     /// Whether the agent has the text: nothing needs to carry it any more.
     pub fn settles(self) -> bool {
         match self {
-            Rung::Stored | Rung::Offered | Rung::Accepted => false,
+            Rung::Queued | Rung::Stored | Rung::Offered | Rung::Accepted => false,
             Rung::Shown | Rung::Fetched | Rung::Acknowledged => true,
         }
     }

@@ -257,6 +257,9 @@ impl Mesh {
                 session.process = Some(self.machine.this_process().pid);
                 (reference.harness, session)
             }
+            (None, None) if agent.origin == Origin::CommandLine && self.has_servers() => {
+                return Ok(self.note_speaker(&agent.name).await?);
+            }
             (None, None) => return Ok(()),
         };
         self.observe(&harness, &session, None).await?;
@@ -267,6 +270,7 @@ impl Mesh {
         }
         self.bind_agent(&agent.name, &reference).await?;
         self.settle_invitation(&reference, &agent.name).await?;
+        self.tell_of_session(&reference).await;
         self.joined.notify_waiters();
         Ok(())
     }

@@ -18,7 +18,7 @@ const PATTERN: [char; 6] = ['*', '?', '[', '{', '}', '\\'];
 pub struct Repository(String);
 
 impl Repository {
-    /// A repository by its identity: the path of what its working copies share.
+    /// A repository by its identity: the path of what its working copies share, or what machines call it.
     pub fn named(identity: &str) -> Repository {
         Repository(identity.to_owned())
     }
@@ -34,6 +34,9 @@ impl Repository {
 pub struct Checkout {
     /// Of which repository.
     pub repository: Repository,
+    /// What every machine with a clone of it calls it: the name in the project's settings, or where it is
+    /// fetched from. None where nothing says so.
+    pub everywhere: Option<String>,
     /// Its uppermost folder, with every symlink followed.
     pub top: PathBuf,
 }
@@ -84,10 +87,23 @@ pub enum PlaceError {
 }
 
 impl Mesh {
-    /// The working copy that a folder lies in.
+    /// The working copy that a folder lies in. Where machines share what is reserved, a path means nothing:
+    /// the repository is then what all of them call it, and one that has no such name is this machine's own.
     pub fn checkout(&self, folder: &Path) -> Result<Checkout, PlaceError> {
         let unseen = |source| PlaceError::Unseen { path: folder.display().to_string(), source };
-        self.machine.checkout(folder).map_err(unseen)
+        self.known_everywhere(folder).map_err(unseen)
+    }
+
+    /// The same, with the file system's own words where it does not say.
+    pub(crate) fn known_everywhere(&self, folder: &Path) -> io::Result<Checkout> {
+        let mut checkout = self.machine.checkout(folder)?;
+        if self.has_servers() {
+            checkout.repository = match &checkout.everywhere {
+                Some(name) => Repository::named(name),
+                None => Repository::named(&format!("{}:{}", self.machine.host(), checkout.repository.as_str())),
+            };
+        }
+        Ok(checkout)
     }
 
     /// A pattern as it is meant from the top of a working copy. What was typed starts at `folder`, where it is

@@ -1,17 +1,21 @@
 //! Sending: store first, tell afterwards.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
 
-use crate::agent::Presence;
+use crate::AddressError;
+use crate::agent::{Agent, Presence};
 use crate::bell::{Rang, Ring};
 use crate::inbox::contains;
 use crate::loops::next_trace;
 use crate::machine::Instant;
 use crate::message::{Draft, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
+use crate::outbox::Way;
 use crate::receipt::{Event, Rung};
-use crate::session::{Caller, Transport};
+use crate::session::{Caller, SessionRecord, Transport};
 use crate::{Mesh, keys, records};
 
 /// Whom a broadcast goes to. Always without its sender and without agents that are gone.
@@ -84,38 +88,123 @@ pub enum SendError {
     /// The store failed before anything was written.
     #[error("the store could not be read")]
     Unreadable(#[from] store::StoreError),
+    /// The servers cannot be reached, and this machine's own folder did not take the message either.
+    #[error("the servers cannot be reached, and the message could not be kept here until they can")]
+    NotQueued(#[source] store::StoreError),
+}
+
+impl SendError {
+    /// Whether the servers could not be reached, so that the same sending may succeed later.
+    pub(crate) fn is_out_of_reach(&self) -> bool {
+        match self {
+            SendError::Address(AddressError::Store(error))
+            | SendError::Store { source: error, .. }
+            | SendError::Unreadable(error) => error.is_out_of_reach(),
+            SendError::Address(
+                AddressError::Invalid(_) | AddressError::Unknown { .. } | AddressError::Ambiguous { .. },
+            )
+            | SendError::Draft(_)
+            | SendError::NotRegistered
+            | SendError::Nobody
+            | SendError::NobodyElse
+            | SendError::UnknownReply(_)
+            | SendError::NotQueued(_) => false,
+        }
+    }
+}
+
+/// An agent of another machine to whom this process has just written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acquaintance {
+    since: tokio::time::Instant,
+    presence: Presence,
+}
+
+/// For how long an agent of another machine is taken to be as it was.
+const A_MOMENT: Duration = Duration::from_secs(2);
+
+/// Whose mail an answer may be looked for in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Sight {
+    /// What the sender was sent or has sent.
+    Own,
+    /// All of it: the sender is the person, whose files they are.
+    All,
+}
+
+/// Something to be sent, before it is in anybody's inbox. One id in all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sending {
+    pub(crate) id: MessageId,
+    pub(crate) at: Instant,
+    pub(crate) from: AgentName,
+    pub(crate) sight: Sight,
+    pub(crate) draft: Draft,
+}
+
+/// Whether a message may lie in an inbox already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Try {
+    /// Nobody has tried to store it.
+    First,
+    /// Somebody has, and did not hear whether it was stored.
+    Again,
 }
 
 impl Mesh {
-    /// Sends a message to each of these addresses. All are resolved before anything is stored.
+    /// Sends a message to each of these addresses. All are resolved before anything is stored. Where the
+    /// servers cannot be reached, it waits on this machine and is sent when they can.
     pub async fn send(&self, caller: &Caller, to: &[String], draft: Draft) -> Result<Sent, SendError> {
         draft.validate()?;
-        let from = sender(caller)?;
+        let sending = self.sending(caller, draft)?;
+        if to.is_empty() {
+            return Err(SendError::Nobody);
+        }
+        let mut sent = Sent::of(&sending);
+        // What waits was said before.
+        match self.send_what_waits_before().await {
+            Way::Open => {}
+            Way::Blocked => return self.queue(sending, to, sent).await,
+        }
+        match self.send_by_address(&sending, to, &mut sent).await {
+            Ok(()) => Ok(sent),
+            Err(error) if error.is_out_of_reach() => self.queue(sending, to, sent).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn send_by_address(&self, sending: &Sending, to: &[String], sent: &mut Sent) -> Result<(), SendError> {
         let mut recipients = Vec::new();
         for address in to {
-            let name = self.resolve(address, Some(&from)).await?;
+            let name = self.resolve(address, Some(&sending.from)).await?;
             if !recipients.contains(&name) {
                 recipients.push(name);
             }
         }
-        self.send_to(caller, from, recipients, draft, Reach::Named).await
+        self.send_to(sending, &recipients, Reach::Named, Try::First, sent).await
     }
 
     /// Sends a message to everyone in an audience.
     pub async fn broadcast(&self, caller: &Caller, audience: &Audience, draft: Draft) -> Result<Sent, SendError> {
         draft.validate()?;
-        let from = sender(caller)?;
+        let sending = self.sending(caller, draft)?;
         let mut recipients = Vec::new();
         for name in self.names().await? {
             let Some(agent) = self.load_agent(&name).await? else { continue };
             let in_team = audience.team.as_deref().is_none_or(|team| name.team() == Some(team));
             let in_harness =
                 audience.harness.as_ref().is_none_or(|harness| agent.profile.harness.as_ref() == Some(harness));
-            if name != from && in_team && in_harness && self.presence(&agent).await? != Presence::Gone {
+            if name != sending.from && in_team && in_harness && self.presence(&agent).await? != Presence::Gone {
                 recipients.push(name);
             }
         }
-        self.send_to(caller, from, recipients, draft, Reach::Everyone).await
+        if recipients.is_empty() {
+            return Err(SendError::NobodyElse);
+        }
+        let mut sent = Sent::of(&sending);
+        self.send_to(&sending, &recipients, Reach::Everyone, Try::First, &mut sent).await?;
+        Ok(sent)
     }
 
     /// Sends a message in the name of an agent that has just done what it says, to one that exists.
@@ -127,50 +216,48 @@ impl Mesh {
         draft: Draft,
     ) -> Result<(), SendError> {
         draft.validate()?;
-        self.send_to(caller, from.clone(), vec![to.clone()], draft, Reach::Named).await.map(|_| ())
+        let sending = self.sending_as(from.clone(), caller, draft);
+        let mut sent = Sent::of(&sending);
+        self.send_to(&sending, std::slice::from_ref(to), Reach::Named, Try::First, &mut sent).await
     }
 
-    async fn send_to(
+    fn sending(&self, caller: &Caller, draft: Draft) -> Result<Sending, SendError> {
+        Ok(self.sending_as(sender(caller)?, caller, draft))
+    }
+
+    fn sending_as(&self, from: AgentName, caller: &Caller, draft: Draft) -> Sending {
+        let at = self.machine.now();
+        let sight = if caller.is_person() { Sight::All } else { Sight::Own };
+        Sending { id: self.new_id(at), at, from, sight, draft }
+    }
+
+    /// Stores a message for each of these and rings, adding to `sent` as it goes.
+    pub(crate) async fn send_to(
         &self,
-        caller: &Caller,
-        from: AgentName,
-        recipients: Vec<AgentName>,
-        draft: Draft,
+        sending: &Sending,
+        recipients: &[AgentName],
         reach: Reach,
-    ) -> Result<Sent, SendError> {
-        if recipients.is_empty() {
-            return Err(match reach {
-                Reach::Named => SendError::Nobody,
-                Reach::Everyone => SendError::NobodyElse,
-            });
-        }
+        how: Try,
+        sent: &mut Sent,
+    ) -> Result<(), SendError> {
+        let Sending { id, from, draft, .. } = sending;
         let answered = match draft.reply_to {
-            Some(id) => Some(self.known_message(caller, &from, id).await?.ok_or(SendError::UnknownReply(id))?),
+            Some(id) => Some(self.known_message(sending.sight, from, id).await?.ok_or(SendError::UnknownReply(id))?),
             None => None,
         };
-        let now = self.machine.now();
-        let id = self.new_id(now);
-        let working_on = if from.is_shell() { None } else { self.working_on(&from).await? };
+        let working_on = if from.is_shell() { None } else { self.working_on(from).await? };
         let thread = draft.thread.clone().or_else(|| answered.as_ref().map(|message| message.thread.clone()));
         let mut message = Message {
-            id,
-            at: now,
-            subject: draft.subject_or_default(),
-            body: draft.body,
-            thread: thread.unwrap_or_else(|| id.to_string()),
-            reply_to: draft.reply_to,
-            priority: draft.priority,
-            tags: draft.tags,
-            idempotency_key: draft.idempotency_key,
-            broadcast: reach == Reach::Everyone,
-            trace: next_trace(id, working_on),
+            trace: next_trace(*id, working_on),
             to: from.clone(),
-            from,
+            thread: thread.unwrap_or_else(|| id.to_string()),
+            broadcast: reach == Reach::Everyone,
+            ..sending.as_message()
         };
-        let mut sent = Sent { id, thread: message.thread.clone(), recipients: Vec::new() };
+        sent.thread.clone_from(&message.thread);
         for to in recipients {
-            message.to = to;
-            match self.store_and_ring(&message).await {
+            message.to = to.clone();
+            match self.store_and_ring(&message, how).await {
                 Ok((first_id, outcome)) => {
                     if outcome.duplicate && sent.recipients.is_empty() {
                         sent.id = first_id;
@@ -178,7 +265,7 @@ impl Mesh {
                     sent.recipients.push(outcome);
                 }
                 Err(source) => {
-                    let stored = sent.recipients.into_iter().map(|recipient| recipient.to).collect();
+                    let stored = sent.recipients.iter().map(|recipient| recipient.to.clone()).collect();
                     return Err(SendError::Store { to: message.to, stored, source });
                 }
             }
@@ -191,27 +278,34 @@ impl Mesh {
             };
             self.receipt(&answered.to, &[answered.id], &event, Durability::Synced).await?;
         }
-        self.remember_sent(&message, &sent).await;
-        Ok(sent)
+        self.remember_sent(&message, sent).await;
+        Ok(())
     }
 
     /// Stores a message in its recipient's inbox, then rings. Gives the id under which it lies
     /// there, which is an older one where the same idempotency key was stored before.
-    async fn store_and_ring(&self, message: &Message) -> Result<(MessageId, SentTo), StoreError> {
-        let first = match &message.idempotency_key {
-            Some(key) => self.store_once(message, key).await?,
-            None => {
+    async fn store_and_ring(&self, message: &Message, how: Try) -> Result<(MessageId, SentTo), StoreError> {
+        let first = match (how, &message.idempotency_key) {
+            (Try::Again, _) => self.store_unless_there(message).await?.filter(|there| *there != message.id),
+            (Try::First, Some(key)) => self.store_once(message, key).await?,
+            (Try::First, None) => {
                 records::append(self.shared.as_ref(), &keys::inbox(&message.to), message, Durability::Synced).await?;
                 None
             }
         };
-        let agent = self.load_agent(&message.to).await?;
-        let (presence, record) = match &agent {
-            Some(agent) => {
-                let (traces, presence, _) = self.judged(agent).await?;
-                (presence, traces.record)
+        if let Some(presence) = self.acquainted(&message.to) {
+            // It lives on another machine, where nothing of ours rings.
+            let duplicate = first.is_some();
+            let outcome = SentTo { to: message.to.clone(), rung: Rung::Stored, presence, held: None, duplicate };
+            return Ok((first.unwrap_or(message.id), outcome));
+        }
+        // The message is stored: that its recipient cannot be looked at now takes nothing of that back.
+        let (agent, presence, record) = match self.looked_at(&message.to).await {
+            Ok(seen) => seen,
+            Err(error) => {
+                tracing::warn!(to = %message.to, %error, "the recipient could not be looked at");
+                (None, Presence::Away, None)
             }
-            None => (Presence::Away, None),
         };
         let mut outcome =
             SentTo { to: message.to.clone(), rung: Rung::Stored, presence, held: None, duplicate: first.is_some() };
@@ -227,6 +321,27 @@ impl Mesh {
         Ok((first.unwrap_or(message.id), outcome))
     }
 
+    /// A recipient, how present it is, and its session on this machine.
+    async fn looked_at(
+        &self,
+        name: &AgentName,
+    ) -> Result<(Option<Agent>, Presence, Option<SessionRecord>), StoreError> {
+        let Some(agent) = self.load_agent(name).await? else { return Ok((None, Presence::Away, None)) };
+        let (traces, presence, _) = self.judged(&agent).await?;
+        if self.has_servers() && agent.host != self.machine.host() {
+            let mut known = self.acquaintances.lock().expect("no holder of this lock panics");
+            known.insert(name.clone(), Acquaintance { since: tokio::time::Instant::now(), presence });
+        }
+        Ok((Some(agent), presence, traces.record))
+    }
+
+    /// How present an agent of another machine was a moment ago, where this process has just looked.
+    pub(crate) fn acquainted(&self, name: &AgentName) -> Option<Presence> {
+        let known = self.acquaintances.lock().expect("no holder of this lock panics");
+        let acquaintance = known.get(name)?;
+        (acquaintance.since.elapsed() < A_MOMENT).then_some(acquaintance.presence)
+    }
+
     /// Notes a sending for its sender's own eyes and in the diary. The message itself is safe.
     async fn remember_sent(&self, message: &Message, sent: &Sent) {
         let to: Vec<&AgentName> = sent.recipients.iter().map(|recipient| &recipient.to).collect();
@@ -238,7 +353,7 @@ impl Mesh {
             thread: message.thread.clone(),
         };
         let log = keys::sent(&message.from);
-        if let Err(error) = records::append(self.shared.as_ref(), &log, &line, Durability::Process).await {
+        if let Err(error) = self.jot(&log, &line).await {
             tracing::warn!(id = %sent.id, %error, "a sending is missing from its sender's list");
         }
         self.note("sent", serde_json::json!({ "id": sent.id, "from": message.from, "to": to })).await;
@@ -248,22 +363,28 @@ impl Mesh {
     pub(crate) async fn recipients_of(&self, from: &AgentName, id: MessageId) -> Result<Vec<AgentName>, StoreError> {
         let needle = id.to_string();
         let mut to = Vec::new();
-        records::scan(self.shared.as_ref(), &keys::sent(from), Position::START, |entry| {
-            if contains(&entry.bytes, needle.as_bytes())
-                && let Ok(line) = serde_json::from_slice::<SentLine>(&entry.bytes)
+        let mut take = |bytes: &[u8]| {
+            if contains(bytes, needle.as_bytes())
+                && let Ok(line) = serde_json::from_slice::<SentLine>(bytes)
                 && line.id == id
             {
                 to.extend(line.to);
             }
-        })
-        .await?;
+        };
+        // What is not written yet is looked at first: it may be written meanwhile.
+        for line in self.jotted(&keys::sent(from)) {
+            take(&line);
+        }
+        records::scan(self.shared.as_ref(), &keys::sent(from), Position::START, |entry| take(&entry.bytes)).await?;
+        to.sort();
+        to.dedup();
         Ok(to)
     }
 
-    /// A message that the caller was sent or has sent. The person's own command line may name any.
+    /// A message that the asker was sent or has sent. The person's own command line may name any.
     pub(crate) async fn known_message(
         &self,
-        caller: &Caller,
+        sight: Sight,
         asker: &AgentName,
         id: MessageId,
     ) -> Result<Option<Message>, StoreError> {
@@ -271,7 +392,7 @@ impl Mesh {
             return Ok(Some(message));
         }
         let mut owners = self.recipients_of(asker, id).await?;
-        if owners.is_empty() && caller.is_person() {
+        if owners.is_empty() && sight == Sight::All {
             owners = self.names().await?;
         }
         for owner in owners {
@@ -283,9 +404,39 @@ impl Mesh {
     }
 }
 
+impl Sending {
+    /// The message as it is known before it has recipients.
+    pub(crate) fn as_message(&self) -> Message {
+        let Sending { id, at, from, sight: _, draft } = self.clone();
+        Message {
+            id,
+            at,
+            subject: draft.subject_or_default(),
+            body: draft.body,
+            thread: draft.thread.unwrap_or_else(|| id.to_string()),
+            reply_to: draft.reply_to,
+            priority: draft.priority,
+            tags: draft.tags,
+            idempotency_key: draft.idempotency_key,
+            broadcast: false,
+            trace: next_trace(id, None),
+            to: from.clone(),
+            from,
+        }
+    }
+}
+
+impl Sent {
+    /// Nobody has it yet.
+    pub(crate) fn of(sending: &Sending) -> Sent {
+        let thread = sending.draft.thread.clone().unwrap_or_else(|| sending.id.to_string());
+        Sent { id: sending.id, thread, recipients: Vec::new() }
+    }
+}
+
 /// Whether a message was addressed to names or to all.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+pub(crate) enum Reach {
     Named,
     Everyone,
 }

@@ -121,6 +121,18 @@ pub struct SessionRecord {
     /// The session that took its place after a clear or a resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_by: Option<String>,
+    /// What other machines were last told of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+}
+
+/// What other machines were told of a session, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// When.
+    pub at: Instant,
+    /// What it did then.
+    pub activity: Activity,
 }
 
 /// Where a call came from.

@@ -90,6 +90,15 @@ impl Mesh {
         Ok(self.current_record(&parent).await?.and_then(|record| record.agent))
     }
 
+    /// Whether an agent has gone on at another machine, while this one was out of reach or asleep: then its
+    /// mail is that one's to bring.
+    pub(crate) async fn lives_elsewhere(&self, name: &AgentName) -> Result<bool, StoreError> {
+        if !self.has_servers() {
+            return Ok(false);
+        }
+        Ok(self.load_agent(name).await?.is_some_and(|agent| agent.host != self.machine.host()))
+    }
+
     /// Whether a hook said of a session that it is nobody's successor.
     pub(crate) async fn stands_alone(&self, session: &SessionRef) -> Result<bool, StoreError> {
         Ok(self.session_record(session).await?.is_some_and(|record| record.stands_alone))
@@ -121,6 +130,7 @@ impl Mesh {
                 stands_alone: false,
                 advice: None,
                 succeeded_by: None,
+                told: None,
             });
             if session.parent.is_some() {
                 record.parent.clone_from(&session.parent);

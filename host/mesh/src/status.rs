@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::RecipientStatus;
 use crate::session::Caller;
-use crate::{Mesh, keys};
+use crate::{Mesh, Queued, keys};
 
 /// Where a message stands with each recipient.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub struct HeldPair {
 }
 
 /// How the mesh is doing.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeshStatus {
     /// Every agent.
     pub agents: Vec<Seen>,
@@ -58,12 +58,34 @@ pub struct MeshStatus {
     pub held: Vec<HeldPair>,
     /// What could not be read, and why, a sentence each. Everything else went on without it.
     pub damaged: Vec<String>,
+    /// What waits on this machine until the servers can be reached, and what came back from there.
+    pub queued: Vec<Queued>,
+    /// Why the servers cannot be reached, where that is so. The agents are then as this machine last saw them.
+    pub out_of_reach: Option<String>,
 }
 
 impl Mesh {
     /// Where a message stands. An agent may ask for what it sent or was sent; the person's own
-    /// command line for any.
+    /// command line for any. What waits on this machine is told also while the servers are out of reach.
     pub async fn message_status(&self, asker: &Caller, id: MessageId) -> Result<MessageStatus, StatusError> {
+        let queued = self.in_outbox(asker, id).await?;
+        match (self.stored_status(asker, id).await, queued) {
+            (Ok(Some(mut status)), Some((_, waiting))) => {
+                status.recipients.extend(waiting);
+                Ok(status)
+            }
+            (Ok(None), Some((message, recipients))) => Ok(MessageStatus { message, recipients }),
+            (Err(error), Some((message, recipients))) if error.is_out_of_reach() => {
+                Ok(MessageStatus { message, recipients })
+            }
+            (Ok(Some(status)), None) => Ok(status),
+            (Ok(None), None) if asker.is_person() => Err(StatusError::Nowhere(id)),
+            (Ok(None), None) => Err(StatusError::Unknown(id)),
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    async fn stored_status(&self, asker: &Caller, id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
         let mut owners = match &asker.agent {
             Some(agent) => self.recipients_of(agent, id).await?,
             None => Vec::new(),
@@ -73,17 +95,33 @@ impl Mesh {
         {
             owners.push(agent.clone());
         }
-        let mut status = self.ladders(&owners, id).await?;
+        let status = self.ladders(&owners, id).await?;
         if status.is_none() && asker.is_person() {
-            status = self.ladders(&self.names().await?, id).await?;
+            return self.ladders(&self.names().await?, id).await;
         }
-        let unknown = if asker.is_person() { StatusError::Nowhere(id) } else { StatusError::Unknown(id) };
-        status.ok_or(unknown)
+        Ok(status)
     }
 
-    /// How the mesh is doing.
+    /// How the mesh is doing, or was when this machine last reached its servers.
     pub async fn status(&self) -> Result<MeshStatus, StatusError> {
-        let mut status = MeshStatus { agents: Vec::new(), waiting: 0, held: Vec::new(), damaged: Vec::new() };
+        let queued = if self.has_servers() { self.queued().await? } else { Vec::new() };
+        match self.status_now().await {
+            Ok(status) => {
+                self.remember_roster(&status.agents).await;
+                Ok(MeshStatus { queued, ..status })
+            }
+            Err(error) if error.is_out_of_reach() => {
+                let agents = self.last_roster().await?.unwrap_or_default();
+                let waiting = agents.iter().map(|seen| seen.waiting).sum();
+                let out_of_reach = Some(error.to_string());
+                Ok(MeshStatus { agents, waiting, queued, out_of_reach, ..MeshStatus::default() })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn status_now(&self) -> Result<MeshStatus, StoreError> {
+        let mut status = MeshStatus::default();
         for name in self.names().await? {
             match self.load_agent(&name).await {
                 Ok(Some(agent)) => status.agents.push(self.seen(agent).await?),
@@ -92,7 +130,7 @@ impl Mesh {
                     status.damaged.push(format!("{what}: {why}"));
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
             let inbox = self.inbox_of(&name);
             let inbox = inbox.lock().await;

@@ -161,10 +161,11 @@ impl Mesh {
                     Err(SwapError::Changed { .. }) => continue,
                     Err(SwapError::Store(error)) => return Err(error),
                 }
-                for key in [keys::heartbeat(&name), keys::work(&name)] {
+                let rest = [(&self.shared, keys::heartbeat(&name)), (&self.local, keys::work(&name))];
+                for (store, key) in rest {
                     let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
-                    if self.shared.get(&key).await?.is_some() {
-                        records::update(self.shared.as_ref(), &key, Durability::Process, gone).await?;
+                    if store.get(&key).await?.is_some() {
+                        records::update(store.as_ref(), &key, Durability::Process, gone).await?;
                     }
                 }
             }

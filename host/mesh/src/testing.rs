@@ -25,6 +25,7 @@ pub struct FakeMachine {
     now: AtomicU64,
     dice: AtomicU64,
     processes: Mutex<BTreeMap<u32, u64>>,
+    host: &'static str,
 }
 
 impl Default for FakeMachine {
@@ -33,11 +34,18 @@ impl Default for FakeMachine {
             now: AtomicU64::new(1_700_000_000_000),
             dice: AtomicU64::new(1),
             processes: Mutex::new(BTreeMap::from([(1, 1)])),
+            host: "here",
         }
     }
 }
 
 impl FakeMachine {
+    /// Another machine, whose ids are its own.
+    pub fn named(host: &'static str) -> FakeMachine {
+        let dice = host.bytes().fold(1_u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(u64::from(byte)));
+        FakeMachine { host, dice: AtomicU64::new(dice << 20), ..FakeMachine::default() }
+    }
+
     /// Lets time pass.
     pub fn pass(&self, milliseconds: u64) {
         self.now.fetch_add(milliseconds, Ordering::Relaxed);
@@ -74,12 +82,14 @@ impl Machine for FakeMachine {
     }
 
     fn host(&self) -> &str {
-        "here"
+        self.host
     }
 
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
         let top: PathBuf = folder.components().take(2).collect();
-        Ok(Checkout { repository: Repository::named(&top.to_string_lossy()), top })
+        // A repository below `/clone` was fetched from somewhere.
+        let everywhere = top.to_str().filter(|top| top.starts_with("/clone")).map(|_| "example.org/it".to_owned());
+        Ok(Checkout { repository: Repository::named(&top.to_string_lossy()), everywhere, top })
     }
 
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {

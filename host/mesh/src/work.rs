@@ -23,14 +23,14 @@ impl Mesh {
     /// The chain that an agent works on.
     pub(crate) async fn working_on(&self, name: &AgentName) -> Result<Option<Trace>, StoreError> {
         let now = self.machine.now();
-        let work = records::load::<Work>(self.shared.as_ref(), &keys::work(name)).await?.map(|(_, work)| work);
+        let work = records::load::<Work>(self.local.as_ref(), &keys::work(name)).await?.map(|(_, work)| work);
         Ok(work.filter(|work| now.since(work.at) < self.limits.loops.rest).map(|work| work.trace))
     }
 
     /// The agent has been given a message: it works on that chain from now on.
     pub(crate) async fn works_on(&self, name: &AgentName, trace: Trace) -> Result<(), StoreError> {
         let at = self.machine.now();
-        records::update(self.shared.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
+        records::update(self.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
             // An older message of the same chain does not make it shorter.
             Some(old) if old.trace.root == trace.root && old.trace.hops > trace.hops => {
                 (Next::Put(Work { at, ..old }), ())
@@ -42,7 +42,7 @@ impl Mesh {
 
     /// A person spoke to the agent: its next message begins a chain, and what was held may wake again.
     pub(crate) async fn person_spoke(&self, name: &AgentName) -> Result<(), StoreError> {
-        records::update(self.shared.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
+        records::update(self.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
             Some(_) => (Next::Remove, ()),
             None => (Next::Keep, ()),
         })

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use adapters::{Adapters, Shelf, Surroundings};
 use mesh::machine::Machine as _;
@@ -16,11 +17,16 @@ use crate::host::HostError;
 use crate::host::nats::{self, ServerRecord};
 use crate::machine::{MachineError, ThisMachine};
 
+/// How long a hook waits for an answer of the servers: its harness waits for it, tool for tool.
+const HOOKS_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Whose environment the harnesses may look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     /// This process was started by the harness or by a person's shell.
     ThisProcess,
+    /// The same, and the harness waits for it: it waits for nobody for long.
+    Hook,
     /// This process serves many, and its own environment belongs to none of them.
     Nobody,
 }
@@ -100,7 +106,7 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         Shared::InTheFolder => None,
         Shared::Nats(servers) => {
             let values = with_own_token(servers, &settings.nats, &dir, machine.as_ref())?;
-            Some(on_servers(servers, &values, machine.as_ref())?)
+            Some(on_servers(servers, &values, machine.as_ref(), client)?)
         }
     };
     let shared: Arc<dyn Store> = match &servers {
@@ -122,8 +128,14 @@ pub(crate) fn on_servers(
     servers: &Servers,
     values: &NatsValues,
     machine: &ThisMachine,
+    client: Client,
 ) -> Result<NatsStore, OpenError> {
-    Ok(NatsStore::with_homes(nats_options(servers, values, machine)?, Arc::new(mesh::Homes)))
+    let mut options = nats_options(servers, values, machine)?;
+    match client {
+        Client::Hook => options.patience = HOOKS_PATIENCE,
+        Client::ThisProcess | Client::Nobody => {}
+    }
+    Ok(NatsStore::with_homes(options, Arc::new(mesh::Homes)))
 }
 
 /// The settings, with the token of the server that `relay-mesh up --nats` started where that one is meant.
@@ -167,6 +179,7 @@ fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -
         replicas: values.replicas.unwrap_or(usual.replicas),
         kept_for: usual.kept_for,
         patience: usual.patience,
+        timekeeper: Some(machine.timekeeper()),
     };
     options.check()?;
     Ok(options)
@@ -189,7 +202,9 @@ fn cache(context: &Context) -> PathBuf {
 /// What adapters' paths and programs are filled from.
 fn surroundings(context: &Context, client: Client) -> Surroundings {
     let (project, environment) = match client {
-        Client::ThisProcess => (Some(context.workdir.clone()), context.environment.pairs().into_iter().collect()),
+        Client::ThisProcess | Client::Hook => {
+            (Some(context.workdir.clone()), context.environment.pairs().into_iter().collect())
+        }
         Client::Nobody => (None, context.environment.of_the_person()),
     };
     Surroundings { home: context.environment.home(), project, environment, in_place_of_root: None }

@@ -32,6 +32,11 @@ impl Context {
         compose::open(self, Client::ThisProcess)
     }
 
+    /// The same for a hook, whose harness waits for it.
+    pub(crate) fn open_for_hook(&self) -> Result<Open, OpenError> {
+        compose::open(self, Client::Hook)
+    }
+
     /// The same, as if the command had been given in another folder. The settings stay.
     pub(crate) fn at(&self, workdir: PathBuf) -> Context {
         let Context { settings, environment, printer, workdir: _, speaks_of_store } = self;

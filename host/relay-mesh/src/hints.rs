@@ -124,7 +124,7 @@ impl CommandError {
                 SendError::Address(error) => exit_of_address(error),
                 SendError::NotRegistered => Exit::Refused,
                 SendError::UnknownReply(_) | SendError::NobodyElse => Exit::NotFound,
-                SendError::Store { .. } | SendError::Unreadable(_) => Exit::Store,
+                SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => Exit::Store,
             },
             CommandError::Fetch(FetchError::Store(_))
             | CommandError::Ack(AckError::Store(_))
@@ -354,7 +354,7 @@ fn of_send(error: &SendError) -> Option<String> {
                 listed(some)
             )),
         },
-        SendError::Unreadable(error) => of_store(error),
+        SendError::Unreadable(error) | SendError::NotQueued(error) => of_store(error),
     }
 }
 

@@ -4,11 +4,14 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use mesh::machine::{Instant, Machine, Process};
 use mesh::repository::{Checkout, Resolved};
 
+use store::nats::Timekeeper;
+
+use crate::clock::Clock;
 use crate::places;
 
 /// The file in the data folder that names this machine.
@@ -19,6 +22,8 @@ const HOST_FILE: &str = "host";
 pub(crate) struct ThisMachine {
     /// The name that was kept in the data folder when it was first used here.
     host: String,
+    /// Its clock, set right by that of the mesh's servers where it has any.
+    clock: Arc<Clock>,
 }
 
 /// Why the machine has no name.
@@ -35,16 +40,20 @@ impl ThisMachine {
     /// Reads the machine's name from a data folder that exists, or makes one and keeps it there.
     pub(crate) fn named_in(data: &Path) -> Result<ThisMachine, MachineError> {
         let path = data.join(HOST_FILE);
-        host_name(&path).map(|host| ThisMachine { host }).map_err(|source| MachineError { path, source })
+        let host = host_name(&path).map_err(|source| MachineError { path, source })?;
+        Ok(ThisMachine { host, clock: Arc::new(Clock::kept_in(data)) })
+    }
+
+    /// Who is told what time it is at the servers. From now on this machine goes by what it was told last.
+    pub(crate) fn timekeeper(&self) -> Arc<dyn Timekeeper> {
+        self.clock.go_by_servers();
+        Arc::clone(&self.clock) as Arc<dyn Timekeeper>
     }
 }
 
 impl Machine for ThisMachine {
     fn now(&self) -> Instant {
-        #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
-        let now = std::time::SystemTime::now();
-        let since_epoch = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Instant(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+        self.clock.now()
     }
 
     fn process(&self, pid: u32) -> Option<Process> {

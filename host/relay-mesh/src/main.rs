@@ -1,6 +1,7 @@
 //! relay-mesh, the binary: it parses, composes and prints. What it does stands in the crates below.
 
 mod cli;
+mod clock;
 mod commands;
 mod compose;
 mod config;
@@ -16,6 +17,7 @@ mod lines;
 mod logging;
 mod machine;
 mod places;
+mod remote;
 mod render;
 mod setup;
 mod shapes;

@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use mesh::repository::{Checkout, Found, Repository, Resolved};
 
+use crate::{config, remote};
+
 /// The working copy that a folder lies in. All worktrees of a repository share the folder that git calls the
 /// common one, so that this is the repository's identity; a folder without version control is its own.
 pub(crate) fn checkout(folder: &Path) -> io::Result<Checkout> {
@@ -19,10 +21,29 @@ pub(crate) fn checkout(folder: &Path) -> io::Result<Checkout> {
                 Some(_) | None => &common,
             };
             let repository = Repository::named(&known_as.to_string_lossy());
-            return Ok(Checkout { repository, top: top.to_owned() });
+            let everywhere = match named_in(top)? {
+                Some(name) => Some(name),
+                None => fs::read_to_string(common.join("config")).ok().and_then(|config| remote::fetched_from(&config)),
+            };
+            return Ok(Checkout { repository, everywhere, top: top.to_owned() });
         }
     }
-    Ok(Checkout { repository: Repository::named(&folder.to_string_lossy()), top: folder })
+    let everywhere = named_in(&folder)?;
+    Ok(Checkout { repository: Repository::named(&folder.to_string_lossy()), everywhere, top: folder })
+}
+
+/// What the settings of a project call its repository. Whatever else is wrong with them is told when they
+/// are used as settings.
+fn named_in(top: &Path) -> io::Result<Option<String>> {
+    #[derive(serde::Deserialize)]
+    struct Project {
+        repository: Option<String>,
+    }
+    match fs::read_to_string(top.join(config::PROJECT_FILE)) {
+        Ok(text) => Ok(toml::from_str::<Project>(&text).ok().and_then(|project| project.repository)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// What all worktrees share, by the `.git` of one: a folder, or a file that names one.

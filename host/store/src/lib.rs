@@ -152,6 +152,30 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether a server could not be reached or gave no answer, so that the same may succeed later. What was
+    /// asked for may have happened nevertheless: its answer may be what was lost.
+    pub fn is_out_of_reach(&self) -> bool {
+        match self {
+            StoreError::Server { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::TimedOut
+                    | io::ErrorKind::NotConnected
+                    | io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+                    | io::ErrorKind::NetworkDown
+                    | io::ErrorKind::AddrNotAvailable
+            ),
+            StoreError::Io { .. } | StoreError::Damaged { .. } | StoreError::Unfit { .. } | StoreError::Injected(_) => {
+                false
+            }
+        }
+    }
+
     /// Wraps the operating system's reason, naming the file concerned.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         move |source| StoreError::Io { doing, what: path.display().to_string(), source }

@@ -8,6 +8,7 @@
 //! Nothing is asked of the server before the first call, so that making a store costs nothing.
 
 mod access;
+mod clock;
 mod connection;
 mod examining;
 mod holds;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::access::Access;
+pub use self::clock::Timekeeper;
 pub use self::examining::{Seen, StreamSeen};
 pub use self::homes::{Homes, Part};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};

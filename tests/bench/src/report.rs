@@ -42,6 +42,16 @@ impl Report {
         ));
     }
 
+    /// A share of something against the least that it may be.
+    pub fn share(&self, name: &str, measured: f64, budget: f64, remark: &str) {
+        let verdict = verdict(budget, measured);
+        self.line(&format!(
+            "{name:<46} {:>5.0} %                    budget {:.0} %   {verdict}{remark}",
+            measured * 100.0,
+            budget * 100.0
+        ));
+    }
+
     /// A time that has no budget of its own and explains those that do.
     pub fn note(&self, name: &str, time: Duration) {
         self.line(&format!("{name:<46} {}", shown(time)));

@@ -4,6 +4,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 #![expect(clippy::disallowed_methods, reason = "the server is started here, and nowhere else in these tests")]
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,6 +29,11 @@ impl NatsServer {
         NatsServer::with("alone", &[])
     }
 
+    /// Starts one that other machines reach too, wherever they see this one.
+    pub fn for_machines() -> NatsServer {
+        NatsServer::with("alone", &["--addr", "0.0.0.0"])
+    }
+
     /// Starts one with a configuration of its own, in which words with a dollar sign stand for these variables.
     pub fn configured(configuration: &str, variables: &[(&str, &str)]) -> NatsServer {
         let folder = tempfile::tempdir().expect("a folder");
@@ -36,6 +43,54 @@ impl NatsServer {
         server.variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         server.restart();
         server
+    }
+
+    /// One that other machines reach, for those who know a word.
+    pub fn asking_for(word: &str) -> NatsServer {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("nats.conf").display().to_string();
+        let arguments = ["--jetstream", "--addr", "0.0.0.0", "--config", &file];
+        let mut server = NatsServer::waiting("alone", folder, &arguments);
+        server.write_word(word);
+        server.restart();
+        server
+    }
+
+    /// From now on asks for another word, also those who are there.
+    pub fn ask_for(&self, word: &str) {
+        self.write_word(word);
+        let process = self.process.as_ref().expect("it runs");
+        let told = Command::new("kill").args(["-HUP", &process.id().to_string()]).status();
+        assert!(told.expect("kill is everywhere").success(), "the server reads its configuration again");
+    }
+
+    fn write_word(&self, word: &str) {
+        let config = format!("server_name: {}\nauthorization {{ token: \"{word}\" }}\n", self.name);
+        std::fs::write(self.folder.path().join("nats.conf"), config).expect("the folder is writable");
+    }
+
+    /// What the server answers to a request of its operator's.
+    pub fn request(&self, subject: &str, body: &serde_json::Value) -> serde_json::Value {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
+        let body = body.to_string();
+        let mut lines = BufReader::new(stream.try_clone().expect("a second handle"));
+        write!(
+            &stream,
+            "CONNECT {{\"verbose\":false}}\r\nSUB _INBOX.operator 1\r\nPUB {subject} _INBOX.operator {}\r\n{body}\r\n",
+            body.len()
+        )
+        .expect("the server reads");
+        loop {
+            let mut line = String::new();
+            assert!(lines.read_line(&mut line).expect("the server answers") > 0, "the server hung up");
+            assert!(!line.starts_with("-ERR"), "{line}");
+            if line.starts_with("MSG ") {
+                let length = line.split_whitespace().next_back().and_then(|length| length.parse().ok());
+                let mut answer = vec![0; length.expect("a length")];
+                lines.read_exact(&mut answer).expect("the whole answer");
+                return serde_json::from_slice(&answer).expect("an answer in JSON");
+            }
+        }
     }
 
     /// Starts some that form a cluster, each known by its number.
@@ -79,6 +134,11 @@ impl NatsServer {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Its name in a cluster.
     pub fn name(&self) -> &str {
         &self.name
@@ -110,7 +170,7 @@ impl NatsServer {
             .expect("nats-server starts: tests/setup installs it");
         let process = self.process.insert(process);
         let begun = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             if let Some(ended) = process.try_wait().expect("a process") {
                 panic!("nats-server ended with {ended}: {}", told(&log));
             }

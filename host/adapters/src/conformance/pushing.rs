@@ -222,7 +222,7 @@ fn rung(rung: Rung) -> &'static str {
         Rung::Accepted => DeliveryOutcome::Accepted.as_str(),
         Rung::Shown => DeliveryOutcome::Shown.as_str(),
         // No case of the interface becomes one of these.
-        Rung::Stored | Rung::Fetched | Rung::Acknowledged => "a rung that is the host's",
+        Rung::Queued | Rung::Stored | Rung::Fetched | Rung::Acknowledged => "a rung that is the host's",
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn sighting(seen: &mesh_session::Sighting, environment: Vec<(String, 
 pub(crate) fn receipt(sent: &mesh_side::Delivered) -> push::Receipt {
     push::Receipt {
         rung: match sent.rung {
-            Rung::Stored | Rung::Offered => push::Rung::Offered,
+            Rung::Queued | Rung::Stored | Rung::Offered => push::Rung::Offered,
             Rung::Accepted => push::Rung::Accepted,
             Rung::Shown | Rung::Fetched | Rung::Acknowledged => push::Rung::Shown,
         },

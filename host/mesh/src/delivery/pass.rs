@@ -42,6 +42,9 @@ impl Mesh {
         };
         // Read again under the lease, this time with its route hint.
         let Some(record) = self.session_record(&listed.session).await? else { return Ok(None) };
+        if self.lives_elsewhere(agent).await? {
+            return Ok(None);
+        }
         let activity = self.activity(&record);
         let harness = match self.harnesses.get(&record.session.harness).await {
             Ok(Some(harness)) => harness,

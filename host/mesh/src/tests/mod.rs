@@ -10,6 +10,7 @@ mod hooks;
 mod identity;
 mod inviting;
 mod loops;
+mod machines;
 mod model;
 mod moving;
 mod reserving;

@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let payload = String::from_utf8_lossy(&input::bytes(LONGEST_PAYLOAD)?).into_owned();
     let call =
         HookCall { name: args.event, payload, environment: context.environment.pairs(), process: machine::caller() };
-    let open = context.open()?;
+    let open = context.open_for_hook()?;
     let outcome = open.mesh.hook(&args.harness, &call).await?;
     let exit = u8::try_from(outcome.reply.exit_code).unwrap_or_else(|_| {
         tracing::warn!(code = outcome.reply.exit_code, "the adapter asked for an exit code that does not exist");

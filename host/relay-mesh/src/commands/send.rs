@@ -221,6 +221,7 @@ pub(crate) async fn bring(
         () = deliver => {}
     }
     stop.cancel();
+    open.mesh.write_minutes().await?;
     Ok(open.mesh.message_status(caller, id).await?)
 }
 

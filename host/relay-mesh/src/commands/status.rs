@@ -10,10 +10,12 @@ use crate::commands::waiting::patience;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::exit::Exit;
 use crate::host::HostRecord;
 use crate::render::Show;
 use crate::shapes::commands::CommandsShape;
 use crate::shapes::host::{HeldShape, Part, StatusShape};
+use crate::shapes::mail::QueuedShape;
 use crate::shapes::reservations::ReservationsShape;
 use crate::signals::Stop;
 
@@ -59,8 +61,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let named = [(args.agents, Part::Agents), (args.reservations, Part::Reservations), (args.commands, Part::Commands)];
     let named: Vec<Part> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
     if !args.follow {
-        context.printer.show(&look(context, &open, &named).await?)?;
-        return Ok(Outcome::DONE);
+        let shape = look(context, &open, &named).await?;
+        context.printer.show(&shape)?;
+        return match shape.out_of_reach {
+            None => Ok(Outcome::DONE),
+            Some(_) => Ok(Outcome::ending(Exit::Store)),
+        };
     }
     let mut stop = Stop::listen().map_err(CommandError::Input)?;
     // Watching begins before looking, so that nothing can come in between.
@@ -94,8 +100,10 @@ async fn look(context: &Context, open: &Open, named: &[Part]) -> Result<StatusSh
     let host = HostRecord::find(dir, open.machine.as_ref())?;
     let status = open.mesh.status().await?;
     let now = open.machine.now();
-    let reserved = open.mesh.reservations(&Wanted::default()).await?;
-    let mut commands = open.mesh.commands(None).await?;
+    let (reserved, mut commands) = match &status.out_of_reach {
+        None => (open.mesh.reservations(&Wanted::default()).await?, open.mesh.commands(None).await?),
+        Some(_) => (Vec::new(), Vec::new()),
+    };
     commands.retain(|command| !command.standing(now).is_final());
     let held = status.held.into_iter().map(|held| HeldShape {
         from: held.from.to_string(),
@@ -112,6 +120,8 @@ async fn look(context: &Context, open: &Open, named: &[Part]) -> Result<StatusSh
         commands: CommandsShape::of(&commands, now).commands,
         held: held.collect(),
         damaged: status.damaged,
+        queued: status.queued.iter().map(QueuedShape::from).collect(),
+        out_of_reach: status.out_of_reach.clone(),
         now,
         named: named.to_vec(),
     })

@@ -109,6 +109,10 @@ struct File {
     reservations: Option<Reservations>,
     tools: Option<Tools>,
     wake: Option<Wake>,
+    /// What every machine calls this repository. Taken from here by `places`, for whichever repository a
+    /// command is about.
+    #[serde(rename = "repository")]
+    _repository: Option<String>,
 }
 
 #[derive(Default, Deserialize)]

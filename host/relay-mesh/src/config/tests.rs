@@ -170,7 +170,7 @@ fn what_is_wrong_is_named_with_its_line() {
         "agent",
         "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `nats`, \
          `agent`, `team`, `durability`, `away-after`, `plugins`, `http`, `loops`, \
-         `reservations`, `tools`, `wake`",
+         `reservations`, `tools`, `wake`, `repository`",
     );
     check(
         "\n\nagent = 'Bob!'",

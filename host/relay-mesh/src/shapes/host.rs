@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::agents::{AgentShape, agents_table, waits};
 use super::commands::{CommandShape, commands_table};
 use super::counted;
+use super::mail::{QueuedShape, queued_table};
 use super::reservations::{ReservationShape, reservations_table};
 use crate::render::{Show, printable_line, table};
 
@@ -127,6 +128,12 @@ pub(crate) struct StatusShape {
     pub(crate) held: Vec<HeldShape>,
     /// What is damaged in the data folder, a sentence each.
     pub(crate) damaged: Vec<String>,
+    /// What waits on this machine until the servers can be reached, and what came back from there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) queued: Vec<QueuedShape>,
+    /// Why the servers cannot be reached; the rest is then as it was last seen here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) out_of_reach: Option<String>,
     /// The time of asking, for "how long ago".
     #[serde(skip)]
     pub(crate) now: Instant,
@@ -180,11 +187,17 @@ impl Show for StatusShape {
             counted(self.agents.len(), "agent"),
             waits(self.waiting)
         )];
+        if let Some(why) = &self.out_of_reach {
+            blocks.push(format!("the servers cannot be reached; what follows is as it was: {}", printable_line(why)));
+        }
         let parts = [Part::Agents, Part::Reservations, Part::Commands].map(|part| self.part(part));
         if !self.named.is_empty() {
             return parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         }
         blocks.extend(parts.into_iter().flatten());
+        if !self.queued.is_empty() {
+            blocks.push(queued_table(&self.queued, self.now));
+        }
         if !self.held.is_empty() {
             let rows: Vec<Vec<String>> = self
                 .held

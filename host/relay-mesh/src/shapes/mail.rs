@@ -3,12 +3,13 @@
 use mesh::FetchedMessage;
 use mesh::machine::Instant;
 use mesh::message::{Message, Priority};
-use mesh::{Acknowledged, Sent};
+use mesh::receipt::Rung;
+use mesh::{Acknowledged, Queued, Sent};
 use serde::Serialize;
 
 use super::agents::waits;
 use super::{ago, rfc3339};
-use crate::render::{Show, printable, printable_line};
+use crate::render::{Show, printable, printable_line, table};
 
 /// A message.
 #[derive(Clone, Debug, Serialize)]
@@ -147,7 +148,7 @@ impl Show for MailShape {
 pub(crate) struct SentToShape {
     /// The recipient.
     pub(crate) to: String,
-    /// How far it got: `stored`, or `offered` where a bell was rung.
+    /// How far it got: `stored`, `offered` where a bell was rung, or `queued` where the servers are out of reach.
     pub(crate) rung: &'static str,
     /// How present the recipient is.
     pub(crate) presence: &'static str,
@@ -200,6 +201,9 @@ impl Show for SentShape {
             if recipient.duplicate {
                 line.push_str("; it had been sent before under the same key");
             }
+            if recipient.rung == Rung::Queued.as_str() {
+                line.push_str("; the servers cannot be reached: it waits on this machine and is sent when they can");
+            }
             if let Some(reason) = &recipient.held {
                 line.push_str(&format!("; held: {}", printable_line(reason)));
             }
@@ -207,6 +211,67 @@ impl Show for SentShape {
         };
         self.recipients.iter().map(one).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// A message that waits on this machine until the servers can be reached.
+#[derive(Debug, Serialize)]
+pub(crate) struct QueuedShape {
+    /// Its id.
+    pub(crate) id: String,
+    /// When it was sent.
+    pub(crate) at: String,
+    /// Who sent it.
+    pub(crate) from: String,
+    /// To whom it is still to be sent.
+    pub(crate) to: Vec<String>,
+    /// What it is about.
+    pub(crate) subject: String,
+    /// To whom it cannot be sent, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) returned: Vec<ReturnedShape>,
+    #[serde(skip)]
+    sent: Instant,
+}
+
+/// Somebody to whom a message cannot be sent.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReturnedShape {
+    /// Who.
+    pub(crate) to: String,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+impl From<&Queued> for QueuedShape {
+    fn from(queued: &Queued) -> QueuedShape {
+        let returned = queued.returned.iter();
+        QueuedShape {
+            id: queued.id.to_string(),
+            at: rfc3339(queued.at),
+            from: queued.from.to_string(),
+            to: queued.to.clone(),
+            subject: queued.subject.clone(),
+            returned: returned.map(|(to, why)| ReturnedShape { to: to.clone(), reason: why.clone() }).collect(),
+            sent: queued.at,
+        }
+    }
+}
+
+/// The outbox as a table.
+pub(crate) fn queued_table(queued: &[QueuedShape], now: Instant) -> String {
+    let row = |one: &QueuedShape, to: &str, why: String| {
+        let subject = printable_line(&one.subject);
+        vec![one.id.clone(), one.from.clone(), printable_line(to), ago(one.sent, now), why, subject]
+    };
+    let rows: Vec<Vec<String>> = queued
+        .iter()
+        .flat_map(|one| {
+            let waiting = one.to.iter().map(|to| row(one, to, "waits for the servers".to_owned()));
+            let returned = one.returned.iter().map(|back| row(one, &back.to, printable_line(&back.reason)));
+            waiting.chain(returned).collect::<Vec<_>>()
+        })
+        .collect();
+    table(&["QUEUED", "FROM", "TO", "SENT", "BECAUSE", "ABOUT"], &rows)
 }
 
 /// One acknowledged message.

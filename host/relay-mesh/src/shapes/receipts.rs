@@ -12,7 +12,7 @@ use crate::render::{Show, printable_line, table};
 /// One rung that a message climbed.
 #[derive(Debug, Serialize)]
 pub(crate) struct StepShape {
-    /// `stored`, `offered`, `accepted`, `shown`, `fetched` or `acknowledged`.
+    /// `queued`, `stored`, `offered`, `accepted`, `shown`, `fetched` or `acknowledged`.
     pub(crate) rung: &'static str,
     /// When.
     pub(crate) at: String,
@@ -60,7 +60,7 @@ pub(crate) struct RecipientShape {
 impl From<&RecipientStatus> for RecipientShape {
     fn from(status: &RecipientStatus) -> RecipientShape {
         let ladder = &status.ladder;
-        let stored = (!ladder.climbed.contains_key(&Rung::Stored)).then(|| StepShape {
+        let stored = (ladder.rung() > Rung::Queued && !ladder.climbed.contains_key(&Rung::Stored)).then(|| StepShape {
             rung: Rung::Stored.as_str(),
             at: rfc3339(status.stored),
             route: None,

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{ConnectOptions, Event};
 use tokio::sync::{OnceCell, watch};
 
+use super::clock;
 use super::homes::{Homes, Known};
 use super::options::{NatsAuth, NatsOptions};
 use super::subjects;
@@ -18,6 +20,8 @@ use crate::StoreError;
 const OLDEST: (u64, u64) = (2, 12);
 /// Within which time the server knows an append that is tried again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(120);
+/// How often it is looked whether a broken connection is mended.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// After which time a hold that is not renewed lapses.
 pub(super) const HOLD_LASTS: Duration = Duration::from_secs(15);
 
@@ -54,7 +58,24 @@ impl Connection {
 
     /// What requests are sent by.
     pub(super) async fn jetstream(&self) -> Result<&Context, StoreError> {
-        self.jetstream.get_or_try_init(|| self.connect()).await
+        let jetstream = self.jetstream.get_or_try_init(|| self.connect()).await?;
+        self.is_up(jetstream).await?;
+        Ok(jetstream)
+    }
+
+    /// Waits for a connection that is known to be broken, and not for long: who needs it says so.
+    async fn is_up(&self, jetstream: &Context) -> Result<(), StoreError> {
+        let client = jetstream.client();
+        let up = async {
+            while client.connection_state() == State::Disconnected {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        tokio::time::timeout(self.options.patience / 2, up).await.map_err(|_| StoreError::Server {
+            doing: "could not reach",
+            what: self.options.servers.join(", "),
+            source: std::io::Error::new(std::io::ErrorKind::NotConnected, "the connection is broken"),
+        })
     }
 
     /// The stream of logs.
@@ -69,6 +90,7 @@ impl Connection {
             republish: Some(self.news()),
             ..self.common()
         };
+        self.jetstream().await?;
         self.logs.get_or_try_init(|| self.stream(config())).await
     }
 
@@ -80,6 +102,7 @@ impl Connection {
             republish: Some(self.news()),
             ..self.bucket(&bucket)
         };
+        self.jetstream().await?;
         self.map.get_or_try_init(|| self.stream(config())).await
     }
 
@@ -189,6 +212,8 @@ impl Connection {
                 }
             })
             .name(format!("relay-mesh on {}", options.host))
+            // A cable that was cut says nothing: after two answers that do not come it is known.
+            .ping_interval(options.patience / 2)
             .connection_timeout(options.patience)
             .request_timeout(Some(options.patience));
         if let Some(file) = &options.root_certificates {
@@ -206,10 +231,14 @@ impl Connection {
         }
         let mut builder = jetstream::context::ContextBuilder::new();
         builder = builder.timeout(options.patience).ack_timeout(options.patience);
-        Ok(match &options.domain {
+        let jetstream = match &options.domain {
             Some(domain) => builder.domain(domain.clone()).build(client),
             None => builder.build(client),
-        })
+        };
+        if let Some(timekeeper) = &options.timekeeper {
+            clock::tell(timekeeper.as_ref(), &jetstream, &options.log_stream()).await;
+        }
+        Ok(jetstream)
     }
 }
 

@@ -1,7 +1,10 @@
 //! How a server is reached, and how its streams are named and made.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::clock::Timekeeper;
 
 /// How to reach the servers, and what to keep there.
 #[derive(Clone, Debug)]
@@ -26,6 +29,8 @@ pub struct NatsOptions {
     pub kept_for: Duration,
     /// How long one answer is waited for.
     pub patience: Duration,
+    /// Who is told what time it is at the servers.
+    pub timekeeper: Option<Arc<dyn Timekeeper>>,
 }
 
 /// Who we are to a server.
@@ -75,6 +80,7 @@ impl Default for NatsOptions {
             replicas: 1,
             kept_for: Duration::from_secs(7 * 24 * 3_600),
             patience: Duration::from_secs(5),
+            timekeeper: None,
         }
     }
 }

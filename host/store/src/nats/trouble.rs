@@ -55,6 +55,10 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         if has("timed out") || has("deadline has elapsed") {
             return ErrorKind::TimedOut;
         }
+        // A cluster that has lost its majority has nobody who answers for a stream.
+        if has("no responders") || has("broken pipe") || has("dns error") || has("connection closed") {
+            return ErrorKind::NotConnected;
+        }
         if has("permissions violation") || has("authorization") {
             return ErrorKind::PermissionDenied;
         }

@@ -93,7 +93,7 @@ fn opened(context: &Context, at: &StoreAt, data: &Path) -> Result<Arc<dyn Store>
             folder(own)?;
             let here = ThisMachine::named_in(own).map_err(OpenError::from)?;
             let values = compose::with_own_token(servers, &context.settings.nats, own, &here)?;
-            Ok(Arc::new(compose::on_servers(servers, &values, &machine)?))
+            Ok(Arc::new(compose::on_servers(servers, &values, &machine, compose::Client::ThisProcess)?))
         }
     }
 }

@@ -1,0 +1,116 @@
+//! What is noted beside a sending, for its sender's eyes and for the diary. On servers each such line would
+//! cost as much as the message itself, so a process that lives on gathers them and writes many at once.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde::Serialize;
+use store::{AppendError, Durability, Expect, Key, StoreError};
+use tokio::sync::Notify;
+
+use crate::{Mesh, records};
+
+/// How many bytes are written at once: well below what servers take as one message.
+const AT_ONCE: usize = 256 * 1024;
+/// How many lines of one log are kept while the servers are out of reach.
+const MOST_KEPT: usize = 10_000;
+
+/// Lines that wait to be written.
+#[derive(Default)]
+pub(crate) struct Minutes {
+    /// A std mutex: nothing is awaited while it is held.
+    gathered: Mutex<Gathered>,
+    /// Rung when there is something to write.
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Gathered {
+    /// How many writers this process has. Without one, nothing is gathered.
+    writers: usize,
+    lines: BTreeMap<Key, Vec<Vec<u8>>>,
+}
+
+impl Mesh {
+    /// Notes a line: at once, or with others where this process lives on.
+    pub(crate) async fn jot<T: Serialize + Sync>(&self, log: &Key, line: &T) -> Result<(), StoreError> {
+        {
+            let mut gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
+            if gathered.writers > 0 {
+                let lines = gathered.lines.entry(log.clone()).or_default();
+                if lines.len() < MOST_KEPT {
+                    lines.push(records::json(line));
+                }
+                self.minutes.news.notify_one();
+                return Ok(());
+            }
+        }
+        records::append(self.shared.as_ref(), log, line, Durability::Process).await.map(|_| ())
+    }
+
+    /// The lines of a log that are not written yet.
+    pub(crate) fn jotted(&self, log: &Key) -> Vec<Vec<u8>> {
+        let gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
+        gathered.lines.get(log).cloned().unwrap_or_default()
+    }
+
+    /// Writes what is gathered, again and again. From now on lines are gathered.
+    pub(crate) async fn keep_minutes(&self) {
+        let _writer = Writer::of(&self.minutes);
+        loop {
+            self.minutes.news.notified().await;
+            if let Err(error) = self.write_minutes().await {
+                tracing::debug!(%error, "what is noted waits");
+                tokio::time::sleep(crate::delivery::RETRY).await;
+                self.minutes.news.notify_one();
+            }
+        }
+    }
+
+    /// Writes what is gathered now.
+    pub async fn write_minutes(&self) -> Result<(), StoreError> {
+        loop {
+            let next = {
+                let gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
+                gathered.lines.iter().find(|(_, lines)| !lines.is_empty()).map(|(log, lines)| {
+                    let mut bytes = 0;
+                    let few = lines.iter().take_while(|line| {
+                        bytes += line.len();
+                        bytes <= AT_ONCE
+                    });
+                    let few: Vec<Vec<u8>> = few.cloned().collect();
+                    (log.clone(), if few.is_empty() { lines[..1].to_vec() } else { few })
+                })
+            };
+            let Some((log, lines)) = next else { return Ok(()) };
+            match self.shared.append(&log, &lines, Expect::Any, Durability::Process).await {
+                Ok(_) => {}
+                Err(AppendError::Store(error)) => return Err(error),
+                Err(AppendError::Moved) => unreachable!("nothing was expected of the log's end"),
+            }
+            let mut gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
+            if let Some(all) = gathered.lines.get_mut(&log) {
+                all.drain(..lines.len().min(all.len()));
+                if all.is_empty() {
+                    gathered.lines.remove(&log);
+                }
+            }
+        }
+    }
+}
+
+/// Whoever writes, for as long as they do.
+struct Writer<'a>(&'a Minutes);
+
+impl Writer<'_> {
+    fn of(minutes: &Minutes) -> Writer<'_> {
+        minutes.gathered.lock().expect("no holder of this lock panics").writers += 1;
+        Writer(minutes)
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.0.gathered.lock().expect("no holder of this lock panics").writers -= 1;
+    }
+}

@@ -1,0 +1,273 @@
+//! The outbox: what could not be handed to the servers waits in this machine's own store, and is sent when
+//! they can be reached again, by whichever process of the machine comes to it first.
+
+use serde::{Deserialize, Serialize};
+use store::{Durability, StoreError, SwapError};
+
+use crate::agent::Presence;
+use crate::machine::Instant;
+use crate::message::Message;
+use crate::names::{AgentName, MessageId};
+use crate::receipt::{Climbed, Ladder, RecipientStatus, Rung};
+use crate::send::{Reach, Sending, Try};
+use crate::{AddressError, Mesh, SendError, Sent, SentTo, keys, records};
+
+/// How the outbox is called in the ladder of what waits in it.
+const ROUTE: &str = "outbox";
+
+/// A message in the outbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// The message.
+    pub id: MessageId,
+    /// When it was sent.
+    pub at: Instant,
+    /// Who sent it.
+    pub from: AgentName,
+    /// To whom it is still to be sent, as the sender wrote it.
+    pub to: Vec<String>,
+    /// What it is about.
+    pub subject: String,
+    /// To whom it cannot be sent, and why.
+    pub returned: Vec<(String, String)>,
+}
+
+/// Whether something waits in the outbox after it was looked through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outbox {
+    /// Everything was sent, or could not be and never will.
+    Done,
+    /// Something waits, or another process is at it.
+    Waits,
+}
+
+/// Whether the servers can be reached, as far as the outbox has found out just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Nothing speaks against it.
+    Open,
+    /// They cannot, and whatever is sent now waits behind the rest.
+    Blocked,
+}
+
+/// One sending that waits, as it is kept under `outbox/NUMBER-ID`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Outgoing {
+    #[serde(flatten)]
+    sending: Sending,
+    /// To whom it is still to be sent.
+    to: Vec<String>,
+    /// Who has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    stored: Vec<AgentName>,
+    /// To whom it cannot be sent, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    returned: Vec<(String, String)>,
+    /// Whether all of it is done that can be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    done: bool,
+}
+
+impl Mesh {
+    /// What waits on this machine until the servers can be reached, and what came back from there, oldest
+    /// first.
+    pub async fn queued(&self) -> Result<Vec<Queued>, StoreError> {
+        let mut all = Vec::new();
+        for key in self.local.list(&keys::outbox()).await? {
+            let Some((_, outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else { continue };
+            all.push(Queued {
+                id: outgoing.sending.id,
+                at: outgoing.sending.at,
+                subject: outgoing.sending.draft.subject_or_default(),
+                from: outgoing.sending.from,
+                to: outgoing.to,
+                returned: outgoing.returned,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Keeps a message on this machine for those who have not got it.
+    pub(crate) async fn queue(&self, sending: Sending, to: &[String], mut sent: Sent) -> Result<Sent, SendError> {
+        let stored: Vec<AgentName> = sent.recipients.iter().map(|recipient| recipient.to.clone()).collect();
+        let mut waiting = Vec::new();
+        for address in to {
+            let name: AgentName = address.parse().map_err(AddressError::Invalid)?;
+            let mate = name.in_team(sending.from.team()).ok();
+            if !stored.contains(&name) && mate.is_none_or(|mate| !stored.contains(&mate)) && !waiting.contains(&name) {
+                waiting.push(name);
+            }
+        }
+        let to = waiting.iter().map(ToString::to_string).collect();
+        let outgoing = Outgoing { to, stored, returned: Vec::new(), done: false, sending };
+        let there = self.local.list(&keys::outbox()).await.map_err(SendError::NotQueued)?;
+        let number = there.last().and_then(number_of).map_or(0, |last| last + 1);
+        let key = keys::outgoing(number, outgoing.sending.id);
+        let kept = self.local.swap(&key, None, Some(&records::json(&outgoing)), Durability::Synced).await;
+        match kept {
+            Ok(_) => {}
+            Err(SwapError::Store(error)) => return Err(SendError::NotQueued(error)),
+            Err(SwapError::Changed { .. }) => unreachable!("nothing else has this id"),
+        }
+        sent.recipients.extend(waiting.into_iter().map(|to| SentTo {
+            to,
+            rung: Rung::Queued,
+            presence: Presence::Away,
+            held: None,
+            duplicate: false,
+        }));
+        Ok(sent)
+    }
+
+    /// Sends what waits, and says whether what is said now can follow it. That something cannot be sent yet
+    /// is worth a line, and no more.
+    pub(crate) async fn send_what_waits_before(&self) -> Way {
+        if !self.has_servers() {
+            return Way::Open;
+        }
+        match self.send_what_waits().await {
+            Ok(Outbox::Done | Outbox::Waits) => Way::Open,
+            Err(error) => {
+                let way = if error.is_out_of_reach() { Way::Blocked } else { Way::Open };
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "the outbox waits");
+                way
+            }
+        }
+    }
+
+    /// Sends what waits, oldest first, unless another process of this machine is at it. Fails where the
+    /// servers cannot be reached, and leaves what it has not sent.
+    pub(crate) async fn send_what_waits(&self) -> Result<Outbox, StoreError> {
+        if self.local.list(&keys::outbox()).await?.is_empty() {
+            return Ok(Outbox::Done);
+        }
+        let Some(_hold) = self.local.hold(&keys::draining()).await? else { return Ok(Outbox::Waits) };
+        // Listed again under the hold: what another process has sent is not there any more.
+        for key in self.local.list(&keys::outbox()).await? {
+            let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else {
+                continue;
+            };
+            if outgoing.done {
+                self.forget_when_old(&key, revision, &outgoing).await?;
+                continue;
+            }
+            let before = outgoing.clone();
+            let outcome = self.send_again(&mut outgoing).await;
+            outgoing.done = outcome.is_ok();
+            let next = if outgoing.done && outgoing.returned.is_empty() { None } else { Some(&outgoing) };
+            if next != Some(&before) {
+                let value = next.map(records::json);
+                match self.local.swap(&key, Some(revision), value.as_deref(), Durability::Synced).await {
+                    // Nobody else changes it under the hold; a hold that was lost is somebody else's to go on by.
+                    Ok(_) | Err(SwapError::Changed { .. }) => {}
+                    Err(SwapError::Store(error)) => return Err(error),
+                }
+            }
+            outcome?;
+        }
+        self.forget_what_is_there();
+        Ok(Outbox::Done)
+    }
+
+    /// Sends one message to whoever has not got it.
+    async fn send_again(&self, outgoing: &mut Outgoing) -> Result<(), StoreError> {
+        let from = outgoing.sending.from.clone();
+        let mut recipients = Vec::new();
+        for address in &outgoing.to {
+            match self.resolve(address, Some(&from)).await {
+                Ok(name) => recipients.push((address.clone(), name)),
+                Err(AddressError::Store(error)) => return Err(error),
+                Err(error) => outgoing.returned.push((address.clone(), error.to_string())),
+            }
+        }
+        outgoing.to.retain(|address| recipients.iter().any(|(known, _)| known == address));
+        let mut sent = Sent::of(&outgoing.sending);
+        let stored = std::mem::take(&mut outgoing.stored);
+        sent.recipients.extend(stored.into_iter().map(|to| SentTo {
+            to,
+            rung: Rung::Stored,
+            presence: Presence::Away,
+            held: None,
+            duplicate: false,
+        }));
+        let names: Vec<AgentName> = recipients.iter().map(|(_, name)| name.clone()).collect();
+        let outcome = match names.is_empty() && sent.recipients.is_empty() {
+            true => Ok(()),
+            false => self.send_to(&outgoing.sending, &names, Reach::Named, Try::Again, &mut sent).await,
+        };
+        outgoing.stored = sent.recipients.into_iter().map(|recipient| recipient.to).collect();
+        outgoing.to = recipients
+            .into_iter()
+            .filter(|(_, name)| !outgoing.stored.contains(name))
+            .map(|(address, _)| address)
+            .collect();
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(SendError::Store { source, .. } | SendError::Unreadable(source) | SendError::NotQueued(source)) => {
+                Err(source)
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                outgoing.returned.extend(std::mem::take(&mut outgoing.to).into_iter().map(|to| (to, reason.clone())));
+                Ok(())
+            }
+        }
+    }
+
+    /// What came back stays for as long as settled mail does, so that its sender may see it.
+    async fn forget_when_old(
+        &self,
+        key: &store::Key,
+        revision: store::Revision,
+        outgoing: &Outgoing,
+    ) -> Result<(), StoreError> {
+        if self.machine.now().since(outgoing.sending.at) < self.limits.keep {
+            return Ok(());
+        }
+        match self.local.swap(key, Some(revision), None, Durability::Process).await {
+            Ok(_) | Err(SwapError::Changed { .. }) => Ok(()),
+            Err(SwapError::Store(error)) => Err(error),
+        }
+    }
+
+    /// A message of this machine's outbox, and where it stands with those who have not got it. None where it
+    /// is not there, or is not for the asker's eyes.
+    pub(crate) async fn in_outbox(
+        &self,
+        asker: &crate::session::Caller,
+        id: MessageId,
+    ) -> Result<Option<(Message, Vec<RecipientStatus>)>, StoreError> {
+        if !self.has_servers() {
+            return Ok(None);
+        }
+        let name = id.to_string();
+        let there = self.local.list(&keys::outbox()).await?;
+        let Some(key) = there.into_iter().find(|key| key.as_str().ends_with(&name)) else { return Ok(None) };
+        let Some((_, outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else {
+            return Ok(None);
+        };
+        if asker.agent() != Some(&outgoing.sending.from) && !asker.is_person() {
+            return Ok(None);
+        }
+        let at = outgoing.sending.at;
+        let status = |to: &str, undeliverable: Option<String>| {
+            let climbed = Climbed { at, route: ROUTE.to_owned(), evidence: None };
+            let ladder = Ladder { climbed: [(Rung::Queued, climbed)].into(), undeliverable, ..Ladder::default() };
+            to.parse().ok().map(|to| RecipientStatus { to, stored: at, ladder })
+        };
+        let waiting = outgoing.to.iter().filter_map(|to| status(to, None));
+        let returned = outgoing.returned.iter().filter_map(|(to, why)| status(to, Some(why.clone())));
+        let recipients: Vec<RecipientStatus> = waiting.chain(returned).collect();
+        let mut message = outgoing.sending.as_message();
+        if let Some(first) = recipients.first() {
+            message.to = first.to.clone();
+        }
+        Ok(Some((message, recipients)))
+    }
+}
+
+/// The number of a key of the outbox.
+fn number_of(key: &store::Key) -> Option<u64> {
+    key.segments().last()?.split_once('-')?.0.parse().ok()
+}

@@ -1,0 +1,57 @@
+//! Measures the mesh on a NATS server against the server itself: sending against a bare publish that is
+//! acknowledged, a message's way to another machine against a bare consumer's, and how what one agent asks
+//! grows with the mail of all others.
+//!
+//! Run by `make bench`. The first argument says how much is measured: `quick`, or nothing for all of it. The
+//! server is a real one with a folder of its own, and both sides speak to the same.
+
+mod growth;
+mod host;
+mod sending;
+mod trip;
+
+use std::process::ExitCode;
+
+use bench::Failure;
+use bench::report::{self, Report};
+use test_support::NatsServer;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Enough to see that everything works.
+    Quick,
+    /// What the budgets speak of.
+    Whole,
+}
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report::complain(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), Failure> {
+    let extent = match std::env::args().nth(1).as_deref() {
+        None => Extent::Whole,
+        Some("quick") => Extent::Quick,
+        Some(other) => return Err(format!("`{other}` is not an extent; write `quick`, or nothing").into()),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let report = Report::to_standard_output();
+    runtime.block_on(async {
+        let server = NatsServer::start();
+        report.section("sending, messages per second, against publish and acknowledge");
+        sending::measure(&server, extent, &report).await?;
+        report.section("from sent to delivered, against publish to consumer");
+        trip::measure(&server, extent, &report).await?;
+        drop(server);
+        let server = NatsServer::start();
+        report.section("what one agent asks, while the mail of others grows");
+        growth::measure(&server, extent, &report).await
+    })
+}
