@@ -44,9 +44,9 @@ pub(crate) fn cursor(name: &AgentName) -> Key {
     of_agent(name, "cursor")
 }
 
-/// The chain of messages that an agent works on.
+/// The chain of messages that an agent of this machine works on.
 pub(crate) fn work(name: &AgentName) -> Key {
-    of_agent(name, "work")
+    constant("work").child(name.as_str())
 }
 
 /// When an agent without a session was last heard of.

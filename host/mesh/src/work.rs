@@ -10,7 +10,7 @@ use crate::receipt::Event;
 use crate::records::{self, Next};
 use crate::{Mesh, keys};
 
-/// What an agent works on, as it is kept under `agents/NAME/work`.
+/// What an agent works on, as it is kept under `work/NAME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Work {
     /// The chain.
