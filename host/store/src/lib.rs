@@ -170,9 +170,11 @@ impl StoreError {
                     | io::ErrorKind::NetworkDown
                     | io::ErrorKind::AddrNotAvailable
             ),
-            StoreError::Io { .. } | StoreError::Damaged { .. } | StoreError::Unfit { .. } | StoreError::Injected(_) => {
-                false
-            }
+            StoreError::Io { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Elsewhere { .. }
+            | StoreError::Unfit { .. }
+            | StoreError::Injected(_) => false,
         }
     }
 
