@@ -193,7 +193,7 @@ impl Host {
 
     async fn hook(&self, session: &str, did: &str) {
         let payload = serde_json::json!({ "session": session, "did": did, "pid": 1 }).to_string();
-        let call = HookCall { name: did.to_owned(), payload, environment: Vec::new() };
+        let call = HookCall { name: did.to_owned(), payload, environment: Vec::new(), process: None };
         let outcome = self.mesh.hook("fake", &call).await.expect("answered");
         self.mesh.confirm_hook(outcome, did).await.expect("confirmed");
     }
