@@ -9,6 +9,7 @@ mod tests;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +41,9 @@ pub use parse::{Flaw, InvalidGlob, LONGEST_GLOB};
 #[serde(try_from = "String", into = "String")]
 pub struct Glob {
     text: String,
-    /// One for each way to choose from the braces.
-    branches: Vec<Branch>,
+    /// One for each way to choose from the braces. Made when it is first compared: a repository has a thousand
+    /// reservations, and the ends of the text tell most of them apart.
+    branches: OnceLock<Vec<Branch>>,
 }
 
 impl Glob {
@@ -78,13 +80,21 @@ impl Glob {
 
     /// Whether it matches a path. What is no path of a repository is never matched.
     pub fn matches(&self, path: &str) -> bool {
-        overlap::is_path(path) && self.branches.iter().any(|branch| branch.matches(path))
+        overlap::is_path(path) && self.branches().iter().any(|branch| branch.matches(path))
     }
 
     /// A path that both match, where there is one: exact, and a short one.
     pub fn overlap(&self, other: &Glob) -> Option<String> {
-        let pairs = self.branches.iter().flat_map(|ours| other.branches.iter().map(move |theirs| (ours, theirs)));
+        if !parse::ends(&self.text).may_meet(parse::ends(&other.text)) {
+            return None;
+        }
+        let pairs = self.branches().iter().flat_map(|ours| other.branches().iter().map(move |theirs| (ours, theirs)));
         pairs.filter(|(ours, theirs)| ours.may_meet(theirs)).find_map(|(ours, theirs)| overlap::witness(ours, theirs))
+    }
+
+    fn branches(&self) -> &[Branch] {
+        // Whoever makes a pattern without its branches has seen that its text is right.
+        self.branches.get_or_init(|| parse::branches(&self.text).unwrap_or_default())
     }
 }
 
@@ -101,9 +111,9 @@ impl FromStr for Glob {
     type Err = InvalidGlob;
 
     fn from_str(text: &str) -> Result<Glob, InvalidGlob> {
-        let glob = Glob { branches: parse::branches(text)?, text: text.to_owned() };
+        let glob = Glob { branches: parse::branches(text)?.into(), text: text.to_owned() };
         // A pattern that meets not even itself has no path: it would be granted to everybody, and keep nobody out.
-        if glob.branches.iter().any(|branch| overlap::witness(branch, branch).is_some()) {
+        if glob.branches().iter().any(|branch| overlap::witness(branch, branch).is_some()) {
             Ok(glob)
         } else {
             Err(InvalidGlob::new(text, 0, Flaw::Nowhere))
@@ -116,7 +126,8 @@ impl TryFrom<String> for Glob {
 
     fn try_from(text: String) -> Result<Glob, InvalidGlob> {
         // It was looked at when it was first written, so that it need not be walked again.
-        Ok(Glob { branches: parse::branches(&text)?, text })
+        let branches = if parse::is_plainly_right(&text) { OnceLock::new() } else { parse::branches(&text)?.into() };
+        Ok(Glob { branches, text })
     }
 }
 

@@ -117,6 +117,46 @@ pub(super) fn branches(text: &str) -> Result<Vec<Branch>, InvalidGlob> {
     if steps > MOST_STEPS { Err(whole(Flaw::TooMany)) } else { Ok(branches) }
 }
 
+/// Whether text is a pattern, told without reading it part by part. A no says nothing yet.
+pub(super) fn is_plainly_right(text: &str) -> bool {
+    let stars_are_roomy = |component: &str| component == "**" || !component.contains("**");
+    !text.is_empty()
+        && text.len() <= LONGEST_GLOB
+        && !text.starts_with('/')
+        && !text.contains(['[', '{', '}', '\\', '\0'])
+        && text.split('/').all(stars_are_roomy)
+}
+
+/// What every path that a pattern matches begins and ends with, as far as its text shows it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ends<'t> {
+    prefix: &'t str,
+    suffix: &'t str,
+}
+
+/// The ends of a pattern.
+pub(super) fn ends(text: &str) -> Ends<'_> {
+    let prefix = text.split(SPECIAL).next().unwrap_or(text);
+    let suffix = match text.rsplit_once(['*', '?']) {
+        // Braces, classes and what stands behind a backslash would have to be read.
+        _ if text.contains(['[', '{', '}', '\\']) || text.ends_with('/') => "",
+        None => text,
+        // `**/` may be no folder at all, and then there is no slash.
+        Some((before, behind)) if before.ends_with('*') => behind.strip_prefix('/').unwrap_or(behind),
+        Some((_, behind)) => behind,
+    };
+    Ends { prefix, suffix }
+}
+
+impl Ends<'_> {
+    /// Whether one path could begin and end as both must. A quick no; a yes says nothing yet.
+    pub(super) fn may_meet(self, other: Ends<'_>) -> bool {
+        let begins = self.prefix.bytes().zip(other.prefix.bytes()).all(|(one, other)| one == other);
+        let ends = self.suffix.bytes().rev().zip(other.suffix.bytes().rev()).all(|(one, other)| one == other);
+        begins && ends
+    }
+}
+
 /// Whether a list of parts ends with the text or with a comma or brace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {

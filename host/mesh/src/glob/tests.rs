@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::{Glob, Literally};
+use super::{Glob, Literally, parse};
 
 fn glob(text: &str) -> Glob {
     text.parse().unwrap_or_else(|error| panic!("{error}"))
@@ -247,4 +247,20 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn what_is_plainly_right_is_right(pieces in prop::collection::vec(any_piece(), 0..7)) {
+        let text = pieces.concat();
+        prop_assert!(!parse::is_plainly_right(&text) || parse::branches(&text).is_ok(), "{text}");
+    }
+}
+
+/// Pieces of texts that need not be patterns.
+fn any_piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        piece(),
+        prop::sample::select(vec!["**", "***", "\\", "[", "{", "}", "\0", "//"]).prop_map(str::to_owned)
+    ]
 }
