@@ -22,7 +22,7 @@ release:
 	cargo rustc --release --locked -p relay-mesh --bin relay-mesh -- $(LINK_$(shell uname -s))
 
 # The same on musl (Linux), into target/TRIPLE/release: short commands start a fifth quicker, and a server
-# takes a fifth more of the processor (docs/adr/0011). Its C takes any C compiler.
+# takes a fifth more of the processor (docs/adr/0012). Its C takes any C compiler.
 MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
 release-musl:
