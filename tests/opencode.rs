@@ -88,6 +88,64 @@ fn two_sessions_of_one_server_are_two_agents_and_each_keeps_its_agent_and_model(
 }
 
 #[test]
+fn a_session_that_has_not_joined_is_discovered_and_invited_where_it_has_a_port() {
+    isolated(|| {
+        let stage = installed();
+        let morning = Script::new().say("Good morning.", "Good morning to you.");
+        let script = morning
+            .call("invites you to join", REGISTER, json!({"name": "alice"}))
+            .say("you are `alice`", "I am alice.");
+        let model = Model::start(script);
+        let client = OpenCode::new(&stage, &model);
+        let terminal = client.open(&["--port", "5555"]);
+        terminal.type_line("Good morning.");
+        says(&terminal, "Good morning to you.");
+        let found = discovered(&stage);
+        assert_eq!((&found["agent"], &found["wakes_by"]), (&Value::Null, &json!(["prompt_async"])), "{found}");
+        let session = found["session"].as_str().expect("a session has an id").to_owned();
+        stage.relay_ok(&["invite", &session, "Help me with the tests."]);
+        says(&terminal, "I am alice.");
+        assert_eq!(session_of(&stage, "alice"), Some(session));
+        assert_eq!(told(&model, "Help me with the tests.").len(), 1, "it was invited once");
+    });
+}
+
+#[test]
+fn a_session_that_has_not_joined_and_has_no_port_is_discovered_and_cannot_be_invited() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(Script::new().say("Good morning.", "Good morning to you."));
+        let terminal = OpenCode::new(&stage, &model).open(&[]);
+        terminal.type_line("Good morning.");
+        says(&terminal, "Good morning to you.");
+        let found = discovered(&stage);
+        assert_eq!((&found["agent"], &found["wakes_by"]), (&Value::Null, &json!([])), "{found}");
+        let refused = stage.run(&["invite", found["session"].as_str().expect("a session has an id")]);
+        assert!(refused.stderr.contains("OpenCode has no way to wake session"), "{refused:?}");
+    });
+}
+
+#[test]
+fn a_fork_takes_over_neither_name_nor_mail() {
+    isolated(|| {
+        let stage = installed();
+        let script = joining("alice").say("Who are you?", "I do not know.").say("Only for alice", "Heard.");
+        let model = Model::start(script);
+        let server = OpenCode::new(&stage, &model).with("OPENCODE_SERVER_PASSWORD", "a password").serve();
+        let session = server.session();
+        server.say(&session, "plan", "Join the mesh as alice.");
+        let fork = server.fork(&session);
+        server.say(&fork, "plan", "Who are you?");
+        assert_eq!(session_of(&stage, "alice").as_ref(), Some(&session), "she has stayed");
+        let id = send(&stage, "alice", "Only for alice");
+        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        server.wait_until_idle(&session);
+        let holds = |session: &str| Value::Array(server.messages(session)).to_string().contains("Only for alice");
+        assert!(holds(&session) && !holds(&fork), "and so has her mail");
+    });
+}
+
+#[test]
 fn where_the_connector_cannot_wake_the_host_does_so_over_http() {
     isolated(|| {
         let stage = installed();
@@ -382,6 +440,13 @@ fn prompts(messages: &[Value]) -> Vec<Value> {
 fn id_in(news: &str) -> String {
     let (_, after) = news.split_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
     after.split('"').next().unwrap_or_default().to_owned()
+}
+
+/// The one session that is discovered.
+fn discovered(stage: &Stage) -> Value {
+    let found: Value = serde_json::from_str(&stage.relay_ok(&["discover", "--json"])).expect("--json writes JSON");
+    assert_eq!(found["sessions"][0]["harness"], "opencode", "{found}");
+    found["sessions"][0].clone()
 }
 
 /// What is kept of the one session.

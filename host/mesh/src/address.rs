@@ -62,7 +62,8 @@ impl Mesh {
     }
 
     async fn exists(&self, name: &AgentName) -> Result<bool, store::StoreError> {
-        Ok(self.acquainted(name).is_some() || self.shared.get(&keys::meta(name)).await?.is_some())
+        // A record that cannot be read is an error here, before anything is stored.
+        Ok(self.acquainted(name).is_some() || self.load_agent(name).await?.is_some())
     }
 
     /// The names of all agents.

@@ -180,6 +180,12 @@ impl Served {
         self.post(&format!("/session/{session}/summarize"), &model);
     }
 
+    /// Begins another session with all that was said in this one; gives its id.
+    pub fn fork(&self, session: &str) -> String {
+        let fork = self.post(&format!("/session/{session}/fork"), &json!({}));
+        fork["id"].as_str().expect("a session has an id").to_owned()
+    }
+
     /// The messages of a session.
     pub fn messages(&self, session: &str) -> Vec<Value> {
         let answer = self.http.get(&format!("/session/{session}/message")).expect("the server answers");

@@ -85,12 +85,14 @@ async fn send_on(
     Ok(Sent { route, outcome, confirmed, heard })
 }
 
+/// Mail as urgent as it has to be for a route.
 fn mail(route: Option<&Route>) -> Mail {
     let text = match route.map(|route| route.load) {
         Some(Load::Bell) => NEWS,
         Some(Load::Letter) | None => LETTER,
     };
-    Mail { ids: ID.parse().into_iter().collect(), text: text.to_owned(), priority: Priority::Normal }
+    let priority = route.map_or(Priority::Normal, |route| route.least.max(Priority::Normal));
+    Mail { ids: ID.parse().into_iter().collect(), text: text.to_owned(), priority }
 }
 
 /// One recorded delivery, as it was recorded and with each fault at each exchange.
