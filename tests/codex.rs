@@ -13,13 +13,18 @@ use test_support::{
 #[test]
 fn an_idle_terminal_is_woken_by_the_shared_app_server() {
     isolated(|| {
-        let stage = stage();
+        let stage = Arc::new(stage());
         let before = stage.tree(&stage.project);
         install(&stage);
+        let looked_at = Arc::clone(&stage);
         let model = Model::start(joining("alice").call_with(
             "What is the answer?",
             &Codex::tool("send_message"),
-            |news| json!({"to": "bob", "body": "The answer is 42.", "reply_to": id_in(news)}),
+            move |news| {
+                // A reply acknowledges. The host has seen by then that the letter stands in the turn.
+                Ladder::up_to(&looked_at, &id_in(news), "shown");
+                json!({"to": "bob", "body": "The answer is 42.", "reply_to": id_in(news)})
+            },
         ));
         let codex = Codex::new(&stage, &model);
         let terminal = codex.open();
