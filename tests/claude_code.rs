@@ -342,6 +342,8 @@ fn a_subagent_that_does_not_register_speaks_as_its_root() {
                     Answer::Call { tool: SEND.to_owned(), input: json!({"to": "bob", "body": "Written by a helper"}) }
                 })
                 .say("stored", "The helper is done.")
+                // As above, and after the helper's result too.
+                .say("For alice alone", "All done.")
                 .say("The helper is done.", "All done."),
         );
         let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice, then have somebody write.", &[]);

@@ -438,7 +438,9 @@ fn prompts(messages: &[Value]) -> Vec<Value> {
 
 /// The id in the first envelope of a text.
 fn id_in(news: &str) -> String {
-    let (_, after) = news.split_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
+    let Some((_, after)) = news.split_once("<relay-mesh-message id=\"") else {
+        panic!("mail comes in an envelope, and this has none: {news}");
+    };
     after.split('"').next().unwrap_or_default().to_owned()
 }
 
