@@ -90,6 +90,9 @@ pub fn carry_out<A: Install>(lent: &Lent, setup: &Setup) -> String {
 ///
 /// ```no_run
 /// # struct Toy;
+/// # impl relay_mesh_sdk::Identity for Toy {
+/// #     fn describe() -> relay_mesh_sdk::About { unimplemented!() }
+/// # }
 /// # impl relay_mesh_sdk::Install for Toy {}
 /// # fn folders() -> relay_mesh_sdk::testing::Fakes { relay_mesh_sdk::testing::Fakes::default() }
 /// for (name, plan) in relay_mesh_sdk::testing::install_plans::<Toy>(folders) {
