@@ -109,37 +109,22 @@ impl Mesh {
     /// An empty query matches everybody.
     pub async fn find(&self, query: &str, limit: usize) -> Result<Vec<Found>, FindError> {
         let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
-        let mut matcher = Matcher::new(nucleo_matcher::Config::DEFAULT);
-        let order = |a: &(u32, Agent), b: &(u32, Agent)| b.0.cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name));
-        let mut fitting = Vec::new();
         match self.records_of_all().await {
             Ok(agents) => {
-                fitting.extend(
-                    agents.into_iter().filter_map(|agent| Some((score(&pattern, &mut matcher, &agent)?, agent))),
-                );
+                // How they are, and what waits for them, is looked at for those alone who are shown.
+                let mut found = Vec::new();
+                for (score, agent) in best(&pattern, agents, |agent| agent, limit) {
+                    found.push(Found { seen: self.seen(agent).await?, score });
+                }
+                Ok(found)
             }
             Err(error) if error.is_out_of_reach() => {
-                let mut found: Vec<Found> = self
-                    .last_roster()
-                    .await?
-                    .ok_or(error)?
-                    .into_iter()
-                    .filter_map(|seen| Some(Found { score: score(&pattern, &mut matcher, &seen.agent)?, seen }))
-                    .collect();
-                found.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| a.seen.agent.name.cmp(&b.seen.agent.name)));
-                found.truncate(limit);
-                return Ok(found);
+                let all = self.last_roster().await?.ok_or(error)?;
+                let found = best(&pattern, all, |seen| &seen.agent, limit);
+                Ok(found.into_iter().map(|(score, seen)| Found { seen, score }).collect())
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => Err(error.into()),
         }
-        fitting.sort_by(order);
-        fitting.truncate(limit);
-        // How they are, and what waits for them, is looked at for those alone who are shown.
-        let mut found = Vec::new();
-        for (score, agent) in fitting {
-            found.push(Found { seen: self.seen(agent).await?, score });
-        }
-        Ok(found)
     }
 
     /// The record of every agent, without those that are damaged.
@@ -168,6 +153,16 @@ impl Mesh {
 struct LastRoster {
     at: Instant,
     agents: Vec<Seen>,
+}
+
+/// Those that match best, the best first, and by name where they match alike.
+fn best<T>(pattern: &Pattern, all: Vec<T>, agent: impl Fn(&T) -> &Agent, limit: usize) -> Vec<(u32, T)> {
+    let mut matcher = Matcher::new(nucleo_matcher::Config::DEFAULT);
+    let mut fitting: Vec<(u32, T)> =
+        all.into_iter().filter_map(|one| Some((score(pattern, &mut matcher, agent(&one))?, one))).collect();
+    fitting.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| agent(one).name.cmp(&agent(other).name)));
+    fitting.truncate(limit);
+    fitting
 }
 
 /// How well an agent matches: each word of the query may be found in another field.

@@ -73,13 +73,13 @@ pub async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
     for under in [keys::agents(), keys::reservations(), keys::commands()] {
         for key in store.list(&under).await? {
             names.extend(key.is_under(&keys::agents()).then(|| owner(&key)).flatten());
-            if leaf(&key) != "cursor" {
+            if key.leaf() != "cursor" {
                 contents.values.push(key);
             }
         }
     }
     // A record says who an agent is, and everything else of it counts only with that.
-    contents.values.sort_by_key(|key| leaf(key) != "meta");
+    contents.values.sort_by_key(|key| key.leaf() != "meta");
     contents.logs.push(keys::global());
     for log in [keys::sent, keys::receipts, keys::inbox] {
         contents.logs.extend(names.iter().map(log));
@@ -139,7 +139,7 @@ pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Resu
     for log in &contents.logs {
         let ((source, damaged), (target, _)) = both_logs(from, to, log).await?;
         carried.damaged += damaged;
-        if leaf(log) == "inbox" {
+        if log.leaf() == "inbox" {
             introduce(to, &source).await?;
         }
         let mut there: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -237,11 +237,7 @@ fn same(one: &[u8], other: &[u8]) -> bool {
 
 /// Whether a value is written again and again while its agent lives.
 fn is_fleeting(key: &Key) -> bool {
-    matches!(leaf(key).as_str(), "heartbeat" | "work")
-}
-
-fn leaf(key: &Key) -> String {
-    key.leaf()
+    matches!(key.leaf().as_str(), "heartbeat" | "work")
 }
 
 fn owner(key: &Key) -> Option<AgentName> {

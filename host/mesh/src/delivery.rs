@@ -50,21 +50,9 @@ impl Mesh {
             }
             std::future::pending::<()>().await;
         };
-        let drainer = async {
+        let for_servers = async {
             if self.has_servers() {
-                self.keep_sending_what_waits().await;
-            }
-            std::future::pending::<()>().await;
-        };
-        let teller = async {
-            if self.has_servers() {
-                self.keep_telling(&served).await;
-            }
-            std::future::pending::<()>().await;
-        };
-        let minutes = async {
-            if self.has_servers() {
-                self.keep_minutes().await;
+                tokio::join!(self.keep_sending_what_waits(), self.keep_telling(&served), self.keep_minutes());
             }
             std::future::pending::<()>().await;
         };
@@ -94,9 +82,7 @@ impl Mesh {
         tokio::select! {
             () = stop.cancelled() => {}
             () = housekeeper => {}
-            () = drainer => {}
-            () = teller => {}
-            () = minutes => {}
+            () = for_servers => {}
             () = rounds => {}
         }
         if let Err(error) = self.write_minutes().await {

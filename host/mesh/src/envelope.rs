@@ -6,8 +6,10 @@
 use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::loops::next_trace;
 use crate::machine::Instant;
 use crate::message::{Message, Priority};
+use crate::names::{AgentName, MessageId};
 
 /// Every envelope is an element of this name.
 pub const TAG: &str = "relay-mesh-message";
@@ -33,6 +35,38 @@ pub fn envelope(messages: &[Message], room: usize) -> (String, usize) {
         }
     }
     (text, messages.len())
+}
+
+/// What goes with a call for somebody's attention, and lies in no inbox: the news, and behind it what was written,
+/// in an envelope. Where nothing was written the news stands alone.
+pub(crate) fn beside(news: &str, id: MessageId, at: Instant, from: &AgentName, to: &AgentName, text: &str) -> String {
+    if text.trim().is_empty() {
+        return news.to_owned();
+    }
+    let message = Message {
+        id,
+        at,
+        subject: text.to_owned(),
+        body: text.to_owned(),
+        thread: id.to_string(),
+        reply_to: None,
+        priority: Priority::Normal,
+        tags: Vec::new(),
+        idempotency_key: None,
+        broadcast: false,
+        trace: next_trace(id, None),
+        to: to.clone(),
+        from: from.clone(),
+    };
+    format!("{news}\n{}", envelope(&[message], usize::MAX).0)
+}
+
+/// Who calls, as a sentence begins with it.
+pub(crate) fn who(from: &AgentName) -> String {
+    match from.is_shell() {
+        true => "Somebody at a shell of this machine".to_owned(),
+        false => format!("The agent `{from}`"),
+    }
 }
 
 /// A time as people and models read it.

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
 use crate::bell::ROUTE;
-use crate::envelope::envelope;
+use crate::envelope::{beside, who};
 use crate::harness::{HarnessError, Load, Mail};
 use crate::loops::next_trace;
 use crate::machine::Instant;
-use crate::message::{Message, Priority, Trace};
+use crate::message::{Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::protocol::PROTOCOL;
 use crate::receipt::Rung;
@@ -332,38 +332,15 @@ impl Mesh {
 
 /// The invitation, with what the inviter wrote inside an envelope, and the protocol.
 fn worded(invitation: &Invitation) -> String {
-    let mut text = news(invitation);
-    if !invitation.body.trim().is_empty() {
-        let Invitation { id, from, at, body, trace, .. } = invitation;
-        let message = Message {
-            id: *id,
-            at: *at,
-            subject: body.clone(),
-            body: body.clone(),
-            thread: id.to_string(),
-            reply_to: None,
-            priority: Priority::Normal,
-            tags: Vec::new(),
-            idempotency_key: None,
-            broadcast: false,
-            trace: *trace,
-            to: from.clone(),
-            from: from.clone(),
-        };
-        text.push('\n');
-        text.push_str(&envelope(&[message], usize::MAX).0);
-    }
-    format!("{text}\n\n{PROTOCOL}")
+    let Invitation { id, from, at, body, .. } = invitation;
+    format!("{}\n\n{PROTOCOL}", beside(&news(invitation), *id, *at, from, from, body))
 }
 
 /// The news alone. It says who invites, and nothing of what they wrote.
 fn news(invitation: &Invitation) -> String {
-    let who = match invitation.from.is_shell() {
-        true => "Somebody at a shell of this machine".to_owned(),
-        false => format!("The agent `{}`", invitation.from),
-    };
     format!(
-        "{who} invites you to join the relay-mesh, by which coding agents exchange messages. To join, call \
-         register_agent; to stay out, do nothing."
+        "{} invites you to join the relay-mesh, by which coding agents exchange messages. To join, call \
+         register_agent; to stay out, do nothing.",
+        who(&invitation.from)
     )
 }

@@ -169,6 +169,23 @@ pub struct Sighting {
     pub workdir: Option<String>,
 }
 
+impl Sighting {
+    /// What a command line shows of itself.
+    pub fn of_command_line(environment: Vec<(String, String)>, workdir: Option<String>) -> Sighting {
+        Sighting {
+            transport: Transport::CommandLine,
+            client_name: None,
+            client_version: None,
+            meta: None,
+            headers: Vec::new(),
+            tool: None,
+            arguments: None,
+            environment,
+            workdir,
+        }
+    }
+}
+
 /// How sure an adapter is of the session it detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {

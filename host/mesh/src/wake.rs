@@ -2,10 +2,8 @@
 //! stands in the diary. How it reaches them is the binary's business.
 
 use crate::Mesh;
-use crate::envelope::envelope;
-use crate::loops::next_trace;
+use crate::envelope::{beside, who};
 use crate::machine::Instant;
-use crate::message::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::session::{Caller, Transport};
 
@@ -75,29 +73,7 @@ impl Mesh {
 }
 
 fn worded(id: MessageId, at: Instant, from: &AgentName, to: Option<&AgentName>, text: &str) -> String {
-    let who = match from.is_shell() {
-        true => "Somebody at a shell of this machine".to_owned(),
-        false => format!("The agent `{from}`"),
-    };
     let whom = to.map_or_else(String::new, |to| format!(" `{to}`"));
-    let news = format!("{who} wakes you{whom} by relay-mesh.");
-    if text.trim().is_empty() {
-        return news;
-    }
-    let message = Message {
-        id,
-        at,
-        subject: text.to_owned(),
-        body: text.to_owned(),
-        thread: id.to_string(),
-        reply_to: None,
-        priority: Priority::Normal,
-        tags: Vec::new(),
-        idempotency_key: None,
-        broadcast: false,
-        trace: next_trace(id, None),
-        to: to.unwrap_or(from).clone(),
-        from: from.clone(),
-    };
-    format!("{news}\n{}", envelope(&[message], usize::MAX).0)
+    let news = format!("{} wakes you{whom} by relay-mesh.", who(from));
+    beside(&news, id, at, from, to.unwrap_or(from), text)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mesh::names::AgentName;
-use mesh::session::{Call, Caller, Sighting, Transport};
+use mesh::session::{Call, Caller, Sighting};
 
 use crate::compose::{self, Client, Open, OpenError};
 use crate::config::Settings;
@@ -58,17 +58,7 @@ impl Context {
 
     /// What a command line shows of itself.
     pub(crate) fn sighting(&self) -> Sighting {
-        Sighting {
-            transport: Transport::CommandLine,
-            client_name: None,
-            client_version: None,
-            meta: None,
-            headers: Vec::new(),
-            tool: None,
-            arguments: None,
-            environment: self.environment.pairs(),
-            workdir: Some(self.workdir.display().to_string()),
-        }
+        Sighting::of_command_line(self.environment.pairs(), Some(self.workdir.display().to_string()))
     }
 
     /// This command line as a call, speaking for an agent where it names one.

@@ -38,13 +38,7 @@ impl Subject {
 }
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            report::complain(&failure);
-            ExitCode::FAILURE
-        }
-    }
+    report::ended(measure())
 }
 
 fn measure() -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! The lines that people read.
 
 use std::io::Write;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::Failure;
@@ -67,6 +68,17 @@ impl Report {
     fn line(&self, text: &str) {
         // A reader who closed the pipe wants no more lines, and nothing is lost by that.
         let _closed = writeln!(std::io::stdout().lock(), "{text}");
+    }
+}
+
+/// Ends a measuring program: says why nothing more is measured, where that is so.
+pub fn ended(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&failure);
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -13,11 +13,10 @@ use std::io::ErrorKind;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::RawMessageErrorKind;
 
 use super::connection::Connection;
 use super::sending::{EXPECTED_SUBJECT, send};
-use super::trouble::{again_if_late, trouble};
+use super::trouble::{again_if_late, found, trouble};
 use super::{homes, subjects, values};
 use crate::files::lines;
 use crate::{AppendError, Batch, Damage, Entry, Expect, Key, Position, StoreError, SwapError};
@@ -298,19 +297,6 @@ async fn following(
     let subject = place.filter(connection, log);
     let ask = || stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&subject).send();
     found(log, again_if_late(ask).await)
-}
-
-fn found(
-    log: &Key,
-    asked: Result<StreamMessage, async_nats::jetstream::stream::RawMessageError>,
-) -> Result<Option<StreamMessage>, StoreError> {
-    match asked {
-        Ok(message) => Ok(Some(message)),
-        Err(error) => match error.kind() {
-            RawMessageErrorKind::NoMessageFound => Ok(None),
-            _ => Err(trouble("could not read", log)(error.into())),
-        },
-    }
 }
 
 fn position(sequence: u64, entry: u64) -> Position {

@@ -4,7 +4,10 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-use crate::StoreError;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind};
+
+use crate::{Key, StoreError};
 
 /// How often something is asked that may be asked again: a cluster that has lost its leader answers
 /// nobody until it has another.
@@ -20,6 +23,20 @@ pub(super) async fn again_if_late<T, E: Error + 'static, Asked: Future<Output = 
             Err(error) if attempt < TRIES && kind_of(&error) == ErrorKind::TimedOut => attempt += 1,
             outcome => return outcome,
         }
+    }
+}
+
+/// The message that was asked for, where there is one.
+pub(super) fn found(
+    what: &Key,
+    asked: Result<StreamMessage, RawMessageError>,
+) -> Result<Option<StreamMessage>, StoreError> {
+    match asked {
+        Ok(message) => Ok(Some(message)),
+        Err(error) => match error.kind() {
+            RawMessageErrorKind::NoMessageFound => Ok(None),
+            _ => Err(trouble("could not read", what)(error.into())),
+        },
     }
 }
 

@@ -10,14 +10,13 @@ use std::collections::BTreeMap;
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_TTL};
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::stream::RawMessageErrorKind;
 use futures::TryStreamExt;
 
 use super::connection::Connection;
 use super::homes::{self, Part};
 use super::sending::{EXPECTED_SUBJECT, send};
 use super::subjects;
-use super::trouble::{again_if_late, trouble};
+use super::trouble::{again_if_late, found, trouble};
 use crate::{Key, Revision, StoreError, SwapError, Versioned};
 
 /// By which header a bucket marks that a key was removed.
@@ -109,7 +108,7 @@ pub(super) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
     let stream = connection.map().await?;
     let subject = subjects::of_value(&connection.options.map_bucket(), "*", key);
     let ask = || stream.raw_message_builder().sequence(from).next_by_subject(&subject).send();
-    answered(key, again_if_late(ask).await)
+    found(key, again_if_late(ask).await)
 }
 
 /// Says, unless somebody was faster, that a key is ours. Whether it is shows when it is read again.
@@ -245,18 +244,5 @@ async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<
 /// The newest message of some subjects, asked of the server that leads.
 async fn newest(connection: &Connection, subject: &str, key: &Key) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
-    answered(key, again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await)
-}
-
-fn answered(
-    key: &Key,
-    asked: Result<StreamMessage, async_nats::jetstream::stream::RawMessageError>,
-) -> Result<Option<StreamMessage>, StoreError> {
-    match asked {
-        Ok(message) => Ok(Some(message)),
-        Err(error) => match error.kind() {
-            RawMessageErrorKind::NoMessageFound => Ok(None),
-            _ => Err(trouble("could not read", key)(error.into())),
-        },
-    }
+    found(key, again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await)
 }

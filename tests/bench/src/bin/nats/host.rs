@@ -7,7 +7,7 @@ use bench::Failure;
 use mesh::harness::{Harness, HarnessError, Harnesses};
 use mesh::machine::{Instant, Machine, Process};
 use mesh::names::AgentName;
-use mesh::session::{Call, Caller, Sighting, Transport};
+use mesh::session::{Call, Caller, Sighting};
 use mesh::{Limits, LoopLimits, Mesh, Parts, Registration, Served};
 use store::Store;
 use store::files::{FilesOptions, FilesStore};
@@ -66,17 +66,7 @@ impl Host {
 }
 
 fn shell(claims_to_be: Option<AgentName>) -> Call {
-    let sighting = Sighting {
-        transport: Transport::CommandLine,
-        client_name: None,
-        client_version: None,
-        meta: None,
-        headers: Vec::new(),
-        tool: None,
-        arguments: None,
-        environment: Vec::new(),
-        workdir: None,
-    };
+    let sighting = Sighting::of_command_line(Vec::new(), None);
     Call { sighting, connection: None, ticket: None, key: None, claims_to_be }
 }
 

@@ -26,13 +26,7 @@ pub(crate) enum Extent {
 }
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            report::complain(&failure);
-            ExitCode::FAILURE
-        }
-    }
+    report::ended(measure())
 }
 
 fn measure() -> Result<(), Failure> {
