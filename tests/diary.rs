@@ -54,6 +54,11 @@ fn a_follower_is_told_everything_once_while_others_work_and_sweep() {
     assert_eq!(only.lines().count(), ROUNDS, "{only}");
     assert!(only.lines().all(|line| line.contains("  released  agent=worker-1  ")), "{only}");
     assert_eq!(stage.relay_ok(&["log", "--since", "2999-01-01T00:00:00Z"]), "");
+    // What is not known of an event is not said, and a time reads as a time.
+    let joined = stage.relay_ok(&["log", "--agent", "worker-1", "--type", "registered"]);
+    assert!(joined.ends_with("Z  registered  agent=worker-1\n"), "{joined}");
+    let reserved = stage.relay_ok(&["log", "--agent", "worker-1", "--type", "reserved"]);
+    assert!(reserved.lines().all(|line| line.contains("  expires=20") && line.ends_with('Z')), "{reserved}");
 }
 
 #[test]

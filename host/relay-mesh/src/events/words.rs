@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use store::Position;
 
 use crate::shapes::mail::MessageShape;
+use crate::shapes::events::details;
 use crate::shapes::rfc3339;
 
 /// What can be followed.
@@ -284,7 +285,7 @@ impl Said {
             topic,
             event: event.kind.clone(),
             at: rfc3339(event.at),
-            details: event.details.clone(),
+            details: details(event),
             cursor: cursor.to_string(),
         }
     }

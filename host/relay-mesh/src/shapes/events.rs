@@ -1,6 +1,7 @@
 //! Events of the diary: `log`.
 
 use mesh::Event;
+use mesh::machine::Instant;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -21,8 +22,18 @@ pub(crate) struct EventShape {
 
 impl EventShape {
     pub(crate) fn of(event: &Event) -> EventShape {
-        EventShape { at: rfc3339(event.at), event: event.kind.clone(), details: event.details.clone() }
+        EventShape { at: rfc3339(event.at), event: event.kind.clone(), details: details(event) }
     }
+}
+
+/// What an event says besides when and what: times as everywhere else, and nothing of what is not known.
+pub(crate) fn details(event: &Event) -> Map<String, Value> {
+    let said = event.details.iter().filter(|(_, value)| !value.is_null());
+    said.map(|(name, value)| match value.as_u64() {
+        Some(millis) if name == "expires" => (name.clone(), rfc3339(Instant(millis)).into()),
+        Some(_) | None => (name.clone(), value.clone()),
+    })
+    .collect()
 }
 
 impl Show for EventShape {
