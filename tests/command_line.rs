@@ -1,8 +1,11 @@
 //! Two shells talk, and a script reads along: the real binary, its exit code, standard output and
 //! standard error together.
 
+use std::fs::File;
+use std::path::PathBuf;
+
 use serde_json::Value;
-use test_support::{Outcome, Program, Stage};
+use test_support::{Outcome, Program, Stage, wait_for};
 
 /// What differs from run to run.
 const FILTERS: &[(&str, &str)] = &[
@@ -162,6 +165,28 @@ fn a_hook_never_stops_its_harness() {
     check("no data folder", &["hook", "claude-code", "Stop", "--dir", "/proc/nowhere"], "{}", "cannot be used");
     broken(".relay-mesh.toml", "nonsense = 1\n");
     check("settings that are broken", &["hook", "claude-code", "Stop"], "{}", "unknown field `nonsense`");
+}
+
+#[test]
+fn a_hook_that_is_given_up_leaves_its_adapter_to_be_compiled() {
+    let stage = stage();
+    stage.relay_ok(&["plugin", "verify", "claude-code"]);
+    let kept = |extension: &str| -> Vec<PathBuf> {
+        let found = std::fs::read_dir(stage.home.join(".cache/relay-mesh/adapters")).expect("the cache is there");
+        let paths = found.map(|entry| entry.expect("an entry").path());
+        paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+    };
+    kept("cwasm").iter().for_each(|code| std::fs::remove_file(code).expect("the cache can be deleted at any moment"));
+    // Whoever holds the lock compiles, and the others wait.
+    let locks: Vec<File> = kept("lock").iter().map(|lock| File::open(lock).expect("a lock file")).collect();
+    assert!(!locks.is_empty(), "what was compiled was locked");
+    locks.iter().for_each(|lock| lock.lock().expect("nobody else compiles"));
+    let outcome = stage.relay(&["hook", "claude-code", "Stop"]).input("{}").run();
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("given up; if its adapter was being compiled"), "{}", outcome.stderr);
+    assert_eq!(kept("cwasm"), Vec::<PathBuf>::new());
+    drop(locks);
+    wait_for("what the hook waited for is there for the next one", || (!kept("cwasm").is_empty()).then_some(()));
 }
 
 /// A command and what became of it, as a person would paste it.

@@ -1,6 +1,8 @@
 //! `relay-mesh hook`: what a harness's own hooks call. It stands in the way of the harness's work,
 //! so it is quick, and whatever fails here ends with 0 and one line on standard error.
 
+use std::ffi::OsString;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use mesh::harness::HookCall;
@@ -10,12 +12,17 @@ use crate::commands::input;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::host::background;
 use crate::{machine, render};
 
 /// The longest payload. Claude Code puts whole tool results into one.
 const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
 /// After this the harness goes on without us, whatever we wait for.
 const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What goes on where a hook is given up: its adapter is compiled by a process that has time for it. Else no
+/// hook of a slow machine would ever see the end of it, and each would take the whole of its time.
+static GOES_ON: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Answer a harness's hook: what a harness calls
 #[derive(clap::Args, Debug)]
@@ -46,7 +53,9 @@ pub(crate) fn never_break_the_harness() {
     let watch = std::thread::Builder::new().name("deadline".to_owned()).stack_size(64 * 1024);
     let started = watch.spawn(|| {
         std::thread::sleep(DEADLINE);
-        render::last_words(&format!("relay-mesh: the hook took longer than {} s and was given up", DEADLINE.as_secs()));
+        let seconds = DEADLINE.as_secs();
+        let words = format!("relay-mesh: the hook took longer than {seconds} s and was given up{}", go_on());
+        render::last_words(&words);
         std::process::exit(0);
     });
     if let Err(error) = started {
@@ -54,8 +63,21 @@ pub(crate) fn never_break_the_harness() {
     }
 }
 
+/// Starts what goes on, away from the harness, and says so. Where the adapter is compiled already, it finds that
+/// out and ends.
+fn go_on() -> &'static str {
+    let Some(arguments) = GOES_ON.get() else { return "" };
+    match background::leave(arguments) {
+        Ok(()) => "; if its adapter was being compiled, that goes on by itself",
+        Err(_) => "",
+    }
+}
+
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let data = context.settings.dir.value.clone().into_os_string();
+    let verify = ["--dir".into(), data, "plugin".into(), "verify".into(), args.harness.clone().into()];
+    GOES_ON.get_or_init(|| verify.to_vec());
     let payload = String::from_utf8_lossy(&input::bytes(LONGEST_PAYLOAD)?).into_owned();
     let call =
         HookCall { name: args.event, payload, environment: context.environment.pairs(), process: machine::caller() };

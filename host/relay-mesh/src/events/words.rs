@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Position;
 
-use crate::shapes::mail::MessageShape;
 use crate::shapes::events::details;
+use crate::shapes::mail::MessageShape;
 use crate::shapes::rfc3339;
 
 /// What can be followed.

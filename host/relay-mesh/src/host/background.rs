@@ -1,8 +1,10 @@
 //! Starting the host in the background, and ending exactly that process.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -78,6 +80,14 @@ pub(super) async fn end(process: Process, patience: Duration, machine: &dyn Mach
 fn spawn(arguments: &[String], log: File) -> io::Result<Child> {
     let errors = log.try_clone()?;
     Command::new(std::env::current_exe()?).args(arguments).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
+}
+
+/// Starts relay-mesh on something that goes on by itself, in a process group of its own, and hears no more of it.
+#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
+pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(drop)
 }
 
 /// What the host wrote into its log since it was started, as one clause.
