@@ -88,40 +88,76 @@ fn two_sessions_of_one_server_are_two_agents_and_each_keeps_its_agent_and_model(
 }
 
 #[test]
-fn a_session_that_has_not_joined_is_discovered_and_invited_where_it_has_a_port() {
+fn a_session_that_has_not_joined_is_invited_by_the_connector_inside_it() {
     isolated(|| {
         let stage = installed();
-        let morning = Script::new().say("Good morning.", "Good morning to you.");
-        let script = morning
-            .call("invites you to join", REGISTER, json!({"name": "alice"}))
-            .say("you are `alice`", "I am alice.");
-        let model = Model::start(script);
-        let client = OpenCode::new(&stage, &model);
-        let terminal = client.open(&["--port", "5555"]);
-        terminal.type_line("Good morning.");
-        says(&terminal, "Good morning to you.");
-        let found = discovered(&stage);
-        assert_eq!((&found["agent"], &found["wakes_by"]), (&Value::Null, &json!(["prompt_async"])), "{found}");
-        let session = found["session"].as_str().expect("a session has an id").to_owned();
-        stage.relay_ok(&["invite", &session, "Help me with the tests."]);
-        says(&terminal, "I am alice.");
-        assert_eq!(session_of(&stage, "alice"), Some(session));
-        assert_eq!(told(&model, "Help me with the tests.").len(), 1, "it was invited once");
-    });
-}
-
-#[test]
-fn a_session_that_has_not_joined_and_has_no_port_is_discovered_and_cannot_be_invited() {
-    isolated(|| {
-        let stage = installed();
-        let model = Model::start(Script::new().say("Good morning.", "Good morning to you."));
+        let model = Model::start(good_morning().say("Welcome", "Thank you."));
         let terminal = OpenCode::new(&stage, &model).open(&[]);
         terminal.type_line("Good morning.");
         says(&terminal, "Good morning to you.");
         let found = discovered(&stage);
-        assert_eq!((&found["agent"], &found["wakes_by"]), (&Value::Null, &json!([])), "{found}");
-        let refused = stage.run(&["invite", found["session"].as_str().expect("a session has an id")]);
-        assert!(refused.stderr.contains("OpenCode has no way to wake session"), "{refused:?}");
+        assert_eq!((&found["agent"], &found["wakes_by"]), (&Value::Null, &json!(["listen"])), "{found}");
+        let session = found["session"].as_str().expect("a session has an id").to_owned();
+        let invited = stage.relay_ok(&["invite", &session, "Help me with the tests."]);
+        let woken = model.wait_for_news("Help me with the tests.").news();
+        assert!(woken.contains("Somebody at a shell of this machine invites you to join the relay-mesh"), "{woken}");
+        assert!(woken.contains("Register once with register_agent"), "the protocol is there: {woken}");
+        assert!(woken.contains("<relay-mesh-message id="), "what was written stands in an envelope: {woken}");
+        let outcomes = ["invitation shown by listen", "has joined as alice"];
+        assert!(outcomes.iter().any(|outcome| invited.contains(outcome)), "{invited}");
+        says(&terminal, "I am alice.");
+        assert_eq!(session_of(&stage, "alice"), Some(session));
+        let id = send(&stage, "alice", "Welcome to the mesh.");
+        says(&terminal, "Thank you.");
+        Ladder::up_to(&stage, &id, "shown");
+        assert_eq!(routes(&stage, &id).last().map(String::as_str), Some("listen"));
+        for words in ["Help me with the tests.", "Welcome to the mesh."] {
+            assert_eq!(told(&model, words).len(), 1, "{words}: it came once");
+        }
+    });
+}
+
+#[test]
+fn a_session_that_works_is_invited_between_its_tools() {
+    isolated(|| {
+        let stage = installed();
+        let (inviting, readme) = (Arc::clone(&stage), stage.project.join("README.md"));
+        let model = Model::start(
+            Script::new()
+                .answer_with("Read the readme", move |_| {
+                    let session = discovered(&inviting)["session"].as_str().expect("an id").to_owned();
+                    let told = inviting.relay_ok(&["invite", &session]);
+                    assert!(
+                        told.contains("invitation stored; it comes when the session is idle or uses a tool"),
+                        "{told}"
+                    );
+                    Answer::Call { tool: "read".to_owned(), input: json!({"filePath": readme}) }
+                })
+                .call("invites you to join", REGISTER, json!({"name": "alice"}))
+                .say("you are `alice`", "I am alice."),
+        );
+        let run = OpenCode::new(&stage, &model).ask("Read the readme.", &[]);
+        assert_eq!(run.result, "I am alice.", "{:?}", run.outcome);
+        assert!(model.wait_for_news("# A project").news().contains("invites you to join"));
+        assert_eq!(told(&model, "invites you to join").len(), 1, "once");
+    });
+}
+
+#[test]
+fn where_the_connector_cannot_invite_the_command_does_so_over_http() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(good_morning());
+        let server = OpenCode::new(&stage, &model).with("OPENCODE_SERVER_PASSWORD", "a password").serve();
+        let session = server.session();
+        server.say(&session, "build", "Good morning.");
+        assert_eq!(discovered(&stage)["wakes_by"], json!(["listen", "prompt_async"]));
+        OpenCode::disconnect(&stage);
+        assert_eq!(discovered(&stage)["wakes_by"], json!(["prompt_async"]), "nobody listens any more");
+        stage.relay_ok(&["invite", &session, "Help me with the tests."]);
+        wait_for("she has joined", || session_of(&stage, "alice"));
+        server.wait_until_idle(&session);
+        assert_eq!(told(&model, "Help me with the tests.").len(), 1, "it was invited once");
     });
 }
 
@@ -389,6 +425,14 @@ fn joining(name: &str) -> Script {
     Script::new()
         .call("Join the mesh", REGISTER, json!({"name": name}))
         .say(&format!("you are `{name}`"), &format!("I am {name}."))
+}
+
+/// A script that says good morning, and joins as alice when it is invited.
+fn good_morning() -> Script {
+    Script::new()
+        .say("Good morning.", "Good morning to you.")
+        .call("invites you to join", REGISTER, json!({"name": "alice"}))
+        .say("you are `alice`", "I am alice.")
 }
 
 fn stage() -> Stage {

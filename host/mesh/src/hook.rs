@@ -73,8 +73,8 @@ impl Mesh {
             other => other,
         };
         let invitation = match invitation {
-            Some((session, _)) if !shows => {
-                if let Err(error) = self.give_back_invitation(&session).await {
+            Some((session, id)) if !shows => {
+                if let Err(error) = self.give_back_invitation(&session, id).await {
                     tracing::warn!(%error, "an invitation was not given back; its claim lapses by itself");
                 }
                 None
@@ -93,7 +93,7 @@ impl Mesh {
     /// Says that the reply was flushed to the harness: its mail counts as shown.
     pub async fn confirm_hook(&self, outcome: HookOutcome, event: &str) -> Result<(), crate::FetchError> {
         if let Some((session, id)) = outcome.invitation {
-            self.confirm_invitation(&session, id).await?;
+            self.climb_invitation(&session, id, Rung::Shown).await?;
         }
         if let Some(session) = &outcome.speaker {
             self.tell_of_session(session).await;

@@ -1,25 +1,23 @@
 //! Inviting a session that has not joined: it is woken with the protocol, by the adapter's own routes.
 //!
-//! There is no inbox yet that could keep an invitation, so it is kept with the session, on this machine
-//! only. A route that carries text carries it whole. The bell and every other route bring only the
-//! news, and the next hook of the session shows it, once.
+//! Whoever listens for the session goes first: a connector inside its harness brings the text by itself.
+//! Of the adapter's routes, one that carries text carries it whole. The bell and every other route bring
+//! only the news, and the next hook of the session shows it, once. How it is kept meanwhile stands in
+//! `invitation.rs`.
 
-use serde::{Deserialize, Serialize};
-use store::{Durability, StoreError};
+use store::StoreError;
 
+use crate::Mesh;
 use crate::bell::ROUTE;
-use crate::envelope::{beside, who};
 use crate::harness::{HarnessError, Load, Mail};
+use crate::invitation::{Answer, Invitation, Standing, news, worded};
 use crate::loops::next_trace;
 use crate::machine::Instant;
-use crate::message::{Priority, Trace};
-use crate::names::{AgentName, MessageId};
-use crate::protocol::PROTOCOL;
+use crate::message::Priority;
+use crate::names::AgentName;
 use crate::receipt::Rung;
-use crate::records::{self, Next};
-use crate::roster::{Found, RosterError};
+use crate::roster::{Found, LISTEN, RosterError};
 use crate::session::{Activity, Caller, SessionRef, Transport};
-use crate::{Mesh, keys};
 
 /// The longest text that goes with an invitation, in bytes: it has to fit into any hook's answer beside
 /// the protocol.
@@ -36,17 +34,8 @@ pub struct Invited {
     pub route: String,
     /// How far it got by that route.
     pub rung: Rung,
-}
-
-/// Where an invitation stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Nobody has seen it yet.
-    Open,
-    /// It stood in front of the model.
-    Shown,
-    /// The session has joined.
-    Joined(AgentName),
+    /// When it lapses, should nobody have seen it.
+    pub until: Instant,
 }
 
 /// Why nobody was invited.
@@ -85,6 +74,17 @@ pub enum InviteError {
     /// The loop guard stopped it.
     #[error("waking is held back: {0}")]
     Held(String),
+    /// Somebody else's invitation lies there, and nobody has seen it.
+    #[error("session `{session}` has an invitation of `{from}` that it has not seen yet")]
+    Another {
+        /// The session.
+        session: String,
+        /// Who invited it.
+        from: AgentName,
+    },
+    /// It was invited and is over.
+    #[error("session `{0}` ended before it saw the invitation")]
+    Ended(String),
     /// Every way refused.
     #[error("session `{session}` was not woken: {}", .refused.join("; "))]
     Refused {
@@ -105,23 +105,6 @@ pub enum InviteError {
     /// The store failed.
     #[error("the invitation could not be kept")]
     Store(#[from] StoreError),
-}
-
-/// An invitation, as it is kept under `invitations/HARNESS/ID` in the local store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Invitation {
-    id: MessageId,
-    from: AgentName,
-    at: Instant,
-    body: String,
-    /// The chain that it belongs to: whoever joins by it works on that chain.
-    trace: Trace,
-    /// Until when one hook has it to itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    claimed_until: Option<Instant>,
-    /// When it stood in front of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    shown: Option<Instant>,
 }
 
 impl Mesh {
@@ -149,7 +132,7 @@ impl Mesh {
         if found.activity == Some(Activity::AwaitingHuman) {
             return Err(InviteError::AwaitsPerson(session.to_owned()));
         }
-        if found.waking().next().is_none() {
+        if found.wakes_by().is_empty() {
             let harness = found.harness.about().title.clone();
             return Err(InviteError::NoWay { harness, session: session.to_owned() });
         }
@@ -162,19 +145,20 @@ impl Mesh {
                 .await;
             return Err(InviteError::Held(reason));
         }
-        let invitation =
-            Invitation { id, from, at: now, body: text.to_owned(), trace, claimed_until: None, shown: None };
-        let kept = invitation.clone();
-        records::update(
-            self.local.as_ref(),
-            &keys::invitation(&reference),
-            Durability::Synced,
-            |_: Option<Invitation>| (Next::Put(kept.clone()), ()),
-        )
-        .await?;
-        self.note("invited", serde_json::json!({ "id": id, "from": invitation.from, "session": reference })).await;
+        let wanted = Invitation::new(id, from, now, text, trace);
+        let invitation = match self.keep_invitation(&reference, wanted).await? {
+            Ok(kept) => kept,
+            Err(from) => return Err(InviteError::Another { session: session.to_owned(), from }),
+        };
+        let (id, from) = (invitation.id, &invitation.from);
+        self.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
+        if found.is_listened_to {
+            // The bell's file is the record of wakes, also of those by another way.
+            self.add_to_bell(&reference, from, id).await?;
+            return Ok(invited(&reference, &invitation, LISTEN, Rung::Stored));
+        }
         match self.bring(&found, &invitation).await? {
-            Ok((route, rung)) => Ok(Invited { session: reference, from: invitation.from, route, rung }),
+            Ok(invited) => Ok(invited),
             Err(refused) => {
                 // Nobody was told of it, so it must not turn up at some later hook.
                 self.forget_invitation(&reference, id).await?;
@@ -183,24 +167,41 @@ impl Mesh {
         }
     }
 
-    /// Where the invitation of a session stands; none where it was not invited.
-    pub async fn invitation(&self, session: &SessionRef) -> Result<Option<Answer>, StoreError> {
-        if let Some(agent) = self.agent_of(session).await? {
-            return Ok(Some(Answer::Joined(agent)));
-        }
-        let kept = records::load::<Invitation>(self.local.as_ref(), &keys::invitation(session)).await?;
-        Ok(kept.map(|(_, invitation)| if invitation.shown.is_some() { Answer::Shown } else { Answer::Open }))
-    }
-
-    /// Rings once more for an invitation that nobody has seen: a session that has only just begun does
-    /// not watch its bell yet.
-    pub async fn remind(&self, invited: &Invited) -> Result<(), StoreError> {
-        let key = keys::invitation(&invited.session);
-        match records::load::<Invitation>(self.local.as_ref(), &key).await? {
-            Some((_, invitation)) if invitation.shown.is_none() && invited.route == ROUTE => {
-                self.add_to_bell(&invited.session, &invitation.from, invitation.id).await
+    /// Once more for an invitation that nobody has seen. A session that has only just begun does not watch its
+    /// bell yet; and what whoever listens refused, or left alone while the session is idle, goes another way
+    /// where there is one.
+    pub async fn remind(&self, invited: Invited) -> Result<Invited, InviteError> {
+        let (session, id) = (&invited.session, &invited.session.id);
+        let Some(invitation) = self.kept_invitation(session).await? else { return Ok(invited) };
+        match self.invitation(session).await? {
+            Some(Answer::Ended) => {
+                self.forget_invitation(session, invitation.id).await?;
+                return Err(InviteError::Ended(id.clone()));
             }
-            Some(_) | None => Ok(()),
+            Some(Answer::Brought(_) | Answer::Joined(_)) | None => return Ok(invited),
+            Some(Answer::Open(_) | Answer::Refused) => {}
+        }
+        if invited.route == ROUTE {
+            self.add_to_bell(session, &invitation.from, invitation.id).await?;
+        }
+        let refused = match (invited.route == LISTEN, invitation.standing) {
+            (true, Standing::Refused) => true,
+            (true, Standing::At(Rung::Stored)) => false,
+            (_, Standing::At(_) | Standing::Refused) => return Ok(invited),
+        };
+        let found = self.the_session(id, Some(&session.harness)).await?;
+        if !refused && found.activity == Some(Activity::Busy) {
+            return Ok(invited);
+        }
+        match (self.bring(&found, &invitation).await?, refused) {
+            (Ok(another), _) => Ok(another),
+            (Err(_), false) => Ok(invited),
+            (Err(others), true) => {
+                self.forget_invitation(session, invitation.id).await?;
+                let mut every = vec![format!("{LISTEN}: whoever listens for it did not take it")];
+                every.extend(others);
+                Err(InviteError::Refused { session: id.clone(), refused: every })
+            }
         }
     }
 
@@ -219,11 +220,7 @@ impl Mesh {
     }
 
     /// Tries the routes in order until one takes it; else every refusal.
-    async fn bring(
-        &self,
-        found: &Found,
-        invitation: &Invitation,
-    ) -> Result<Result<(String, Rung), Vec<String>>, StoreError> {
+    async fn bring(&self, found: &Found, invitation: &Invitation) -> Result<Result<Invited, Vec<String>>, StoreError> {
         let reference = found.reference();
         let activity = found.activity.unwrap_or(Activity::Idle);
         let mut refused = Vec::new();
@@ -231,7 +228,8 @@ impl Mesh {
         for route in found.waking().filter(|route| route.when.contains(&activity)) {
             if route.name == ROUTE {
                 self.add_to_bell(&reference, &invitation.from, invitation.id).await?;
-                return Ok(Ok((route.name.clone(), Rung::Offered)));
+                self.climb_invitation(&reference, invitation.id, Rung::Offered).await?;
+                return Ok(Ok(invited(&reference, invitation, &route.name, Rung::Offered)));
             }
             if !wakes_counted {
                 // The bell's file is the record of wakes, also of those by another route.
@@ -249,98 +247,25 @@ impl Mesh {
             let mail = Mail { ids: vec![invitation.id], text, priority: Priority::Normal };
             match found.harness.deliver(&found.session, &route.name, &mail).await {
                 Ok(delivered) => {
+                    self.climb_invitation(&reference, invitation.id, delivered.rung).await?;
                     if route.load == Load::Letter {
                         // The text is on its way by this route; a hook must not show it a second time.
-                        self.confirm_invitation(&reference, invitation.id).await?;
+                        self.settle_brought(&reference, invitation.id).await?;
                     }
-                    return Ok(Ok((route.name.clone(), delivered.rung)));
+                    return Ok(Ok(invited(&reference, invitation, &route.name, delivered.rung)));
                 }
                 Err(HarnessError::Busy(_)) => refused.push(format!("{}: busy, try again", route.name)),
                 Err(error) => refused.push(format!("{}: {error}", route.name)),
             }
         }
         if refused.is_empty() {
-            refused.push(format!("no way reaches it while it is {}", activity.as_str()));
+            refused.push(format!("no route of its adapter reaches it while it is {}", activity.as_str()));
         }
         Ok(Err(refused))
     }
-
-    /// Takes the invitation of a session for one hook's answer, where it has room for it.
-    pub(crate) async fn take_invitation(&self, session: &SessionRef, room: usize) -> Result<Option<Mail>, StoreError> {
-        let now = self.machine.now();
-        let until = now.plus(self.limits.claim);
-        let key = keys::invitation(session);
-        let fits = |kept: &Invitation| {
-            kept.shown.is_none() && kept.claimed_until.is_none_or(|until| until <= now) && worded(kept).len() <= room
-        };
-        let taken =
-            records::update(self.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
-                Some(kept) if fits(&kept) => {
-                    (Next::Put(Invitation { claimed_until: Some(until), ..kept.clone() }), Some(kept))
-                }
-                Some(_) | None => (Next::Keep, None),
-            })
-            .await?;
-        Ok(taken.map(|kept| Mail { ids: vec![kept.id], text: worded(&kept), priority: Priority::Normal }))
-    }
-
-    /// Gives back an invitation that a hook had no place for.
-    pub(crate) async fn give_back_invitation(&self, session: &SessionRef) -> Result<(), StoreError> {
-        self.change_invitation(session, |kept| Some(Invitation { claimed_until: None, ..kept })).await
-    }
-
-    /// Notes that an invitation stood in front of the model.
-    pub async fn confirm_invitation(&self, session: &SessionRef, id: MessageId) -> Result<(), StoreError> {
-        let now = self.machine.now();
-        let shown = |kept: Invitation| {
-            let shown = if kept.id == id { Some(now) } else { kept.shown };
-            Some(Invitation { shown, claimed_until: None, ..kept })
-        };
-        self.change_invitation(session, shown).await
-    }
-
-    /// The session has joined: its invitation is settled, and its agent works on the chain that it came by.
-    pub(crate) async fn settle_invitation(&self, session: &SessionRef, agent: &AgentName) -> Result<(), StoreError> {
-        let key = keys::invitation(session);
-        let kept = records::load::<Invitation>(self.local.as_ref(), &key).await?;
-        let Some((_, Invitation { id, trace, .. })) = kept else { return Ok(()) };
-        self.works_on(agent, trace).await?;
-        self.forget_invitation(session, id).await
-    }
-
-    async fn forget_invitation(&self, session: &SessionRef, id: MessageId) -> Result<(), StoreError> {
-        self.change_invitation(session, |kept| (kept.id != id).then_some(kept)).await
-    }
-
-    async fn change_invitation(
-        &self,
-        session: &SessionRef,
-        change: impl Fn(Invitation) -> Option<Invitation> + Send + Sync,
-    ) -> Result<(), StoreError> {
-        let key = keys::invitation(session);
-        records::update(self.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
-            None => (Next::Keep, ()),
-            Some(kept) => match change(kept.clone()) {
-                Some(changed) if changed == kept => (Next::Keep, ()),
-                Some(changed) => (Next::Put(changed), ()),
-                None => (Next::Remove, ()),
-            },
-        })
-        .await
-    }
 }
 
-/// The invitation, with what the inviter wrote inside an envelope, and the protocol.
-fn worded(invitation: &Invitation) -> String {
-    let Invitation { id, from, at, body, .. } = invitation;
-    format!("{}\n\n{PROTOCOL}", beside(&news(invitation), *id, *at, from, from, body))
-}
-
-/// The news alone. It says who invites, and nothing of what they wrote.
-fn news(invitation: &Invitation) -> String {
-    format!(
-        "{} invites you to join the relay-mesh, by which coding agents exchange messages. To join, call \
-         register_agent; to stay out, do nothing.",
-        who(&invitation.from)
-    )
+fn invited(session: &SessionRef, invitation: &Invitation, route: &str, rung: Rung) -> Invited {
+    let Invitation { from, until, .. } = invitation;
+    Invited { session: session.clone(), from: from.clone(), route: route.to_owned(), rung, until: *until }
 }

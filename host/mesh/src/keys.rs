@@ -124,9 +124,24 @@ pub(crate) fn bell(session: &SessionRef) -> Key {
     constant("bells").child(&session.harness).child(&session.id)
 }
 
+/// All invitations.
+pub(crate) fn invitations() -> Key {
+    constant("invitations")
+}
+
 /// The invitation of a session that has not joined.
 pub(crate) fn invitation(session: &SessionRef) -> Key {
-    constant("invitations").child(&session.harness).child(&session.id)
+    invitations().child(&session.harness).child(&session.id)
+}
+
+/// Who listens for which session.
+pub(crate) fn listeners() -> Key {
+    constant("listeners")
+}
+
+/// Who listens for a session.
+pub(crate) fn listener(session: &SessionRef) -> Key {
+    listeners().child(&session.harness).child(&session.id)
 }
 
 /// Who is bringing mail to a session just now.

@@ -32,6 +32,7 @@ mod heartbeat;
 mod homes;
 mod hook;
 mod inbox;
+mod invitation;
 mod invite;
 mod keep;
 mod keys;
@@ -82,7 +83,8 @@ pub use fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched, Fetch
 pub use heartbeat::HeartbeatError;
 pub use homes::Homes;
 pub use hook::{HookError, HookOutcome};
-pub use invite::{Answer, InviteError, Invited, LONGEST_INVITATION};
+pub use invitation::{Answer, TakenInvitation};
+pub use invite::{InviteError, Invited, LONGEST_INVITATION};
 pub use loops::LoopLimits;
 pub use outbox::Queued;
 pub use register::{Outcome, RegisterError, Registered, Registration};

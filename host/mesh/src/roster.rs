@@ -13,6 +13,8 @@ use crate::session::{Activity, Session, SessionRecord, SessionRef};
 
 /// The route by which an adapter tells the person and not the session.
 pub(crate) const NOTIFICATION: &str = "notification";
+/// What stands in the place of a route where somebody listens for the session: a connector inside its harness.
+pub(crate) const LISTEN: &str = "listen";
 
 /// A session that lives, as far as anybody can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +31,8 @@ pub struct Rostered {
     pub activity: Option<Activity>,
     /// When it was last heard of; none where only its harness knows it.
     pub heard: Option<Instant>,
-    /// The routes by which it can be woken while it is idle, in the order in which they are tried.
+    /// By what it can be woken while it is idle, in the order in which it is tried: `listen` where somebody listens
+    /// for it, and the routes of its adapter.
     pub wakes_by: Vec<String>,
     /// Whether its person can be told that something waits for it.
     pub tells_person: bool,
@@ -64,6 +67,8 @@ pub(crate) struct Found {
     pub(crate) activity: Option<Activity>,
     /// The adapter's routes, without a bell that it does not hear.
     pub(crate) routes: Vec<Route>,
+    /// Whether somebody listens for it.
+    pub(crate) is_listened_to: bool,
 }
 
 impl Mesh {
@@ -74,7 +79,7 @@ impl Mesh {
         for found in found {
             let session = found.reference();
             let agent = self.agent_of(&session).await?;
-            let wakes_by = found.waking().map(|route| route.name.clone()).collect();
+            let wakes_by = found.wakes_by().into_iter().map(str::to_owned).collect();
             sessions.push(Rostered {
                 agent,
                 wakes_by,
@@ -130,7 +135,8 @@ impl Mesh {
                 let told = discovered.iter().find(|session| session.id == record.session.id);
                 let session = told.map_or_else(|| of_record(record), |told| merged(told, record));
                 all.push(
-                    found(Arc::clone(&harness), session, Some(record.clone()), Some(*activity), &mut faults).await,
+                    self.found(Arc::clone(&harness), session, Some(record.clone()), Some(*activity), &mut faults)
+                        .await?,
                 );
             }
             for session in discovered {
@@ -141,11 +147,32 @@ impl Mesh {
                 // A list outlives whoever crashed: a process that does not run has no session.
                 let died = session.process.is_some_and(|pid| self.machine.process(pid).is_none());
                 if !died && activity != Some(Activity::Gone) {
-                    all.push(found(Arc::clone(&harness), session, None, activity, &mut faults).await);
+                    all.push(self.found(Arc::clone(&harness), session, None, activity, &mut faults).await?);
                 }
             }
         }
         Ok((all, faults))
+    }
+
+    async fn found(
+        &self,
+        harness: Arc<dyn Harness>,
+        session: Session,
+        record: Option<SessionRecord>,
+        activity: Option<Activity>,
+        faults: &mut Vec<(String, HarnessError)>,
+    ) -> Result<Found, StoreError> {
+        let hears_bell = record.as_ref().is_some_and(|record| record.hears_bell);
+        let routes = match harness.routes(&session).await {
+            Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || hears_bell).collect(),
+            Err(error) => {
+                faults.push((harness.about().harness.clone(), error));
+                Vec::new()
+            }
+        };
+        let mut found = Found { harness, session, record, activity, routes, is_listened_to: false };
+        found.is_listened_to = self.is_listened_to(&found.reference()).await?;
+        Ok(found)
     }
 }
 
@@ -159,24 +186,12 @@ impl Found {
     pub(crate) fn waking(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter().filter(|route| route.name != NOTIFICATION && route.when.contains(&Activity::Idle))
     }
-}
 
-async fn found(
-    harness: Arc<dyn Harness>,
-    session: Session,
-    record: Option<SessionRecord>,
-    activity: Option<Activity>,
-    faults: &mut Vec<(String, HarnessError)>,
-) -> Found {
-    let hears_bell = record.as_ref().is_some_and(|record| record.hears_bell);
-    let routes = match harness.routes(&session).await {
-        Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || hears_bell).collect(),
-        Err(error) => {
-            faults.push((harness.about().harness.clone(), error));
-            Vec::new()
-        }
-    };
-    Found { harness, session, record, activity, routes }
+    /// Everything that wakes it while it is idle, by name.
+    pub(crate) fn wakes_by(&self) -> Vec<&str> {
+        let listener = self.is_listened_to.then_some(LISTEN);
+        listener.into_iter().chain(self.waking().map(|route| route.name.as_str())).collect()
+    }
 }
 
 /// A session as its record tells it.

@@ -57,6 +57,9 @@ impl Mesh {
             commands: self.sweep_commands(broom).await?,
             ..Swept::default()
         };
+        if broom == Broom::Sweep {
+            self.sweep_invitations().await?;
+        }
         match scope {
             Scope::Expired => {}
             Scope::Everything => {

@@ -54,10 +54,11 @@ impl Mesh {
         Ok(Box::new(Either(shared, local)))
     }
 
-    /// Says when a session of a harness on this machine may have changed: it was seen, bound to an
-    /// agent, moved to another id, or it ended.
+    /// Says when a session of a harness on this machine may have changed: it was seen, invited, bound to an
+    /// agent, moved to another id, or it ended; or whoever listened for it went away.
     pub async fn watch_sessions(&self, harness: &str) -> Result<Box<dyn Watch>, StoreError> {
-        self.local.watch(&[keys::sessions().child(harness)]).await
+        let all = [keys::sessions(), keys::invitations(), keys::listeners()];
+        self.local.watch(&all.map(|kind| kind.child(harness))).await
     }
 
     /// The right to bring mail to a session, for as long as it is kept; none where another process

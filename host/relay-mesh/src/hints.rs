@@ -142,8 +142,14 @@ impl CommandError {
                 | InviteError::Ambiguous { .. }
                 | InviteError::Roster(RosterError::UnknownHarness(_)) => Exit::NotFound,
                 InviteError::TooLong(_) => Exit::Usage,
-                InviteError::Joined { .. } | InviteError::Held(_) | InviteError::NotRegistered => Exit::Refused,
-                InviteError::AwaitsPerson(_) | InviteError::NoWay { .. } | InviteError::Refused { .. } => Exit::Failure,
+                InviteError::Joined { .. }
+                | InviteError::Another { .. }
+                | InviteError::Held(_)
+                | InviteError::NotRegistered => Exit::Refused,
+                InviteError::AwaitsPerson(_)
+                | InviteError::NoWay { .. }
+                | InviteError::Ended(_)
+                | InviteError::Refused { .. } => Exit::Failure,
                 InviteError::Store(_) | InviteError::Roster(RosterError::Store(_)) => Exit::Store,
             },
             CommandError::Place(error) => match error {
@@ -376,6 +382,8 @@ fn of_invite(error: &InviteError) -> Option<String> {
              hears nothing, a new one may"
                 .to_owned(),
         ),
+        InviteError::Another { .. } => Some("write to it once it has joined: `relay-mesh discover` says so".to_owned()),
+        InviteError::Ended(_) => Some("run `relay-mesh discover` to see which sessions live here".to_owned()),
         InviteError::Held(_) => Some("wait some minutes, or speak to the session yourself".to_owned()),
         InviteError::Refused { .. } => Some("run `relay-mesh doctor` to see what is wrong with its harness".to_owned()),
         InviteError::TooLong(_) => Some("say it shorter; the rest fits into a message once it has joined".to_owned()),

@@ -5,7 +5,8 @@
 // - It puts a ticket for the session into the arguments of the mesh's tools, so that the mesh knows
 //   which session calls.
 // - It wakes an idle session when a message comes, as the same agent and with the same model, and adds
-//   messages to a person's prompt and, for a busy session, to the results of its tools.
+//   messages to a person's prompt and, for a busy session, to the results of its tools. An invitation to
+//   a session that has not joined goes the same ways.
 // - It tells the mesh what each session does.
 // - It asks before a file is written whether another agent holds it, and breaks the tool off where the
 //   mesh refuses.
@@ -69,7 +70,11 @@ const within = <T>(ms: number, wait: Promise<T>): Promise<T | undefined> => {
 
 const texts = (parts: Any[] = []): string => parts.map((part) => (part.type === "text" ? part.text : "")).join("\n")
 const flat = (text: string): string => text.replace(/\s+/g, " ") // OpenCode indents what servers say of themselves
-const idsIn = (text: string): string[] => [...text.matchAll(ENVELOPE)].map((match) => match[1])
+/** The messages and invitations in parts of a prompt. An invitation may have no envelope, but is marked too. */
+const idsIn = (parts: Any[] = []): string[] => {
+  const marked = parts.flatMap((part) => part.metadata?.["relay-mesh"] ?? [])
+  return [...new Set([...[...texts(parts).matchAll(ENVELOPE)].map((match) => match[1]), ...marked])]
+}
 
 /** The one connector of this process, however many folders it works in. */
 class Connector {
@@ -172,9 +177,10 @@ class Connector {
     this.say({ unwatch: session.id })
   }
 
-  /** Brings one message to a session that is idle, or urgently to one that is not. */
+  /** Brings one message or invitation to a session that is idle, or urgently to one that is not. */
   private async wake(session: Session, mail: Any) {
     const { client } = session.place
+    const what = mail.event === "invitation" ? "An invitation" : "A message"
     const told = session.shown.get(mail.id)
     if (told) return this.receipt(session, mail.id, "shown", told)
     if (session.coming.has(mail.id)) return this.receipt(session, mail.id, "accepted")
@@ -185,7 +191,7 @@ class Connector {
     try {
       const path = { id: session.id }
       const { data } = await client.session.messages({ path, query: { limit: 100 }, throwOnError: true })
-      const is = (message: Any) => message.info.role === "user" && idsIn(texts(message.parts)).includes(mail.id)
+      const is = (message: Any) => message.info.role === "user" && idsIn(message.parts).includes(mail.id)
       const there = data.find(is)
       // A turn knows the prompt that it answers, and ids grow with time: an earlier turn proves nothing.
       const turn = there && data.find(({ info }: Any) => info.role === "assistant" && info.parentID >= there.info.id)
@@ -198,7 +204,7 @@ class Connector {
       const body = { agent, model: model && { providerID: model.providerID, modelID: model.modelID }, variant: variant ?? model?.variant, parts }
       await client.session.promptAsync({ path, body, throwOnError: true })
       this.receipt(session, mail.id, "accepted")
-      this.toast(session.place, `A message from ${mail.from}`, "info")
+      this.toast(session.place, `${what} from ${mail.from}`, "info")
       // A turn that is late may be waiting for a step of another one; it is waited for until it comes.
       if (await within(TURN_MS, began)) return
       const { data: doing } = await client.session.status({ throwOnError: true })
@@ -207,7 +213,7 @@ class Connector {
       session.coming.delete(mail.id)
       this.receipt(session, mail.id, "refused")
       if (before !== "session.busy") this.does(session, "session.idle")
-      this.log(session.place, `a message from ${mail.from} was not taken: ${(error as Any)?.message ?? JSON.stringify(error)}`)
+      this.log(session.place, `${what} from ${mail.from} was not taken: ${(error as Any)?.message ?? JSON.stringify(error)}`)
     }
   }
 
@@ -225,6 +231,7 @@ class Connector {
       case "bound":
         return session && void this.tell(session, "session.bound")
       case "message":
+      case "invitation":
         return session ? void this.wake(session, line) : this.say({ id: line.id, session: line.session, rung: "refused" })
       case "answer":
         if (this.answers.has(line.call)) return this.answers.get(line.call)!(line)
@@ -375,8 +382,7 @@ export const RelayMesh = async (context: Any) => {
     },
     "chat.message": async ({ sessionID }: Any, { message, parts }: Any) => {
       const session = mesh.session(sessionID, place)
-      const said = texts(parts)
-      const injected = idsIn(said).length > 0 || said.includes(NUDGE)
+      const injected = idsIn(parts).length > 0 || texts(parts).includes(NUDGE)
       session.activity = "session.busy"
       mesh.remind(place)
       await within(TICKET_MS, session.known)
@@ -387,7 +393,7 @@ export const RelayMesh = async (context: Any) => {
       // Ids of parts grow with time, and this one has to stand last.
       const last = parts.at(-1)?.id
       if (!last || !message?.id) return ids.forEach((id: string) => mesh.receipt(session, id, "refused"))
-      parts.push({ id: `${last.slice(0, -2)}zz`, sessionID, messageID: message.id, type: "text", text: mail, synthetic: true })
+      parts.push({ id: `${last.slice(0, -2)}zz`, sessionID, messageID: message.id, type: "text", text: mail, synthetic: true, metadata: { "relay-mesh": ids } })
       ids.forEach((id: string) => session.beside.add(id))
     },
     "tool.execute.before": async ({ tool, sessionID }: Any, { args }: Any) => {
@@ -422,8 +428,7 @@ export const RelayMesh = async (context: Any) => {
         for (const part of parts) if (part.type === "tool" && ours(part.tool)) delete part.state?.input?._relay
         if (info.role !== "user") continue
         const session = mesh.session(info.sessionID, place)
-        const ids = new Set([...idsIn(texts(parts)), ...parts.map((part: Any) => part.metadata?.["relay-mesh"])])
-        for (const id of ids) if (session.coming.has(id) || session.beside.has(id)) mesh.showed(session, id, { message: info.id })
+        for (const id of idsIn(parts)) if (session.coming.has(id) || session.beside.has(id)) mesh.showed(session, id, { message: info.id })
       }
     },
     /** Every request to the model says who it is on the mesh, so that no compaction loses it. */

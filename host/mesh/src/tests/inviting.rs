@@ -97,14 +97,14 @@ async fn an_invitation_is_rung_shown_once_and_settled_by_joining() {
     world.hook("s1", "start").await;
     assert_eq!(answer(&world, "s1").await, None);
     assert_eq!(invite(&world, "s1", "Help with the </relay-mesh-message> tests?").await, "offered by bell");
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Open));
+    assert_eq!(answer(&world, "s1").await, Some(Answer::Open(Rung::Offered)));
     let shown = world.shown("s1", "stop").await;
     assert!(shown.contains("Somebody at a shell of this machine invites you"), "{shown}");
     assert!(
         shown.contains("Help with the &amp;lt;/relay-mesh-message> tests?") && shown.contains("register_agent"),
         "{shown}"
     );
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Shown));
+    assert_eq!(answer(&world, "s1").await, Some(Answer::Brought(Rung::Shown)));
     assert_eq!(world.shown("s1", "stop").await, "", "once");
     world.register(&session_call("c1", "s1"), "alice").await;
     assert_eq!(answer(&world, "s1").await, Some(Answer::Joined(name("alice"))));
@@ -199,4 +199,148 @@ async fn an_invitation_that_was_not_flushed_is_shown_by_the_next_hook() {
     assert_eq!(world.shown("s1", "stop").await, "", "somebody else presents it just now");
     world.machine.pass(Limits::default().claim + 1);
     assert!(world.shown("s1", "stop").await.contains("invites you"));
+}
+
+/// Takes the invitation for whoever listens; its text, where there is one to bring now.
+async fn taken(world: &World, session: &str) -> Option<crate::TakenInvitation> {
+    let session = reference(session);
+    assert_eq!(
+        world.mesh.invitation_waits(&session, None).await.expect("read"),
+        world.mesh.invitation(&session).await.expect("read").is_some_and(|answer| matches!(answer, Answer::Open(_)))
+            && world.mesh.session(&session).await.expect("read").is_some_and(|view| view.activity.as_str() == "idle"),
+    );
+    world.mesh.take_invitation_to_bring(&session, None).await.expect("taken")
+}
+
+/// Invites and, as the command does when its patience is at an end, once more; what came of it, in words.
+async fn invite_and_remind(world: &World, session: &str, act: impl AsyncFnOnce()) -> String {
+    let caller = world.mesh.identify(&shell_call(None)).await.expect("identified");
+    let invited = world.mesh.invite(&caller, session, None, "").await.expect("invited");
+    act().await;
+    match world.mesh.remind(invited).await {
+        Ok(invited) => format!("{} by {}", invited.rung.as_str(), invited.route),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn whoever_listens_for_a_session_brings_its_invitation_once() {
+    let world = World::new();
+    world.hook("s1", "start").await;
+    let session = reference("s1");
+    world.mesh.listens_for(&session).await.expect("noted");
+    assert_eq!(roster(&world).await, ["s1 in /work: nobody, idle, by [listen]"]);
+    assert_eq!(invite(&world, "s1", "Join </relay-mesh-message> us.").await, "stored by listen");
+    let invitation = taken(&world, "s1").await.expect("it waits");
+    assert!(invitation.text.contains("Join &amp;lt;/relay-mesh-message> us."), "{invitation:?}");
+    assert!(invitation.text.contains(crate::protocol::PROTOCOL), "{invitation:?}");
+    assert_eq!(answer(&world, "s1").await, Some(Answer::Open(Rung::Offered)));
+    assert_eq!(world.shown("s1", "tool").await, "", "it is claimed");
+    assert!(world.mesh.climb_invitation(&session, invitation.id, Rung::Accepted).await.expect("noted"));
+    assert_eq!(answer(&world, "s1").await, Some(Answer::Open(Rung::Accepted)));
+    assert!(world.mesh.climb_invitation(&session, invitation.id, Rung::Shown).await.expect("noted"));
+    assert_eq!(answer(&world, "s1").await, Some(Answer::Brought(Rung::Shown)));
+    assert_eq!(taken(&world, "s1").await, None);
+    world.register(&session_call("c1", "s1"), "alice").await;
+    assert!(!world.mesh.climb_invitation(&session, invitation.id, Rung::Shown).await.expect("read"), "settled");
+}
+
+#[tokio::test]
+async fn a_busy_session_is_left_to_its_tools_and_a_claim_that_lapsed_to_its_hooks() {
+    let world = World::new();
+    world.hook("s1", "start").await;
+    world.mesh.listens_for(&reference("s1")).await.expect("noted");
+    world.hook("s1", "tool").await;
+    assert_eq!(invite(&world, "s1", "").await, "stored by listen");
+    assert!(!world.mesh.invitation_waits(&reference("s1"), None).await.expect("read"), "it works");
+    assert!(world.shown("s1", "tool").await.contains("invites you"), "and is told between its tools");
+
+    world.hook("s2", "start").await;
+    world.mesh.listens_for(&reference("s2")).await.expect("noted");
+    invite(&world, "s2", "").await;
+    let lost = taken(&world, "s2").await.expect("it waits");
+    world.machine.pass(Limits::default().claim + 1);
+    let again = world.mesh.invitation_waits(&reference("s2"), Some(lost.id)).await.expect("read");
+    assert!(!again, "nobody is given the same one twice");
+    assert!(world.shown("s2", "stop").await.contains("invites you"));
+}
+
+#[tokio::test]
+async fn what_whoever_listens_refused_goes_another_way_or_is_withdrawn() {
+    let world = World::new();
+    let refuse = async |id: &str| {
+        let invitation = taken(&world, id).await.expect("it waits");
+        assert!(world.mesh.refuse_invitation(&reference(id), invitation.id).await.expect("noted"));
+        assert_eq!(answer(&world, id).await, Some(Answer::Refused));
+        assert_eq!(taken(&world, id).await, None, "it is asked once");
+    };
+    for id in ["s1", "s2"] {
+        world.hook(id, "start").await;
+        world.mesh.listens_for(&reference(id)).await.expect("noted");
+    }
+    assert_eq!(
+        invite_and_remind(&world, "s1", async || refuse("s1").await).await,
+        "session `s1` was not woken: listen: whoever listens for it did not take it; no route of its adapter \
+         reaches it while it is idle"
+    );
+    assert_eq!(answer(&world, "s1").await, None, "nothing of it is kept");
+    routes(&world, vec![route("turn", Load::Letter, Rung::Accepted, 0)]);
+    assert_eq!(invite_and_remind(&world, "s2", async || refuse("s2").await).await, "accepted by turn");
+    assert_eq!(answer(&world, "s2").await, Some(Answer::Brought(Rung::Accepted)));
+    world.hook("s3", "start").await;
+    world.mesh.listens_for(&reference("s3")).await.expect("noted");
+    assert_eq!(invite_and_remind(&world, "s3", async || ()).await, "accepted by turn", "nor is it left alone");
+}
+
+#[tokio::test]
+async fn whoever_stopped_or_was_killed_listens_no_more() {
+    let world = World::new();
+    world.machine.start(7);
+    world.hook_of("s1", "start", Some(7)).await;
+    let session = reference("s1");
+    world.mesh.listens_for(&session).await.expect("noted");
+    world.mesh.listens_no_more(&session).await.expect("noted");
+    assert_eq!(roster(&world).await, ["s1 in /work: nobody, idle, by []"]);
+    world.mesh.listens_for(&session).await.expect("noted");
+    assert_eq!(invite(&world, "s1", "").await, "stored by listen");
+    world.machine.kill(1);
+    assert_eq!(invite(&world, "s1", "").await, "Fake has no way to wake session `s1`");
+    world.mesh.sweep(crate::Scope::Expired, crate::Broom::Sweep, None).await.expect("swept");
+    assert_eq!(world.mesh.local.list(&crate::keys::listeners()).await.expect("listed"), []);
+}
+
+#[tokio::test]
+async fn an_invitation_is_nobody_elses_to_replace_until_it_was_seen_or_lapsed() {
+    let world = World::new();
+    routes(&world, vec![route("bell", Load::Bell, Rung::Offered, 0)]);
+    world.hook("s1", "start").await;
+    let bob = world.joined("bob").await;
+    let caller = world.mesh.identify(&bob).await.expect("identified");
+    let first = world.mesh.invite(&caller, "s1", None, "the first").await.expect("invited");
+    assert_eq!(
+        invite(&world, "s1", "the second").await,
+        "session `s1` has an invitation of `bob` that it has not seen yet"
+    );
+    let again = world.mesh.invite(&caller, "s1", None, "the first").await.expect("invited");
+    assert_eq!(again.until, first.until, "said again it is the same one");
+    world.machine.pass(crate::invitation::LAPSES);
+    assert_eq!((answer(&world, "s1").await, world.shown("s1", "stop").await), (None, String::new()), "it lapsed");
+    assert_eq!(invite(&world, "s1", "the second").await, "offered by bell");
+    assert!(world.shown("s1", "stop").await.contains("the second"));
+    world.machine.pass(crate::invitation::LAPSES);
+    world.mesh.sweep(crate::Scope::Expired, crate::Broom::Sweep, None).await.expect("swept");
+    assert_eq!(answer(&world, "s1").await, None);
+}
+
+#[tokio::test]
+async fn a_session_that_ends_before_it_saw_its_invitation_is_told_of_as_such() {
+    let world = World::new();
+    world.hook("s1", "start").await;
+    world.mesh.listens_for(&reference("s1")).await.expect("noted");
+    let ending = async || {
+        world.hook("s1", "end").await;
+    };
+    assert_eq!(invite_and_remind(&world, "s1", ending).await, "session `s1` ended before it saw the invitation");
+    world.hook("s1", "start").await;
+    assert_eq!(answer(&world, "s1").await, None);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mesh::receipt::Rung;
 use mesh::{Answer, Invited, LONGEST_INVITATION};
 use serde::Serialize;
 
@@ -11,6 +12,7 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::render::{Show, printable_line};
+use crate::shapes::rfc3339;
 
 /// How long the answer is waited for, twice: a harness that watches a file lets it settle first.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -47,22 +49,29 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     };
     let open = context.open()?;
     let caller = context.caller(&open, args.from).await?;
-    let invited = open.mesh.invite(&caller, &args.session, args.harness.as_deref(), &text).await?;
+    let mut invited = open.mesh.invite(&caller, &args.session, args.harness.as_deref(), &text).await?;
     let mut answer = wait_for_answer(&open, &invited).await?;
-    if answer == Answer::Open {
-        open.mesh.remind(&invited).await?;
-        answer = wait_for_answer(&open, &invited).await?;
+    match answer {
+        Answer::Brought(_) | Answer::Joined(_) => {}
+        Answer::Open(_) | Answer::Refused | Answer::Ended => {
+            invited = open.mesh.remind(invited).await?;
+            answer = wait_for_answer(&open, &invited).await?;
+        }
     }
     context.printer.show(&InvitedShape::of(&invited, &answer))?;
     Ok(Outcome::DONE)
 }
 
-/// Where the invitation stands, as soon as anybody has seen it or patience is at an end.
+/// Where the invitation stands, as soon as anything is certain or patience is at an end.
 async fn wait_for_answer(open: &Open, invited: &Invited) -> Result<Answer, CommandError> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let answer = open.mesh.invitation(&invited.session).await?.unwrap_or(Answer::Open);
-        if answer != Answer::Open || tokio::time::Instant::now() >= deadline {
+        let answer = open.mesh.invitation(&invited.session).await?.unwrap_or(Answer::Open(invited.rung));
+        let is_certain = match &answer {
+            Answer::Open(_) => false,
+            Answer::Brought(_) | Answer::Refused | Answer::Ended | Answer::Joined(_) => true,
+        };
+        if is_certain || tokio::time::Instant::now() >= deadline {
             return Ok(answer);
         }
         tokio::time::sleep(LOOK).await;
@@ -78,10 +87,13 @@ struct InvitedShape {
     session: String,
     /// Who invites.
     from: String,
-    /// The route that took it.
+    /// The route that took it: one of its adapter's, or `listen`.
     route: String,
-    /// How far it got, as far as anybody can prove: `offered`, `accepted`, `shown`.
+    /// How far it got, as far as anybody can prove: `stored`, `offered`, `accepted`, `shown`; or `refused`.
     rung: &'static str,
+    /// When it lapses, where it is still to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lapses: Option<String>,
     /// The agent, where the session has joined already.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
@@ -89,10 +101,12 @@ struct InvitedShape {
 
 impl InvitedShape {
     fn of(invited: &Invited, answer: &Answer) -> InvitedShape {
-        let rung = match answer {
-            // A route that carries the text settles the invitation, and says itself how far it got.
-            Answer::Shown if invited.route == "bell" => mesh::receipt::Rung::Shown.as_str(),
-            Answer::Open | Answer::Shown | Answer::Joined(_) => invited.rung.as_str(),
+        let (rung, is_open) = match answer {
+            Answer::Open(rung) => (rung.as_str(), true),
+            Answer::Brought(rung) => (rung.as_str(), false),
+            // A hook may still show it, or whoever listens next.
+            Answer::Refused => ("refused", true),
+            Answer::Ended | Answer::Joined(_) => (invited.rung.as_str(), false),
         };
         InvitedShape {
             harness: invited.session.harness.clone(),
@@ -100,9 +114,10 @@ impl InvitedShape {
             from: invited.from.to_string(),
             route: invited.route.clone(),
             rung,
+            lapses: is_open.then(|| rfc3339(invited.until)),
             agent: match answer {
                 Answer::Joined(agent) => Some(agent.to_string()),
-                Answer::Open | Answer::Shown => None,
+                Answer::Open(_) | Answer::Brought(_) | Answer::Refused | Answer::Ended => None,
             },
         }
     }
@@ -111,16 +126,23 @@ impl InvitedShape {
 impl Show for InvitedShape {
     fn text(&self) -> String {
         let who = format!("{} session {}", printable_line(&self.harness), printable_line(&self.session));
-        match &self.agent {
+        let mut text = match &self.agent {
             Some(agent) => format!("{who} has joined as {agent}"),
+            None if self.rung == Rung::Stored.as_str() => {
+                format!("{who}: invitation stored; it comes when the session is idle or uses a tool")
+            }
             None => format!("{who}: invitation {} by {}", self.rung, printable_line(&self.route)),
+        };
+        if let Some(lapses) = &self.lapses {
+            text.push_str(&format!(" (lapses {lapses})"));
         }
+        text
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use mesh::receipt::Rung;
+    use mesh::machine::Instant;
     use mesh::session::SessionRef;
 
     use super::*;
@@ -128,15 +150,35 @@ mod tests {
     fn check(route: &str, rung: Rung, answer: &Answer, expected: &str) {
         let session = SessionRef { harness: "codex".to_owned(), id: "s1".to_owned() };
         let from = "alice".parse().expect("a name");
-        let invited = Invited { session, from, route: route.to_owned(), rung };
+        let invited = Invited { session, from, route: route.to_owned(), rung, until: Instant(3_600_000) };
         assert_eq!(InvitedShape::of(&invited, answer).text(), expected);
     }
 
     #[test]
     fn no_more_is_claimed_than_was_proven() {
-        check("bell", Rung::Offered, &Answer::Open, "codex session s1: invitation offered by bell");
-        check("bell", Rung::Offered, &Answer::Shown, "codex session s1: invitation shown by bell");
-        check("app-server", Rung::Accepted, &Answer::Shown, "codex session s1: invitation accepted by app-server");
+        let open = |rung: Rung| Answer::Open(rung);
+        check(
+            "bell",
+            Rung::Offered,
+            &open(Rung::Offered),
+            "codex session s1: invitation offered by bell (lapses 1970-01-01T01:00:00Z)",
+        );
+        check("bell", Rung::Offered, &Answer::Brought(Rung::Shown), "codex session s1: invitation shown by bell");
+        let carried = Answer::Brought(Rung::Accepted);
+        check("app-server", Rung::Accepted, &carried, "codex session s1: invitation accepted by app-server");
+        check(
+            "listen",
+            Rung::Stored,
+            &open(Rung::Stored),
+            "codex session s1: invitation stored; it comes when the session is idle or uses a tool \
+             (lapses 1970-01-01T01:00:00Z)",
+        );
+        check(
+            "listen",
+            Rung::Stored,
+            &Answer::Refused,
+            "codex session s1: invitation refused by listen (lapses 1970-01-01T01:00:00Z)",
+        );
         let joined = Answer::Joined("bob".parse().expect("a name"));
         check("queue", Rung::Offered, &joined, "codex session s1 has joined as bob");
     }

@@ -31,7 +31,7 @@ pub(super) struct Desk {
     pub(super) mesh: Arc<Mesh>,
     pub(super) printer: Printer,
     /// Who confirms.
-    receipts: Receipts,
+    pub(super) receipts: Receipts,
     /// The harness whose sessions may be watched and whose events are understood.
     harness: Option<String>,
     /// Variables of this process, which the harness's connector started.
@@ -40,8 +40,19 @@ pub(super) struct Desk {
     arrivals: mpsc::Sender<Arrival>,
     /// The tasks. Written when a target is watched or no longer watched.
     followed: BTreeMap<Target, Followed>,
-    /// Claims of what was printed. Written by printing, by receipts and at the end.
-    pub(super) pending: BTreeMap<(MessageId, Target), Claim>,
+    /// What was printed, with its claim. Written by printing, by receipts and at the end.
+    pub(super) pending: BTreeMap<(MessageId, Target), Printed>,
+}
+
+/// What was printed and wants its receipts.
+#[derive(Clone)]
+pub(super) enum Printed {
+    /// A message.
+    Mail(Claim),
+    /// An invitation, by a line of its own.
+    Invitation,
+    /// An invitation in the answer to a hook.
+    AnsweredInvitation,
 }
 
 /// One task.
@@ -75,6 +86,8 @@ impl Desk {
         let (agent, ticket) = match &target {
             Target::Agent(agent) => (Some(agent.clone()), None),
             Target::Session(session) => {
+                // Whoever reads the line below may rely on it.
+                self.mesh.listens_for(session).await?;
                 let agent = self.mesh.session(session).await?.and_then(|view| view.record.agent);
                 match self.mesh.ticket(session).await {
                     Ok(ticket) => (agent, Some(ticket)),
@@ -105,10 +118,15 @@ impl Desk {
                 Target::Session(session) => self.printer.line(&Said::Bound { session: &session.id, agent: &agent }),
             },
             // It came up while the connector asked not to be told any more.
-            Found::Message(_, claim) if !self.followed.contains_key(&target) => {
-                self.give_back(claim).await;
+            Found::Message(fetched, claim) if !self.followed.contains_key(&target) => {
+                self.give_back(&(fetched.message.id, target), Printed::Mail(claim)).await;
                 Ok(())
             }
+            Found::Invitation(taken) if !self.followed.contains_key(&target) => {
+                self.give_back(&(taken.id, target), Printed::Invitation).await;
+                Ok(())
+            }
+            Found::Invitation(taken) => self.invite(target, &taken).await,
             Found::Message(fetched, claim) => {
                 let id = fetched.message.id;
                 let (text, _) = mesh::envelope(std::slice::from_ref(&fetched.message), usize::MAX);
@@ -121,12 +139,12 @@ impl Desk {
                 let printed = self.printer.line(&said);
                 match (printed, self.receipts) {
                     (Err(error), _) => {
-                        self.pending.insert((id, target), claim);
+                        self.pending.insert((id, target), Printed::Mail(claim));
                         Err(error)
                     }
                     (Ok(()), Receipts::Printing) => Ok(self.mesh.confirm(&claim, Rung::Shown, ROUTE, None).await?),
                     (Ok(()), Receipts::Lines) => {
-                        self.pending.insert((id, target), claim);
+                        self.pending.insert((id, target), Printed::Mail(claim));
                         Ok(())
                     }
                 }
@@ -176,8 +194,14 @@ impl Desk {
         }
         arrived.close();
         while let Some(Arrival { target, news }) = arrived.recv().await {
-            if let Found::Message(fetched, claim) = news {
-                self.pending.insert((fetched.message.id, target), claim);
+            match news {
+                Found::Message(fetched, claim) => {
+                    self.pending.insert((fetched.message.id, target), Printed::Mail(claim));
+                }
+                Found::Invitation(taken) => {
+                    self.pending.insert((taken.id, target), Printed::Invitation);
+                }
+                Found::Agent(_) | Found::Fault(_) => {}
             }
         }
         for (_, one) in followed {
@@ -185,8 +209,8 @@ impl Desk {
                 tracing::warn!(%error, "a task that followed mail ended badly");
             }
         }
-        for (_, claim) in std::mem::take(&mut self.pending) {
-            self.give_back(claim).await;
+        for (key, printed) in std::mem::take(&mut self.pending) {
+            self.give_back(&key, printed).await;
         }
     }
 
@@ -205,8 +229,8 @@ impl Desk {
         }
         let keys: Vec<(MessageId, Target)> = self.pending.keys().filter(|(_, of)| of == target).cloned().collect();
         for key in keys {
-            if let Some(claim) = self.pending.remove(&key) {
-                self.give_back(claim).await;
+            if let Some(printed) = self.pending.remove(&key) {
+                self.give_back(&key, printed).await;
             }
         }
     }
@@ -228,6 +252,13 @@ impl Desk {
         news: News,
         evidence: Option<serde_json::Value>,
     ) -> Result<(), String> {
+        let claim = match self.pending.get(&key).cloned() {
+            Some(Printed::Mail(claim)) => claim,
+            Some(invitation @ (Printed::Invitation | Printed::AnsweredInvitation)) => {
+                return self.invitation_receipt(key, invitation, news).await;
+            }
+            None => return Ok(()),
+        };
         let rung = match news {
             News::Offered => Rung::Offered,
             News::Accepted => Rung::Accepted,
@@ -238,13 +269,11 @@ impl Desk {
                     followed.refused += 1;
                     followed.rest.send_replace(Some(Instant::now() + rest));
                 }
-                if let Some(claim) = self.pending.remove(&key) {
-                    self.give_back(claim).await;
-                }
+                self.pending.remove(&key);
+                self.give_back(&key, Printed::Mail(claim)).await;
                 return Ok(());
             }
         };
-        let Some(claim) = self.pending.get(&key).cloned() else { return Ok(()) };
         self.mesh.confirm(&claim, rung, ROUTE, evidence).await.map_err(|error| said(&error))?;
         if rung.settles() {
             if let Some(followed) = self.followed.get_mut(&key.1) {
@@ -270,6 +299,9 @@ impl Desk {
         let Some(Target::Session(session)) = session.and_then(|session| self.session(session)) else {
             return Ok(false);
         };
+        if self.late_invitation(&session, id, news).await? {
+            return Ok(true);
+        }
         let view = self.mesh.session(&session).await.map_err(|error| said(&error))?;
         let Some(agent) = view.and_then(|view| view.record.agent) else { return Ok(false) };
         let rung = match news {
@@ -287,9 +319,14 @@ impl Desk {
         self.mesh.acknowledge(agent, &[id]).await.map(|_| ()).map_err(|error| said(&error))
     }
 
-    async fn give_back(&self, claim: Claim) {
-        if let Err(error) = self.mesh.release(claim).await {
-            tracing::warn!(%error, "a claim was not given back; it lapses by itself");
+    async fn give_back(&self, (id, target): &(MessageId, Target), printed: Printed) {
+        match printed {
+            Printed::Mail(claim) => {
+                if let Err(error) = self.mesh.release(claim).await {
+                    tracing::warn!(%error, "a claim was not given back; it lapses by itself");
+                }
+            }
+            Printed::Invitation | Printed::AnsweredInvitation => self.give_back_invitation(*id, target).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use mesh::HookOutcome;
 use mesh::harness::HookCall;
 use mesh::names::MessageId;
 
-use super::desk::{Desk, said};
+use super::desk::{Desk, Printed, said};
 use super::target::Target;
 use super::words::Said;
 use crate::error::CommandError;
@@ -35,16 +35,15 @@ impl Desk {
             for claim in claim.each() {
                 mail.extend(&claim.messages);
                 for id in claim.messages.clone() {
-                    self.pending.insert((id, Target::Session(speaker.clone())), claim.clone());
+                    self.pending.insert((id, Target::Session(speaker.clone())), Printed::Mail(claim.clone()));
                 }
             }
         }
-        let as_json = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
-        self.printer.line(&Said::Answer { call, output: reply.stdout.map(as_json), mail, error: None })?;
-        // Only mail is confirmed by line: an invitation counts as shown once the connector has it.
         if let Some((session, id)) = invitation {
-            self.mesh.confirm_invitation(&session, id).await?;
+            mail.push(id);
+            self.pending.insert((id, Target::Session(session)), Printed::AnsweredInvitation);
         }
-        Ok(())
+        let as_json = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+        self.printer.line(&Said::Answer { call, output: reply.stdout.map(as_json), mail, error: None })
     }
 }

@@ -7,6 +7,7 @@
 mod commands;
 mod desk;
 mod hooks;
+mod invitations;
 mod target;
 mod words;
 
@@ -42,16 +43,18 @@ const LONGEST_LINE: usize = 256 * 1024;
     {\"event\":\"watching\",\"session\":\"ses_1\",\"agent\":\"bob\",\"ticket\":{…}}   first for each; `agent` once one is bound\n  \
     {\"event\":\"bound\",\"session\":\"ses_1\",\"agent\":\"bob\"}                 an agent was bound to it since\n  \
     {\"event\":\"message\",\"id\":…,\"agent\":…,\"session\":…,\"from\":…,\"body\":…,\"text\":…}\n  \
-    {\"event\":\"command\",\"id\":…,\"from\":…,\"command\":\"/test\",\"arguments\":[…]}   with --commands\n\
+    {\"event\":\"invitation\",\"id\":…,\"session\":…,\"from\":…,\"text\":…}   to one that has no agent\n  \
+    {\"event\":\"command\",\"id\":…,\"from\":…,\"command\":\"/test\",\"arguments\":[…]}   with --commands\n  \
     {\"event\":\"answer\",\"call\":7,\"output\":…,\"mail\":[…]}              to a hook; each of `mail` wants its receipt\n  \
     {\"event\":\"error\",\"error\":…}                                  a line in was not understood, or a look failed\n\
     `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote.\n\
-    A session gets what may interrupt what it does now: nothing low, only urgent mail while it works.\n\n\
+    A session gets what may interrupt what it does now: nothing low, only urgent mail while it works.\n\
+    An invitation comes while it is idle, once, and wants its receipts like a message.\n\n\
     Lines in:\n  \
     {\"id\":…,\"rung\":\"offered\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
     {\"id\":…,\"rung\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
     {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n  \
-    {\"command\":…,\"ended\":\"succeeded\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n\
+    {\"command\":…,\"ended\":\"succeeded\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n  \
     {\"hook\":\"session.idle\",\"payload\":{…},\"call\":7}   an event of the harness, as `relay-mesh hook` takes it\n\
     It ends when standard input does, and gives back what was not confirmed.")]
 pub(crate) struct Args {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::message::LONGEST_BODY;
-use mesh::names::AgentName;
+use mesh::names::{AgentName, MessageId};
 use mesh::session::{Activity, SessionRef};
-use mesh::{Claim, Fetch, FetchError, FetchedMessage, Mesh};
+use mesh::{Claim, Fetch, FetchError, FetchedMessage, Mesh, TakenInvitation};
 use store::{Hold, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -52,6 +52,8 @@ pub(super) enum Found {
     Agent(AgentName),
     /// A message, claimed.
     Message(Box<FetchedMessage>, Claim),
+    /// An invitation of a session that has no agent, claimed.
+    Invitation(Box<TakenInvitation>),
     /// A fault. It is tried again.
     Fault(String),
 }
@@ -70,23 +72,29 @@ pub(super) async fn follow(
     stop: CancellationToken,
 ) {
     let mut failed = 0;
+    let mut invited = None;
     loop {
         let began = Instant::now();
-        let outcome = follow_once(&mesh, &target, &mut rest, &news, &mut known, &stop).await;
+        let outcome = follow_once(&mesh, &target, &mut rest, &news, &mut known, &mut invited, &stop).await;
         let words = match outcome {
-            Ok(()) => return,
+            Ok(()) => break,
             Err(error) => error.to_string(),
         };
         if news.send(Arrival { target: target.clone(), news: Found::Fault(words) }).await.is_err() {
-            return;
+            break;
         }
         failed = if began.elapsed() > WELL { 0 } else { failed };
         let wait = Duration::from_millis(mesh::spaced(AFTER_A_FAULT, failed));
         failed += 1;
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
             () = tokio::time::sleep(wait) => {}
         }
+    }
+    if let Target::Session(session) = &target
+        && let Err(error) = mesh.listens_no_more(session).await
+    {
+        tracing::warn!(%error, "a session counts as listened for until this process ends");
     }
 }
 
@@ -97,13 +105,33 @@ async fn follow_once(
     rest: &mut watch::Receiver<Rest>,
     news: &mpsc::Sender<Arrival>,
     known: &mut Option<AgentName>,
+    invited: &mut Option<MessageId>,
     stop: &CancellationToken,
 ) -> Result<(), FetchError> {
     let mut lease: Option<Box<dyn Hold>> = None;
     loop {
-        let Held { agent, activity, moved } = tokio::select! {
+        let held = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            found = agent_of(mesh, target) => found?,
+            found = agent_of(mesh, target, *invited) => found?,
+        };
+        let Held { agent, activity, moved } = match held {
+            Occupied::Joined(held) => held,
+            Occupied::Invited(session) => {
+                let Some(taken) = mesh.take_invitation_to_bring(&session, *invited).await? else { continue };
+                // Each is printed once by one process: a connector that does not know the line must not keep
+                // the session's hooks from showing it.
+                *invited = Some(taken.id);
+                let id = taken.id;
+                if news
+                    .send(Arrival { target: target.clone(), news: Found::Invitation(Box::new(taken)) })
+                    .await
+                    .is_err()
+                {
+                    mesh.give_back_invitation(&session, id).await?;
+                    return Ok(());
+                }
+                continue;
+            }
         };
         if known.as_ref() != Some(&agent) {
             *known = Some(agent.clone());
@@ -203,18 +231,32 @@ struct Held {
     moved: Option<Box<dyn store::Watch>>,
 }
 
-/// The target's agent, waited for where there is none yet.
-async fn agent_of(mesh: &Mesh, target: &Target) -> Result<Held, StoreError> {
+/// What a target waited for.
+enum Occupied {
+    /// It has an agent.
+    Joined(Held),
+    /// It has none, and is invited.
+    Invited(SessionRef),
+}
+
+/// The target's agent, waited for where there is none yet; or an invitation, which comes before there is one.
+async fn agent_of(mesh: &Mesh, target: &Target, invited: Option<MessageId>) -> Result<Occupied, StoreError> {
     match target {
-        Target::Agent(agent) => Ok(Held { agent: agent.clone(), activity: None, moved: None }),
+        Target::Agent(agent) => Ok(Occupied::Joined(Held { agent: agent.clone(), activity: None, moved: None })),
         Target::Session(session) => {
             // Watching begins before looking, so that nothing can come in between.
             let mut watch = mesh.watch_sessions(&session.harness).await?;
             loop {
+                // Said again each time: another process that listened may have gone.
+                mesh.listens_for(session).await?;
                 if let Some(view) = mesh.session(session).await?
                     && let Some(agent) = view.record.agent
                 {
-                    return Ok(Held { agent, activity: Some(view.activity), moved: Some(watch) });
+                    let held = Held { agent, activity: Some(view.activity), moved: Some(watch) };
+                    return Ok(Occupied::Joined(held));
+                }
+                if mesh.invitation_waits(session, invited).await? {
+                    return Ok(Occupied::Invited(session.clone()));
                 }
                 watch.changed().await?;
             }

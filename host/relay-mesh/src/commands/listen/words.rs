@@ -46,6 +46,21 @@ pub(super) enum Said<'a> {
         /// What a model may be shown: the body inside an envelope.
         text: String,
     },
+    /// An invitation to join, for a watched session that has no agent: claimed for whoever reads this line.
+    Invitation {
+        /// The session.
+        session: &'a str,
+        /// Its id, by which receipts name it.
+        id: MessageId,
+        /// Who invites.
+        from: &'a AgentName,
+        /// Since when.
+        at: String,
+        /// When it lapses.
+        lapses: String,
+        /// What a model may be shown: who invites, what they wrote inside an envelope, and the protocol.
+        text: &'a str,
+    },
     /// A command, taken for whoever reads this line. The next comes when it has ended.
     Command {
         /// The command.
