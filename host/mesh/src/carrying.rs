@@ -263,6 +263,10 @@ mod tests {
             let key: Key = key.parse().expect("a key");
             store.swap(&key, None, Some(&value(text)), Durability::Synced).await.expect("swapped");
         }
+        for (log, entry) in [("global", r#"{"event":"sent","at":1}"#), ("agents/shell/sent", r#"{"id":"x"}"#)] {
+            let log: Key = log.parse().expect("a key");
+            store.append(&log, &[value(entry)], Expect::Any, Durability::Synced).await.expect("appended");
+        }
         for number in 0..1_200 {
             let entry = format!(
                 r#"{{"id":"01JD8Z3K5V000000000000{number:04}","at":1,"from":"alice","thread":"t","trace":{{"root":"01JD8Z3K5V0000000000000000","hops":0}}}}"#
@@ -277,9 +281,9 @@ mod tests {
     async fn a_mesh_moves_whole_and_once() {
         let (from, to) = (mesh().await, MemoryStore::new());
         let first = carry(&from, &to, Occupied::Refuse).await.expect("moved");
-        assert_eq!(first, Carried { entries: 1_200, values: 3, ..Carried::default() });
+        assert_eq!(first, Carried { entries: 1_202, values: 3, ..Carried::default() });
         let again = carry(&from, &to, Occupied::Refuse).await.expect("nothing to do");
-        assert_eq!(again, Carried { already: 1_203, ..Carried::default() });
+        assert_eq!(again, Carried { already: 1_205, ..Carried::default() });
         let inbox = keys::inbox(&"bob".parse().expect("a name"));
         assert_eq!(entries(&to, &inbox).await.expect("read"), entries(&from, &inbox).await.expect("read"));
         assert!(to.get(&"agents/bob/cursor".parse().expect("a key")).await.expect("read").is_none());
@@ -296,6 +300,9 @@ mod tests {
             to.fail_at(nth, Fault::Tear);
             carry(&from, &to, Occupied::Refuse).await.expect_err("it broke off");
             let left = to.crash(Tail::Lost);
+            let here = async |key: &str| left.get(&key.parse().expect("a key")).await.expect("read").is_some();
+            let in_order = here("agents/bob/meta").await || !here("agents/bob/heartbeat").await;
+            assert!(in_order, "broken off at write {nth}: who an agent is comes before all else of it");
             carry(&from, &left, Occupied::Refuse).await.expect("it went on");
             let inbox = keys::inbox(&"bob".parse().expect("a name"));
             assert_eq!(entries(&left, &inbox).await.expect("read").0.len(), 1_200, "broken off at write {nth}");
@@ -312,7 +319,7 @@ mod tests {
         assert_eq!(refused.to_string(), "the target holds something else under `agents/bob/inbox`");
         assert_eq!(to.writes(), writes, "nothing was written");
         let carried = carry(&from, &to, Occupied::Add).await.expect("added");
-        assert_eq!(carried.entries, 1_200);
+        assert_eq!(carried.entries, 1_202);
         assert_eq!(entries(&to, &inbox).await.expect("read").0.len(), 1_201);
     }
 }

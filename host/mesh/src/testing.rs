@@ -86,7 +86,9 @@ impl Machine for FakeMachine {
     }
 
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
-        let top: PathBuf = folder.components().take(2).collect();
+        // A folder of this name is a repository in another one.
+        let within = folder.components().position(|part| part.as_os_str() == "submodule");
+        let top: PathBuf = folder.components().take(within.map_or(2, |at| at + 1)).collect();
         // A repository below `/clone` was fetched from somewhere.
         let everywhere = top.to_str().filter(|top| top.starts_with("/clone")).map(|_| "example.org/it".to_owned());
         Ok(Checkout { repository: Repository::named(&top.to_string_lossy()), everywhere, top })
@@ -129,7 +131,7 @@ impl Machine for FakeMachine {
 
 /// A harness named `fake`: its client is called `fake`, and its `_meta` is the session's id.
 ///
-/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|stop|nothing|ask|end|clear:OLD|edit:PATH"}`,
+/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|little-room|stop|nothing|ask|end|clear:OLD|edit:PATH"}`,
 /// answered with mail, or with why the edit is refused, on standard output.
 #[derive(Debug)]
 pub struct FakeHarness {
@@ -276,6 +278,7 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
             (events, None, 9_000, true)
         }
         "tool" => (activity(Activity::Busy), None, 9_000, false),
+        "little-room" => (activity(Activity::Busy), None, 100, false),
         "ask" => (activity(Activity::AwaitingHuman), None, 9_000, false),
         "stop" => (activity(Activity::Idle), None, 9_000, false),
         "end" => (vec![HookEvent::Ended(id.to_owned())], None, 0, false),

@@ -88,6 +88,11 @@ fn a_reservation_is_what_its_owners_machine_says() {
         &["alice"],
     );
     reserved(
+        "taken it stays, whoever speaks last",
+        &[("there", &[(FIRST, "alice", Some(("bob", false)))]), ("here", &[(FIRST, "alice", None)])],
+        &["alice taken by bob"],
+    );
+    reserved(
         "any may have told",
         &[("there", &[(FIRST, "alice", Some(("bob", false)))]), ("here", &[(FIRST, "alice", Some(("bob", true)))])],
         &["alice taken by bob, told"],

@@ -82,6 +82,47 @@ async fn a_route_that_refuses_gives_way_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_route_that_is_busy_is_tried_again_further_and_further_apart_and_has_refused_nothing() {
+    let (world, stop) = delivering(vec![route("turn", Load::Letter, Rung::Shown, 1_000)]).await;
+    stop.cancel();
+    *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Busy(2_000)));
+    let stop = CancellationToken::new();
+    tokio::spawn(world.another_process().mesh.deliver(Served::Everyone, stop.clone()));
+    let id = world.say("alice", "hello").await;
+    for _ in 0..650 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        world.machine.pass(20);
+    }
+    // At once, and after 2, 6 and 14 seconds.
+    assert_eq!(carried(&world).len(), 3, "within 13 seconds");
+    assert_eq!(world.ladder(id).await, "stored, offered by bell");
+    *world.harnesses.0.answer.lock().expect("unpoisoned") = None;
+    until(&world, id, "stored, offered by bell, shown by turn").await;
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_another_process_brings_a_session_its_mail_nobody_else_does() {
+    let (world, stop) = delivering(vec![route("notification", Load::Bell, Rung::Offered, 1_000)]).await;
+    let session = crate::session::SessionRef { harness: "fake".to_owned(), id: "s1".to_owned() };
+    let another = world.mesh.hold_delivery(&session).await.expect("asked").expect("nobody has it");
+    let id = world.say("alice", "hello").await;
+    for _ in 0..200 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        world.machine.pass(20);
+    }
+    assert_eq!(carried(&world), Vec::<String>::new());
+    drop(another);
+    for _ in 0..200 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        world.machine.pass(20);
+    }
+    assert_eq!(carried(&world), ["notification to s1"]);
+    assert_eq!(world.ladder(id).await, "stored, offered by bell");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
 async fn low_and_held_mail_is_not_carried() {
     let (world, stop) = delivering(vec![route("turn", Load::Letter, Rung::Shown, 1_000)]).await;
     let low = crate::message::Draft { priority: crate::message::Priority::Low, ..super::draft("no hurry") };

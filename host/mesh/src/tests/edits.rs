@@ -25,8 +25,12 @@ async fn with_bob(mode: EditMode) -> World {
 }
 
 async fn reserve(world: &World, call: &Call, pattern: &str, mode: Mode, reason: Option<&str>) {
+    reserve_in(world, "/work", call, pattern, mode, reason).await;
+}
+
+async fn reserve_in(world: &World, folder: &str, call: &Call, pattern: &str, mode: Mode, reason: Option<&str>) {
     let caller = world.mesh.identify(call).await.expect("identified");
-    let checkout = world.mesh.checkout("/work".as_ref()).expect("a working copy");
+    let checkout = world.mesh.checkout(folder.as_ref()).expect("a working copy");
     let wanted = Reserve {
         repository: checkout.repository,
         patterns: vec![pattern.parse().expect("a pattern")],
@@ -49,6 +53,14 @@ async fn alice_holds(world: &World, pattern: &str) {
 /// What the answer to bob's edit says: nothing where it goes on.
 async fn edit(world: &World, path: &str) -> String {
     world.hook_of("s2", &format!("edit:{path}"), Some(2)).await.stdout.unwrap_or_default()
+}
+
+/// What the diary says of one kind of event, by these fields.
+async fn noted(world: &World, kind: &str, fields: &[&str]) -> Vec<String> {
+    let diary = world.mesh.diary_part(store::Position::START, 1 << 20).await.expect("read");
+    let of_kind = diary.events.iter().filter(|event| event.kind == kind);
+    let words = |event: &crate::Event| fields.iter().map(|field| event.details[*field].to_string()).collect::<Vec<_>>();
+    of_kind.map(|event| words(event).join(" ")).collect()
 }
 
 async fn held(world: &World) -> String {
@@ -82,6 +94,37 @@ async fn a_file_that_another_holds_is_refused_with_who_and_why_and_what_to_do() 
     ] {
         assert_eq!(edit(&world, path).await.is_empty(), passes, "{path}");
     }
+    let refused = noted(&world, "edit-refused", &["agent", "from", "path"]).await;
+    assert_eq!(refused.first().map(String::as_str), Some(r#""bob" "alice" "src/a.rs""#), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_file_of_a_repository_within_another_is_held_by_whoever_holds_it_in_either() {
+    let world = with_bob(EditMode::Enforce).await;
+    world.register(&shell_call(None), "alice").await;
+    let path = "/work/submodule/src/a.rs";
+    assert_eq!(edit(&world, path).await, "");
+    reserve_in(&world, "/work/submodule", &shell_call(Some("alice")), "src/**", Mode::Exclusive, None).await;
+    assert!(edit(&world, path).await.contains("- src/a.rs is held by alice through src/**"), "in its own");
+    let alice = world.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+    let repository = world.mesh.checkout("/work/submodule".as_ref()).expect("a working copy").repository;
+    world.mesh.release_reservations(&alice, &repository, &Release::All).await.expect("released");
+    alice_holds(&world, "submodule/**").await;
+    assert!(edit(&world, path).await.contains("- submodule/src/a.rs is held by alice"), "in the one around it");
+}
+
+#[tokio::test]
+async fn a_refusal_of_much_names_some_of_it() {
+    let world = with_bob(EditMode::Enforce).await;
+    world.register(&shell_call(None), "alice").await;
+    for number in 0..50 {
+        let pattern = format!("src/{number}.rs");
+        reserve(&world, &shell_call(Some("alice")), &pattern, Mode::Exclusive, Some("new grammar")).await;
+    }
+    let refusal = edit(&world, "/work/src").await;
+    let named = refusal.lines().filter(|line| line.contains("is held by alice")).count();
+    assert!(named > 5 && refusal.len() < 2_500, "{named} in {} bytes", refusal.len());
+    assert!(refusal.contains(&format!("- and {} more\n", 50 - named)), "{refusal}");
 }
 
 #[tokio::test]
@@ -135,6 +178,11 @@ async fn what_is_released_lapsed_or_held_by_somebody_gone_refuses_nobody() {
     assert_eq!(edit(&world, "src/a.rs").await, "", "her session has ended");
     world.hook("s1", "resume").await;
     assert!(edit(&world, "src/a.rs").await.contains("held by carol"), "and she is back before it lapsed");
+
+    let meta = crate::keys::meta(&name("carol"));
+    let revision = world.store.get(&meta).await.expect("read").map(|value| value.revision);
+    world.store.swap(&meta, revision, None, store::Durability::Process).await.expect("removed");
+    assert_eq!(edit(&world, "src/a.rs").await, "", "nobody knows of her any more");
 }
 
 #[tokio::test]
@@ -148,6 +196,7 @@ async fn advice_comes_with_the_next_answer_once_and_beside_the_mail() {
     assert!(told.contains("- src/a.rs is held by alice through src/**"), "{told}");
     assert!(told.contains("Tell alice what you changed and why (send_message).\n<relay-mesh-message"), "{told}");
     assert_eq!(world.hook_of("s2", "tool", Some(2)).await.stdout, None, "once");
+    assert_eq!(noted(&world, "edit-advised", &["agent", "from"]).await, [r#""bob" "alice""#]);
 
     assert_eq!(world.hook_of("s2.helper", "edit:src/a.rs", Some(2)).await.stdout, None);
     let told = world.hook_of("s2", "tool", Some(2)).await.stdout.unwrap_or_default();
@@ -176,6 +225,7 @@ async fn what_an_agent_edits_is_claimed_for_a_while_where_that_is_wished() {
     }
     assert_eq!(edit(&world, "src/a.rs").await, "");
     assert_eq!(held(&world).await, "bob src/a.rs");
+    assert_eq!(noted(&world, "reserved", &["agent", "patterns"]).await, [r#""bob" ["src/a.rs"]"#]);
     let refusal = world.hook("s1", "edit:src/a.rs").await.stdout.unwrap_or_default();
     assert!(refusal.contains("held by bob") && refusal.contains("\"auto: it is being edited\""), "{refusal}");
     world.machine.pass(9 * MINUTE);
@@ -196,6 +246,23 @@ async fn what_an_agent_edits_is_claimed_for_a_while_where_that_is_wished() {
     );
     assert_eq!(world.hook_of("s9", "edit:src/z.rs", Some(2)).await.stdout, None);
     assert_eq!(held(&world).await, "alice docs/**, bob tests/**", "nobody claims for a session without an agent");
+
+    reserve(&world, &session_call("s2", "s2"), "src/b.rs", Mode::Exclusive, None).await;
+    assert_eq!(edit(&world, "src/b.rs").await, "");
+    world.machine.pass(30 * MINUTE);
+    assert!(held(&world).await.ends_with("bob src/b.rs"), "what he asked for himself lasts as long as he asked for");
+}
+
+#[tokio::test]
+async fn advice_that_does_not_fit_beside_a_harness_s_words_waits_for_an_answer_with_room() {
+    let world = with_bob(EditMode::Advise).await;
+    alice_holds(&world, "src/**").await;
+    assert_eq!(edit(&world, "src/a.rs").await, "");
+    assert_eq!(world.hook_of("s2", "little-room", Some(2)).await.stdout, None);
+    world.say("bob", &"x".repeat(8_600)).await;
+    let told = world.hook_of("s2", "tool", Some(2)).await.stdout.unwrap_or_default();
+    assert!(told.contains("held by alice") && told.contains("xxx"), "both are shown");
+    assert!(told.len() <= 9_000, "and have the room of one: {} bytes", told.len());
 }
 
 #[tokio::test]

@@ -1,0 +1,149 @@
+//! The outbox of a machine that cannot reach its servers: what waits there is stored once, for those who have not
+//! got it, and nothing takes it away before.
+
+use std::sync::Arc;
+
+use store::{Position, Store as _};
+
+use super::machines::{Line, two};
+use super::{draft, name};
+use crate::message::Draft;
+use crate::testing::{session_call, shell_call};
+use crate::{Limits, StatusError, keys};
+
+#[tokio::test]
+async fn what_cannot_be_handed_over_waits_and_is_stored_once_and_in_order() {
+    for line in [Line::Cut, Line::LosesAnswers] {
+        for key in [None, Some("key".to_owned())] {
+            let (one, other) = two().await;
+            one.line(line);
+            let first = Draft { idempotency_key: key, ..draft("one") };
+            assert_eq!(one.send("bob", first).await, "queued", "{line:?}");
+            assert_eq!(one.say("bob", "two").await, "queued", "{line:?}");
+            assert_eq!(one.outbox().await, "one waits for bob; two waits for bob", "{line:?}");
+            one.line(Line::Good);
+            assert_eq!(one.say("bob", "three").await, "stored", "{line:?}");
+            assert_eq!(one.outbox().await, "", "{line:?}");
+            assert_eq!(other.read("bob").await, "one, two, three", "{line:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_lived_process_sends_what_waits_by_itself() {
+    let (one, other) = two().await;
+    one.line(Line::Cut);
+    assert_eq!(one.say("bob", "one").await, "queued");
+    one.line(Line::Good);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let mut watch = other.mesh.watch_inbox(&name("bob")).await.expect("watched");
+    let serving = tokio::spawn(Arc::clone(&one.mesh).deliver(crate::Served::Everyone, stop.clone()));
+    let mut until = async |expected: &[&str]| loop {
+        let mailed = other.mesh.mailed(&name("bob"), Position::START, 1 << 20).await.expect("looked");
+        if mailed.messages.iter().map(|(message, _)| message.body.as_str()).eq(expected.iter().copied()) {
+            return;
+        }
+        watch.changed().await.expect("it comes");
+    };
+    until(&["one"]).await;
+    // Also what has to wait later.
+    one.line(Line::Cut);
+    assert_eq!(one.say("bob", "two").await, "queued");
+    one.line(Line::Good);
+    until(&["one", "two"]).await;
+    stop.cancel();
+    serving.await.expect("it ends");
+}
+
+#[tokio::test]
+async fn a_message_that_can_be_sent_to_nobody_comes_back_with_the_reason() {
+    let (one, _) = two().await;
+    one.line(Line::Cut);
+    assert_eq!(one.say("nobody", "hello").await, "queued");
+    assert!(one.say("No Body!", "hello").await.contains("is not a name"), "what can never be sent is refused at once");
+    let person = one.mesh.identify(&shell_call(None)).await.expect("identified");
+    let id = one.mesh.queued().await.expect("listed")[0].id;
+    let status = |status: crate::MessageStatus| {
+        let ladder = &status.recipients[0].ladder;
+        format!("{} {}", ladder.rung().as_str(), ladder.undeliverable.clone().unwrap_or_default())
+    };
+    let told = one.mesh.message_status(&person, id).await.expect("known");
+    assert_eq!(status(told), "queued ");
+    one.line(Line::Good);
+    assert_eq!(one.say("bob", "something else").await, "stored");
+    assert_eq!(one.outbox().await, "hello came back from nobody: no agent named `nobody` has joined");
+    let told = one.mesh.message_status(&person, id).await.expect("known");
+    assert_eq!(status(told), "queued no agent named `nobody` has joined");
+    one.machine.pass(Limits::default().keep - 1);
+    assert_eq!(one.say("bob", "and more").await, "stored");
+    assert!(one.outbox().await.starts_with("hello came back from nobody"), "its sender may still look");
+    one.machine.pass(1);
+    assert_eq!(one.say("bob", "and more").await, "stored");
+    assert_eq!(one.outbox().await, "", "for as long as settled mail stays");
+}
+
+#[tokio::test]
+async fn who_has_got_it_is_not_sent_it_again_when_the_line_is_cut_in_between() {
+    let (one, other) = two().await;
+    assert_eq!(other.register(&shell_call(None), "carol").await, "carol");
+    one.line(Line::TakesOneLetter);
+    assert_eq!(one.send("bob carol", draft("one")).await, "stored queued");
+    assert_eq!(one.outbox().await, "one waits for carol");
+    one.line(Line::Good);
+    assert_eq!(one.say("bob", "two").await, "stored");
+    assert_eq!((other.read("bob").await, other.read("carol").await), ("one, two".to_owned(), "one".to_owned()));
+}
+
+#[tokio::test]
+async fn what_was_stored_is_stored_also_where_its_recipient_cannot_be_looked_at_any_more() {
+    let (one, other) = two().await;
+    one.line(Line::TakesOneLetter);
+    assert_eq!(one.say("bob", "one").await, "stored");
+    assert_eq!(one.outbox().await, "");
+    assert_eq!(other.read("bob").await, "one");
+}
+
+#[tokio::test]
+async fn what_waits_is_known_by_its_key_and_by_itself() {
+    let (one, other) = two().await;
+    let keyed = |body: &str| Draft { idempotency_key: Some("key".to_owned()), ..draft(body) };
+    assert_eq!(one.send("bob", keyed("one")).await, "stored");
+    one.line(Line::Cut);
+    assert_eq!(one.send("bob", keyed("one again")).await, "queued");
+    assert_eq!(one.say("bob", "two").await, "queued");
+    // Its first try, of which nobody has heard, arrives after the log was looked through.
+    one.line(Line::BringsItTwice);
+    assert_eq!(one.say("bob", "three").await, "stored");
+    assert_eq!(other.read("bob").await, "one, two, three");
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_sends_what_waits() {
+    let (one, other) = two().await;
+    one.line(Line::Cut);
+    assert_eq!(one.say("bob", "one").await, "queued");
+    one.line(Line::Good);
+    let another = one.local.hold(&keys::draining()).await.expect("asked").expect("nobody has it");
+    assert_eq!(one.say("bob", "two").await, "stored");
+    assert_eq!(one.outbox().await, "one waits for bob", "another process is at it");
+    drop(another);
+    assert_eq!(one.say("bob", "three").await, "stored");
+    assert_eq!((one.outbox().await, other.read("bob").await), (String::new(), "two, one, three".to_owned()));
+}
+
+#[tokio::test]
+async fn what_waits_outlasts_a_loss_of_power_and_is_for_its_senders_eyes() {
+    let (one, other) = two().await;
+    let call = session_call("c", "s1");
+    assert_eq!(one.register(&call, "carol").await, "carol");
+    let carol = one.mesh.identify(&call).await.expect("identified");
+    one.line(Line::Cut);
+    assert_eq!(one.say("bob", "one").await, "queued");
+    let id = one.mesh.queued().await.expect("listed")[0].id;
+    assert!(matches!(one.mesh.message_status(&carol, id).await, Err(StatusError::Store(_))), "it is not hers");
+    let one = one.after_a_loss_of_power();
+    assert_eq!(one.outbox().await, "one waits for bob");
+    one.line(Line::Good);
+    one.mesh.send_what_waits().await.expect("sent");
+    assert_eq!((one.outbox().await, other.read("bob").await), (String::new(), "one".to_owned()));
+}
