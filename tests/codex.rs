@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, AppServer, Client, Codex, Host, Ladder, Model, Script, Stage, Trust, isolated, session_of,
-    sighted, wait_for,
+    Ability, Answer, AppServer, Client, Codex, Host, Ladder, Model, Script, Stage, Trust, id_of, isolated, send,
+    send_with, session_of, sighted,
 };
 
 #[test]
@@ -15,21 +15,20 @@ fn an_idle_terminal_is_woken_by_the_shared_app_server() {
     isolated(|| {
         let stage = Arc::new(stage());
         let before = stage.tree(&stage.project);
-        install(&stage);
+        Client::Codex.install(&stage);
         let looked_at = Arc::clone(&stage);
-        let model = Model::start(joining("alice").call_with(
+        let model = Model::start(Codex::joining("alice").call_with(
             "What is the answer?",
             &Codex::tool("send_message"),
             move |news| {
                 // A reply acknowledges. The host has seen by then that the letter stands in the turn.
-                Ladder::up_to(&looked_at, &id_in(news), "shown");
-                json!({"to": "bob", "body": "The answer is 42.", "reply_to": id_in(news)})
+                let id = id_of(news, "What is the answer?");
+                Ladder::up_to(&looked_at, &id, "shown");
+                json!({"to": "bob", "body": "The answer is 42.", "reply_to": id})
             },
         ));
         let codex = Codex::new(&stage, &model);
-        let terminal = codex.open();
-        terminal.type_line("Join the mesh as alice.");
-        Codex::says(&terminal, "I am alice.");
+        let terminal = codex.joined("alice");
         let session = session_of(&stage, "alice").expect("alice is bound to her thread");
 
         let host = Host::start(&stage);
@@ -42,17 +41,16 @@ fn an_idle_terminal_is_woken_by_the_shared_app_server() {
         assert_eq!(role_of(&woken.body, "What is the answer?"), "function_call_output", "no person's authority");
         let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
         assert!(reply.text.contains("The answer is 42."), "{reply:?}");
-        wait_for("the ladder is climbed", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
-        assert_eq!(rungs(&stage, &id), ["stored", "shown", "acknowledged"]);
-        let steps = &status(&stage, &id)["recipients"][0]["steps"];
-        assert_eq!(steps[1]["route"], "app-server");
-        sighted(&stage, Client::Codex, Ability::IdleWake, steps[1]["route"].as_str());
-        sighted(&stage, Client::Codex, Ability::Acknowledged, steps[2]["route"].as_str());
-        assert_eq!(told(&model, "What is the answer?"), 1, "shown once");
+        let ladder = Ladder::up_to(&stage, &id, "acknowledged");
+        assert_eq!(ladder.rungs(), ["stored", "shown", "acknowledged"]);
+        assert_eq!(ladder.route("shown").as_deref(), Some("app-server"));
+        sighted(&stage, Client::Codex, Ability::IdleWake, ladder.route("shown").as_deref());
+        sighted(&stage, Client::Codex, Ability::Acknowledged, ladder.route("acknowledged").as_deref());
+        assert_eq!(model.times_told("What is the answer?"), 1, "shown once");
         assert_eq!(session_of(&stage, "alice"), Some(session), "the wake has not moved her");
 
         drop(terminal);
-        let removed = stage.relay_ok(&["uninstall", "codex", "--project", &project(&stage), "--yes"]);
+        let removed = stage.relay_ok(&["uninstall", "codex", "--project", &stage.project_path(), "--yes"]);
         assert!(removed.contains("AGENTS.md"), "{removed}");
         assert_eq!(stage.git_status(), "", "the project is as it was");
         assert_eq!(stage.tree(&stage.project), before, "byte for byte");
@@ -63,23 +61,21 @@ fn an_idle_terminal_is_woken_by_the_shared_app_server() {
 fn a_terminal_of_its_own_is_woken_by_the_queue() {
     isolated(|| {
         let stage = installed();
-        let answer = |news: &str| json!({"to": "bob", "body": "I am.", "reply_to": id_in(news)});
-        let model = Model::start(joining("alice").call_with("Are you there?", &Codex::tool("send_message"), answer));
+        let answer = |news: &str| json!({"to": "bob", "body": "I am.", "reply_to": id_of(news, "Are you there?")});
+        let model =
+            Model::start(Codex::joining("alice").call_with("Are you there?", &Codex::tool("send_message"), answer));
         let codex = Codex::new(&stage, &model).app_server(AppServer::Embedded);
-        let terminal = codex.open();
-        terminal.type_line("Join the mesh as alice.");
-        Codex::says(&terminal, "I am alice.");
+        let _terminal = codex.joined("alice");
         stage.relay_ok(&["register", "bob"]);
-        let id = send_as(&stage, "bob", "alice", "Are you there?");
+        let id = send_with(&stage, "alice", "Are you there?", &["--from", "bob"]);
         let woken = model.wait_for_news("Are you there?");
         assert_eq!(role_of(&woken.body, "Call fetch_messages to read it."), "user", "the queue carries the news");
         assert_eq!(role_of(&woken.body, "Are you there?"), "developer", "and the prompt's hook adds the letter");
-        wait_for("it is acknowledged", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
-        let steps = &status(&stage, &id)["recipients"][0]["steps"];
-        let routes: Vec<_> = ["queue", "hook:UserPromptSubmit"].map(Value::from).to_vec();
-        assert_eq!([&steps[1]["route"], &steps[2]["route"]], [&routes[0], &routes[1]], "{steps}");
-        sighted(&stage, Client::Codex, Ability::IdleWake, steps[1]["route"].as_str());
-        assert_eq!(told(&model, &format!("<relay-mesh-message id=\"{id}\"")), 1, "shown once");
+        let ladder = Ladder::up_to(&stage, &id, "acknowledged");
+        let routes = ["offered", "shown"].map(|rung| ladder.route(rung).unwrap_or_default());
+        assert_eq!(routes, ["queue", "hook:UserPromptSubmit"]);
+        sighted(&stage, Client::Codex, Ability::IdleWake, ladder.route("offered").as_deref());
+        assert_eq!(model.times_told(&format!("<relay-mesh-message id=\"{id}\"")), 1, "shown once");
     });
 }
 
@@ -89,7 +85,7 @@ fn hooks_that_nobody_trusts_leave_the_news_and_a_fetch() {
         let stage = installed();
         let fetch = Codex::tool("fetch_messages");
         let model = Model::start(
-            joining("alice")
+            Codex::joining("alice")
                 .call("Call fetch_messages to read it.", &fetch, json!({"acknowledge": true}))
                 .say("Are you there?", "I read it."),
         );
@@ -101,9 +97,9 @@ fn hooks_that_nobody_trusts_leave_the_news_and_a_fetch() {
         let rung = model.wait_for_news("Call fetch_messages to read it.");
         assert!(!rung.news().contains("Are you there?"), "the queue carries the news alone");
         Codex::says(&terminal, "I read it.");
-        wait_for("it is acknowledged", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
-        assert_eq!(rungs(&stage, &id), ["stored", "offered", "fetched", "acknowledged"]);
-        let report = stage.run(&["doctor", "codex", "--project", &project(&stage)]).stdout;
+        let ladder = Ladder::up_to(&stage, &id, "acknowledged");
+        assert_eq!(ladder.rungs(), ["stored", "offered", "fetched", "acknowledged"]);
+        let report = stage.run(&["doctor", "codex", "--project", &stage.project_path()]).stdout;
         assert!(report.contains("nobody has trusted them yet"), "{report}");
     });
 }
@@ -124,7 +120,10 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
         );
         let run = Codex::new(&stage, &model).ask("Join the mesh as alice.", &[]);
         assert_eq!(run.result, "Now I am done.", "{:?}", run.outcome);
-        assert_eq!(told(&model, "One more thing"), 1, "shown once, and not again");
+        // What a hook says at a turn's end Codex puts into an element of its own, and spells out our brackets.
+        let told = model.wait_for_news("One more thing").news();
+        assert!(told.contains("&lt;relay-mesh-message id="), "it stands in its envelope: {told}");
+        assert_eq!(model.times_told("One more thing"), 1, "shown once, and not again");
         saw(&stage, Ability::TurnEnd);
     });
 }
@@ -148,7 +147,7 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
         let heard = model.wait_for_news("# A project");
         assert!(heard.news().contains("Mind the gap."), "the mail came with the tool's result: {}", heard.news());
         assert_eq!(role_of(&heard.body, "Mind the gap."), "developer");
-        assert_eq!(told(&model, "Mind the gap."), 1, "shown once, and not again");
+        assert_eq!(model.times_told("Mind the gap."), 1, "shown once, and not again");
         saw(&stage, Ability::MidTurn);
     });
 }
@@ -158,7 +157,7 @@ fn a_subagent_is_an_agent_of_its_own() {
     isolated(|| {
         let stage = installed();
         let model = Model::start(
-            joining("alice")
+            Codex::joining("alice")
                 .call(
                     "Take a helper",
                     "collaboration.spawn_agent",
@@ -187,7 +186,7 @@ fn a_shell_of_a_thread_speaks_for_its_agent() {
         let stage = installed();
         let send = format!("{} send bob 'I am alice.'", stage.binary().display());
         stage.relay_ok(&["register", "bob"]);
-        let model = Model::start(joining("alice").call("Write to bob", "exec_command", json!({"cmd": send})));
+        let model = Model::start(Codex::joining("alice").call("Write to bob", "exec_command", json!({"cmd": send})));
         let codex = Codex::new(&stage, &model).flag(UNBOUND);
         let run = codex.ask("Join the mesh as alice.", &[]);
         let run = codex.ask("Write to bob.", &["resume", &run.session]);
@@ -205,7 +204,7 @@ fn what_a_team_commits_finds_the_program_and_the_data_folder_of_this_machine() {
         let elsewhere = stage.folder.join("elsewhere").display().to_string();
         let config = std::fs::read_to_string(stage.project.join(".codex/config.toml")).expect("it is installed");
         assert!(config.contains("command = \"relay-mesh\"") && !config.contains("env ="), "{config}");
-        let model = Model::start(joining("alice"));
+        let model = Model::start(Codex::joining("alice"));
         let codex = Codex::new(&stage, &model).with("RELAY_DIR", &elsewhere);
         let run = codex.ask("Join the mesh as alice.", &[]);
         assert_eq!(run.result, "I am alice.", "{:?}", run.outcome);
@@ -223,12 +222,10 @@ fn what_a_team_commits_finds_the_program_and_the_data_folder_of_this_machine() {
 fn hooks_that_were_changed_since_somebody_trusted_them_are_named_by_the_doctor() {
     isolated(|| {
         let stage = installed();
-        let model = Model::start(joining("alice").say("Are you there?", "I am."));
+        let model = Model::start(Codex::joining("alice").say("Are you there?", "I am."));
         let codex = Codex::new(&stage, &model);
-        let terminal = codex.open();
-        terminal.type_line("Join the mesh as alice.");
-        Codex::says(&terminal, "I am alice.");
-        let doctor = || stage.run(&["doctor", "codex", "--project", &project(&stage)]).stdout;
+        let terminal = codex.joined("alice");
+        let doctor = || stage.run(&["doctor", "codex", "--project", &stage.project_path()]).stdout;
         let well = doctor();
         assert!(!well.contains("they were changed"), "{well}");
         let hooks = stage.project.join(".codex/hooks.json");
@@ -239,7 +236,7 @@ fn hooks_that_were_changed_since_somebody_trusted_them_are_named_by_the_doctor()
         let id = send(&stage, "alice", "Are you there?");
         Codex::says(&terminal, "I am.");
         Ladder::up_to(&stage, &id, "shown");
-        assert_eq!(told(&model, "Are you there?"), 1, "nothing is lost, and nothing is shown twice");
+        assert_eq!(model.times_told("Are you there?"), 1, "nothing is lost, and nothing is shown twice");
     });
 }
 
@@ -250,48 +247,10 @@ fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
 }
 
-fn install(stage: &Stage) {
-    stage.relay_ok(&["install", "codex", "--project", &project(stage), "--yes"]);
-}
-
 fn installed() -> Arc<Stage> {
     let stage = stage();
-    install(&stage);
+    Client::Codex.install(&stage);
     Arc::new(stage)
-}
-
-fn project(stage: &Stage) -> String {
-    stage.project.display().to_string()
-}
-
-/// A script that joins as `name` when asked to.
-fn joining(name: &str) -> Script {
-    Script::new()
-        .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": name}))
-        .say(&format!("\"name\":\"{name}\""), &format!("I am {name}."))
-}
-
-/// Sends as the person's shell; gives the message's id.
-fn send(stage: &Stage, to: &str, body: &str) -> String {
-    sent(&stage.relay_ok(&["send", to, body, "--json"]))
-}
-
-/// Sends as an agent of the command line; gives the message's id.
-fn send_as(stage: &Stage, from: &str, to: &str, body: &str) -> String {
-    sent(&stage.relay_ok(&["send", to, body, "--from", from, "--json"]))
-}
-
-fn sent(report: &str) -> String {
-    let sent: Value = serde_json::from_str(report).expect("--json writes JSON");
-    sent["id"].as_str().expect("a message has an id").to_owned()
-}
-
-/// The id in the first envelope of a text.
-fn id_in(news: &str) -> String {
-    let Some((_, after)) = news.split_once("<relay-mesh-message id=\"") else {
-        panic!("mail comes in an envelope, and this has none: {news}");
-    };
-    after.split('"').next().unwrap_or_default().to_owned()
 }
 
 /// Notes by which route alice's only message was shown.
@@ -303,23 +262,9 @@ fn saw(stage: &Stage, ability: Ability) {
     sighted(stage, Client::Codex, ability, ladder.route("shown").as_deref());
 }
 
-/// How often a text was new to the model.
-fn told(model: &Model, text: &str) -> usize {
-    model.heard().iter().filter(|heard| heard.news().contains(text)).count()
-}
-
 /// The role, or else the kind, of the last item that holds a text.
 fn role_of(body: &Value, text: &str) -> String {
     let items = body["input"].as_array().cloned().unwrap_or_default();
     let item = items.iter().rfind(|item| item.to_string().contains(text)).expect("an item holds it");
     item["role"].as_str().or(item["type"].as_str()).unwrap_or_default().to_owned()
-}
-
-fn rungs(stage: &Stage, id: &str) -> Vec<String> {
-    let steps = status(stage, id)["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
-    steps.iter().filter_map(|step| step["rung"].as_str().map(str::to_owned)).collect()
-}
-
-fn status(stage: &Stage, id: &str) -> Value {
-    serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use test_support::{
-    AppServer, Codex, Ladder, Model, Script, Stage, Terminal, isolated, presence_of, send, session_of, wait_for,
+    AppServer, Client, Codex, Ladder, Model, Script, Stage, isolated, send, send_with, session_of, wait_for,
 };
 
 #[test]
@@ -24,9 +24,9 @@ fn goes_on_after_clear(app_server: AppServer) {
             .say(&format!("Who are you, {number}?"), &format!("Still alice, {number}."))
             .say(&format!("Are you there, {number}?"), &format!("Here I am, {number}."))
     };
-    let model = Model::start(again(again(joining("alice"), 1), 2));
+    let model = Model::start(again(again(Codex::joining("alice"), 1), 2));
     let codex = Codex::new(&stage, &model).app_server(app_server);
-    let terminal = joined(&codex, "alice");
+    let terminal = codex.joined("alice");
     let mut session = session_of(&stage, "alice").expect("alice is bound to her thread");
     let mut last_words = "I am alice.".to_owned();
     for number in 1..=2 {
@@ -39,7 +39,7 @@ fn goes_on_after_clear(app_server: AppServer) {
         session = now;
         let told = model.wait_for_news(&format!("Who are you, {number}?"));
         assert_eq!(told.place_of("You are `alice` on the relay-mesh.").as_deref(), Some("developer"), "she is told");
-        is_idle(&stage, "alice");
+        codex.is_idle("alice");
         match app_server {
             AppServer::Shared => {}
             // It looks into its queue every ten seconds, which another test waits for.
@@ -64,8 +64,8 @@ fn nobody_moves_where_two_terminals_might_have_been_cleared() {
         });
         let model = Model::start(script.say("Who are you?", "I do not know."));
         let codex = Codex::new(&stage, &model);
-        let alices = joined(&codex, "alice");
-        let _carols = joined(&codex, "carol");
+        let alices = codex.joined("alice");
+        let _carols = codex.joined("carol");
         let sessions = || ["alice", "carol"].map(|name| session_of(&stage, name));
         let before = sessions();
         Codex::clear(&alices, "I am alice.");
@@ -81,9 +81,9 @@ fn nobody_moves_where_two_terminals_might_have_been_cleared() {
 fn a_fork_takes_over_neither_name_nor_mail() {
     isolated(|| {
         let stage = installed();
-        let model = Model::start(joining("alice").say("Who are you?", "I do not know."));
+        let model = Model::start(Codex::joining("alice").say("Who are you?", "I do not know."));
         let codex = Codex::new(&stage, &model);
-        let first = joined(&codex, "alice");
+        let first = codex.joined("alice");
         let session = session_of(&stage, "alice").expect("alice is bound to her thread");
         first.close();
         let fork = codex.open_with(&["fork", &session]);
@@ -124,16 +124,16 @@ fn a_thread_that_has_not_joined_is_discovered_and_invited() {
 fn urgent_mail_breaks_into_a_turn_and_other_mail_waits() {
     isolated(|| {
         let stage = installed();
-        let script = joining("alice").talk("Think about it", "I am thinking").say("The house is on fire", "I run.");
+        let script =
+            Codex::joining("alice").talk("Think about it", "I am thinking").say("The house is on fire", "I run.");
         let model = Model::start(script);
         let codex = Codex::new(&stage, &model);
-        let terminal = joined(&codex, "alice");
+        let terminal = codex.joined("alice");
         terminal.type_line("Think about it.");
         terminal.wait_for("I am thinking");
         let patient = send(&stage, "alice", "Nothing that could not wait.");
         assert_eq!(Ladder::of(&stage, &patient).route("shown"), None, "it breaks into nothing");
-        let urgent =
-            sent(&stage.relay_ok(&["send", "alice", "The house is on fire.", "--priority", "urgent", "--json"]));
+        let urgent = send_with(&stage, "alice", "The house is on fire.", &["--priority", "urgent"]);
         Codex::says(&terminal, "I run.");
         let ladder = Ladder::up_to(&stage, &urgent, "shown");
         assert_eq!(ladder.route("shown").as_deref(), Some("steer"));
@@ -152,15 +152,15 @@ fn urgent_mail_breaks_into_a_turn_and_other_mail_waits() {
 fn the_doctor_names_a_terminal_that_shares_no_app_server_and_how_it_would() {
     isolated(|| {
         let stage = installed();
-        let model = Model::start(joining("alice").call(
+        let model = Model::start(Codex::joining("alice").call(
             "Join us as carol",
             &Codex::tool("register_agent"),
             json!({"name": "carol"}),
         ));
-        let doctor = || stage.run(&["doctor", "codex", "--project", &project(&stage)]).stdout;
+        let doctor = || stage.run(&["doctor", "codex", "--project", &stage.project_path()]).stdout;
         let slow = "a Codex session runs an app server of its own";
         let shared = Codex::new(&stage, &model);
-        let terminal = joined(&shared, "alice");
+        let terminal = shared.joined("alice");
         assert!(!doctor().contains(slow), "{}", doctor());
         let own = Codex::new(&stage, &model).flag("--search").open();
         own.type_line("Join us as carol.");
@@ -175,11 +175,11 @@ fn the_doctor_names_a_terminal_that_shares_no_app_server_and_how_it_would() {
 fn a_terminal_does_what_the_doctor_says_and_is_woken_at_once() {
     isolated(|| {
         let stage = installed();
-        let model = Model::start(joining("alice").say("Are you there?", "Here I am."));
+        let model = Model::start(Codex::joining("alice").say("Are you there?", "Here I am."));
         let codex = Codex::new(&stage, &model).flag("--search").flag("--remote").flag("unix://");
         let started = codex.run(&["app-server", "daemon", "start"]);
         assert_eq!(started.code, Some(0), "{started:?}");
-        let terminal = joined(&codex, "alice");
+        let terminal = codex.joined("alice");
         let id = send(&stage, "alice", "Are you there?");
         Codex::says(&terminal, "Here I am.");
         assert_eq!(Ladder::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
@@ -194,14 +194,14 @@ fn a_terminal_whose_settings_lie_deep_is_woken_by_its_app_server() {
         let socket = home.join("app-server-control/app-server-control.sock");
         assert!(socket.as_os_str().len() > 107, "it has no address: {}", socket.display());
         let in_home = |arguments: &[&str]| stage.relay(arguments).env("CODEX_HOME", &home).succeed();
-        in_home(&["install", "codex", "--project", &project(&stage), "--yes"]);
-        let model = Model::start(joining("alice").say("Are you there?", "Here I am."));
+        in_home(&["install", "codex", "--project", &stage.project_path(), "--yes"]);
+        let model = Model::start(Codex::joining("alice").say("Are you there?", "Here I am."));
         let codex = Codex::at_home_in(home.clone(), &stage, &model);
-        let terminal = joined(&codex, "alice");
+        let terminal = codex.joined("alice");
         let id = send(&stage, "alice", "Are you there?");
         Codex::says(&terminal, "Here I am.");
         assert_eq!(Ladder::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
-        let told = in_home(&["doctor", "codex", "--project", &project(&stage)]);
+        let told = in_home(&["doctor", "codex", "--project", &stage.project_path()]);
         assert!(told.contains("Codex's app server takes turns for idle threads"), "{told}");
     });
 }
@@ -212,36 +212,6 @@ fn stage() -> Stage {
 
 fn installed() -> Stage {
     let stage = stage();
-    stage.relay_ok(&["install", "codex", "--project", &project(&stage), "--yes"]);
+    Client::Codex.install(&stage);
     stage
-}
-
-fn project(stage: &Stage) -> String {
-    stage.project.display().to_string()
-}
-
-/// A script that joins as `name` when asked to.
-fn joining(name: &str) -> Script {
-    Script::new()
-        .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": name}))
-        .say(&format!("\"name\":\"{name}\""), &format!("I am {name}."))
-}
-
-/// A terminal whose agent has joined.
-fn joined(codex: &Codex<'_>, name: &str) -> Terminal {
-    let terminal = codex.open();
-    terminal.type_line(&format!("Join the mesh as {name}."));
-    Codex::says(&terminal, &format!("I am {name}."));
-    is_idle(codex.stage(), name);
-    terminal
-}
-
-/// Waits until its turn is over: mail that comes before goes by the hook at its end.
-fn is_idle(stage: &Stage, name: &str) {
-    wait_for("the turn is over", || presence_of(stage, name).filter(|presence| presence == "idle"));
-}
-
-fn sent(report: &str) -> String {
-    let sent: Value = serde_json::from_str(report).expect("--json writes JSON");
-    sent["id"].as_str().expect("a message has an id").to_owned()
 }

@@ -43,8 +43,7 @@ impl Client {
 
     /// Sets the mesh up for it in the stage's project.
     pub fn install(self, stage: &Stage) {
-        let project = stage.project.display().to_string();
-        stage.relay_ok(&["install", self.name(), "--project", &project, "--yes"]);
+        stage.relay_ok(&["install", self.name(), "--project", &stage.project_path(), "--yes"]);
     }
 
     /// Opens it in a terminal of its own and waits until it takes a prompt.

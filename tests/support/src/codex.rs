@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::agents::presence_of;
 use crate::claude_code::Headless;
 use crate::isolation;
-use crate::model::Model;
+use crate::model::{Model, Script};
 use crate::programs::{Outcome, Program};
 use crate::stage::Stage;
 use crate::terminal::Terminal;
@@ -171,6 +172,28 @@ impl<'a> Codex<'a> {
             terminal.wait_for(READY);
         }
         terminal
+    }
+
+    /// A script that joins as `name` when asked to.
+    pub fn joining(name: &str) -> Script {
+        Script::new()
+            .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": name}))
+            .say(&format!("\"name\":\"{name}\""), &format!("I am {name}."))
+    }
+
+    /// A terminal whose agent has joined and whose turn is over. Its hooks must be trusted.
+    pub fn joined(&self, name: &str) -> Terminal {
+        let terminal = self.open();
+        terminal.type_line(&format!("Join the mesh as {name}."));
+        Codex::says(&terminal, &format!("I am {name}."));
+        self.is_idle(name);
+        terminal
+    }
+
+    /// Waits until the mesh knows that an agent's turn is over. The screen says so before: mail that comes in
+    /// between goes by the hook at its end.
+    pub fn is_idle(&self, name: &str) {
+        wait_for("the turn is over", || presence_of(self.stage, name).filter(|presence| presence == "idle"));
     }
 
     /// Has the person clear the conversation away.

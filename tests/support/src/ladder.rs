@@ -54,7 +54,13 @@ impl Ladder {
 
 /// Sends from the person's shell; gives the message's id.
 pub fn send(stage: &Stage, to: &str, body: &str) -> String {
-    let sent: Value = serde_json::from_str(&stage.relay_ok(&["send", to, body, "--json"])).expect("--json writes JSON");
+    send_with(stage, to, body, &[])
+}
+
+/// The same with further arguments, such as `--from` or `--priority`.
+pub fn send_with(stage: &Stage, to: &str, body: &str, further: &[&str]) -> String {
+    let report = stage.relay(&["send", to, body, "--json"]).args(further).succeed();
+    let sent: Value = serde_json::from_str(&report).expect("--json writes JSON");
     sent["id"].as_str().expect("a message has an id").to_owned()
 }
 
@@ -64,6 +70,8 @@ pub fn send(stage: &Stage, to: &str, body: &str) -> String {
 /// Where the text stands in none.
 pub fn id_of(news: &str, text: &str) -> String {
     let before = news.find(text).map(|at| &news[..at]).expect("the text is among the news");
-    let (_, envelope) = before.rsplit_once("<relay-mesh-message id=\"").expect("mail comes in an envelope");
+    let Some((_, envelope)) = before.rsplit_once("<relay-mesh-message id=\"") else {
+        panic!("mail comes in an envelope, and this has none: {news}");
+    };
     envelope.split('"').next().unwrap_or_default().to_owned()
 }

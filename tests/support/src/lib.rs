@@ -36,7 +36,7 @@ pub use codex::{AppServer, Codex, Trust};
 pub use gemini::Gemini;
 pub use host::Host;
 pub use isolation::{isolated, isolated_program};
-pub use ladder::{Ladder, id_of, send};
+pub use ladder::{Ladder, id_of, send, send_with};
 pub use mcp_http::HttpClient;
 pub use mcp_stdio::StdioClient;
 pub use model::{Answer, Dialect, Heard, Model, Script};

@@ -76,6 +76,11 @@ impl Stage {
         Program::new(&self.binary).args(arguments).envs(environment).within(&self.project)
     }
 
+    /// The project's folder, as an argument.
+    pub fn project_path(&self) -> String {
+        self.project.display().to_string()
+    }
+
     /// The binary that this stage is for.
     pub fn binary(&self) -> &Path {
         &self.binary
