@@ -112,13 +112,16 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
         "registered carol",
     ];
     assert_eq!(told, expected);
-    assert_eq!(reserving.until("alice reserved src/1").len(), 1, "it is told nothing else");
+    let reserved = reserving.next();
+    assert_eq!(in_short(&reserved), "alice reserved src/1", "it is told nothing else");
     assert_eq!(unread(&stage), 1, "following is looking: the letter still waits");
 
     // What happens while nobody follows is told to whoever comes back with the last cursor.
     stage.relay_ok(&["send", "bob", "the last before", "--from", "alice"]);
     let last = bob.next();
     assert_eq!(in_short(&last), "mail the last before to bob");
+    let shown = last["text"].as_str().expect("what a model may be shown");
+    assert!(shown.starts_with("<relay-mesh-message id=") && shown.ends_with("</relay-mesh-message>"), "{shown}");
     drop(bob);
     something_happens(&stage, 2);
     let mut again = everything;
@@ -136,6 +139,13 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
         "registered dora",
     ];
     assert_eq!(told, expected);
+
+    let from_there = json!({"subscribe": ["reservations"], "cursor": reserved["cursor"]});
+    assert_eq!(
+        in_short(&Follower::of(&stage, from_there).next()),
+        "alice reserved src/2",
+        "each line says where it ends"
+    );
 
     // The same without a host.
     drop(host);
@@ -189,6 +199,12 @@ fn whatever_a_follower_says_it_is_told_what_is_wrong_and_nobody_else_notices() {
     }
     assert_eq!(babbling.until("cut: too many lines were not understood").len(), 17);
     assert_eq!(babbling.next(), Value::Null, "and the connection ends");
+    let mut babbling = Follower::of(&stage, json!({"subscribe": ["agents"]}));
+    for _ in 0..17 {
+        babbling.write("babble");
+    }
+    let cut = (0..18).map(|_| babbling.next()).find(|line| line["event"] == "cut").expect("it is cut then, too");
+    Follower::of(&stage, json!({"subscribe": ["agents"], "cursor": cut["cursor"].as_str().expect("where to go on")}));
     // One that closed its own side is still told.
     let mut listening = Follower::of(&stage, json!({"subscribe": ["reservations"]}));
     listening.stream.shutdown(std::net::Shutdown::Write).expect("a side is closed");

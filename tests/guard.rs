@@ -129,6 +129,23 @@ fn without_relay_mesh_or_its_data_a_commit_goes_on_and_says_so() {
 }
 
 #[test]
+fn what_is_staged_counts_wherever_one_stands_and_looking_makes_no_data_folder() {
+    let stage = stage();
+    write(&stage, "src/a.rs", "fn a() {}\n");
+    assert_eq!(commit(&stage, None).code, Some(0), "nothing guards it yet");
+    write(&stage, "src/a.rs", "fn b() {}\n");
+    write(&stage, "docs/a.md", "# A\n");
+    stage.git(&["add", "docs/a.md"]);
+    let check = || stage.relay(&["guard", "check"]).within(&stage.project.join("docs"));
+    assert_eq!(check().run().code, Some(0), "what was changed and not staged is not committed");
+    stage.git(&["add", "src/a.rs"]);
+    assert_eq!(check().run().code, Some(6));
+    let nowhere = stage.folder.join("nowhere");
+    assert_eq!(check().env("RELAY_DIR", &nowhere).run().code, Some(0), "there nobody holds anything");
+    assert!(!nowhere.exists());
+}
+
+#[test]
 fn where_a_project_only_advises_the_commit_goes_on_with_a_word() {
     let stage = guarded(&[]);
     stage.relay_ok(&["reservations", "mode", "advise"]);

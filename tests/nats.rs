@@ -48,11 +48,24 @@ fn two_machines_talk_by_a_server() {
     assert!(answer.contains("It is."), "{answer}");
 
     // A name is one agent's, on whichever machine it lives.
-    let taken = other.ok(&["register", "alice", "--json"]);
-    assert!(taken.contains("alice"), "{taken}");
+    let taken = other.json(&["register", "alice", "--json"]);
+    assert_eq!(taken["name"], "alice-2", "{taken}");
     for host in [&one, &other] {
         assert!(!host.stage.data.join("agents").exists(), "what is shared lies on the server alone");
     }
+}
+
+#[test]
+fn a_name_stays_with_its_machine_also_when_its_agent_is_let_go_of() {
+    let server = NatsServer::start();
+    let (one, other) = (Host::new(&server), Host::new(&server));
+    one.stage.configure("away-after = '0s'\n");
+    one.ok(&["register", "carol"]);
+    one.ok(&["gc", "--stale", "0s"]);
+    assert!(!other.ok(&["agents"]).contains("carol"), "she was let go of");
+    let registered = other.json(&["register", "carol", "--json"]);
+    assert_eq!(registered["name"], "carol-2", "{registered}");
+    assert_eq!(one.json(&["register", "carol", "--json"])["name"], "carol");
 }
 
 #[test]

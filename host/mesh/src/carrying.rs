@@ -310,6 +310,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_value_that_the_target_has_otherwise_stays_and_one_that_changes_anyway_stops_nothing() {
+        for (key, refused) in [("agents/bob/meta", true), ("agents/bob/heartbeat", false)] {
+            let (from, to) = (mesh().await, MemoryStore::new());
+            let at: Key = key.parse().expect("a key");
+            to.swap(&at, None, Some(b"{\"another\":1}"), Durability::Synced).await.expect("swapped");
+            let outcome = carry(&from, &to, Occupied::Refuse).await;
+            assert_eq!(matches!(outcome, Err(CarryError::Differs(of)) if of == at), refused, "{key}");
+            let carried = carry(&from, &to, Occupied::Add).await.expect("added");
+            assert_eq!(carried.kept, 1, "{key}");
+            let there = to.get(&at).await.expect("read").expect("it stayed");
+            assert_eq!(there.bytes, b"{\"another\":1}", "{key}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_target_that_holds_another_mesh_stays_as_it_is_unless_told() {
         let (from, to) = (mesh().await, MemoryStore::new());
         let inbox = keys::inbox(&"bob".parse().expect("a name"));

@@ -99,6 +99,26 @@ fn a_reservation_is_what_its_owners_machine_says() {
     );
 }
 
+#[test]
+fn what_one_machine_says_in_no_words_of_ours_costs_nothing_of_what_others_say() {
+    let reservation = json!({
+        "id": FIRST, "owner": "alice", "pattern": "src/**", "mode": "exclusive", "granted": 1, "expires": 9,
+    });
+    let command = json!({
+        "id": FIRST, "from": "alice", "to": "bob", "command": "/build", "created": 1, "expires": 9,
+        "stage": { "is": "pending" },
+    });
+    let ledger = json!({ "repository": "/r", "reservations": [reservation] });
+    for (at, readable, words) in [("reservations/r", ledger, "\"owner\":\"alice\""), ("commands/c", command, "/build")]
+    {
+        let parts = [part("here", &readable), part("evil", &json!("nonsense"))];
+        let together = Homes.together(&key(at), &parts, &hosts()).expect("something counts");
+        assert!(String::from_utf8_lossy(&together).contains(words), "{at}");
+        let nonsense = Homes.together(&key(at), &parts[1..], &hosts()).expect("it is told");
+        assert_eq!(nonsense, b"\"nonsense\"", "{at}: where nothing can be read, whoever reads is told");
+    }
+}
+
 /// What a command comes to: who asked whom, for what, and how far it is.
 fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Option<&str>) {
     let parts: Vec<Part> = parts
@@ -145,6 +165,8 @@ fn a_command_is_its_askers_and_how_far_it_is_its_takers() {
         &[asked, changed],
         Some("alice to bob: /build done"),
     );
+    let of_another = ("here", "alice", "eve", "/build", "pending");
+    commanded("nobody ends what was asked of another", &[of_another, taken], Some("alice to eve: /build pending"));
     let from_a_shell = ("here", "shell", "bob", "/build", "pending");
     commanded("a shell is anywhere", &[from_a_shell], Some("shell to bob: /build pending"));
     let later = ("evil", "shell", "bob", "/destroy", "pending");

@@ -259,7 +259,7 @@ async fn advice_that_does_not_fit_beside_a_harness_s_words_waits_for_an_answer_w
     alice_holds(&world, "src/**").await;
     assert_eq!(edit(&world, "src/a.rs").await, "");
     assert_eq!(world.hook_of("s2", "little-room", Some(2)).await.stdout, None);
-    world.say("bob", &"x".repeat(8_600)).await;
+    world.say("bob", &"x".repeat(8_700)).await;
     let told = world.hook_of("s2", "tool", Some(2)).await.stdout.unwrap_or_default();
     assert!(told.contains("held by alice") && told.contains("xxx"), "both are shown");
     assert!(told.len() <= 9_000, "and have the room of one: {} bytes", told.len());

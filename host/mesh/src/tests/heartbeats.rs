@@ -76,3 +76,21 @@ async fn who_is_waited_for_is_here_when_they_join() {
     let here: Vec<String> = waiting.await.expect("no panic").iter().map(|seen| seen.agent.name.to_string()).collect();
     assert_eq!(here, ["alice", "bob"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_watched_over_is_told_of_when_they_go_and_only_they() {
+    let world = World::new();
+    world.register(&shell_call(None), "alice").await;
+    world.machine.start(2);
+    world.hook_of("s2", "start", Some(2)).await;
+    world.register(&session_call("c2", "s2"), "bob").await;
+    let watching = tokio::spawn({
+        let other = world.another_process();
+        async move { other.mesh.stale(&[name("alice"), name("bob"), name("nobody")]).await.expect("readable") }
+    });
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    assert!(!watching.is_finished(), "both are here, and nobody is passed over");
+    world.machine.kill(2);
+    let gone: Vec<String> = watching.await.expect("no panic").iter().map(|seen| seen.agent.name.to_string()).collect();
+    assert_eq!(gone, ["bob"]);
+}

@@ -1,6 +1,8 @@
 //! The loop guard: two agents that wake each other are stopped; a person starts them again.
 
-use super::{World, draft};
+use super::{World, draft, name};
+use crate::message::Trace;
+use crate::names::MessageId;
 use crate::session::Call;
 use crate::testing::session_call;
 use crate::{Limits, LoopLimits};
@@ -39,8 +41,12 @@ async fn a_chain_without_a_person_ends_at_the_hop_limit_and_a_person_frees_it() 
     let status = world.mesh.status().await.expect("read");
     assert_eq!(status.held.len(), 1);
     assert_eq!(world.shown(session, "prompt").await, "hop 4", "nothing is lost: the person's prompt brings it");
-    let sent = world.send(&alice, "bob", draft("fresh")).await.expect("sent");
-    assert!(sent.recipients[0].held.is_some() || hop % 2 == 0, "only the session where the person spoke is free");
+    let held = async |from: &Call, to: &str| {
+        world.send(from, to, draft("fresh")).await.expect("sent").recipients[0].held.is_some()
+    };
+    assert!(held(&alice, "bob").await, "where no person spoke the chain goes on");
+    world.hook("s1", "prompt").await;
+    assert!(!held(&alice, "bob").await, "where a person spoke another one begins");
 }
 
 #[tokio::test]
@@ -71,4 +77,17 @@ async fn a_chain_that_rested_is_over() {
     assert!(held().await);
     world.machine.pass(LoopLimits::default().rest);
     assert!(!held().await);
+}
+
+#[tokio::test]
+async fn an_older_message_makes_no_chain_shorter_and_a_newer_chain_takes_its_place() {
+    let world = World::new();
+    let alice = name("alice");
+    let chain = |root: u128, hops| Trace { root: MessageId(ulid::Ulid(root)), hops };
+    for (given, works_on) in
+        [(chain(1, 2), chain(1, 2)), (chain(1, 0), chain(1, 2)), (chain(1, 3), chain(1, 3)), (chain(2, 0), chain(2, 0))]
+    {
+        world.mesh.works_on(&alice, given).await.expect("noted");
+        assert_eq!(world.mesh.working_on(&alice).await.expect("read"), Some(works_on), "after {given:?}");
+    }
 }

@@ -269,12 +269,20 @@ async fn a_machine_shows_what_it_last_saw() {
     assert_eq!(words, [format!("alice away: {faded}"), format!("bob away: {faded}")]);
     let status = one.mesh.status().await.expect("told");
     assert_eq!((status.agents.len(), status.out_of_reach.as_deref()), (2, Some("could not reach the servers")));
+    let found = one.mesh.find("bob", 5).await.expect("remembered");
+    assert_eq!(found.iter().map(|found| found.seen.agent.name.as_str()).collect::<Vec<_>>(), ["bob"]);
+
+    let (one, _) = two().await;
+    one.mesh.status().await.expect("told");
+    one.line(Line::Cut);
+    assert_eq!(one.mesh.agents().await.expect("remembered").len(), 2, "a status saw them too");
 }
 
 #[tokio::test]
 async fn what_a_session_does_is_known_on_other_machines() {
     let (one, other) = two().await;
     assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
+    assert_eq!(other.presence_of("carol").await, "idle: waits on another machine, heard 0 s ago", "at once");
     one.hook("s1", "prompt").await;
     assert_eq!(other.presence_of("carol").await, "live: works on another machine, heard 0 s ago");
     one.hook("s1", "stop").await;
@@ -362,4 +370,14 @@ async fn other_machines_are_told_when_something_changes_and_as_a_sign_of_life() 
     other.hook("s1", "stop").await;
     assert_eq!(other.presence_of("carol").await, "live: works on another machine, heard 0 s ago");
     assert_eq!(one.presence_of("carol").await, "live: works, heard 0 s ago");
+}
+
+#[tokio::test]
+async fn that_a_bare_connection_closed_is_known_on_other_machines() {
+    let (one, other) = two().await;
+    let connection = crate::testing::call("of-dora");
+    assert_eq!(one.register(&connection, "dora").await, "dora");
+    assert_eq!(other.presence_of("dora").await, "idle: waits on another machine, heard 0 s ago");
+    one.mesh.disconnect(&connection.connection.expect("one")).await.expect("noted");
+    assert!(other.presence_of("dora").await.starts_with("gone: its session on another machine ended"));
 }

@@ -19,6 +19,7 @@ mod reserving;
 mod sending;
 mod sweeping;
 mod waking;
+mod watching;
 
 use std::sync::Arc;
 

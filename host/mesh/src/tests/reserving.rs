@@ -202,6 +202,9 @@ async fn whoever_dies_while_taking_leaves_the_news_to_the_next_one() {
         let _died = world.try_reserve("bob", force()).await;
         let was_taken = world.reserved().await.contains("bob");
         taken += u64::from(was_taken);
+        // Also where nobody comes by until all of it is long over.
+        world.machine.pass(3 * 3_600_000);
+        world.reserve("carol", ask("elsewhere")).await;
         world.release("carol", "all").await;
         let told = world.fetch("alice").await.matches("bob took over").count();
         assert_eq!(told, usize::from(was_taken), "write {nth} failed");

@@ -109,6 +109,10 @@ mod tests {
         let (_, of_one) = text.split_once("\"RELAY-one-1f\" {").expect("an account");
         let (of_one, of_two) = of_one.split_once("\"RELAY-two\" {").expect("another");
         assert!(of_one.contains("user: \"one-1f\", password: $RELAY_PASSWORD_ONE_1F"), "{of_one}");
+        for (subject, account) in [("relay.one-1f.>", "RELAY-one-1f"), ("relay.two.>", "RELAY-two")] {
+            let lent = format!("{{ service: \"{subject}\", accounts: [\"{account}\"] }}");
+            assert!(text.contains(&lent), "to one account alone: {text}");
+        }
         assert!(of_one.contains("subject: \"relay.one-1f.>\"") && !of_one.contains(".two."), "{of_one}");
         assert!(of_two.contains(&format!("nkey: {nkey}")) && !of_two.contains("one-1f"), "{of_two}");
     }

@@ -1,0 +1,118 @@
+//! Whose a key is on servers: a host writes what is its own and nothing else, and is told so; an open log takes
+//! from each what it may say. What an operator removes, and a server that comes back, cost nobody anything.
+
+#[path = "../../../tests/support/src/nats_server.rs"]
+mod nats_server;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nats_server::NatsServer;
+use store::nats::{Homes, NatsOptions, NatsStore, Part};
+use store::{AppendError, Durability, Expect, Key, Position, Store, StoreError, SwapError};
+
+/// What lies under `agents/NAME` is NAME's host's; an inbox is open, and its entries are `{"from":NAME}`.
+struct ByName;
+
+impl Homes for ByName {
+    fn home_of(&self, key: &Key) -> Option<Key> {
+        let segments: Vec<&str> = key.segments().collect();
+        (segments.len() == 3).then(|| self::key(&segments[..2].join("/")))
+    }
+
+    fn is_open(&self, log: &Key) -> bool {
+        log.leaf() == "inbox"
+    }
+
+    fn speaker(&self, _: &Key, entry: &[u8]) -> Option<Key> {
+        let entry: serde_json::Value = serde_json::from_slice(entry).ok()?;
+        Some(key(&format!("agents/{}", entry["from"].as_str()?)))
+    }
+
+    fn voices(&self, _: &Key, _: &[Part]) -> BTreeSet<Key> {
+        BTreeSet::new()
+    }
+
+    fn together(&self, _: &Key, parts: &[Part], _: &BTreeMap<Key, String>) -> Option<Vec<u8>> {
+        parts.last().map(|part| part.bytes.clone())
+    }
+}
+
+fn key(text: &str) -> Key {
+    text.parse().expect("a key")
+}
+
+/// A host of the mesh on a server.
+fn host(server: &NatsServer, name: &str) -> NatsStore {
+    let options = NatsOptions {
+        servers: vec![server.url()],
+        host: name.to_owned(),
+        patience: Duration::from_secs(5),
+        ..NatsOptions::default()
+    };
+    NatsStore::with_homes(options, Arc::new(ByName))
+}
+
+async fn append(store: &NatsStore, log: &str, entry: &str, expect: Expect) -> Result<Position, AppendError> {
+    store.append(&key(log), &[entry.as_bytes().to_vec()], expect, Durability::Synced).await
+}
+
+/// The entries of a log, and how many there do not count.
+async fn read(store: &NatsStore, log: &str) -> (Vec<String>, usize) {
+    let batch = store.read(&key(log), Position::START, 1 << 16).await.expect("read");
+    let entries = batch.entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned());
+    (entries.collect(), batch.damage.len())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_writes_what_is_another_hosts_is_told_so_and_has_written_nothing() {
+    let server = NatsServer::start();
+    let (one, other) = (host(&server, "one"), host(&server, "other"));
+    one.swap(&key("agents/bob/meta"), None, Some(b"1"), Durability::Synced).await.expect("his own host");
+    append(&one, "agents/bob/receipts", "1", Expect::Any).await.expect("his own host");
+
+    let refused = append(&other, "agents/bob/receipts", "2", Expect::Any).await.expect_err("not his host");
+    assert!(matches!(refused, AppendError::Store(StoreError::Elsewhere { host, .. }) if host == "one"));
+    let refused =
+        other.swap(&key("agents/bob/work"), None, Some(b"2"), Durability::Synced).await.expect_err("nor this");
+    assert!(matches!(refused, SwapError::Store(StoreError::Elsewhere { host, .. }) if host == "one"));
+    for store in [&one, &other] {
+        assert_eq!(read(store, "agents/bob/receipts").await, (vec!["1".to_owned()], 0));
+        assert!(store.get(&key("agents/bob/work")).await.expect("read").is_none());
+    }
+
+    other.swap(&key("agents/carol/meta"), None, Some(b"1"), Durability::Synced).await.expect("her own host");
+    append(&other, "agents/bob/inbox", r#"{"from":"carol"}"#, Expect::Any).await.expect("an inbox is open");
+    append(&other, "agents/bob/inbox", r#"{"from":"bob"}"#, Expect::Any).await.expect("to all");
+    for store in [&one, &other] {
+        let there = read(store, "agents/bob/inbox").await;
+        assert_eq!(there, (vec![r#"{"from":"carol"}"#.to_owned()], 1), "nobody speaks as another");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_whose_messages_grew_too_old_goes_on_where_it_ended() {
+    let server = NatsServer::start();
+    let one = host(&server, "one");
+    let log = "agents/bob/receipts";
+    let end = append(&one, log, "1", Expect::Any).await.expect("appended");
+    let js = async_nats::jetstream::new(async_nats::connect(server.url()).await.expect("connected"));
+    js.get_stream("RELAY_MESSAGES").await.expect("a stream").purge().await.expect("purged");
+    append(&one, log, "2", Expect::End(end)).await.expect("nothing has come since");
+    let late = append(&one, log, "3", Expect::End(end)).await.expect_err("now something has");
+    assert!(matches!(late, AppendError::Moved), "{late:?}");
+    assert_eq!(read(&one, log).await.0, ["2"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_looks_again_after_a_server_came_back() {
+    let mut server = NatsServer::start();
+    let one = host(&server, "one");
+    append(&one, "agents/bob/inbox", "1", Expect::Any).await.expect("appended");
+    let mut watch = one.watch(&[key("agents/bob/inbox")]).await.expect("watched");
+    // What came while nobody could be told is not told afterwards: that the server is back must do.
+    server.restart();
+    let told = tokio::time::timeout(Duration::from_secs(60), watch.changed()).await;
+    told.expect("it is told within a minute").expect("and goes on");
+}
