@@ -1,5 +1,8 @@
 //! Who is here: the roster, and a fuzzy search that finds and never routes.
 
+use std::pin::pin;
+
+use futures::{Stream, StreamExt as _, stream};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Matcher, Utf32Str};
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,8 @@ use crate::presence::span;
 use crate::records::Next;
 use crate::{Mesh, keys, records};
 
+/// How many agents are looked at at once: on servers each look is a way there and back.
+const AT_ONCE: usize = 64;
 /// How many agents are remembered for when the servers are out of reach.
 const MOST_REMEMBERED: usize = 1_000;
 
@@ -51,8 +56,9 @@ impl Mesh {
 
     async fn agents_now(&self) -> Result<Vec<Seen>, FindError> {
         let mut all = Vec::new();
-        for name in self.names().await? {
-            match self.agent(&name).await {
+        let mut looks = pin!(of_each(self.names().await?, |name| async move { self.agent(&name).await }));
+        while let Some((name, found)) = looks.next().await {
+            match found {
                 Ok(seen) => all.extend(seen),
                 // One damaged record hides one agent, not the whole roster; `status` names it.
                 Err(FindError::Store(error @ StoreError::Damaged { .. })) => {
@@ -130,8 +136,9 @@ impl Mesh {
     /// The record of every agent, without those that are damaged.
     async fn records_of_all(&self) -> Result<Vec<Agent>, StoreError> {
         let mut all = Vec::new();
-        for name in self.names().await? {
-            match self.load_agent(&name).await {
+        let mut looks = pin!(of_each(self.names().await?, |name| async move { self.load_agent(&name).await }));
+        while let Some((name, found)) = looks.next().await {
+            match found {
                 Ok(agent) => all.extend(agent),
                 Err(error @ StoreError::Damaged { .. }) => {
                     tracing::warn!(agent = %name, %error, "an agent is passed over");
@@ -146,6 +153,19 @@ impl Mesh {
     pub(crate) async fn load_agent(&self, name: &AgentName) -> Result<Option<Agent>, StoreError> {
         Ok(records::load::<Agent>(self.shared.as_ref(), &keys::meta(name)).await?.map(|(_, agent)| agent))
     }
+}
+
+/// Asks something of each agent, of some at once. The answers come in the order of the names, and who stops
+/// taking them has the rest not asked.
+pub(crate) fn of_each<T, F: Future<Output = T>>(
+    names: Vec<AgentName>,
+    ask: impl Fn(AgentName) -> F,
+) -> impl Stream<Item = (AgentName, T)> {
+    let asked = names.into_iter().map(move |name| {
+        let asked = ask(name.clone());
+        async move { (name, asked.await) }
+    });
+    stream::iter(asked).buffered(AT_ONCE)
 }
 
 /// The agents as this machine last saw them, as they are kept under `roster`.

@@ -1,10 +1,16 @@
 //! What became of a message, and how the mesh as a whole is doing.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
 
+use futures::StreamExt as _;
 use store::StoreError;
+use tokio::sync::Mutex;
 
 use crate::agent::Seen;
+use crate::agents::of_each;
+use crate::inbox::Inbox;
 use crate::message::Message;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::RecipientStatus;
@@ -122,17 +128,18 @@ impl Mesh {
 
     async fn status_now(&self) -> Result<MeshStatus, StoreError> {
         let mut status = MeshStatus::default();
-        for name in self.names().await? {
-            match self.load_agent(&name).await {
-                Ok(Some(agent)) => status.agents.push(self.seen(agent).await?),
+        let mut looks = pin!(of_each(self.names().await?, |name| async move { self.look_at(&name).await }));
+        while let Some((name, look)) = looks.next().await {
+            let (seen, inbox) = match look {
+                Ok(Some(look)) => look,
                 Ok(None) => continue,
                 Err(StoreError::Damaged { what, why }) => {
                     status.damaged.push(format!("{what}: {why}"));
                     continue;
                 }
                 Err(error) => return Err(error),
-            }
-            let inbox = self.inbox_of(&name);
+            };
+            status.agents.push(seen);
             let inbox = inbox.lock().await;
             status.waiting += inbox.unsettled.len();
             if inbox.damage > 0 {
@@ -155,6 +162,14 @@ impl Mesh {
         }
         status.agents.sort_by(|a, b| a.agent.name.cmp(&b.agent.name));
         Ok(status)
+    }
+
+    /// An agent, and its inbox as it was read just now.
+    async fn look_at(&self, name: &AgentName) -> Result<Option<(Seen, Arc<Mutex<Inbox>>)>, StoreError> {
+        match self.load_agent(name).await? {
+            Some(agent) => Ok(Some((self.seen(agent).await?, self.inbox_of(name)))),
+            None => Ok(None),
+        }
     }
 
     async fn ladders(&self, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {

@@ -65,6 +65,11 @@ impl Report {
         self.line(&format!("{name:<46} {measured:<26}           budget {budget} {unit}   {verdict}{remark}"));
     }
 
+    /// A row of a table that is taken over into a document as it is.
+    pub fn row(&self, row: &str) {
+        self.line(row);
+    }
+
     fn line(&self, text: &str) {
         // A reader who closed the pipe wants no more lines, and nothing is lost by that.
         let _closed = writeln!(std::io::stdout().lock(), "{text}");

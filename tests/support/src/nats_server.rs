@@ -144,6 +144,15 @@ impl NatsServer {
         &self.name
     }
 
+    /// How much memory it has, in bytes.
+    pub fn memory(&self) -> u64 {
+        let process = self.process.as_ref().expect("it runs");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+        let kilobytes: u64 = line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number");
+        kilobytes * 1_024
+    }
+
     /// Kills it, as a loss of its machine would.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {

@@ -1,155 +1,183 @@
-//! How long one agent's questions take, and how that grows with the mail that waits for all others: a table,
-//! and a plot for docs/.
+//! How long what concerns one agent takes, and how that grows with the agents and the mail of all others: the
+//! mesh's own verbs over a connection that stands, and the real program, which makes one first. A table, and a
+//! plot for docs/.
 
-use std::fmt::Write as _;
+mod filling;
+mod plot;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream;
 use bench::Failure;
 use bench::report::Report;
 use bench::sampling::median;
 use mesh::Fetch;
-use mesh::names::AgentName;
-use test_support::NatsServer;
-use tokio::task::JoinSet;
+use mesh::names::{AgentName, MessageId};
+use test_support::{NatsServer, Stage};
 
 use crate::Extent;
 use crate::host::Host;
+use filling::{EACH, Filler};
 
-/// The questions, as the table names them.
-const ASKED: [&str; 4] = ["find", "agent", "status of a message", "fetch"];
+/// The agents that are asked about: they are there from the first step on.
+const ASKED_ABOUT: usize = 5;
 
-/// Fills the stores step by step and asks at each.
+/// What is asked, as table and plot name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// Whoever matches best, of all.
+    Find,
+    /// How one agent is and what waits for it.
+    StatusOfAgent,
+    /// Where one message stands, asked by its sender.
+    StatusOfMessage,
+    /// One agent's next messages.
+    Fetch,
+    /// The same four by the program, and how everybody is.
+    ProgramFind,
+    ProgramStatusOfMessage,
+    ProgramRead,
+    ProgramStatus,
+}
+
+/// A question and how often it is asked at each step.
+const QUESTIONS: [(Question, &str, usize); 8] = [
+    (Question::StatusOfAgent, "status of one agent", 25),
+    (Question::StatusOfMessage, "status of one message", 25),
+    (Question::Fetch, "fetch of one agent", 25),
+    (Question::Find, "find, of all agents", 5),
+    (Question::ProgramStatusOfMessage, "`relay-mesh message`", 9),
+    (Question::ProgramRead, "`relay-mesh read`", 9),
+    (Question::ProgramFind, "`relay-mesh agents NAME`, of all", 3),
+    (Question::ProgramStatus, "`relay-mesh status`, of all mail", 1),
+];
+
+/// What was measured at one step.
+struct Step {
+    agents: usize,
+    messages: usize,
+    /// Medians, in the order of [`QUESTIONS`].
+    took: Vec<Duration>,
+    /// What the server has in memory, and its stream of messages on disk, in bytes.
+    memory: u64,
+    disk: u64,
+}
+
+/// Fills a server step by step and asks at each.
 pub(crate) async fn measure(server: &NatsServer, extent: Extent, report: &Report) -> Result<(), Failure> {
-    let (agents, steps, times): (usize, &[usize], usize) = match extent {
-        Extent::Quick => (20, &[100, 200], 5),
-        Extent::Whole => (10_000, &[10_000, 100_000, 1_000_000], 31),
+    let steps: &[usize] = match extent {
+        Extent::Quick => &[10, 20],
+        Extent::Whole | Extent::Growth => &[10, 100, 1_000, 10_000],
     };
-    let host = Host::start(server, "asker").await?;
-    let sent = host.mesh.send(&host.caller, &["asker".to_owned()], draft("to myself")).await?;
-    fill_agents(server, agents).await?;
+    let (program, scratch) = bench::subject()?;
+    let asker = Asker::start(server, &program, scratch.path()).await?;
     let mut there = 0;
-    let mut rows: Vec<(usize, Vec<Duration>)> = Vec::new();
-    for step in steps {
-        fill_mail(server, agents, there, *step).await?;
-        there = *step;
-        let mut row = Vec::new();
-        for asked in ASKED {
-            let mut took = Vec::new();
-            // Whoever finds looks at every agent, so that is asked less often.
-            for _ in 0..if asked == "find" { times.div_ceil(10) } else { times } {
-                let begun = Instant::now();
-                ask(&host, asked, sent.id).await?;
-                took.push(begun.elapsed());
+    let mut measured: Vec<Step> = Vec::new();
+    let filler = Filler::start(server).await?;
+    for agents in steps {
+        filler.fill(there, *agents).await?;
+        there = *agents;
+        let mut took = Vec::new();
+        for (question, _, times) in QUESTIONS {
+            let mut each = Vec::new();
+            for turn in 0..times {
+                each.push(asker.ask(question, turn).await?);
             }
-            row.push(median(took));
+            took.push(median(each));
         }
-        for (asked, took) in ASKED.iter().zip(&row) {
-            report.note(&format!("{asked}, {agents} agents, {there} messages"), *took);
+        let disk = server.request("$JS.API.STREAM.INFO.RELAY_MESSAGES", &serde_json::json!({}));
+        let step = Step {
+            agents: there,
+            messages: there * EACH,
+            took,
+            memory: server.memory(),
+            disk: disk["state"]["bytes"].as_u64().unwrap_or_default(),
+        };
+        for ((_, name, _), took) in QUESTIONS.iter().zip(&step.took) {
+            report.note(&format!("{name}, {} agents, {} messages", step.agents, step.messages), *took);
         }
-        rows.push((there, row));
+        measured.push(step);
     }
-    if extent == Extent::Whole {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nats-growth.svg");
-        std::fs::write(path, plot(&rows))?;
+    for row in plot::table(&QUESTIONS.map(|(_, name, _)| name), &measured) {
+        report.row(&row);
     }
-    host.end().await
+    if extent != Extent::Quick {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/nats-growth.svg");
+        std::fs::write(path, plot::draw(&QUESTIONS.map(|(_, name, _)| name), &measured))?;
+    }
+    filler.end().await?;
+    asker.host.end().await
 }
 
-async fn ask(host: &Host, asked: &str, id: mesh::names::MessageId) -> Result<(), Failure> {
-    let asker: AgentName = "asker".parse()?;
-    match asked {
-        "find" => drop(host.mesh.find("asker", 3).await?),
-        "agent" => drop(host.mesh.agent(&asker).await?),
-        "fetch" => drop(host.mesh.fetch(&asker, &Fetch { peek: true, ..Fetch::default() }).await?),
-        _ => drop(host.mesh.message_status(&host.caller, id).await?),
+/// Whoever asks: an agent of a machine of this process, and a person at another machine.
+struct Asker {
+    host: Host,
+    sent: MessageId,
+    stage: Stage,
+    server: String,
+    sent_by_program: String,
+}
+
+impl Asker {
+    async fn start(server: &NatsServer, program: &Path, scratch: &Path) -> Result<Asker, Failure> {
+        let host = Host::start(server, "asker").await?;
+        let draft = mesh::message::Draft { body: "To myself.".to_owned(), ..mesh::message::Draft::default() };
+        let sent = host.mesh.send(&host.caller, &["asker".to_owned()], draft).await?.id;
+        host.mesh.write_minutes().await?;
+        let program: PathBuf = program.to_owned();
+        let mut asker = Asker {
+            host,
+            sent,
+            stage: Stage::within(scratch, &program),
+            server: server.url(),
+            sent_by_program: String::new(),
+        };
+        asker.run(&["register", "person"])?;
+        // It has as much mail as everybody else.
+        for _ in 0..EACH {
+            let told = asker.run(&["send", "person", "This message waits.", "--from", "person", "--json"])?;
+            let told: serde_json::Value = serde_json::from_str(&told)?;
+            told["id"].as_str().ok_or("no id")?.clone_into(&mut asker.sent_by_program);
+        }
+        Ok(asker)
     }
-    Ok(())
-}
 
-fn draft(body: &str) -> mesh::message::Draft {
-    mesh::message::Draft { body: body.to_owned(), ..mesh::message::Draft::default() }
-}
-
-/// Registers agents, many at once.
-async fn fill_agents(server: &NatsServer, agents: usize) -> Result<(), Failure> {
-    let mut tasks: JoinSet<Result<(), Failure>> = JoinSet::new();
-    for part in 0..16 {
-        let host = Host::start(server, &format!("filler-{part}")).await?;
-        let mesh = Arc::clone(&host.mesh);
-        tasks.spawn(async move {
-            for number in (part..agents).step_by(16) {
-                let name: AgentName = format!("agent-{number}").parse()?;
-                let registration = mesh::Registration { name: Some(name), ..mesh::Registration::default() };
-                mesh.register(&host.caller_of_nobody().await?, registration).await?;
+    /// Asks once and gives how long it took.
+    async fn ask(&self, question: Question, turn: usize) -> Result<Duration, Failure> {
+        let name: AgentName = format!("agent-{}", turn % ASKED_ABOUT).parse()?;
+        // What it has read of an inbox before must not count.
+        let mesh = Arc::new(self.host.fresh_mesh());
+        let begun = Instant::now();
+        match question {
+            Question::Find => check(mesh.find("person", 3).await?.len(), 1)?,
+            Question::StatusOfAgent => {
+                check(mesh.agent(&name).await?.ok_or("it is not there")?.waiting, EACH)?;
             }
-            host.end().await
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended??;
-    }
-    Ok(())
-}
-
-/// Lays mail into the agents' inboxes as the mesh would, without waiting for each answer.
-async fn fill_mail(server: &NatsServer, agents: usize, from: usize, to: usize) -> Result<(), Failure> {
-    let jetstream = jetstream::new(async_nats::connect(server.url()).await?);
-    let mut answers = Vec::new();
-    for number in from..to {
-        let recipient = format!("agent-{}", number % agents);
-        let id = ulid::Ulid::generate();
-        let message = serde_json::json!({
-            "id": id.to_string(), "at": id.timestamp_ms(), "from": "asker", "to": recipient, "subject": "waiting",
-            "body": "This message waits.", "thread": id.to_string(),
-            "trace": {"root": id.to_string(), "hops": 0},
-        });
-        let subject = format!("relay.of-asker.agents.{recipient}.inbox");
-        answers.push(jetstream.publish(subject, message.to_string().into()).await?);
-        if answers.len() == 1_000 {
-            for answer in answers.drain(..) {
-                answer.await?;
+            Question::StatusOfMessage => {
+                check(mesh.message_status(&self.host.caller, self.sent).await?.recipients.len(), 1)?;
             }
+            Question::Fetch => {
+                let fetched = mesh.fetch(&name, &Fetch { peek: true, ..Fetch::default() }).await?;
+                check(fetched.messages.len() + fetched.waiting, EACH)?;
+            }
+            Question::ProgramFind => drop(self.run(&["agents", "person"])?),
+            Question::ProgramStatusOfMessage => {
+                self.run(&["message", &self.sent_by_program, "--agent", "person"])?;
+            }
+            Question::ProgramRead => drop(self.run(&["read", "--agent", "person", "--unread", "--peek"])?),
+            Question::ProgramStatus => drop(self.run(&["status"])?),
         }
+        Ok(begun.elapsed())
     }
-    for answer in answers {
-        answer.await?;
+
+    fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
+        let outcome = self.stage.relay(arguments).env("RELAY_STORE", &self.server).run();
+        if outcome.code == Some(0) { Ok(outcome.stdout) } else { Err(format!("{arguments:?}: {outcome:?}").into()) }
     }
-    Ok(())
 }
 
-/// The table as a picture: messages that wait, in powers of ten, across, and milliseconds upwards.
-fn plot(rows: &[(usize, Vec<Duration>)]) -> String {
-    const COLOURS: [&str; 4] = ["#4477aa", "#228833", "#aa3377", "#ccbb44"];
-    let milliseconds = |time: &Duration| time.as_secs_f64() * 1e3;
-    let highest = rows.iter().flat_map(|(_, row)| row.iter().map(milliseconds)).fold(1.0, f64::max);
-    let x = |index: usize| 70.0 + 420.0 * index as f64 / (rows.len().max(2) - 1) as f64;
-    let y = |time: f64| 300.0 - 260.0 * (1.0 + time).ln() / (1.0 + highest).ln();
-    let mut svg = String::from(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 680 360\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"680\" height=\"360\" fill=\"white\"/>\n\
-         <text x=\"70\" y=\"22\">What one agent asks, while the mail of others grows (p50, ms, logarithmic)</text>\n",
-    );
-    // Writing to a string cannot fail.
-    for (index, (messages, _)) in rows.iter().enumerate() {
-        let _ = writeln!(svg, "<text x=\"{:.0}\" y=\"325\" text-anchor=\"middle\">{messages}</text>", x(index));
-    }
-    for (place, (asked, colour)) in ASKED.iter().zip(COLOURS).enumerate() {
-        let points: Vec<String> = rows
-            .iter()
-            .enumerate()
-            .map(|(index, (_, row))| format!("{:.1},{:.1}", x(index), y(milliseconds(&row[place]))))
-            .collect();
-        let _ = writeln!(
-            svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
-            points.join(" ")
-        );
-        let last = rows.last().map_or(0.0, |(_, row)| milliseconds(&row[place]));
-        let _ =
-            writeln!(svg, "<text x=\"500\" y=\"{:.1}\" fill=\"{colour}\">{asked}: {last:.2} ms</text>", y(last) + 4.0);
-    }
-    svg.push_str("<text x=\"280\" y=\"348\" text-anchor=\"middle\">messages that wait</text>\n</svg>\n");
-    svg
+/// An answer that is wrong is measured by nobody.
+fn check(answered: usize, right: usize) -> Result<(), Failure> {
+    if answered == right { Ok(()) } else { Err(format!("{answered} where {right} were to come").into()) }
 }

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Host {
     pub(crate) mesh: Arc<Mesh>,
     pub(crate) caller: Caller,
+    parts: [Arc<dyn Store>; 2],
     stop: CancellationToken,
     serving: JoinHandle<()>,
     _folder: TempDir,
@@ -33,23 +34,21 @@ impl Host {
         let local: Arc<dyn Store> = Arc::new(FilesStore::open(folder.path(), FilesOptions::default())?);
         let options =
             NatsOptions { servers: vec![server.url()], host: format!("of-{agent}"), ..NatsOptions::default() };
-        let mesh = Arc::new(Mesh::new(Parts {
-            shared: Arc::new(NatsStore::new(options)),
-            local,
-            machine: Arc::new(BenchMachine { host: format!("of-{agent}") }),
-            harnesses: Arc::new(NoHarnesses),
-            limits: Limits {
-                loops: LoopLimits { pair: u32::MAX, agent: u32::MAX, ..LoopLimits::default() },
-                ..Limits::default()
-            },
-        }));
+        let shared: Arc<dyn Store> = Arc::new(NatsStore::with_homes(options, Arc::new(mesh::Homes)));
+        let parts = [shared, local];
+        let mesh = Arc::new(mesh_of(&parts, agent));
         let caller = mesh.identify(&shell(None)).await?;
         let name: AgentName = agent.parse()?;
         mesh.register(&caller, Registration { name: Some(name.clone()), ..Registration::default() }).await?;
         let caller = mesh.identify(&shell(Some(name))).await?;
         let stop = CancellationToken::new();
         let serving = tokio::spawn(Arc::clone(&mesh).deliver(Served::Everyone, stop.clone()));
-        Ok(Host { mesh, caller, stop, serving, _folder: folder })
+        Ok(Host { mesh, caller, parts, stop, serving, _folder: folder })
+    }
+
+    /// The same mesh over the same connection, as a process that has read nothing yet.
+    pub(crate) fn fresh_mesh(&self) -> Mesh {
+        mesh_of(&self.parts, self.mesh.machine().host().trim_start_matches("of-"))
     }
 
     /// A command line that speaks for nobody yet.
@@ -63,6 +62,19 @@ impl Host {
         self.serving.await?;
         Ok(())
     }
+}
+
+fn mesh_of([shared, local]: &[Arc<dyn Store>; 2], agent: &str) -> Mesh {
+    Mesh::new(Parts {
+        shared: Arc::clone(shared),
+        local: Arc::clone(local),
+        machine: Arc::new(BenchMachine { host: format!("of-{agent}") }),
+        harnesses: Arc::new(NoHarnesses),
+        limits: Limits {
+            loops: LoopLimits { pair: u32::MAX, agent: u32::MAX, ..LoopLimits::default() },
+            ..Limits::default()
+        },
+    })
 }
 
 fn shell(claims_to_be: Option<AgentName>) -> Call {
