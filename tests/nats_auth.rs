@@ -321,3 +321,49 @@ async fn what_belongs_to_one_machine_never_leaves_it() {
     }
     assert!(kept > 8, "everything was read: {kept}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_operator_brings_an_agent_to_another_machine() {
+    let mesh = mesh();
+    mesh.here.ok(&["send", "bob", "For bob alone.", "--from", "alice"]);
+    let settings = std::fs::read_to_string(mesh.evil.stage.home.join(".config/relay-mesh/config.toml")).expect("there");
+    mesh.evil.stage.configure(&format!("away-after = '1s'\n{settings}"));
+    let evil = Evil::connected(&mesh).await;
+
+    // Neither by the command with its own login, nor by writing what an operator would, nor by being one.
+    let refused = test_support::wait_for("nothing is heard of bob", || {
+        let outcome = mesh.evil.run(&["adopt", "bob"]);
+        (!outcome.stderr.contains("on the machine")).then_some(outcome)
+    });
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("hint: only the operator may bring an agent"), "{}", refused.stderr);
+    let own = json!({ "host": evil.name, "before": [] });
+    for host in ["_moved", &evil.name, &evil.victims[1]] {
+        evil.publish(&format!("$KV.RELAY_MAP.{host}._homes.agents.bob"), None, HeaderMap::new(), &own).await;
+    }
+    evil.settled().await;
+    assert!(mesh.there.ok(&["read", "--agent", "bob", "--peek"]).contains("For bob alone."));
+    let named = mesh.here.run(&["nats-auth", "_moved"]);
+    assert!(named.stderr.contains("cannot be part of a subject"), "{named:?}");
+
+    // With the operator's login it is done from wherever the agent is to go on.
+    let file = mesh.here.stage.home.join("operator");
+    mesh.here.stage.configure(&format!(
+        "away-after = '1s'\n{}",
+        std::fs::read_to_string(mesh.here.stage.home.join(".config/relay-mesh/config.toml")).expect("there")
+    ));
+    let adopted = test_support::wait_for("nothing is heard of bob", || {
+        let adopting = mesh.here.stage.relay(&["adopt", "bob"]).env("RELAY_NATS_USER", "relay-operator");
+        let outcome = adopting.env("RELAY_NATS_PASSWORD", &file).run();
+        (!outcome.stderr.contains("on the machine")).then_some(outcome)
+    });
+    assert_eq!(adopted.code, Some(0), "{adopted:?}");
+    assert!(adopted.stdout.contains("bob lives on this machine now"), "{adopted:?}");
+    mesh.here.ok(&["register", "bob"]);
+    assert!(mesh.here.ok(&["read", "--agent", "bob"]).contains("For bob alone."));
+    mesh.evil.ok(&["send", "bob", "And now?", "--from", "eve"]);
+    mesh.here.ok(&["send", "alice", "I moved.", "--from", "bob"]);
+    let refused = mesh.there.run(&["send", "alice", "No, I did not.", "--from", "bob"]);
+    assert!(refused.stderr.contains("lives on the machine"), "{refused:?}");
+    assert!(mesh.here.ok(&["read", "--agent", "bob"]).contains("And now?"));
+}

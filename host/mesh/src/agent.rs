@@ -67,6 +67,9 @@ pub struct Agent {
     pub registered: Instant,
     /// When it was last registered, bound or rebound.
     pub bound: Instant,
+    /// The machine that it was brought from, where nobody has registered as it here since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<String>,
     /// SHA-256 of the explicit key that registration gave out, where it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_digest: Option<String>,

@@ -91,7 +91,8 @@ impl Mesh {
         if let Some((session, evidence, per_connection)) = known {
             // What a process inherited may be older than what its connection registered as.
             let registered = if per_connection { self.agent_on(call.connection.as_ref()) } else { None };
-            let own = self.agent_of(&session.0).await?;
+            let registered = self.unless_adopted(registered).await;
+            let own = self.unless_adopted(self.agent_of(&session.0).await?).await;
             let agent = match (evidence, own, registered) {
                 (Evidence::Connection, own, registered) => registered.or(own),
                 (_, Some(own), _) => Some(own),
@@ -105,7 +106,7 @@ impl Mesh {
             };
             return Ok(caller(Some(session), agent, evidence));
         }
-        if let Some(agent) = self.agent_on(call.connection.as_ref()) {
+        if let Some(agent) = self.unless_adopted(self.agent_on(call.connection.as_ref())).await {
             if let Some(connection) = &call.connection {
                 self.observe(CONNECTION, &self.connection_session(connection, &call.sighting), None).await?;
             }
@@ -114,6 +115,9 @@ impl Mesh {
         match &call.key {
             Some(key) => {
                 let agent = self.agent_with_key(key).await?;
+                if self.lives_elsewhere(&agent).await? {
+                    return Err(IdentifyError::Key);
+                }
                 self.beat(&agent).await;
                 Ok(caller(None, Some(agent), Evidence::Key))
             }
@@ -158,7 +162,7 @@ impl Mesh {
         caller: impl Fn(Option<(SessionRef, Session)>, Option<AgentName>, Evidence) -> Caller,
     ) -> Result<Caller, IdentifyError> {
         let of_session = match &session {
-            Some((reference, _)) => self.agent_of(reference).await?,
+            Some((reference, _)) => self.unless_adopted(self.agent_of(reference).await?).await,
             None => None,
         };
         let Some(claimed) = &call.claims_to_be else {

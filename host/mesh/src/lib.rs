@@ -17,6 +17,7 @@ pub mod reservation;
 pub mod session;
 
 mod address;
+mod adopt;
 mod agents;
 mod bell;
 mod bind;
@@ -71,6 +72,7 @@ use store::Store;
 use ulid::Ulid;
 
 pub use address::AddressError;
+pub use adopt::{AdoptError, Adopted};
 pub use agents::{FindError, Found};
 pub use bind::{BindError, Bound};
 pub use caller::IdentifyError;
@@ -178,6 +180,8 @@ pub struct Mesh {
     minutes: minutes::Minutes,
     /// The agents of other machines to whom this process has written, as they were a moment ago.
     acquaintances: Mutex<BTreeMap<AgentName, send::Acquaintance>>,
+    /// The agents that were this machine's when this process looked last. Written by whoever looks.
+    looked_after: Mutex<BTreeMap<AgentName, tokio::time::Instant>>,
     /// Rung when somebody registered in this process, so that delivery looks for new agents.
     joined: tokio::sync::Notify,
 }
@@ -201,6 +205,7 @@ impl Mesh {
             resting: Mutex::default(),
             minutes: minutes::Minutes::default(),
             acquaintances: Mutex::default(),
+            looked_after: Mutex::default(),
             joined: tokio::sync::Notify::new(),
         }
     }

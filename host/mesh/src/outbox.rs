@@ -173,6 +173,12 @@ impl Mesh {
     /// Sends one message to whoever has not got it.
     async fn send_again(&self, outgoing: &mut Outgoing) -> Result<(), StoreError> {
         let from = outgoing.sending.from.clone();
+        // Its name is another machine's to speak for by now.
+        if !from.is_shell() && self.lives_elsewhere(&from).await? {
+            let reason = format!("`{from}` lives on another machine now, and only there somebody speaks for it");
+            outgoing.returned.extend(std::mem::take(&mut outgoing.to).into_iter().map(|to| (to, reason.clone())));
+            return Ok(());
+        }
         let mut recipients = Vec::new();
         for address in &outgoing.to {
             match self.resolve(address, Some(&from)).await {

@@ -25,6 +25,9 @@ pub(crate) struct Traces {
 fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Presence, String) {
     let heard = last_heard(agent, traces);
     let silence = now.since(heard);
+    if let Some(from) = &agent.moved_from {
+        return (Presence::Gone, format!("was brought here from `{from}`, and nobody has registered as it since"));
+    }
     match &traces.record {
         Some(record) => match (record.activity, evidence_of_process(record, traces)) {
             (Activity::Gone, _) => (Presence::Gone, format!("its session ended {} ago", span(now.since(record.heard)))),
@@ -233,6 +236,7 @@ mod tests {
             host: "here".to_owned(),
             registered: Instant(0),
             bound: Instant(0),
+            moved_from: None,
             key_digest: None,
         };
         let record = activity.map(|activity| SessionRecord {
@@ -283,6 +287,7 @@ mod tests {
                 host: "there".to_owned(),
                 registered: Instant(0),
                 bound: Instant(0),
+                moved_from: None,
                 key_digest: None,
             };
             let heartbeat = Some(Instant(now.0 - silence));

@@ -164,7 +164,8 @@ impl Mesh {
     async fn own_agent(&self, caller: &Caller) -> Result<Option<AgentName>, RegisterError> {
         match &caller.session {
             Some((reference, session)) if session.parent.is_some() => {
-                Ok(self.current_record(reference).await?.and_then(|record| record.agent))
+                let own = self.current_record(reference).await?.and_then(|record| record.agent);
+                Ok(self.unless_adopted(own).await)
             }
             Some(_) | None => Ok(caller.agent.clone()),
         }
@@ -203,6 +204,7 @@ impl Mesh {
                 host: self.machine.host().to_owned(),
                 registered: found.map_or(now, |(_, holder)| holder.registered),
                 bound: now,
+                moved_from: None,
                 key_digest: key.as_deref().map(key_digest),
             };
             let value = records::json(&agent);
@@ -222,6 +224,10 @@ impl Mesh {
         // What lives on another machine cannot be judged from here.
         if holder.host != self.machine.host() {
             return Ok(false);
+        }
+        // It was brought here for whoever goes on as it.
+        if holder.moved_from.is_some() {
+            return Ok(true);
         }
         let typed = caller.session.is_none() && caller.transport == Transport::CommandLine;
         if typed && holder.origin == Origin::CommandLine {

@@ -231,6 +231,7 @@ impl Mesh {
                 }
                 agent.session = Some(session.clone());
                 agent.host.clone_from(&host);
+                agent.moved_from = None;
                 agent.bound = now;
                 (Next::Put(agent), ())
             }

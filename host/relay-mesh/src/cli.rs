@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    ack, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc, guard,
-    harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt, read,
-    register, release, reservations, reserve, send, serve, status, store, uninstall, up, version, wait_for, wake,
+    ack, adopt, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc,
+    guard, harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt,
+    read, register, release, reservations, reserve, send, serve, status, store, uninstall, up, version, wait_for, wake,
 };
 use crate::config::{ConfigError, Durable, StoreAt, Values};
 use crate::context::Context;
@@ -130,6 +130,8 @@ pub(crate) enum Command {
     Register(register::Args),
     /// Show who is here
     Agents(agents::Args),
+    /// Bring an agent of a lost machine here, with its mail
+    Adopt(adopt::Args),
     /// Show the sessions of each harness, also those that have not joined
     Discover(discover::Args),
     /// Ask a session to join
@@ -234,6 +236,7 @@ impl Command {
             | Command::Message(_)
             | Command::Register(_)
             | Command::Agents(_)
+            | Command::Adopt(_)
             | Command::Discover(_)
             | Command::Invite(_)
             | Command::Reserve(_)
@@ -281,6 +284,7 @@ impl Command {
             | Command::Message(_)
             | Command::Register(_)
             | Command::Agents(_)
+            | Command::Adopt(_)
             | Command::Discover(_)
             | Command::Invite(_)
             | Command::Reserve(_)
@@ -328,6 +332,7 @@ impl Command {
             Command::Message(args) => message::run(args, context).await,
             Command::Register(args) => register::run(args, context).await,
             Command::Agents(args) => agents::run(args, context).await,
+            Command::Adopt(args) => adopt::run(args, context).await,
             Command::Discover(args) => discover::run(args, context).await,
             Command::Invite(args) => invite::run(args, context).await,
             Command::Reserve(args) => reserve::run(args, context).await,

@@ -14,6 +14,7 @@ mod examining;
 mod holds;
 mod homes;
 mod logs;
+mod moving;
 mod options;
 mod sending;
 mod subjects;
@@ -30,6 +31,7 @@ pub use self::access::Access;
 pub use self::clock::Timekeeper;
 pub use self::examining::{Seen, StreamSeen};
 pub use self::homes::{Homes, Part};
+pub use self::moving::{Moved, Moving};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};
 
 use self::connection::Connection;
@@ -62,6 +64,13 @@ impl NatsStore {
     /// nonce is a word that nothing else contains.
     pub async fn examine(&self, nonce: &str) -> Vec<Seen> {
         examining::examine(&self.connection, nonce).await
+    }
+
+    /// Makes a home this host's, with everything that counts in it, whoever has it. The servers let an operator
+    /// do that alone, where they keep hosts apart. Takes some seconds: every host has to hear of it. One that
+    /// broke off goes on when it is done again. None where nobody has the home.
+    pub async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
+        moving::move_home(&self.connection, moving).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments with their help, and what it does.
 
 pub(crate) mod ack;
+pub(crate) mod adopt;
 pub(crate) mod agents;
 pub(crate) mod cmd;
 pub(crate) mod completions;

@@ -40,6 +40,10 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     line(1, &format!("{prefix} {{"));
     line(2, "jetstream: enabled");
     line(2, &format!("users: [{{ user: {}, password: ${} }}]", operator(prefix), operator_variable(prefix)));
+    // The operator reaches the streams also from a machine that knows them by the mesh's domain.
+    if let Some((_, access)) = hosts.first() {
+        line(2, &format!("mappings: {{ \"$JS.{}.API.>\": \"$JS.API.>\" }}", access.domain));
+    }
     line(2, "exports: [");
     for (login, access) in hosts {
         let accounts = format!("accounts: [{}]", account(prefix, &login.host));

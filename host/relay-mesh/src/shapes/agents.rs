@@ -2,7 +2,7 @@
 
 use mesh::agent::Seen;
 use mesh::machine::Instant;
-use mesh::{Outcome, Registered};
+use mesh::{Adopted, Outcome, Registered};
 use serde::Serialize;
 
 use super::{ago, counted, rfc3339};
@@ -181,6 +181,34 @@ impl Show for RegisteredShape {
         };
         if self.waiting > 0 {
             text.push_str(&format!("; {} for it", waits(self.waiting)));
+        }
+        text
+    }
+}
+
+/// An agent that was brought here.
+#[derive(Debug, Serialize)]
+pub(crate) struct AdoptedShape {
+    /// The agent's address.
+    pub(crate) name: String,
+    /// The machine that it lived on.
+    pub(crate) from: String,
+    /// Messages that wait for it.
+    pub(crate) waiting: usize,
+}
+
+impl From<&Adopted> for AdoptedShape {
+    fn from(adopted: &Adopted) -> AdoptedShape {
+        AdoptedShape { name: adopted.agent.to_string(), from: adopted.from.clone(), waiting: adopted.waiting }
+    }
+}
+
+impl Show for AdoptedShape {
+    fn text(&self) -> String {
+        let AdoptedShape { name, from, waiting } = self;
+        let mut text = format!("{name} lives on this machine now, and no longer on {from}");
+        if *waiting > 0 {
+            text.push_str(&format!("; {} for it", waits(*waiting)));
         }
         text
     }

@@ -1,12 +1,15 @@
 //! Whose a key is. Several hosts share one server, and a server's permissions know subjects alone: each
 //! host writes under its own name and nowhere else. What counts of all that is decided here, by a rule
 //! that the mesh lends: a home is a key whose values and logs belong to the host that was first to
-//! write there, and whatever others put beside it is as if it were not there.
+//! write there, and whatever others put beside it is as if it were not there. An operator may move a home
+//! (`moving.rs`): what is written of that outweighs every claim, and only an operator may write there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::connection::Connection;
@@ -42,11 +45,46 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// How long a home's host is remembered before it is asked for again: only an operator moves a home.
-const REMEMBERED: Duration = Duration::from_secs(60);
+/// Stands where a host would in what an operator writes of a home. No host's name begins so.
+pub(super) const OPERATORS: &str = "_moved";
+/// How long it is remembered who has a home before it is asked for again. Whoever moves one waits for longer.
+pub(super) const REMEMBERED: Duration = Duration::from_secs(5);
 
-/// The homes whose hosts this process has learned. Written by whoever asks.
-pub(super) type Known = std::sync::Mutex<BTreeMap<Key, (String, Instant)>>;
+/// The homes of which this process has learned who has them. Written by whoever asks.
+pub(super) type Known = std::sync::Mutex<BTreeMap<Key, Learned>>;
+
+/// What was learned of a home, and when.
+pub(super) struct Learned {
+    having: Arc<Having>,
+    at: Instant,
+    /// How often the connection had been made by then. A process that slept through a move has lost its own.
+    made: u64,
+}
+
+/// Who has a home, and had it before: also what an operator writes of one that was moved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Having {
+    pub(super) host: String,
+    /// The oldest first.
+    #[serde(default)]
+    pub(super) before: Vec<Former>,
+}
+
+/// A host that had a home once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Former {
+    pub(super) host: String,
+    /// The sequence of the stream of logs up to which it spoke for the home. None while the home is being moved.
+    pub(super) until: Option<u64>,
+}
+
+impl Having {
+    /// Whether a host spoke for the home when the stream of logs was at a sequence.
+    pub(super) fn spoke(&self, host: &str, sequence: u64) -> bool {
+        let did = |former: &Former| former.host == host && former.until.is_none_or(|until| sequence <= until);
+        self.host == host || self.before.iter().any(did)
+    }
+}
 
 /// The home that a key lies in, notes about it included.
 pub(super) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
@@ -59,16 +97,49 @@ pub(super) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
 
 /// The host that has a home; none before anybody has it.
 pub(super) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
-    if let Some(host) = remembered(connection, home) {
-        return Ok(Some(host));
+    Ok(having(connection, home).await?.map(|having| having.host.clone()))
+}
+
+/// Who has a home and had it before; none before anybody has it.
+pub(super) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Having>>, StoreError> {
+    if let Some(having) = remembered(connection, home) {
+        return Ok(Some(having));
     }
-    // Whoever was first is the one whose claim came first, and a claim is never written twice.
+    let made = *connection.made.borrow();
+    let learned = match tokio::try_join!(moved(connection, home), claimed(connection, home))? {
+        (Some((_, having)), _) => Some(having),
+        (None, host) => host.map(|host| Having { host, before: Vec::new() }),
+    };
+    let Some(having) = learned.map(Arc::new) else { return Ok(None) };
+    let learned = Learned { having: Arc::clone(&having), at: Instant::now(), made };
+    connection.known.lock().expect("no holder of this lock panics").insert(home.clone(), learned);
+    Ok(Some(having))
+}
+
+/// Forgets who has a home: what was taken for granted has turned out to be otherwise.
+pub(super) fn forget(connection: &Connection, home: &Key) {
+    connection.known.lock().expect("no holder of this lock panics").remove(home);
+}
+
+/// What an operator wrote of a home, and its revision. None where nobody ever moved it.
+pub(super) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Having)>, StoreError> {
+    let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &claim_of(home));
+    let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
+    let having = serde_json::from_slice(&message.payload).map_err(|error| StoreError::Damaged {
+        what: format!("what an operator wrote of {home}"),
+        why: error.to_string(),
+    })?;
+    Ok(Some((message.sequence, having)))
+}
+
+/// Whose claim of a home came first. A claim is never written twice.
+async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     let mut from = 1;
     while let Some(claim) = values::first(connection, &claim_of(home), from).await? {
         if values::is_value(&claim)
             && let Some(host) = host_in(connection, &claim)
+            && host != OPERATORS
         {
-            remember(connection, home, &host);
             return Ok(Some(host));
         }
         from = claim.sequence + 1;
@@ -98,16 +169,34 @@ pub(super) fn host_in(connection: &Connection, message: &StreamMessage) -> Optio
 }
 
 /// Where it is written who has a home.
-fn claim_of(home: &Key) -> Key {
+pub(super) fn claim_of(home: &Key) -> Key {
     format!("_homes/{home}").parse().unwrap_or_else(|_| home.clone())
 }
 
-fn remembered(connection: &Connection, home: &Key) -> Option<String> {
+fn remembered(connection: &Connection, home: &Key) -> Option<Arc<Having>> {
+    let made = *connection.made.borrow();
     let known = connection.known.lock().expect("no holder of this lock panics");
-    known.get(home).filter(|(_, at)| at.elapsed() < REMEMBERED).map(|(host, _)| host.clone())
+    let learned = known.get(home).filter(|learned| learned.at.elapsed() < REMEMBERED && learned.made == made);
+    learned.map(|learned| Arc::clone(&learned.having))
 }
 
-fn remember(connection: &Connection, home: &Key, host: &str) {
-    let mut known = connection.known.lock().expect("no holder of this lock panics");
-    known.insert(home.clone(), (host.to_owned(), Instant::now()));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_speaks_for_a_home_until_it_was_moved() {
+        let former = |host: &str, until| Former { host: host.to_owned(), until };
+        let having = Having { host: "new".to_owned(), before: vec![former("first", Some(10)), former("old", None)] };
+        for (host, sequence, spoke) in [
+            ("new", 1, true),
+            ("new", 99, true),
+            ("first", 10, true),
+            ("first", 11, false),
+            ("old", 99, true),
+            ("another", 1, false),
+        ] {
+            assert_eq!(having.spoke(host, sequence), spoke, "{host} at {sequence}");
+        }
+    }
 }

@@ -61,6 +61,13 @@ pub(super) async fn append(
     if let Some(sequence) = publish(connection, log, body.clone(), Some(expected)).await? {
         return Ok(after(sequence));
     }
+    // Its home may have been moved while this machine was away: then it is another's to append to.
+    if let Some(home) = homes::home_of(connection, log) {
+        homes::forget(connection, &home);
+        if let Place::OfHost(_) = place_of(connection, log).await? {
+            homes::ours(connection, &home).await?;
+        }
+    }
     // A log that was removed since, or whose messages grew too old, has nothing after that end.
     if expected > 0 && last(connection, log).await?.is_none() {
         return Ok(after(publish(connection, log, body, Some(0)).await?.ok_or(AppendError::Moved)?));
@@ -274,8 +281,9 @@ async fn may_speak(
 ) -> Result<bool, StoreError> {
     let Some(rule) = connection.homes.as_ref().filter(|rule| rule.is_open(log)) else { return Ok(true) };
     let Some(home) = rule.speaker(log, entry) else { return Ok(true) };
-    let host = homes::host_of(connection, &home).await?;
-    Ok(host.is_some() && host.as_deref() == subjects::host_of_entry(&connection.options, &message.subject))
+    let having = homes::having(connection, &home).await?;
+    let host = subjects::host_of_entry(&connection.options, &message.subject);
+    Ok(having.zip(host).is_some_and(|(having, host)| having.spoke(host, message.sequence)))
 }
 
 /// A log's last message.

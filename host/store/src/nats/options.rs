@@ -87,7 +87,7 @@ impl Default for NatsOptions {
 
 /// Why a prefix or a host's name cannot be part of a subject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` cannot be part of a subject: it is made of letters, digits, - and _")]
+#[error("`{0}` cannot be part of a subject: it is made of letters, digits, - and _, and begins with none of these two")]
 pub struct InvalidName(pub String);
 
 impl NatsOptions {
@@ -95,7 +95,8 @@ impl NatsOptions {
     pub fn check(&self) -> Result<(), InvalidName> {
         for name in [&self.prefix, &self.host] {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-            if name.is_empty() || !name.bytes().all(fits) {
+            // What begins with another sign stands for nobody's machine.
+            if !name.starts_with(|first: char| first.is_ascii_alphanumeric()) || !name.bytes().all(fits) {
                 return Err(InvalidName(name.clone()));
             }
         }
@@ -128,7 +129,7 @@ mod tests {
             NatsOptions { prefix: prefix.to_owned(), host: host.to_owned(), ..NatsOptions::default() }.check()
         };
         assert_eq!(check("RELAY", "host-1"), Ok(()));
-        for bad in ["", "a.b", "a b", "*", ">", "ü"] {
+        for bad in ["", "a.b", "a b", "*", ">", "ü", "_moved", "-a"] {
             assert_eq!(check(bad, "h"), Err(InvalidName(bad.to_owned())));
             assert_eq!(check("P", bad), Err(InvalidName(bad.to_owned())));
         }

@@ -104,6 +104,23 @@ pub(super) fn value_of(bucket: &str, subject: &str) -> Option<(String, Key)> {
     Some((host.to_owned(), key(tokens)?))
 }
 
+/// What one host wrote of a home, and of what was retired in it.
+pub(super) fn values_of_home(bucket: &str, host: &str, home: &Key) -> [String; 2] {
+    let at = tokens(home);
+    [format!("$KV.{bucket}.{host}.{at}.>"), format!("$KV.{bucket}.{host}._retired.{at}.>")]
+}
+
+/// The logs of a home as one host wrote them.
+pub(super) fn logs_of_home(options: &NatsOptions, host: &str, home: &Key) -> String {
+    format!("{}.>", of_log(options, host, home))
+}
+
+/// The log that a host wrote at a subject.
+pub(super) fn log_of(options: &NatsOptions, subject: &str) -> Option<Key> {
+    let rest = subject.strip_prefix(&root(options))?.strip_prefix('.')?;
+    key(rest.split_once('.')?.1)
+}
+
 /// Who holds a key.
 pub(super) fn of_hold(bucket: &str, key: &Key) -> String {
     format!("$KV.{bucket}.{}", tokens(key))

@@ -206,7 +206,7 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
 }
 
 /// Sends a value, or the mark of a removal. None where the last message that counts is another one.
-async fn put(
+pub(super) async fn put(
     connection: &Connection,
     subject: &str,
     key: &Key,
@@ -242,7 +242,11 @@ async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<
 }
 
 /// The newest message of some subjects, asked of the server that leads.
-async fn newest(connection: &Connection, subject: &str, key: &Key) -> Result<Option<StreamMessage>, StoreError> {
+pub(super) async fn newest(
+    connection: &Connection,
+    subject: &str,
+    key: &Key,
+) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
     found(key, again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await)
 }

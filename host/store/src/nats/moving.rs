@@ -1,0 +1,224 @@
+//! A home that goes from one host to another: what an operator does when a machine was lost, or its work goes on
+//! at another one.
+//!
+//! 1. What counts in the home is written once more under the new host's name, where it does not count yet.
+//! 2. One value says who has the home now. From here on the copies count, and what the old host wrote there does
+//!    not; what it said in others' open logs up to here stays said.
+//! 3. Every host that is there asks again within seconds. An old one that was about to decide by its own log's
+//!    end finds that the log has grown, and asks again too; what it had added by then is taken along.
+//! 4. The value says until where the old host has spoken.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
+use async_nats::jetstream::context::PublishErrorKind;
+use futures::TryStreamExt;
+
+use super::connection::Connection;
+use super::homes::{self, Former, Having, OPERATORS, REMEMBERED};
+use super::sending::send;
+use super::trouble::{again_if_late, found, trouble};
+use super::{subjects, values};
+use crate::files::lines;
+use crate::{Key, StoreError};
+
+/// For how long longer than a host remembers who has a home it is waited.
+const MARGIN: Duration = Duration::from_millis(500);
+/// How many bytes of a log are written at once.
+const AT_ONCE: usize = 256 * 1024;
+
+/// A home that is to become this host's.
+#[derive(Clone, Copy, Debug)]
+pub struct Moving<'a> {
+    /// The home.
+    pub home: &'a Key,
+    /// Values in it that mean nothing elsewhere.
+    pub left: &'a [Key],
+    /// The log by whose end a host decides what it may do.
+    pub decides: &'a Key,
+    /// An entry for that log which changes nothing but where it ends.
+    pub fence: &'a [u8],
+}
+
+/// What came of a move.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// The host that had the home. None where it is this one's already.
+    pub from: Option<String>,
+    /// Entries of logs that were written once more.
+    pub entries: usize,
+    /// Values that were.
+    pub values: usize,
+}
+
+/// Does it.
+pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
+    homes::forget(connection, moving.home);
+    let Some(now) = homes::having(connection, moving.home).await? else { return Ok(None) };
+    let own = &connection.options.host;
+    let broke_off = now.before.last().filter(|former| former.until.is_none());
+    let old = match (&now.host == own, broke_off) {
+        (true, None) => return Ok(Some(Moved::default())),
+        (true, Some(former)) => former.host.clone(),
+        (false, _) => now.host.clone(),
+    };
+    let mut moved = Moved { from: Some(old.clone()), ..Moved::default() };
+    let revision = homes::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
+    // Says what holds already: whoever may not say that may not move it.
+    let mut revision = say(connection, moving.home, &now, revision).await?;
+    if &now.host != own {
+        take_values(connection, moving, &old, &mut moved).await?;
+        take_logs(connection, moving, &old, &mut moved).await?;
+        let mut before = now.before.clone();
+        before.push(Former { host: old.clone(), until: None });
+        let next = Having { host: own.clone(), before };
+        revision = say(connection, moving.home, &next, revision).await?;
+    }
+    homes::forget(connection, moving.home);
+    tokio::time::sleep(REMEMBERED + MARGIN).await;
+    let fence = subjects::of_log(&connection.options, &old, moving.decides);
+    append(connection, fence, moving.fence.to_vec(), moving.home).await?;
+    take_logs(connection, moving, &old, &mut moved).await?;
+    let stream = connection.logs().await?;
+    let info = again_if_late(|| stream.get_info()).await;
+    let info = info.map_err(|error| trouble("could not look at", "the stream of logs")(error.into()))?;
+    let until = info.state.last_sequence;
+    let Some((_, mut settled)) = homes::moved(connection, moving.home).await? else { return Err(raced(moving.home)) };
+    if let Some(former) = settled.before.last_mut() {
+        former.until = Some(until);
+    }
+    say(connection, moving.home, &settled, revision).await?;
+    homes::forget(connection, moving.home);
+    Ok(Some(moved))
+}
+
+/// Writes who has a home, in the place that is an operator's, and gives the revision.
+async fn say(connection: &Connection, home: &Key, having: &Having, after: u64) -> Result<u64, StoreError> {
+    let key = homes::claim_of(home);
+    let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &key);
+    let body = serde_json::to_vec(having).map_err(|error| trouble("could not move", home)(error.into()))?;
+    let jetstream = connection.jetstream().await?;
+    let mut headers = HeaderMap::new();
+    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
+    let sent = jetstream.publish_with_headers(subject, headers, body.into()).await;
+    let answered = match sent {
+        Ok(answer) => answer.await,
+        Err(error) => Err(error),
+    };
+    answered.map(|answer| answer.sequence).map_err(|error| match error.kind() {
+        PublishErrorKind::WrongLastSequence => raced(home),
+        // The streams are there, and nobody listens at this place for who asks.
+        PublishErrorKind::StreamNotFound => StoreError::Server {
+            doing: "could not move",
+            what: home.to_string(),
+            source: std::io::Error::new(std::io::ErrorKind::PermissionDenied, "this login is not the operator's"),
+        },
+        _ => trouble("could not move", home)(error.into()),
+    })
+}
+
+fn raced(home: &Key) -> StoreError {
+    trouble("could not move", home)("somebody else moves it just now".into())
+}
+
+/// Writes a home's values once more, as ours.
+async fn take_values(
+    connection: &Connection,
+    moving: &Moving<'_>,
+    old: &str,
+    moved: &mut Moved,
+) -> Result<(), StoreError> {
+    let bucket = connection.options.map_bucket();
+    let stream = connection.map().await?;
+    let rule = connection.homes.as_ref();
+    for filter in subjects::values_of_home(&bucket, old, moving.home) {
+        let asked = again_if_late(|| stream.info_with_subjects(filter.as_str())).await;
+        let mut there = asked.map_err(|error| trouble("could not list", moving.home)(error.into()))?;
+        while let Some((subject, _)) =
+            there.try_next().await.map_err(|error| trouble("could not list", moving.home)(error.into()))?
+        {
+            let Some((_, key)) = subjects::value_of(&bucket, &subject) else { continue };
+            // From where on a log is read means nothing for the copy of it.
+            let retired = key.as_str().strip_prefix(super::logs::RETIRED).and_then(|log| log.parse::<Key>().ok());
+            let stays = retired.is_some_and(|log| !rule.is_some_and(|rule| rule.is_open(&log)));
+            if stays || moving.left.contains(&key) {
+                continue;
+            }
+            let Some(value) = values::newest(connection, &subject, &key).await?.filter(values::is_value) else {
+                continue;
+            };
+            let own = subjects::of_value(&bucket, &connection.options.host, &key);
+            let after = values::newest(connection, &own, &key).await?.map_or(0, |message| message.sequence);
+            let put = values::put(connection, &own, &key, &own, after, Some(&value.payload)).await?;
+            put.ok_or_else(|| raced(moving.home))?;
+            moved.values += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Writes those entries of a home's logs once more, as ours, that are not there yet.
+async fn take_logs(
+    connection: &Connection,
+    moving: &Moving<'_>,
+    old: &str,
+    moved: &mut Moved,
+) -> Result<(), StoreError> {
+    let options = &connection.options;
+    let stream = connection.logs().await?;
+    let asked = again_if_late(|| stream.info_with_subjects(subjects::logs_of_home(options, old, moving.home))).await;
+    let mut there = asked.map_err(|error| trouble("could not list", moving.home)(error.into()))?;
+    while let Some((subject, _)) =
+        there.try_next().await.map_err(|error| trouble("could not list", moving.home)(error.into()))?
+    {
+        let Some(log) = subjects::log_of(options, &subject) else { continue };
+        if connection.homes.as_ref().is_some_and(|rule| rule.is_open(&log)) {
+            continue;
+        }
+        let own = subjects::of_log(options, &options.host, &log);
+        let mut have: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        for entry in entries(connection, &own, &log).await? {
+            *have.entry(entry).or_default() += 1;
+        }
+        let mut body: Vec<u8> = Vec::new();
+        for entry in entries(connection, &subject, &log).await? {
+            if let Some(times) = have.get_mut(&entry).filter(|times| **times > 0) {
+                *times -= 1;
+                continue;
+            }
+            if body.len() + entry.len() > AT_ONCE && !body.is_empty() {
+                append(connection, own.clone(), std::mem::take(&mut body), &log).await?;
+            }
+            if !body.is_empty() {
+                body.push(b'\n');
+            }
+            body.extend(entry);
+            moved.entries += 1;
+        }
+        if !body.is_empty() {
+            append(connection, own, body, &log).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything at a log's subject that is an entry.
+async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Vec<Vec<u8>>, StoreError> {
+    let stream = connection.logs().await?;
+    let mut entries = Vec::new();
+    let mut from = 1;
+    loop {
+        let ask = || stream.raw_message_builder().sequence(from).next_by_subject(subject).send();
+        let Some(message) = found(log, again_if_late(ask).await)? else { return Ok(entries) };
+        let fitting = message.payload.split(|byte| *byte == b'\n').filter(|line| lines::check_fits(line).is_ok());
+        entries.extend(fitting.map(<[u8]>::to_vec));
+        from = message.sequence + 1;
+    }
+}
+
+async fn append(connection: &Connection, subject: String, body: Vec<u8>, what: &Key) -> Result<(), StoreError> {
+    let sent = send(connection, subject, HeaderMap::new(), body).await?;
+    sent.map(drop).map_err(|error| trouble("could not append to", what)(error.into()))
+}
