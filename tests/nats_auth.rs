@@ -141,6 +141,14 @@ impl Evil {
 
     /// Publishes and asks for an answer at a subject; what comes of it shows in the mesh.
     async fn publish(&self, subject: &str, reply: Option<&str>, headers: HeaderMap, body: &Value) {
+        // Values are known in its account by the name that they have in the domain.
+        if subject.starts_with("$KV.") {
+            self.publish_at(&format!("$JS.relay.API.{subject}"), reply, headers.clone(), body).await;
+        }
+        self.publish_at(subject, reply, headers, body).await;
+    }
+
+    async fn publish_at(&self, subject: &str, reply: Option<&str>, headers: HeaderMap, body: &Value) {
         let (subject, body) = (subject.to_owned(), body.to_string().into_bytes());
         let sent = match reply {
             Some(reply) => {

@@ -255,7 +255,8 @@ pub(crate) fn of_store(error: &StoreError) -> Option<String> {
         }),
         StoreError::Server { source, .. } => Some(match source.kind() {
             std::io::ErrorKind::PermissionDenied => {
-                "the server knows you and does not allow this, or does not know you: see `[nats]` in `relay-mesh config`"
+                "the server knows you and does not allow this, or does not know you: see `[nats]` in `relay-mesh config`; a \
+                 login that has ended is renewed by whoever gave it to you"
                     .to_owned()
             }
             std::io::ErrorKind::TimedOut => {

@@ -13,6 +13,7 @@ mod connection;
 mod examining;
 mod holds;
 mod homes;
+mod login;
 mod logs;
 mod moving;
 mod options;

@@ -40,7 +40,7 @@ impl NatsServer {
         let file = folder.path().join("nats.conf");
         std::fs::write(&file, configuration).expect("the folder is writable");
         let mut server = NatsServer::waiting("alone", folder, &["--config", &file.display().to_string()]);
-        server.variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        server.variables = owned(variables);
         server.restart();
         server
     }
@@ -104,6 +104,30 @@ impl NatsServer {
             NatsServer::with(&format!("node-{number}"), &arguments)
         };
         ports.iter().enumerate().map(start).collect()
+    }
+
+    /// Some that form a cluster, all with a configuration in which words with a dollar sign stand for variables.
+    pub fn configured_cluster(configuration: &str, variables: &[(&str, &str)], size: usize) -> Vec<NatsServer> {
+        let ports = free_ports(size);
+        let routes: Vec<String> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        let start = |(number, port): (usize, &u16)| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = folder.path().join("nats.conf");
+            std::fs::write(&file, configuration).expect("the folder is writable");
+            let (file, listen) = (file.display().to_string(), format!("nats://127.0.0.1:{port}"));
+            let cluster = ["--cluster_name", "relay", "--cluster", &listen, "--routes", &routes.join(",")];
+            let arguments = [&["--config", &file], &cluster[..]].concat();
+            let mut server = NatsServer::waiting(&format!("node-{number}"), folder, &arguments);
+            server.variables = owned(variables);
+            server.restart();
+            server
+        };
+        ports.iter().enumerate().map(start).collect()
+    }
+
+    /// A port that nobody listens on.
+    pub fn free_port() -> u16 {
+        free_ports(1)[0]
     }
 
     fn with(name: &str, arguments: &[&str]) -> NatsServer {
@@ -193,6 +217,10 @@ impl Drop for NatsServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn owned(variables: &[(&str, &str)]) -> Vec<(String, String)> {
+    variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 fn told(log: &Path) -> String {

@@ -42,12 +42,21 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     line(2, &format!("users: [{{ user: {}, password: ${} }}]", operator(prefix), operator_variable(prefix)));
     // The operator reaches the streams also from a machine that knows them by the mesh's domain.
     if let Some((_, access)) = hosts.first() {
-        line(2, &format!("mappings: {{ \"$JS.{}.API.>\": \"$JS.API.>\" }}", access.domain));
+        line(2, "mappings: {");
+        for (known, meant) in [
+            ("STREAM.>", "$JS.API.STREAM.>"),
+            ("DIRECT.>", "$JS.API.DIRECT.>"),
+            ("INFO", "$JS.API.INFO"),
+            ("$KV.>", "$KV.>"),
+        ] {
+            line(3, &format!("\"$JS.{}.API.{known}\": \"{meant}\"", access.domain));
+        }
+        line(2, "}");
     }
     line(2, "exports: [");
     for (login, access) in hosts {
         let accounts = format!("accounts: [{}]", account(prefix, &login.host));
-        for subject in access.writes.iter().chain(access.asks.iter().map(|(ask, _)| ask)) {
+        for (subject, _) in access.writes.iter().chain(&access.asks) {
             line(3, &format!("{{ service: \"{subject}\", {accounts} }}"));
         }
     }
@@ -69,11 +78,9 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
             },
         );
         line(2, "imports: [");
-        for subject in &access.writes {
-            line(3, &format!("{{ service: {{ account: {prefix}, subject: \"{subject}\" }} }}"));
-        }
-        for (ask, to) in &access.asks {
-            line(3, &format!("{{ service: {{ account: {prefix}, subject: \"{ask}\" }}, to: \"{to}\" }}"));
+        for (subject, known) in access.writes.iter().chain(&access.asks) {
+            let to = if known == subject { String::new() } else { format!(", to: \"{known}\"") };
+            line(3, &format!("{{ service: {{ account: {prefix}, subject: \"{subject}\" }}{to} }}"));
         }
         line(3, &format!("{{ stream: {{ account: {prefix}, subject: \"{}\" }} }}", access.hears));
         line(2, "]");

@@ -32,7 +32,7 @@ impl HostShape {
             nkey: login.nkey.clone(),
             password_variable: login.nkey.is_none().then(|| nats_conf::password_variable(&login.host)),
             domain: access.domain.clone(),
-            writes: access.writes.clone(),
+            writes: access.writes.iter().map(|(subject, _)| subject.clone()).collect(),
         }
     }
 }

@@ -10,8 +10,9 @@ use super::subjects;
 /// What one host needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Subjects under which it writes, and which nobody else may have.
-    pub writes: Vec<String>,
+    /// Subjects under which it writes, and which nobody else may have, each with the name under which the host
+    /// knows it.
+    pub writes: Vec<(String, String)>,
     /// Requests that read and change nothing, each with the name under which the host knows it.
     pub asks: Vec<(String, String)>,
     /// Where the server tells of what it has kept.
@@ -31,8 +32,10 @@ impl NatsOptions {
         };
         let asks =
             ["INFO", "MSG.GET"].iter().flat_map(|request| [ask(request, &self.log_stream()), ask(request, &map)]);
+        let (logs, values) = (subjects::logs_of_host(self, host), subjects::values_of_host(&self.map_bucket(), host));
+        let values_from_there = subjects::within_domain(&domain, &values);
         Access {
-            writes: vec![subjects::logs_of_host(self, host), subjects::values_of_host(&self.map_bucket(), host)],
+            writes: vec![(logs.clone(), logs), (values, values_from_there)],
             asks: asks.collect(),
             hears: subjects::news(self),
             domain,
@@ -47,7 +50,10 @@ mod tests {
     #[test]
     fn a_host_writes_under_its_own_name_alone() {
         let access = NatsOptions::default().access_of("one");
-        assert_eq!(access.writes, ["relay.one.>", "$KV.RELAY_MAP.one.>"]);
+        let writes: Vec<(&str, &str)> =
+            access.writes.iter().map(|(subject, known)| (subject.as_str(), known.as_str())).collect();
+        let values = ("$KV.RELAY_MAP.one.>", "$JS.relay.API.$KV.RELAY_MAP.one.>");
+        assert_eq!(writes, [("relay.one.>", "relay.one.>"), values]);
         assert_eq!(access.hears, "relay-news.>");
         let ask = ("$JS.API.STREAM.MSG.GET.KV_RELAY_MAP", "$JS.relay.API.STREAM.MSG.GET.KV_RELAY_MAP");
         assert!(access.asks.contains(&(ask.0.to_owned(), ask.1.to_owned())), "{access:?}");

@@ -1,16 +1,18 @@
 //! One connection, and the streams behind it: made when they are first needed.
 
+use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
-use async_nats::{ConnectOptions, Event};
+use async_nats::{AuthError, ConnectOptions, Event};
 use tokio::sync::{OnceCell, watch};
 
 use super::clock;
 use super::homes::{Homes, Known};
+use super::login::{self, Credentials};
 use super::options::{NatsAuth, NatsOptions};
 use super::subjects;
 use super::trouble::{again_if_late, trouble};
@@ -74,7 +76,7 @@ impl Connection {
         tokio::time::timeout(self.options.patience / 2, up).await.map_err(|_| StoreError::Server {
             doing: "could not reach",
             what: self.options.servers.join(", "),
-            source: std::io::Error::new(std::io::ErrorKind::NotConnected, "the connection is broken"),
+            source: Error::new(ErrorKind::NotConnected, "the connection is broken"),
         })
     }
 
@@ -163,7 +165,17 @@ impl Connection {
                 return Err(trouble("could not open the stream", &name)(why.into()));
             }
         };
-        let stream = made.map_err(|error| trouble("could not open the stream", &name)(error.into()))?;
+        let stream = made.map_err(|error| {
+            let trouble = trouble("could not open the stream", &name)(error.into());
+            // That nobody answers may pass, but not where nobody ever will.
+            let keeps = jetstream.client().server_info().jetstream || self.options.domain.is_some();
+            match trouble {
+                StoreError::Server { doing, what, source } if !keeps && source.kind() == ErrorKind::NotConnected => {
+                    StoreError::Server { doing, what, source: Error::new(ErrorKind::Unsupported, source.to_string()) }
+                }
+                trouble => trouble,
+            }
+        })?;
         let has = &stream.cached_info().config.subjects;
         if wanted.iter().all(|subject| has.contains(subject)) {
             Ok(stream)
@@ -189,9 +201,12 @@ impl Connection {
             NatsAuth::Token(token) => ConnectOptions::with_token(token.clone()),
             NatsAuth::NKey(seed) => ConnectOptions::with_nkey(seed.clone()),
             NatsAuth::Credentials(file) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|error| StoreError::io("could not read the credentials", file)(error))?;
-                ConnectOptions::with_credentials(&text).map_err(|error| told(error.into()))?
+                Credentials::read(file)?;
+                let file = file.clone();
+                ConnectOptions::with_auth_callback(move |asked| {
+                    let answer = Credentials::read(&file).map_err(AuthError::new);
+                    async move { answer?.answer(&asked).map_err(AuthError::new) }
+                })
             }
         };
         let (made, refused) = (Arc::clone(&self.made), Arc::clone(&self.refused));
@@ -222,7 +237,10 @@ impl Connection {
         if let Some((certificate, key)) = &options.client_certificate {
             connect = connect.add_client_certificate(certificate.clone(), key.clone());
         }
-        let client = connect.connect(options.servers.clone()).await.map_err(|error| told(error.into()))?;
+        let client = connect.connect(options.servers.clone()).await.map_err(|error| match &options.auth {
+            NatsAuth::Credentials(file) => login::refused(file, &servers, error.into()),
+            NatsAuth::Nobody | NatsAuth::Password { .. } | NatsAuth::Token(_) | NatsAuth::NKey(_) => told(error.into()),
+        })?;
         let version = client.server_info().version;
         if !is_new_enough(&version) {
             let (major, minor) = OLDEST;

@@ -84,7 +84,8 @@ pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
         server: format!("{} (nats-server {})", server.server_name, server.version),
         took: began.elapsed(),
         encrypted: server.tls_required || connection.options.servers.iter().all(|server| server.starts_with("tls://")),
-        jetstream: server.jetstream,
+        // In a domain it is another server that does.
+        jetstream: server.jetstream || connection.options.domain.is_some(),
     });
     seen.push(Seen::Payload { most: server.max_payload });
     let mut all_there = true;

@@ -31,7 +31,8 @@ async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
     let body = connection.options.host.clone().into_bytes();
-    let sent = jetstream.publish_with_headers(subject.to_owned(), headers, body.into()).await?;
+    let subject = connection.options.way_to(subject);
+    let sent = jetstream.publish_with_headers(subject, headers, body.into()).await?;
     sent.await.map(|answer| answer.sequence)
 }
 

@@ -197,7 +197,7 @@ async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Resul
 
 /// Whether a server lets this machine not do it, or has nobody to do it.
 fn refuses(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::Unsupported)
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::Unsupported | ErrorKind::NotConnected)
 }
 
 /// From where on a log is read, with the revision of that note.

@@ -102,7 +102,7 @@ async fn say(connection: &Connection, home: &Key, having: &Having, after: u64) -
     let jetstream = connection.jetstream().await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
-    let sent = jetstream.publish_with_headers(subject, headers, body.into()).await;
+    let sent = jetstream.publish_with_headers(connection.options.way_to(&subject), headers, body.into()).await;
     let answered = match sent {
         Ok(answer) => answer.await,
         Err(error) => Err(error),

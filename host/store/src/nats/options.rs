@@ -103,6 +103,14 @@ impl NatsOptions {
         Ok(())
     }
 
+    /// Where something is sent that is to be kept at a subject.
+    pub(super) fn way_to(&self, subject: &str) -> String {
+        match &self.domain {
+            Some(domain) => super::subjects::within_domain(domain, subject),
+            None => subject.to_owned(),
+        }
+    }
+
     /// The stream of logs.
     pub(super) fn log_stream(&self) -> String {
         format!("{}_MESSAGES", self.prefix)

@@ -28,6 +28,7 @@ pub(super) async fn send(
 ) -> Result<Result<Option<u64>, PublishError>, StoreError> {
     let jetstream = connection.jetstream().await?;
     headers.insert(NATS_MESSAGE_ID, jetstream.client().new_inbox().as_str());
+    let subject = connection.options.way_to(&subject);
     let until = Instant::now() + connection.options.patience * LONGER;
     loop {
         let sent = jetstream.publish_with_headers(subject.clone(), headers.clone(), body.clone().into()).await;

@@ -121,6 +121,12 @@ pub(super) fn log_of(options: &NatsOptions, subject: &str) -> Option<Key> {
     key(rest.split_once('.')?.1)
 }
 
+/// What a subject is called where its streams lie in a domain. A leaf node lets nothing pass that begins with
+/// `$KV`, and a server keeps such names for a domain's buckets, as it keeps those of its requests.
+pub(super) fn within_domain(domain: &str, subject: &str) -> String {
+    if subject.starts_with("$KV.") { format!("$JS.{domain}.API.{subject}") } else { subject.to_owned() }
+}
+
 /// Who holds a key.
 pub(super) fn of_hold(bucket: &str, key: &Key) -> String {
     format!("$KV.{bucket}.{}", tokens(key))

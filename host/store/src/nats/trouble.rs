@@ -66,14 +66,19 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         if let Some(io) = error.downcast_ref::<io::Error>() {
             return io.kind();
         }
-        if has("no responders") || has("not enabled") || has("resource does not exist") {
+        if has("not enabled") || has("resource does not exist") {
             return ErrorKind::Unsupported;
         }
         if has("timed out") || has("deadline has elapsed") {
             return ErrorKind::TimedOut;
         }
-        // A cluster that has lost its majority has nobody who answers for a stream.
-        if has("no responders") || has("broken pipe") || has("dns error") || has("connection closed") {
+        // A cluster that has lost its majority, or a leaf node its hub, has nobody who answers for a stream.
+        if has("no responders")
+            || has("no stream found")
+            || has("broken pipe")
+            || has("dns error")
+            || has("connection closed")
+        {
             return ErrorKind::NotConnected;
         }
         if has("permissions violation") || has("authorization") {

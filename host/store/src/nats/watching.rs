@@ -64,7 +64,9 @@ async fn listen(
     client.publish(echo, Vec::new().into()).await.map_err(|error| told(error.into()))?;
     let came = tokio::time::timeout(connection.options.patience, heard.next()).await;
     came.map_err(|error| told(error.into()))?;
-    let (news, of_many) = (news.clone(), client.server_info().cluster.is_some());
+    // Beyond a leaf node is another server too.
+    let of_many = client.server_info().cluster.is_some() || connection.options.domain.is_some();
+    let news = news.clone();
     tasks.spawn(async move {
         if of_many {
             // Another server may not have heard yet that somebody listens here, and told nobody.

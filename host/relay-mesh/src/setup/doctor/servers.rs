@@ -95,7 +95,7 @@ fn why_no_stream(name: &str, error: &StoreError) -> String {
         (_, Some(ErrorKind::QuotaExceeded)) => {
             "the account has no room for it: raise its limits on the server".to_owned()
         }
-        (_, Some(ErrorKind::Unsupported)) => {
+        (_, Some(ErrorKind::Unsupported | ErrorKind::NotConnected)) => {
             "nobody answers for JetStream in this account: set `domain` in [nats] where the mesh lies in another one \
              (`relay-mesh nats-auth` says which), or enable JetStream for the account"
                 .to_owned()
@@ -113,7 +113,7 @@ fn why_not_kept(error: &StoreError) -> &'static str {
         Some(ErrorKind::QuotaExceeded) => {
             "it is full: raise the limits of the stream or the account, or let go of what is old by `relay-mesh gc`"
         }
-        Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut | ErrorKind::Unsupported) => {
+        Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut | ErrorKind::Unsupported | ErrorKind::NotConnected) => {
             "this login may read and not write: allow it to publish what `relay-mesh nats-auth` prints for this machine"
         }
         Some(_) | None => "look at the server's log",
