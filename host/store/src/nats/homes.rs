@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
+use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::connection::Connection;
+use super::trouble::{again_if_late, trouble};
 use super::{subjects, values};
 use crate::{Key, StoreError};
 
@@ -45,6 +47,8 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
+/// Under what it is written who has a home.
+const CLAIMS: &str = "_homes/";
 /// Stands where a host would in what an operator writes of a home. No host's name begins so.
 pub(super) const OPERATORS: &str = "_moved";
 /// How long it is remembered who has a home before it is asked for again. Whoever moves one waits for longer.
@@ -116,6 +120,37 @@ pub(super) async fn having(connection: &Connection, home: &Key) -> Result<Option
     Ok(Some(having))
 }
 
+/// Learns at once who has the homes under a prefix, as far as one host alone has ever claimed each: whoever looks
+/// at very many asks for none of them by itself then.
+pub(super) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
+    let made = *connection.made.borrow();
+    let bucket = connection.options.map_bucket();
+    let stream = connection.map().await?;
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let [under, _] = subjects::values_under(&bucket, &claim_of(prefix));
+    let asked = again_if_late(|| stream.info_with_subjects(under.as_str())).await;
+    let mut there = asked.map_err(|error| told(error.into()))?;
+    let mut claims: BTreeMap<Key, Vec<String>> = BTreeMap::new();
+    while let Some((subject, _)) = there.try_next().await.map_err(|error| told(error.into()))? {
+        let claim = subjects::value_of(&bucket, &subject);
+        let home = claim.and_then(|(host, key)| Some((host, key.as_str().strip_prefix(CLAIMS)?.parse().ok()?)));
+        if let Some((host, home)) = home {
+            claims.entry(home).or_default().push(host);
+        }
+    }
+    let at = Instant::now();
+    let mut known = connection.known.lock().expect("no holder of this lock panics");
+    for (home, hosts) in claims {
+        if let [host] = hosts.as_slice()
+            && host != OPERATORS
+        {
+            let having = Arc::new(Having { host: host.clone(), before: Vec::new() });
+            known.insert(home, Learned { having, at, made });
+        }
+    }
+    Ok(())
+}
+
 /// Forgets who has a home: what was taken for granted has turned out to be otherwise.
 pub(super) fn forget(connection: &Connection, home: &Key) {
     connection.known.lock().expect("no holder of this lock panics").remove(home);
@@ -170,7 +205,7 @@ pub(super) fn host_in(connection: &Connection, message: &StreamMessage) -> Optio
 
 /// Where it is written who has a home.
 pub(super) fn claim_of(home: &Key) -> Key {
-    format!("_homes/{home}").parse().unwrap_or_else(|_| home.clone())
+    format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
 }
 
 fn remembered(connection: &Connection, home: &Key) -> Option<Arc<Having>> {

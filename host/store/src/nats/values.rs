@@ -26,6 +26,9 @@ const EVERYBODY: &str = "_";
 /// How long such a mark lasts, in seconds.
 const MARK_LASTS: &str = "10";
 
+/// From how many keys on it is worth a question of its own whose they are: who lists them looks at them next.
+const MANY: usize = 16;
+
 /// What is at a key.
 struct Found {
     /// The value that counts.
@@ -100,6 +103,9 @@ pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
     }
     keys.sort();
     keys.dedup();
+    if connection.homes.is_some() && keys.len() > MANY {
+        homes::learn(connection, prefix).await?;
+    }
     Ok(keys)
 }
 
