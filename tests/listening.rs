@@ -275,6 +275,14 @@ fn what_nobody_brought_is_told_as_stored_and_comes_with_the_next_answer_to_a_hoo
     let refused = stage.run(&["invite", "ses_1"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("no way to wake session `ses_1`"), "{refused:?}");
     assert!(refused.stderr.contains("hint: "), "{refused:?}");
+    let examine = || stage.run(&["doctor", "opencode"]).stdout;
+    let deserted = "nobody listens any more for the OpenCode session ses_1";
+    let (_, fix) = examine().split_once(deserted).map(|(_, after)| ((), after.to_owned())).expect("the doctor says so");
+    assert!(fix.lines().nth(1).is_some_and(|line| line.contains("fix: start OpenCode again")), "{fix}");
+    let mut another = Connector::start(&stage, &["--harness", "opencode"]);
+    another.begins("ses_1");
+    assert!(!examine().contains(deserted), "another has begun");
+    another.end();
 }
 
 #[test]

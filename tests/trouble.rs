@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::json;
 use test_support::{
-    Client, Codex, Ladder, Model, Program, Running, Script, Stage, isolated, send, session_of, unread, wait_for,
+    Client, Codex, Ladder, Model, Program, Running, Stage, isolated, send, session_of, unread, wait_for,
 };
 
 /// Changes what an install has made.
@@ -17,6 +17,17 @@ const HARMS: &[(&str, Harm, &str)] = &[
     ("codex", |_| {}, "Codex is set up, and no version of it was found on this machine"),
     ("cursor", |_| {}, "Cursor is set up, and no version of it was found on this machine"),
     ("opencode", |_| {}, "OpenCode is set up, and no version of it was found on this machine"),
+    // What older clients answered when they were run; how they did with the mesh stands in their READMEs.
+    (
+        "codex",
+        |stage| answers(stage, "codex", "codex-cli 0.100.0"),
+        "Codex 0.100.0 is older than 0.154: it may have no hooks, no queue and no app server",
+    ),
+    (
+        "opencode",
+        |stage| answers(stage, "opencode", "0.5.29"),
+        "OpenCode 0.5.29 is too old for the connector, which was tried with",
+    ),
     (
         "claude-code",
         |stage| theirs(stage, ".mcp.json"),
@@ -87,8 +98,7 @@ fn the_doctor_names_what_is_in_the_way_and_what_to_do() {
             {
                 std::fs::remove_file(path).expect("the project is writable");
             }
-            let personal = stage.home.join(".codex");
-            if personal.exists() {
+            for personal in [stage.home.join(".codex"), stage.programs()].into_iter().filter(|path| path.exists()) {
                 std::fs::remove_dir_all(personal).expect("the home is writable");
             }
         }
@@ -170,11 +180,9 @@ fn an_app_server_of_codex_that_died_leaves_a_socket_and_loses_nothing() {
     isolated(|| {
         let stage = stage();
         install(&stage, "codex");
-        let model = Model::start(joining("alice").say("After the crash", "I have read it."));
+        let model = Model::start(Codex::joining("alice").say("After the crash", "I have read it."));
         let codex = Codex::new(&stage, &model);
-        let terminal = codex.open();
-        terminal.type_line("Join the mesh as alice.");
-        Codex::says(&terminal, "I am alice.");
+        let terminal = codex.joined("alice");
         let session = session_of(&stage, "alice").expect("alice is bound to her thread");
         terminal.close();
         codex.crash_app_server();
@@ -194,7 +202,7 @@ fn mail_for_an_archived_thread_of_codex_waits_until_it_is_taken_out_again() {
     isolated(|| {
         let stage = stage();
         install(&stage, "codex");
-        let model = Model::start(joining("alice").say("While you were away", "I have read it."));
+        let model = Model::start(Codex::joining("alice").say("While you were away", "I have read it."));
         let codex = Codex::new(&stage, &model);
         let run = codex.ask("Join the mesh as alice.", &[]);
         let archived = codex.run(&["archive", &run.session]);
@@ -225,22 +233,24 @@ fn is_well(stage: &Stage, harness: &str, says: &str) {
     assert!(examined.contains(says), "{harness}: {says} is not in\n{examined}");
 }
 
-fn joining(name: &str) -> Script {
-    Script::new()
-        .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": name}))
-        .say(&format!("\"name\":\"{name}\""), &format!("I am {name}."))
-}
-
 fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
 }
 
 fn install(stage: &Stage, harness: &str) {
-    stage.relay_ok(&["install", harness, "--project", &stage.project.display().to_string(), "--yes"]);
+    stage.relay_ok(&["install", harness, "--project", &stage.project_path(), "--yes"]);
 }
 
 fn write(stage: &Stage, path: &str, text: &str) {
     std::fs::write(stage.project.join(path), text).expect("the project is writable");
+}
+
+/// A program of that name on the path, which says this of its version.
+fn answers(stage: &Stage, name: &str, version: &str) {
+    let program = stage.programs().join(name);
+    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
+    std::fs::write(&program, format!("#!/bin/sh\necho '{version}'\n")).expect("the home is writable");
+    Program::new("chmod").arg("+x").arg(&program).succeed();
 }
 
 /// A list of servers in which the mesh's name is somebody else's.

@@ -8,7 +8,7 @@ use store::{Durability, StoreError};
 
 use crate::envelope::{beside, who};
 use crate::harness::Mail;
-use crate::machine::{Instant, Process};
+use crate::machine::Instant;
 use crate::message::{Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::protocol::PROTOCOL;
@@ -79,12 +79,6 @@ pub(crate) enum Standing {
     At(Rung),
     /// Whoever listens did not take it. A hook still may.
     Refused,
-}
-
-/// Who listens for a session, as it is kept under `listeners/HARNESS/ID` in the local store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Listener {
-    process: Process,
 }
 
 impl Invitation {
@@ -215,36 +209,6 @@ impl Mesh {
         self.change_invitation(session, id, |kept| Some(Invitation { claimed_until: None, ..kept })).await
     }
 
-    /// Notes that this process listens for a session, where no living one does already.
-    pub async fn listens_for(&self, session: &SessionRef) -> Result<(), StoreError> {
-        let process = self.machine.this_process();
-        records::update(self.local.as_ref(), &keys::listener(session), Durability::Process, |old: Option<Listener>| {
-            match old {
-                Some(Listener { process }) if self.machine.lives(process) => (Next::Keep, ()),
-                Some(_) | None => (Next::Put(Listener { process }), ()),
-            }
-        })
-        .await
-    }
-
-    /// Notes that this process no longer does.
-    pub async fn listens_no_more(&self, session: &SessionRef) -> Result<(), StoreError> {
-        let own = Listener { process: self.machine.this_process() };
-        records::update(self.local.as_ref(), &keys::listener(session), Durability::Process, |old: Option<Listener>| {
-            match old {
-                Some(listener) if listener == own => (Next::Remove, ()),
-                Some(_) | None => (Next::Keep, ()),
-            }
-        })
-        .await
-    }
-
-    /// Whether a living process listens for a session.
-    pub(crate) async fn is_listened_to(&self, session: &SessionRef) -> Result<bool, StoreError> {
-        let found = records::load::<Listener>(self.local.as_ref(), &keys::listener(session)).await?;
-        Ok(found.is_some_and(|(_, listener)| self.machine.lives(listener.process)))
-    }
-
     /// The invitation that lies with a session, whatever became of it.
     pub(crate) async fn kept_invitation(&self, session: &SessionRef) -> Result<Option<Invitation>, StoreError> {
         let found = records::load::<Invitation>(self.local.as_ref(), &keys::invitation(session)).await?;
@@ -292,19 +256,12 @@ impl Mesh {
         self.change_invitation(session, id, |_| None).await.map(|_| ())
     }
 
-    /// Removes the invitations that lapsed, and what is left of those who listened and were killed.
+    /// Removes the invitations that lapsed.
     pub(crate) async fn sweep_invitations(&self) -> Result<(), StoreError> {
         let now = self.machine.now();
         for key in self.local.list(&keys::invitations()).await? {
             records::update(self.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
                 Some(kept) if now >= kept.until => (Next::Remove, ()),
-                Some(_) | None => (Next::Keep, ()),
-            })
-            .await?;
-        }
-        for key in self.local.list(&keys::listeners()).await? {
-            records::update(self.local.as_ref(), &key, Durability::Process, |kept: Option<Listener>| match kept {
-                Some(kept) if !self.machine.lives(kept.process) => (Next::Remove, ()),
                 Some(_) | None => (Next::Keep, ()),
             })
             .await?;

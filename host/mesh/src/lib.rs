@@ -37,6 +37,7 @@ mod invitation;
 mod invite;
 mod keep;
 mod keys;
+mod listeners;
 mod loops;
 mod minutes;
 mod once;

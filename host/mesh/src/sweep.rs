@@ -59,6 +59,7 @@ impl Mesh {
         };
         if broom == Broom::Sweep {
             self.sweep_invitations().await?;
+            self.sweep_listeners().await?;
         }
         match scope {
             Scope::Expired => {}

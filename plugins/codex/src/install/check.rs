@@ -53,7 +53,10 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
             "run `relay-mesh uninstall codex` in this project, or with --user for every project",
         );
     }
-    app_server(&mut list, &personal)?;
+    // One that is too old has neither an app server nor a queue, and that is said already.
+    if minor.is_none_or(|minor| minor >= OLDEST) {
+        app_server(&mut list, &personal)?;
+    }
     sharing(&mut list, minor, [&config, &state])?;
     Ok(list.finish())
 }

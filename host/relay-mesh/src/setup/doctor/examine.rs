@@ -11,6 +11,7 @@ use super::{broken, fine, shown};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::render::printable_line;
 use crate::setup::installed::{Installed, scope_name};
 use crate::setup::request::{HostUrl, Installation};
 use crate::setup::shapes::Proof;
@@ -45,6 +46,9 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
                 }
             }
         }
+    }
+    for session in open.mesh.deserted(&harness.about().harness).await? {
+        tell("connector", deserted(&harness.about().title, &session.id));
     }
     match harness.present().await {
         Err(error) => tell("harness", adapter_failed(&error)),
@@ -88,6 +92,18 @@ async fn settings(harness: &Arc<dyn Harness>, name: &str, found: &Found) -> Vec<
             }
             findings
         }
+    }
+}
+
+/// What is said of a session whose connector was killed and did not begin again.
+fn deserted(title: &str, session: &str) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        what: format!(
+            "nobody listens any more for the {title} session {}: its connector's `relay-mesh listen` was ended",
+            printable_line(session)
+        ),
+        fix: Some(format!("start {title} again; its mail waits until then, or goes by another of its routes")),
     }
 }
 
