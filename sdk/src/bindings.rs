@@ -17,3 +17,16 @@ wit_bindgen::generate!({
     additional_derives: [PartialEq],
     generate_all,
 });
+
+/// What an adapter exports besides whose harness runs commands.
+pub mod further {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "relay:adapter/runs-commands",
+        pub_export_macro: true,
+        export_macro_name: "export_commands",
+        default_bindings_module: "relay_mesh_sdk::bindings::further",
+        additional_derives: [PartialEq],
+        with: { "relay:adapter/types@0.1.0": crate::bindings::relay::adapter::types },
+    });
+}

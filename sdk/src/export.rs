@@ -8,6 +8,9 @@
 /// the file that calls the macro. On any target but wasm the exports are inert, so that the same
 /// crate is tested natively (see [`testing`](crate::testing)).
 ///
+/// An adapter whose harness runs slash commands says so by `commands` between the two, and needs
+/// [`Commands`](crate::Commands) too: `export!(Nothing, commands, manifest = "../adapter.toml")`.
+///
 /// ```
 /// use relay_mesh_sdk::{About, Context, Hooks, Identity, Install, Push, Sessions};
 ///
@@ -35,6 +38,36 @@
 /// ```
 #[macro_export]
 macro_rules! export {
+    ($adapter:ty, commands, manifest = $manifest:literal) => {
+        $crate::export!($adapter, manifest = $manifest);
+
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            use $crate::commands::{Command, Means, Progress};
+
+            struct Component;
+
+            impl $crate::bindings::further::exports::relay::adapter::commands::Guest for Component {
+                fn plan(to: $crate::Session, command: Command) -> Result<Means, $crate::Error> {
+                    <$adapter as $crate::Commands>::plan(&to, &command)
+                }
+                fn run(to: $crate::Session, command: Command) -> Result<Progress, $crate::Error> {
+                    <$adapter as $crate::Commands>::run(&to, &command)
+                }
+                fn watch(to: $crate::Session, command: Command, begun: Progress) -> Result<Progress, $crate::Error> {
+                    <$adapter as $crate::Commands>::watch(&to, &command, begun)
+                }
+            }
+
+            $crate::bindings::further::export_commands!(Component with_types_in $crate::bindings::further);
+        };
+
+        #[cfg(not(target_arch = "wasm32"))]
+const _: fn() = {
+            fn runs_commands<A: $crate::Commands>() {}
+            runs_commands::<$adapter>
+        };
+    };
     ($adapter:ty, manifest = $manifest:literal) => {
         #[cfg(target_arch = "wasm32")]
         const _: () = {

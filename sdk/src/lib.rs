@@ -4,7 +4,7 @@
 //! agent is told ([`Context`]), how a message reaches a session ([`Push`]), which files set the
 //! harness up ([`Install`]) and what the harness's own hooks mean ([`Hooks`]). Every one of these
 //! traits has defaults, so that an adapter writes only what is special about its harness; the host
-//! does the rest.
+//! does the rest. Where the harness runs slash commands for others, [`Commands`] is one more.
 //!
 //! - [`export!`] makes the component and embeds its manifest: `cargo build --target wasm32-wasip2`.
 //! - [`files`], [`state`], [`http`], [`programs`], [`channels`], [`notices`], [`clock`] and the log
@@ -59,6 +59,7 @@
 #[doc(hidden)]
 pub mod bindings;
 pub mod checklist;
+pub mod commands;
 pub mod context;
 pub mod edit;
 mod export;
@@ -80,6 +81,7 @@ pub mod turns;
 pub mod words;
 
 pub use bindings::relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
+pub use commands::Commands;
 pub use context::Context;
 pub use hooks::Hooks;
 pub use identity::{About, Identity};

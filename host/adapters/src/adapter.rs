@@ -2,25 +2,27 @@
 //! instance of its own, so that nothing which one call does can reach another.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use mesh::command::Command;
 use mesh::harness::{
-    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Moment, Plan, Reading, Reply,
-    Route, Setup,
+    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Means, Moment, Plan, Progress,
+    Reading, Reply, Route, Setup,
 };
 use mesh::session::{Activity, Detection, Session, Sighting};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
+use crate::bindings::AdapterPre;
+use crate::bindings::further::RunsCommandsIndices;
 use crate::bindings::relay::adapter::types;
-use crate::bindings::{Adapter as Component, AdapterPre};
 use crate::cache::Compilation;
 use crate::convert::{from_guest, to_guest};
 use crate::engine::Machinery;
 use crate::faults::{Fault, Faults, Recovery};
 use crate::guest::{Guest, Lender, Stopped};
+use crate::instance::{Component, Instance, bounded};
 use crate::lent;
 use crate::ticker::{Begun, Meter, Running};
 
@@ -31,6 +33,8 @@ const CONCURRENT: usize = 16;
 pub struct Adapter {
     about: About,
     pre: AdapterPre<Guest>,
+    /// Where it exports `commands`; none where it does not.
+    pub(crate) commands: Option<Arc<RunsCommandsIndices>>,
     machinery: Arc<Machinery>,
     lender: Arc<Lender>,
     faults: Arc<Faults>,
@@ -62,13 +66,6 @@ enum Proof {
     OfNothing,
 }
 
-/// One instance, while a call or the two steps of a hook last.
-struct Instance {
-    store: Store<Guest>,
-    component: Component,
-    meter: Arc<Meter>,
-}
-
 impl Adapter {
     /// Asks a component who it is for, and keeps it for further calls. The answer must fit its
     /// manifest's name, by which people granted it what it is lent.
@@ -86,9 +83,17 @@ impl Adapter {
             aliases: Vec::new(),
             connection_per_session: false,
         };
-        let turns = Semaphore::new(CONCURRENT);
-        let mut adapter =
-            Adapter { about: unknown, pre, machinery, lender, faults, turns, compilation, usage: Mutex::default() };
+        let mut adapter = Adapter {
+            about: unknown,
+            commands: RunsCommandsIndices::new(pre.instance_pre()).ok().map(Arc::new),
+            pre,
+            machinery,
+            lender,
+            faults,
+            turns: Semaphore::new(CONCURRENT),
+            compilation,
+            usage: Mutex::default(),
+        };
         // A component that only ever manages to say who it is has not recovered by saying it again.
         let about = adapter
             .ask_for(Proof::OfNothing, "describe", |store, component| {
@@ -106,13 +111,18 @@ impl Adapter {
         Ok(adapter)
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.lender.name
+    }
+
     /// Where its machine code came from.
     pub(crate) fn compilation(&self) -> Compilation {
         self.compilation
     }
 
     /// One call on an instance of its own.
-    async fn ask<T>(
+    pub(crate) async fn ask<T>(
         &self,
         verb: &'static str,
         call: impl for<'i> FnOnce(
@@ -182,7 +192,8 @@ impl Adapter {
     async fn instance(&self, verb: &'static str) -> Result<Instance, HarnessError> {
         let meter = Arc::new(Meter::default());
         let mut store = Guest::store(&self.machinery, &self.lender, &meter);
-        let made = bounded(&meter, self.lender.settings.longest_call, self.pre.instantiate_async(&mut store)).await;
+        let made = Component::of(&self.pre, &mut store);
+        let made = bounded(&meter, self.lender.settings.longest_call, made).await;
         match made {
             Ok(component) => Ok(Instance { store, component, meter }),
             Err(error) => Err(self.fault(verb, &error).await),
@@ -230,32 +241,6 @@ impl Adapter {
             tracing::warn!(adapter = name.as_str(), error = &error as &dyn std::error::Error, "a fault was not noted");
         }
         HarnessError::Failed(what)
-    }
-}
-
-impl Instance {
-    async fn call<T>(
-        &mut self,
-        call: impl for<'i> FnOnce(
-            &'i mut Store<Guest>,
-            &'i Component,
-        ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
-    ) -> wasmtime::Result<Result<T, types::Error>> {
-        self.meter.reset();
-        let longest = self.store.data().lender.settings.longest_call;
-        bounded(&self.meter, longest, call(&mut self.store, &self.component)).await
-    }
-}
-
-/// Bounds a call both ways: the meter tells the guest's own time, and the clock ends all waiting.
-async fn bounded<T>(
-    meter: &Meter,
-    longest: Duration,
-    call: impl Future<Output = wasmtime::Result<T>>,
-) -> wasmtime::Result<T> {
-    match tokio::time::timeout(longest, meter.watch(call)).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(wasmtime::Error::msg(format!("it waited for more than {} ms", longest.as_millis()))),
     }
 }
 
@@ -365,6 +350,22 @@ impl Harness for Adapter {
             Box::pin(async move { component.relay_adapter_install().call_check(store, &setup).await })
         });
         Ok(found.await?.into_iter().map(from_guest::finding).collect())
+    }
+
+    fn runs_commands(&self) -> bool {
+        self.commands.is_some()
+    }
+
+    async fn plan_command(&self, to: &Session, command: &Command) -> Result<Means, HarnessError> {
+        self.plan(to, command).await
+    }
+
+    async fn run_command(&self, to: &Session, command: &Command) -> Result<Progress, HarnessError> {
+        self.begin(to, command).await
+    }
+
+    async fn watch_command(&self, to: &Session, command: &Command, begun: &Progress) -> Result<Progress, HarnessError> {
+        self.look_at(to, command, begun).await
     }
 
     async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError> {

@@ -11,3 +11,13 @@ wasmtime::component::bindgen!({
         "relay:adapter/channels.channel": crate::lent::channels::OpenChannel,
     },
 });
+
+/// What a component exports besides where its harness runs commands.
+pub(crate) mod further {
+    wasmtime::component::bindgen!({
+        path: "../../wit/v0.1",
+        world: "relay:adapter/runs-commands",
+        exports: { default: async },
+        with: { "relay:adapter/types": crate::bindings::relay::adapter::types },
+    });
+}

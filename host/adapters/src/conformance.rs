@@ -5,6 +5,7 @@
 //! One file per ability; each gives the checks that it made. A check that does not hold says what was
 //! expected, what came instead, and what the author can do.
 
+mod commanding;
 mod context;
 mod denials;
 mod desk;
@@ -135,6 +136,7 @@ impl Bench<'_> {
             Ability::of("refused edits", hooks::refusals(self).await?),
             Ability::of("strange payloads", garbage::checks(self).await?),
             Ability::of("push", pushing::checks(self).await?),
+            Ability::of("commands", commanding::checks(self).await?),
             Ability::of("install", installing::checks(self).await?),
             Ability::of("with less", denials::checks(self).await?),
             Ability::of("time and memory", identity::costs(self)),

@@ -227,6 +227,7 @@ impl From<FinishError> for Refusal {
         let next = match &error {
             FinishError::NotRegistered => return Refusal::not_registered(),
             FinishError::Unknown(_) => "Use the id that take_command gave you.",
+            FinishError::Runs { .. } => "Leave it: command_status shows what becomes of it.",
             FinishError::NotTaken(_) => "Call take_command first.",
             FinishError::Ended(_) => "Its result stays; send a message where there is more to say.",
             FinishError::TooLong(_) => "Put it into a file, and give its path.",

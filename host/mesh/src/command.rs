@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Instant;
+use crate::message::Trace;
 use crate::names::{AgentName, MessageId};
 
 /// The longest name of a command, in bytes.
@@ -31,6 +32,11 @@ impl CommandName {
     /// With its slash.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Without its slash.
+    pub fn bare(&self) -> &str {
+        self.0.trim_start_matches('/')
     }
 }
 
@@ -84,16 +90,24 @@ pub enum Ended {
     Failed,
 }
 
-/// How far a command is. Each goes on to the next, and none back.
+/// How far a command is. Each goes on to the next, and none back, but for what a harness had no time to begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Stage {
     /// Nobody has taken it.
-    Pending,
+    Pending {
+        /// Why it is not run by the session itself, as the machine of whom it is for sees it. Written by
+        /// whoever would run it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<String>,
+    },
     /// One has. Written by the one taker.
     Consumed {
         /// When.
         at: Instant,
+        /// How the harness itself runs it; none where an agent or a script has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<Run>,
     },
     /// It has ended. Written by whom it was for.
     Done {
@@ -104,7 +118,23 @@ pub enum Stage {
         /// What it says.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         result: String,
+        /// How the harness itself ran it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<Run>,
     },
+}
+
+/// How a harness runs a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// By what.
+    pub by: String,
+    /// Until when whoever runs it is sure to be heard of again. Written on and on while it runs: past that time
+    /// nobody knows what became of it, and nobody runs it again.
+    pub until: Instant,
+    /// What shows it: a turn id, a message id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<serde_json::Value>,
 }
 
 /// A command, as it is kept under `commands/ULID`.
@@ -121,6 +151,9 @@ pub struct Command {
     /// With what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
+    /// The chain of messages that it belongs to, for the loop guard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
     /// When it was asked for.
     pub created: Instant,
     /// Until when somebody may take it.
@@ -138,6 +171,8 @@ pub enum Standing {
     Expired,
     /// Somebody works on it.
     Consumed,
+    /// Its harness ran it, and whoever knew how it ended is not heard of any more.
+    Unknown,
     /// It did what it was asked.
     Succeeded,
     /// It did not.
@@ -151,6 +186,7 @@ impl Standing {
             Standing::Pending => "pending",
             Standing::Expired => "expired",
             Standing::Consumed => "consumed",
+            Standing::Unknown => "unknown",
             Standing::Succeeded => "succeeded",
             Standing::Failed => "failed",
         }
@@ -160,7 +196,7 @@ impl Standing {
     pub fn is_final(self) -> bool {
         match self {
             Standing::Pending | Standing::Consumed => false,
-            Standing::Expired | Standing::Succeeded | Standing::Failed => true,
+            Standing::Expired | Standing::Unknown | Standing::Succeeded | Standing::Failed => true,
         }
     }
 }
@@ -169,11 +205,37 @@ impl Command {
     /// Where it stands.
     pub fn standing(&self, now: Instant) -> Standing {
         match &self.stage {
-            Stage::Pending if now >= self.expires => Standing::Expired,
-            Stage::Pending => Standing::Pending,
+            Stage::Pending { .. } if now >= self.expires => Standing::Expired,
+            Stage::Pending { .. } => Standing::Pending,
+            Stage::Consumed { run: Some(run), .. } if now >= run.until => Standing::Unknown,
             Stage::Consumed { .. } => Standing::Consumed,
             Stage::Done { ended: Ended::Succeeded, .. } => Standing::Succeeded,
             Stage::Done { ended: Ended::Failed, .. } => Standing::Failed,
+        }
+    }
+
+    /// Why the session that it is for does not run it by itself.
+    pub fn waits(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::Pending { waits } => waits.as_deref(),
+            Stage::Consumed { .. } | Stage::Done { .. } => None,
+        }
+    }
+
+    /// When nothing will become of it any more, unless something changes before.
+    pub(crate) fn ends_by(&self) -> Option<Instant> {
+        match &self.stage {
+            Stage::Pending { .. } => Some(self.expires),
+            Stage::Consumed { run, .. } => run.as_ref().map(|run| run.until),
+            Stage::Done { .. } => None,
+        }
+    }
+
+    /// How its harness runs it or ran it.
+    pub fn run(&self) -> Option<&Run> {
+        match &self.stage {
+            Stage::Pending { .. } => None,
+            Stage::Consumed { run, .. } | Stage::Done { run, .. } => run.as_ref(),
         }
     }
 

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use store::{Durability, StoreError, SwapError};
 
-use crate::command::{COMMAND_TTL, Command, CommandName, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Stage, Standing};
+use crate::command::{
+    COMMAND_TTL, Command, CommandName, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Run, Stage, Standing,
+};
+use crate::loops::next_trace;
 use crate::names::{AgentName, MessageId};
 use crate::records::{self, Next};
 use crate::reservation::LONGEST_TTL;
@@ -67,6 +70,14 @@ pub enum FinishError {
     /// It was not taken.
     #[error("command `{0}` has not been taken")]
     NotTaken(MessageId),
+    /// The harness itself runs it, and says by itself how it ended.
+    #[error("command `{id}` is being run by {by}, which says how it ended")]
+    Runs {
+        /// Which.
+        id: MessageId,
+        /// By what.
+        by: String,
+    },
     /// It has a result, which stays.
     #[error("command `{0}` has ended before")]
     Ended(MessageId),
@@ -96,15 +107,18 @@ impl Mesh {
         }
         let to = self.resolve(&order.to, caller.agent()).await?;
         let now = self.machine.now();
+        let id = self.new_id(now);
+        let working_on = if from.is_shell() { None } else { self.working_on(&from).await? };
         let command = Command {
-            id: self.new_id(now),
+            id,
             from,
             to,
             command: order.command,
             arguments: order.arguments,
+            trace: Some(next_trace(id, working_on)),
             created: now,
             expires: now.plus(ttl),
-            stage: Stage::Pending,
+            stage: Stage::Pending { waits: None },
         };
         let value = records::json(&command);
         match self.shared.swap(&keys::command(command.id), None, Some(&value), Durability::Synced).await {
@@ -133,7 +147,7 @@ impl Mesh {
                     match old.filter(|old| old.standing(now) == Standing::Pending) {
                         None => (Next::Keep, None),
                         Some(mut command) => {
-                            command.stage = Stage::Consumed { at: now };
+                            command.stage = Stage::Consumed { at: now, run: None };
                             (Next::Put(command.clone()), Some(command))
                         }
                     }
@@ -181,10 +195,13 @@ impl Mesh {
                 return (Next::Keep, Err(FinishError::Unknown(id)));
             };
             match command.stage {
-                Stage::Pending => (Next::Keep, Err(FinishError::NotTaken(id))),
+                Stage::Pending { .. } => (Next::Keep, Err(FinishError::NotTaken(id))),
                 Stage::Done { .. } => (Next::Keep, Err(FinishError::Ended(id))),
-                Stage::Consumed { .. } => {
-                    command.stage = Stage::Done { at: now, ended, result: result.to_owned() };
+                Stage::Consumed { run: Some(Run { by, until, .. }), .. } if now < until => {
+                    (Next::Keep, Err(FinishError::Runs { id, by }))
+                }
+                Stage::Consumed { run, .. } => {
+                    command.stage = Stage::Done { at: now, ended, result: result.to_owned(), run };
                     (Next::Put(command.clone()), Ok(command))
                 }
             }
@@ -220,6 +237,24 @@ impl Mesh {
         Ok(commands)
     }
 
+    /// Returns when there is another reason than this why a command waits, and gives it; also when it has been
+    /// taken, where there was one. Cancel it to stop waiting.
+    pub async fn command_news(&self, id: MessageId, known: Option<&str>) -> Result<Option<String>, StoreError> {
+        let key = keys::command(id);
+        // Watching begins before looking, so that nothing can come in between.
+        let mut watch = self.shared.watch(std::slice::from_ref(&key)).await?;
+        loop {
+            let command = self.command(id).await?;
+            let is_taken = command.as_ref().is_some_and(|command| !matches!(command.stage, Stage::Pending { .. }));
+            let waits = command.as_ref().and_then(|command| command.waits()).map(str::to_owned);
+            // What was foreseen here holds until whoever runs commands says otherwise.
+            if waits.as_deref() != known && (waits.is_some() || is_taken) {
+                return Ok(waits);
+            }
+            watch.changed().await?;
+        }
+    }
+
     /// Returns when nothing more will become of a command: when it ended, expired or was removed. Cancel it to
     /// stop waiting.
     pub async fn command_ended(&self, id: MessageId) -> Result<Option<Command>, StoreError> {
@@ -232,13 +267,21 @@ impl Mesh {
             };
             let now = self.machine.now();
             match command.standing(now) {
-                Standing::Expired | Standing::Succeeded | Standing::Failed => return Ok(Some(command)),
-                Standing::Consumed => watch.changed().await?,
-                // That time is up changes nothing in the store, so it is waited for by time.
-                Standing::Pending => tokio::select! {
-                    changed = watch.changed() => changed?,
-                    () = tokio::time::sleep(Duration::from_millis(command.expires.since(now).max(1))) => {}
-                },
+                Standing::Expired | Standing::Unknown | Standing::Succeeded | Standing::Failed => {
+                    return Ok(Some(command));
+                }
+                Standing::Pending | Standing::Consumed => {}
+            }
+            // That time is up changes nothing in the store, so it is waited for by time.
+            let time_is_up = async {
+                match command.ends_by() {
+                    Some(end) => tokio::time::sleep(Duration::from_millis(end.since(now).max(1))).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = watch.changed() => changed?,
+                () = time_is_up => {}
             }
         }
     }

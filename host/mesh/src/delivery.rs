@@ -83,6 +83,7 @@ impl Mesh {
             () = stop.cancelled() => {}
             () = housekeeper => {}
             () = for_servers => {}
+            () = self.keep_running_commands(&served) => {}
             () = rounds => {}
         }
         if let Err(error) = self.write_minutes().await {
@@ -210,7 +211,7 @@ impl Mesh {
     }
 
     /// The agents whose mail is ours to deliver, each with its live session on this machine.
-    async fn clients(&self, served: &Served) -> Result<Vec<(AgentName, SessionRecord)>, StoreError> {
+    pub(crate) async fn clients(&self, served: &Served) -> Result<Vec<(AgentName, SessionRecord)>, StoreError> {
         let records: Vec<SessionRecord> = match served {
             Served::Everyone => self.sessions().await?.into_iter().map(|view| view.record).collect(),
             Served::Connection(connection) => {

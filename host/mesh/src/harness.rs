@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 
+use crate::command::Command;
 use crate::message::Priority;
 use crate::names::MessageId;
 use crate::receipt::Rung;
@@ -80,6 +81,37 @@ pub struct Route {
 pub struct Delivered {
     /// The rung that it proves.
     pub rung: Rung,
+    /// JSON: a turn id, a message id.
+    pub evidence: Option<String>,
+}
+
+/// By what a harness would run a command of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Means {
+    /// Its name, which is shown beside the command.
+    pub name: String,
+    /// What the session may be doing.
+    pub when: Vec<Activity>,
+}
+
+/// How far a command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgressStage {
+    /// The harness was asked for it.
+    Begun,
+    /// It did what it was asked.
+    Succeeded,
+    /// It did not.
+    Failed,
+}
+
+/// What a harness says of a command that it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How far it is.
+    pub stage: ProgressStage,
+    /// What came of it.
+    pub said: Option<String>,
     /// JSON: a turn id, a message id.
     pub evidence: Option<String>,
 }
@@ -313,6 +345,25 @@ pub trait Harness: Send + Sync + 'static {
     async fn propose(&self, setup: &Setup) -> Result<Plan, HarnessError>;
     /// Whether it is set up, and rightly.
     async fn check(&self, setup: &Setup) -> Result<Vec<Finding>, HarnessError>;
+    /// Whether it can run any commands of its own.
+    fn runs_commands(&self) -> bool {
+        false
+    }
+    /// By what it would run one. Nothing happens yet.
+    async fn plan_command(&self, to: &Session, command: &Command) -> Result<Means, HarnessError> {
+        let _ = (to, command);
+        Err(HarnessError::Unsupported("it runs no commands".to_owned()))
+    }
+    /// Begins one. An error says that nothing has begun.
+    async fn run_command(&self, to: &Session, command: &Command) -> Result<Progress, HarnessError> {
+        let _ = (to, command);
+        Err(HarnessError::Unsupported("it runs no commands".to_owned()))
+    }
+    /// Looks whether it has ended.
+    async fn watch_command(&self, to: &Session, command: &Command, begun: &Progress) -> Result<Progress, HarnessError> {
+        let _ = (to, command, begun);
+        Err(HarnessError::Unsupported("it runs no commands".to_owned()))
+    }
     /// Answers a hook in two steps on one instance: read, the desk looks up, answer.
     async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError>;
 }

@@ -79,6 +79,11 @@ pub(crate) fn command(id: MessageId) -> Key {
     commands().child(&id.to_string())
 }
 
+/// The right to run commands in a session.
+pub(crate) fn running(session: &SessionRef) -> Key {
+    constant("running").child(&session.harness).child(&session.id)
+}
+
 /// Every event of the mesh, in order.
 pub(crate) fn global() -> Key {
     constant("global")

@@ -24,6 +24,7 @@ mod bind;
 mod caller;
 pub mod carrying;
 mod commanding;
+pub mod consent;
 mod delivery;
 mod diary;
 mod edits;
@@ -49,6 +50,7 @@ mod records;
 mod register;
 mod reservations;
 mod roster;
+mod running;
 mod send;
 mod sessions;
 mod spacing;
@@ -93,6 +95,7 @@ pub use outbox::Queued;
 pub use register::{Outcome, RegisterError, Registered, Registration};
 pub use reservations::{Given, Others, Own, Release, ReleaseError, Reserve, ReserveError, Reserved, Wanted};
 pub use roster::{Roster, RosterError, Rostered};
+pub use running::{Prospect, Ran, Runner};
 pub use send::{Audience, SendError, Sent, SentTo};
 pub use sessions::SessionView;
 pub use spacing::spaced;
@@ -159,6 +162,8 @@ pub struct Mesh {
     machine: Arc<dyn Machine>,
     harnesses: Arc<dyn Harnesses>,
     limits: Limits,
+    /// Whose commands the person lets run. Nobody's, until somebody says where to look.
+    consents: Arc<dyn consent::Consents>,
     /// Who speaks by which connection of this process. Written by registration, dropped when
     /// the connection closes.
     connections: Mutex<BTreeMap<ConnectionId, AgentName>>,
@@ -197,6 +202,7 @@ impl Mesh {
             machine,
             harnesses,
             limits,
+            consents: Arc::new(consent::Nobody),
             connections: Mutex::default(),
             served: Mutex::default(),
             inboxes: Mutex::default(),
@@ -209,6 +215,12 @@ impl Mesh {
             looked_after: Mutex::default(),
             joined: tokio::sync::Notify::new(),
         }
+    }
+
+    /// The same, going by what a person has allowed.
+    #[must_use]
+    pub fn with_consents(self, consents: Arc<dyn consent::Consents>) -> Mesh {
+        Mesh { consents, ..self }
     }
 
     /// Whether what machines share lies on servers, and not in this machine's own folder.

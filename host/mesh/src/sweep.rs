@@ -122,8 +122,10 @@ impl Mesh {
 
     fn is_over(&self, command: &Command, now: Instant) -> bool {
         match &command.stage {
-            Stage::Pending => command.standing(now) == Standing::Expired && now.since(command.expires) >= RESULT_KEPT,
-            Stage::Consumed { at } => now.since(*at) >= self.limits.keep,
+            Stage::Pending { .. } => {
+                command.standing(now) == Standing::Expired && now.since(command.expires) >= RESULT_KEPT
+            }
+            Stage::Consumed { at, .. } => now.since(*at) >= self.limits.keep,
             Stage::Done { at, .. } => now.since(*at) >= RESULT_KEPT,
         }
     }

@@ -11,7 +11,7 @@ use store::files::{FilesOptions, FilesStore};
 use store::nats::{NatsAuth, NatsOptions, NatsStore};
 use store::{Durability, Store, StoreError};
 
-use crate::config::{Durable, NatsValues, Servers, Shared};
+use crate::config::{AllowedCommands, Durable, NatsValues, Servers, Shared};
 use crate::context::Context;
 use crate::host::HostError;
 use crate::host::nats::{self, ServerRecord};
@@ -113,13 +113,18 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         None => Arc::clone(&store),
         Some(servers) => Arc::new(servers.clone()),
     };
-    let mesh = Arc::new(Mesh::new(Parts {
+    let mesh = Mesh::new(Parts {
         shared,
         local: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
         harnesses: Arc::clone(&adapters) as Arc<dyn mesh::harness::Harnesses>,
         limits: settings.limits(),
-    }));
+    });
+    let mesh = Arc::new(match AllowedCommands::of(settings, &context.environment) {
+        Ok(allowed) => mesh.with_consents(Arc::new(allowed)),
+        // Without a home nobody can have allowed anything.
+        Err(_) => mesh,
+    });
     Ok(Open { servers, store, machine, adapters, mesh })
 }
 

@@ -69,6 +69,9 @@ pub(crate) enum CommandError {
     /// Nobody was asked to run a command.
     #[error(transparent)]
     Order(#[from] mesh::OrderError),
+    /// Nothing was allowed or taken back.
+    #[error(transparent)]
+    Consent(#[from] crate::commands::cmd::ConsentError),
     /// No command was taken.
     #[error(transparent)]
     Take(#[from] mesh::TakeError),

@@ -8,6 +8,7 @@ use mesh::{
 };
 use store::StoreError;
 
+use crate::commands::cmd::ConsentError;
 use crate::commands::listen::ListenError;
 use crate::compose::OpenError;
 use crate::config::ConfigError;
@@ -24,6 +25,7 @@ impl CommandError {
         match self {
             CommandError::Config(error) => Some(of_config(error)),
             CommandError::Open(error) => of_open(error),
+            CommandError::Consent(error) => Some(of_consent(error)),
             CommandError::Name(_) => Some("a name looks like `alice` or `alice@backend`".to_owned()),
             CommandError::Id(_) => Some("`relay-mesh send` and `relay-mesh read` print the ids of messages".to_owned()),
             CommandError::Identify(error) => of_identify(error),
@@ -178,12 +180,20 @@ impl CommandError {
                 OrderError::TooLong(_) | OrderError::Ttl => Exit::Usage,
                 OrderError::Store(_) => Exit::Store,
             },
+            CommandError::Consent(error) => match error {
+                ConsentError::Nobody => Exit::Usage,
+                ConsentError::AnAgents { .. } => Exit::Refused,
+                ConsentError::NotAllowed => Exit::NotFound,
+            },
             CommandError::Take(error) => match error {
                 TakeError::NotRegistered => Exit::Refused,
                 TakeError::Store(_) => Exit::Store,
             },
             CommandError::Finish(error) => match error {
-                FinishError::NotRegistered | FinishError::NotTaken(_) | FinishError::Ended(_) => Exit::Refused,
+                FinishError::NotRegistered
+                | FinishError::NotTaken(_)
+                | FinishError::Runs { .. }
+                | FinishError::Ended(_) => Exit::Refused,
                 FinishError::Unknown(_) => Exit::NotFound,
                 FinishError::TooLong(_) => Exit::Usage,
                 FinishError::Store(_) => Exit::Store,
@@ -443,12 +453,24 @@ fn of_order(error: &OrderError) -> Option<String> {
     }
 }
 
+fn of_consent(error: &ConsentError) -> String {
+    match error {
+        ConsentError::Nobody => {
+            "register a name for your terminal (`relay-mesh register NAME`), allow that, and ask with `--from NAME`"
+        }
+        ConsentError::AnAgents { .. } => "run it in a terminal of your own",
+        ConsentError::NotAllowed => "run `relay-mesh cmd allowed` to see what is",
+    }
+    .to_owned()
+}
+
 fn of_finish(error: &FinishError) -> Option<String> {
     match error {
         FinishError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
         FinishError::Unknown(_) => {
             Some("run `relay-mesh cmd list --all` to see the commands with their ids".to_owned())
         }
+        FinishError::Runs { .. } => Some("`relay-mesh cmd list --all` shows what becomes of it".to_owned()),
         FinishError::NotTaken(_) => Some("take it first: `relay-mesh cmd take AGENT`".to_owned()),
         FinishError::Ended(_) => Some("its result stays; send a message where there is more to say".to_owned()),
         FinishError::TooLong(_) => Some("put it into a file that both can read, and give its path".to_owned()),

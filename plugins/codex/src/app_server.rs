@@ -69,6 +69,16 @@ pub(crate) enum Status {
     AwaitingHuman,
 }
 
+/// A turn, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) id: String,
+    /// In Codex's own words: `inProgress`, `completed`, `failed`, `interrupted`.
+    pub(crate) status: String,
+    /// Why it failed.
+    pub(crate) error: Option<String>,
+}
+
 /// What became of a question.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -149,9 +159,48 @@ impl AppServer {
 
     /// The turn that runs in a thread.
     pub(crate) fn running_turn(&mut self, thread: &str) -> Result<Option<String>, Error> {
+        Ok(self.latest_turn(thread)?.filter(|turn| turn.status == "inProgress").map(|turn| turn.id))
+    }
+
+    /// The turn that began last in a thread.
+    pub(crate) fn latest_turn(&mut self, thread: &str) -> Result<Option<Turn>, Error> {
         let answer = self.ask("thread/turns/list", json!({"threadId": thread, "limit": 1}))?;
-        let latest = answer.pointer("/data/0").filter(|turn| turn["status"] == "inProgress");
-        Ok(latest.and_then(|turn| turn["id"].as_str()).map(str::to_owned))
+        Ok(answer.pointer("/data/0").and_then(|turn| {
+            let text = |pointer: &str| turn.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+            Some(Turn { id: text("/id")?, status: text("/status").unwrap_or_default(), error: text("/error/message") })
+        }))
+    }
+
+    /// Has a thread's history replaced by a summary.
+    pub(crate) fn compact(&mut self, thread: &str) -> Result<(), Trouble> {
+        self.ask("thread/compact/start", json!({"threadId": thread})).map(|_| ())
+    }
+
+    /// Has the thread review what is not committed, or what it is told to. Answers the turn's id.
+    pub(crate) fn review(&mut self, thread: &str, instructions: Option<&str>) -> Result<String, Trouble> {
+        let target = match instructions {
+            None => json!({"type": "uncommittedChanges"}),
+            Some(instructions) => json!({"type": "custom", "instructions": instructions}),
+        };
+        let answer = self.ask("review/start", json!({"threadId": thread, "target": target, "delivery": "inline"}))?;
+        let turn = answer.pointer("/turn/id").and_then(Value::as_str).map(str::to_owned);
+        turn.ok_or_else(|| Trouble::Unanswered(Error::Failed("Codex began a review without an id".to_owned())))
+    }
+
+    /// What was said last in a turn: a review's findings, or the agent's own words.
+    pub(crate) fn said_last(&mut self, thread: &str, turn: &str) -> Result<String, Error> {
+        let asked = json!({"threadId": thread, "turnId": turn, "limit": 30, "sortDirection": "desc"});
+        let page = self.ask("thread/items/list", asked)?;
+        let entries = page["data"].as_array().into_iter().flatten();
+        let words = |item: &Value| {
+            let field = match item["type"].as_str() {
+                Some("exitedReviewMode") => "review",
+                Some("agentMessage") => "text",
+                Some(_) | None => return None,
+            };
+            item[field].as_str().map(str::to_owned)
+        };
+        Ok(entries.map(|entry| entry.get("item").unwrap_or(entry)).find_map(words).unwrap_or_default())
     }
 
     /// Breaks into the turn that runs: what the model is saying ends there, and it reads `text` as something

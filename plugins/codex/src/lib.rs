@@ -4,6 +4,7 @@
 //! What it relies on, and how each point was seen, is in the README beside this crate.
 
 mod app_server;
+mod commands;
 mod hooks;
 mod install;
 mod payload;
@@ -34,4 +35,4 @@ impl Identity for Codex {
 /// The host's text goes where the SessionStart hook, and the hook after registration, put it.
 impl Context for Codex {}
 
-relay_mesh_sdk::export!(Codex, manifest = "../adapter.toml");
+relay_mesh_sdk::export!(Codex, commands, manifest = "../adapter.toml");

@@ -8,6 +8,7 @@
 //   messages to a person's prompt and, for a busy session, to the results of its tools. An invitation to
 //   a session that has not joined goes the same ways.
 // - It tells the mesh what each session does.
+// - It runs OpenCode's own commands for agents whom the person has allowed (`relay-mesh cmd allow`).
 // - It asks before a file is written whether another agent holds it, and breaks the tool off where the
 //   mesh refuses.
 // Whatever goes wrong here, OpenCode goes on. Mail that was not shown waits in the mesh.
@@ -23,6 +24,8 @@ const ANSWER_MS = 3_000 // how long a tool's result waits for mail
 const TURN_MS = 15_000 // how long after a wake its turn must have begun
 const NO_PASSWORD = { OPENCODE_SERVER_PASSWORD: "" } // what OpenCode starts needs no access to its server
 const MOST_SHOWN = 500 // how many messages of a session are remembered
+const LONGEST_RESULT = 60_000 // what is told of a command's result
+const COMPACT = "compact" // the one command of the terminal's own that has a request of its own
 
 type Any = any // OpenCode hands over plain objects; its own types would be a dependency.
 
@@ -43,6 +46,8 @@ class Session {
   coming = new Map<string, (evidence: Any) => void>()
   /** Messages that stand beside a person's prompt and have not been sent to the model yet. */
   beside = new Set<string>()
+  /** A command of an agent's has been begun, and its prompt has not come by yet. */
+  ordered = false
   constructor(public id: string, public place: Place) {
     this.workdir = place.directory
   }
@@ -74,6 +79,23 @@ const flat = (text: string): string => text.replace(/\s+/g, " ") // OpenCode ind
 const idsIn = (parts: Any[] = []): string[] => {
   const marked = parts.flatMap((part) => part.metadata?.["relay-mesh"] ?? [])
   return [...new Set([...[...texts(parts).matchAll(ENVELOPE)].map((match) => match[1]), ...marked])]
+}
+
+/**
+ * What people would type behind a command. OpenCode puts it into the command's text as it is, and there runs what
+ * stands between backticks, opens what follows an `@`, and understands words with a dollar sign. These are a peer's
+ * words, so all of that is refused. The adapter's own way, `src/commands.rs`, goes by the same rules.
+ */
+function typed(words: string[]): { line: string; refused?: string } {
+  const line: string[] = []
+  for (const word of words) {
+    const [, special] = /(`|\$|(?<![\p{L}\p{N}_])@)/u.exec(word) ?? []
+    const both = word.includes('"') && word.includes("'")
+    if (special || both) return { line: "", refused: `an argument holds ${both ? "both kinds of quotes" : special}, which OpenCode would not take as text` }
+    const quote = word.includes('"') ? "'" : '"'
+    line.push(word === "" || /[\s"']/.test(word) ? quote + word + quote : word)
+  }
+  return { line: line.join(" ") }
 }
 
 /** The one connector of this process, however many folders it works in. */
@@ -217,6 +239,53 @@ class Connector {
     }
   }
 
+  /** Runs one command, which its sender has been allowed, and says how it ended. */
+  private async run(session: Session, order: Any) {
+    const { client } = session.place
+    const path = { id: session.id }
+    const name = order.command.slice(1)
+    const ended = (how: string, result: string, evidence?: Any) =>
+      this.say({ command: order.id, ended: how, result: result.slice(0, LONGEST_RESULT), evidence })
+    const words = typed(order.arguments ?? [])
+    if (words.refused) return ended("failed", words.refused)
+    const { data: doing } = await client.session.status().catch(() => ({}))
+    if ((doing?.[session.id]?.type ?? "idle") !== "idle") return ended("refused", "the session is busy")
+    this.does(session, "session.busy")
+    this.toast(session.place, `${order.command}, which ${order.from} asked for`, "info")
+    try {
+      const { agent, model, variant } = await this.last(session)
+      session.ordered = true
+      if (name === COMPACT) {
+        const body = { providerID: model?.providerID, modelID: model?.modelID }
+        await client.session.summarize({ path, body, throwOnError: true })
+        return ended("succeeded", "")
+      }
+      const chosen = model && `${model.providerID}/${model.modelID}`
+      const body = { command: name, arguments: words.line, agent, model: chosen, variant }
+      const { data } = await client.session.command({ path, body, throwOnError: true })
+      const wrong = data?.info?.error
+      ended(wrong ? "failed" : "succeeded", wrong ? (wrong.data?.message ?? wrong.name) : texts(data?.parts), { turn: data?.info?.id })
+    } catch (error) {
+      ended("failed", (error as Any)?.message ?? JSON.stringify(error))
+    } finally {
+      session.ordered = false
+      if (session.activity === "session.busy") this.does(session, "session.idle")
+    }
+  }
+
+  /** As whom a session spoke last. Else OpenCode takes its defaults, and one that plans would begin to build. */
+  private async last(session: Session): Promise<Any> {
+    const { data } = await session.place.client.session.messages({ path: { id: session.id }, query: { limit: 100 }, throwOnError: true })
+    const { agent, model, variant } = data.findLast((message: Any) => message.info.role === "user")?.info ?? {}
+    return { agent, model, variant: variant ?? model?.variant }
+  }
+
+  /** Tells which commands can be run in a session. */
+  private async offer(session: Session) {
+    const { data } = await session.place.client.command.list({ query: { directory: session.workdir } }).catch(() => ({ data: [] }))
+    if (!session.ended) this.say({ watch: session.id, commands: [...(data ?? []).map(({ name }: Any) => name), COMPACT] })
+  }
+
   /** What stands in the lines of `relay-mesh listen`. */
   private hear(line: Any) {
     const session = line.session && this.sessions.get(line.session)
@@ -233,6 +302,9 @@ class Connector {
       case "message":
       case "invitation":
         return session ? void this.wake(session, line) : this.say({ id: line.id, session: line.session, rung: "refused" })
+      case "command":
+        if (session) return void this.run(session, line)
+        return this.say({ command: line.id, ended: "refused" })
       case "answer":
         if (this.answers.has(line.call)) return this.answers.get(line.call)!(line)
         // Nobody waits for it any more, so its mail goes back.
@@ -246,6 +318,7 @@ class Connector {
     this.say({ watch: session.id })
     void this.tell(session, "session.created", { activity: session.activity })
     for (const [id, evidence] of session.shown) this.receipt(session, id, "shown", evidence)
+    void this.offer(session)
   }
 
   private say(line: Any) {
@@ -382,7 +455,8 @@ export const RelayMesh = async (context: Any) => {
     },
     "chat.message": async ({ sessionID }: Any, { message, parts }: Any) => {
       const session = mesh.session(sessionID, place)
-      const injected = idsIn(parts).length > 0 || texts(parts).includes(NUDGE)
+      const injected = idsIn(parts).length > 0 || texts(parts).includes(NUDGE) || session.ordered
+      session.ordered = false
       session.activity = "session.busy"
       mesh.remind(place)
       await within(TICKET_MS, session.known)

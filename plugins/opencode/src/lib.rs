@@ -4,6 +4,7 @@
 //!
 //! What it relies on, and how each point was seen, is in the README beside this crate.
 
+mod commands;
 mod hooks;
 mod http;
 mod install;
@@ -34,4 +35,4 @@ impl Identity for OpenCode {
 /// The host's text goes into the system text of every request, where the connector puts it.
 impl Context for OpenCode {}
 
-relay_mesh_sdk::export!(OpenCode, manifest = "../adapter.toml");
+relay_mesh_sdk::export!(OpenCode, commands, manifest = "../adapter.toml");

@@ -42,13 +42,9 @@ impl Push for OpenCode {
         if let Some(found) = standing(&messages, &mail.ids) {
             return Ok(found);
         }
-        // Without these OpenCode would take its defaults, and a session that plans would begin to build.
-        let last = messages.iter().rfind(|message| is_role(message, "user")).map(|message| &message["info"]);
-        let field = |name: &str| last.and_then(|info| info.get(name)).filter(|value| !value.is_null()).cloned();
-        let model = field("model").map(|model| json!({"providerID": model["providerID"], "modelID": model["modelID"]}));
-        let variant = field("variant").or_else(|| Some(field("model")?.get("variant")?.clone()));
+        let Settings { agent, model, variant } = settings_of(&messages);
         let mut body = json!({"parts": [{"type": "text", "text": mail.text, "metadata": {"relay-mesh": mail.ids}}]});
-        for (name, value) in [("agent", field("agent")), ("model", model), ("variant", variant)] {
+        for (name, value) in [("agent", agent), ("model", model), ("variant", variant)] {
             if let Some(value) = value {
                 body[name] = value;
             }
@@ -66,8 +62,26 @@ impl Push for OpenCode {
     }
 }
 
+/// As whom a session speaks.
+pub(crate) struct Settings {
+    pub(crate) agent: Option<Value>,
+    /// `providerID` and `modelID`.
+    pub(crate) model: Option<Value>,
+    pub(crate) variant: Option<Value>,
+}
+
+/// As whom a session spoke last. Without these OpenCode would take its defaults, and a session that plans would
+/// begin to build.
+pub(crate) fn settings_of(messages: &[Value]) -> Settings {
+    let last = messages.iter().rfind(|message| is_role(message, "user")).map(|message| &message["info"]);
+    let field = |name: &str| last.and_then(|info| info.get(name)).filter(|value| !value.is_null()).cloned();
+    let model = field("model").map(|model| json!({"providerID": model["providerID"], "modelID": model["modelID"]}));
+    let variant = field("variant").or_else(|| Some(field("model")?.get("variant")?.clone()));
+    Settings { agent: field("agent"), model, variant }
+}
+
 /// Where the session is served, as the connector told.
-fn server_of(session: &Session) -> Option<Server> {
+pub(crate) fn server_of(session: &Session) -> Option<Server> {
     serde_json::from_str(session.route_hint.as_deref()?).ok()
 }
 
@@ -79,7 +93,7 @@ fn the_server(session: &Session, route: &str) -> Result<Server, Error> {
     }
 }
 
-fn latest(server: &Server, session: &Session) -> Result<Vec<Value>, Error> {
+pub(crate) fn latest(server: &Server, session: &Session) -> Result<Vec<Value>, Error> {
     let path = format!("/session/{}/message?limit={LATEST}", http::encoded(&session.id));
     match http::get(server, &path, &session.workdir)? {
         Value::Array(messages) => Ok(messages),
@@ -112,7 +126,7 @@ fn standing(messages: &[Value], ids: &[String]) -> Option<Receipt> {
     })
 }
 
-fn is_role(message: &Value, role: &str) -> bool {
+pub(crate) fn is_role(message: &Value, role: &str) -> bool {
     message["info"]["role"] == role
 }
 

@@ -15,16 +15,19 @@ pub(super) struct CommandTwin {
     to: String,
     command: String,
     arguments: Vec<String>,
-    /// pending, expired, consumed, succeeded or failed
+    /// pending, expired, consumed, unknown, succeeded or failed
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<String>,
+    /// why its session does not run it by itself
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
 }
 
 impl CommandTwin {
     pub(super) fn of(command: &Command, now: Instant) -> CommandTwin {
         let result = match &command.stage {
-            Stage::Pending | Stage::Consumed { .. } => None,
+            Stage::Pending { .. } | Stage::Consumed { .. } => None,
             Stage::Done { result, .. } => Some(result.clone()),
         };
         CommandTwin {
@@ -35,15 +38,17 @@ impl CommandTwin {
             arguments: command.arguments.clone(),
             state: command.standing(now).as_str(),
             result,
+            waits: command.waits().map(str::to_owned),
         }
     }
 
     /// What models read. Its words are another agent's, and so they stand in quotes.
     pub(super) fn text(&self) -> String {
-        let CommandTwin { id, from, to, command, arguments, state, result } = self;
+        let CommandTwin { id, from, to, command, arguments, state, result, waits } = self;
         let line = std::iter::once(command.as_str()).chain(arguments.iter().map(String::as_str));
         let line = quoted(&line.collect::<Vec<_>>().join(" "));
         let result = result.as_ref().map_or_else(String::new, |result| format!(": {}", quoted(result)));
-        format!("{id} from {from} for {to}: {line} is {state}{result}")
+        let waits = waits.as_ref().map_or_else(String::new, |waits| format!(", for {waits}"));
+        format!("{id} from {from} for {to}: {line} is {state}{waits}{result}")
     }
 }

@@ -141,7 +141,7 @@ fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Opt
     let told = together.map(|bytes| {
         let Command { from, to, command, stage, .. } = serde_json::from_slice(&bytes).expect("a command");
         let stage = match stage {
-            Stage::Pending => "pending",
+            Stage::Pending { .. } => "pending",
             Stage::Consumed { .. } => "consumed",
             Stage::Done { .. } => "done",
         };

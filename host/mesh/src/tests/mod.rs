@@ -16,6 +16,7 @@ mod model;
 mod moving;
 mod outbox;
 mod reserving;
+mod running;
 mod sending;
 mod sweeping;
 mod waking;

@@ -43,11 +43,7 @@ pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, C
 
 /// Parses a file. Relative paths in it start from the folder that it lies in, `~/` from the home.
 fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigError> {
-    let file: File = toml::from_str(text).map_err(|error| ConfigError::Invalid {
-        path: path.to_owned(),
-        line: line_of(text, error.span().map_or(0, |span| span.start)),
-        what: error.message().lines().next().unwrap_or_default().to_owned(),
-    })?;
+    let file: File = toml::from_str(text).map_err(|error| invalid(path, text, &error))?;
     let at_home = |path: PathBuf| match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
         (Ok(_), None) | (Err(_), _) => path,
@@ -86,6 +82,15 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         wake: file.wake.unwrap_or_default().values().with_paths(at_home),
     };
     Ok(values.beneath(path.parent().unwrap_or(path)))
+}
+
+/// What is wrong with a file, and where.
+pub(super) fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    ConfigError::Invalid {
+        path: path.to_owned(),
+        line: line_of(text, error.span().map_or(0, |span| span.start)),
+        what: error.message().lines().next().unwrap_or_default().to_owned(),
+    }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

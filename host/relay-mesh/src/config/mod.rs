@@ -1,6 +1,7 @@
 //! Settings, each with where it came from: flags, then the environment, then the project's
 //! `.relay-mesh.toml`, then the person's own file, then defaults.
 
+mod consents;
 mod file;
 mod mode;
 mod nats;
@@ -17,6 +18,7 @@ use mesh::reservation::Ttl;
 use mesh::{EditMode, EditRules, Limits, LoopLimits};
 
 use crate::environment::Environment;
+pub(crate) use consents::AllowedCommands;
 pub(crate) use mode::{Place, set_edit_mode};
 pub(crate) use nats::NatsValues;
 pub(crate) use store::{Servers, Shared, StoreAt};

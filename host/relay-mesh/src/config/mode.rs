@@ -48,7 +48,7 @@ pub(crate) fn set_edit_mode(
 }
 
 /// Another process may read the file meanwhile: it sees the old one or the new one.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)?;
     let mut new = tempfile::Builder::new().prefix(".relay-mesh").tempfile_in(folder)?;

@@ -45,7 +45,7 @@ impl Topic {
     pub(crate) fn of(event: &Event) -> Option<Topic> {
         match event.kind.as_str() {
             "reserved" | "reservation-taken" | "released" => Some(Topic::Reservations),
-            "commanded" | "command-taken" | "command-done" => Some(Topic::Commands),
+            "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
             "registered" | "invited" | "woke" | "held" | "swept" => Some(Topic::Agents),
             _ => None,
         }

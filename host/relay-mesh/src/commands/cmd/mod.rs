@@ -1,5 +1,6 @@
 //! `relay-mesh cmd`: ask an agent to run a command, take what was asked, and say how it ended.
 
+mod allow;
 mod order;
 mod serve;
 
@@ -21,15 +22,21 @@ use crate::error::CommandError;
     override_usage = "relay-mesh cmd [OPTIONS] TARGET /COMMAND [ARG]...\n       \
         relay-mesh cmd take TARGET\n       \
         relay-mesh cmd done ID [RESULT]\n       \
-        relay-mesh cmd list",
+        relay-mesh cmd list\n       \
+        relay-mesh cmd allow SENDER [/COMMAND] [--to AGENT]\n       \
+        relay-mesh cmd disallow SENDER [/COMMAND] [--to AGENT]\n       \
+        relay-mesh cmd allowed",
     after_help = "Examples:\n  \
     relay-mesh cmd bob /review src/parser --wait --timeout 10m\n  \
     relay-mesh cmd bob /deploy staging --wake --from alice\n  \
     relay-mesh cmd take bob --json | jq -r .command\n  \
-    relay-mesh cmd done 01JD8Z3K5V0000000000000000 'all green' --from bob\n\n\
+    relay-mesh cmd done 01JD8Z3K5V0000000000000000 'all green' --from bob\n  \
+    relay-mesh cmd allow alice /review --to bob\n\n\
     A command is pending until somebody takes it in TARGET's name, then consumed, then done with its result.\n\
     One that nobody takes in time expires. With `--wait` it ends with 0 where the command succeeded, with 1\n\
-    where it failed, and with 7 where it expired or did not end in time."
+    where it failed, and with 7 where it expired or did not end in time.\n\n\
+    Where the harness of TARGET can run commands of its own (OpenCode, Codex), it runs those of a SENDER whom the\n\
+    person of TARGET has allowed, in an idle session, once. Everybody else's wait to be taken."
 )]
 pub(crate) struct Args {
     /// Take, end or list commands instead.
@@ -70,6 +77,32 @@ enum Verb {
     Done(DoneArgs),
     /// Show commands
     List(ListArgs),
+    /// Let SENDER's commands run in the sessions of your agents
+    Allow(ConsentArgs),
+    /// Take that back
+    Disallow(ConsentArgs),
+    /// Show whose commands run, and where that is kept
+    Allowed,
+}
+
+/// Whose commands run where
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh cmd allow alice /review --to bob\n  \
+    relay-mesh cmd disallow alice\n\n\
+    It counts for this machine and this mesh, and is kept in your own settings: neither a project nor a message\n\
+    can change it. Without /COMMAND it is every command, without --to every agent here. What SENDER asked for and\n\
+    what waits for it is run as soon as it is allowed.")]
+struct ConsentArgs {
+    /// Whose commands: an agent's name
+    #[arg(value_name = "SENDER")]
+    sender: String,
+    /// Which one [default: every command]
+    #[arg(value_name = "/COMMAND")]
+    command: Option<CommandName>,
+    /// In whose session [default: of every agent here]
+    #[arg(long, value_name = "AGENT")]
+    to: Option<AgentName>,
 }
 
 /// Take the oldest command that waits for TARGET: nobody else gets it then
@@ -123,12 +156,17 @@ struct ListArgs {
     all: bool,
 }
 
+pub(crate) use allow::ConsentError;
+
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     match args {
         Args { verb: Some(Verb::Take(take)), .. } => serve::take(take, context).await,
         Args { verb: Some(Verb::Done(done)), .. } => serve::done(done, context).await,
         Args { verb: Some(Verb::List(list)), .. } => serve::list(list, context).await,
+        Args { verb: Some(Verb::Allow(consent)), .. } => allow::allow(consent, context).await,
+        Args { verb: Some(Verb::Disallow(consent)), .. } => allow::disallow(consent, context).await,
+        Args { verb: Some(Verb::Allowed), .. } => allow::allowed(context),
         Args { verb: None, .. } => order::run(args, context).await,
     }
 }

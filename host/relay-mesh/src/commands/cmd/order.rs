@@ -28,11 +28,15 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     if args.wake {
         wake(context, &open, &caller, &command).await?;
     }
+    let told = open.mesh.foreseen(&command).await?;
+    if let Some(why) = &told {
+        context.printer.say(&format!("it waits: {why}"));
+    }
     if !args.wait {
         context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
         return Ok(Outcome::DONE);
     }
-    match Patience::from_now(args.timeout).wait(ended(context, &open, &command)).await? {
+    match Patience::from_now(args.timeout).wait(ended(context, &open, &command, told)).await? {
         Waited::For(ended) => ended_so(context, &open, ended?),
         Waited::InVain => {
             context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
@@ -43,26 +47,41 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     }
 }
 
-/// Waits for a command's end. Whoever waits is told once where its target is not here, or goes.
-async fn ended(context: &Context, open: &Open, command: &Command) -> Result<Option<Command>, CommandError> {
+/// Waits for a command's end. Whoever waits is told once where its target is not here, or goes, and whenever
+/// there is another reason why its session does not run it.
+async fn ended(
+    context: &Context,
+    open: &Open,
+    command: &Command,
+    mut told: Option<String>,
+) -> Result<Option<Command>, CommandError> {
     let ended = open.mesh.command_ended(command.id);
     tokio::pin!(ended);
     let target = [command.to.clone()];
-    tokio::select! {
-        biased;
-        ended = &mut ended => return Ok(ended?),
-        stale = open.mesh.stale(&target) => {
-            for seen in stale? {
-                context.printer.say(&format!(
-                    "{} is {} ({}); the command waits for it, and expires if nobody takes it",
-                    seen.agent.name,
-                    seen.presence.as_str(),
-                    seen.evidence
-                ));
+    let mut stale = std::pin::pin!(async {
+        for seen in open.mesh.stale(&target).await? {
+            context.printer.say(&format!(
+                "{} is {} ({}); the command waits for it, and expires if nobody takes it",
+                seen.agent.name,
+                seen.presence.as_str(),
+                seen.evidence
+            ));
+        }
+        std::future::pending::<Result<(), CommandError>>().await
+    });
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut ended => return Ok(ended?),
+            told_stale = &mut stale => told_stale?,
+            news = open.mesh.command_news(command.id, told.as_deref()) => {
+                told = news?;
+                if let Some(why) = &told {
+                    context.printer.say(&format!("it waits: {why}"));
+                }
             }
         }
     }
-    Ok(ended.await?)
 }
 
 /// Says how a command ended.
@@ -76,6 +95,10 @@ fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Ou
     Ok(match command.standing(now) {
         Standing::Succeeded => Outcome::DONE,
         Standing::Failed => Outcome::ending(Exit::Failure),
+        Standing::Unknown => {
+            context.printer.say("its session ran it, and nobody knows how it ended; it is not run again");
+            Outcome::ending(Exit::TimedOut)
+        }
         Standing::Expired | Standing::Pending | Standing::Consumed => Outcome::ending(Exit::TimedOut),
     })
 }

@@ -176,7 +176,8 @@ impl Desk {
                 };
                 outcome.or_else(|error| self.complain(&error))
             }
-            Heard::Ended { .. } => self.complain("commands are taken with `--agent` and `--commands`"),
+            Heard::Ended { .. } => self.complain("no command of that id is being run here"),
+            Heard::Runs { session, .. } => Box::pin(self.hear(Heard::Watch(session))).await,
             Heard::Hook { name, payload, call } => self.hook(name, payload, call).await,
         }
     }

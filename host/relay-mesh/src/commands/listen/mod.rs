@@ -8,10 +8,11 @@ mod commands;
 mod desk;
 mod hooks;
 mod invitations;
+mod running;
 mod target;
 mod words;
 
-use mesh::command::Command;
+use mesh::command::{Command, Ended};
 use mesh::machine::{Instant, Machine};
 use mesh::names::AgentName;
 use mesh::session::SessionRef;
@@ -26,8 +27,9 @@ use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
 use commands::Orders;
 use desk::Desk;
+use running::Runs;
 use target::Target;
-use words::{Heard, Said};
+use words::{Ending, Heard, Said};
 
 /// The longest line in. Evidence is the only part that may be long.
 const LONGEST_LINE: usize = 256 * 1024;
@@ -55,7 +57,11 @@ const LONGEST_LINE: usize = 256 * 1024;
     {\"id\":…,\"rung\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
     {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n  \
     {\"command\":…,\"ended\":\"succeeded\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n  \
+    {\"watch\":\"ses_2\",\"commands\":[\"review\"]}   commands of the harness's own that its session runs, see below\n  \
     {\"hook\":\"session.idle\",\"payload\":{…},\"call\":7}   an event of the harness, as `relay-mesh hook` takes it\n\
+    What a connector names by `commands` comes to it as a `command` line with `session`, one at a time, while that\n\
+    session is idle, and only of senders whom the person has allowed (`relay-mesh cmd allow`). Its end may bear\n\
+    `evidence`; `refused` says that nothing was begun.\n\
     It ends when standard input does, and gives back what was not confirmed.")]
 pub(crate) struct Args {
     /// The mail of an agent that this command line speaks for [$RELAY_AGENT]
@@ -108,6 +114,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let environment = context.environment.pairs();
     let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
     let mut orders: Option<Orders> = None;
+    let mut runs = Runs::of(open.mesh.clone(), harness.clone());
     match (harness, args.session) {
         (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
         (Some(_), None) => {}
@@ -131,12 +138,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
                 Ok(Line::TooLong) => desk.complain("a line is longer than is taken; it was passed over")?,
                 Ok(Line::Text(text)) => {
                     let outcome = match text.parse::<Heard>() {
-                        Ok(heard) => match (heard, &mut orders) {
-                            (Heard::Ended { id, ended, result }, Some(orders)) => {
-                                orders.ended(id, ended, &result).await.or_else(|error| desk.complain(&error))
-                            }
-                            (heard, _) => desk.hear(heard).await,
-                        },
+                        Ok(heard) => hear(heard, &mut desk, &mut orders, &mut runs).await,
                         Err(error) => desk.complain(&error.to_string()),
                     };
                     if let Err(error) = outcome {
@@ -148,16 +150,48 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &desk, open.machine.now()) {
                 break Err(error);
             },
+            asked = runs.next() => {
+                let taken = Box::new(CommandShape::of(&asked.command, open.machine.now()));
+                if let Err(error) = desk.printer.line(&Said::Command { session: Some(&asked.session), taken }) {
+                    break Err(error);
+                }
+                runs.printed(asked);
+            },
             Some(arrival) = arrived.recv() => if let Err(error) = desk.take(arrival).await {
                 break Err(error);
             },
         }
     };
+    runs.close().await;
     if let Some(orders) = orders {
         orders.close().await;
     }
     desk.close(arrived).await;
     outcome.map(|()| Outcome::DONE)
+}
+
+/// Does what a line says: what is about commands here, everything else at the desk.
+async fn hear(heard: Heard, desk: &mut Desk, orders: &mut Option<Orders>, runs: &mut Runs) -> Result<(), CommandError> {
+    match (heard, orders) {
+        (Heard::Ended { id, ended, result, evidence }, _) if runs.ended(id, ended, &result, evidence.clone()) => Ok(()),
+        (Heard::Ended { id, ended, result, .. }, Some(orders)) => {
+            let ended = match ended {
+                Ending::Succeeded => Ended::Succeeded,
+                Ending::Failed => Ended::Failed,
+                Ending::Refused => return desk.complain("only a command that a session runs can be refused"),
+            };
+            orders.ended(id, ended, &result).await.or_else(|error| desk.complain(&error))
+        }
+        (Heard::Runs { session, commands }, _) => {
+            desk.hear(Heard::Watch(session.clone())).await?;
+            runs.offered(session, commands).or_else(|words| desk.complain(words))
+        }
+        (Heard::Unwatch(session), _) => {
+            runs.forget(&session);
+            desk.hear(Heard::Unwatch(session)).await
+        }
+        (heard, _) => desk.hear(heard).await,
+    }
 }
 
 /// The next command, where any are taken.
@@ -178,7 +212,7 @@ fn print(
     match (taken, orders) {
         (Err(fault), _) => desk.complain(&fault),
         (Ok(command), Some(orders)) => {
-            desk.printer.line(&Said::Command { taken: Box::new(CommandShape::of(&command, now)) })?;
+            desk.printer.line(&Said::Command { session: None, taken: Box::new(CommandShape::of(&command, now)) })?;
             orders.printed(command.id);
             Ok(())
         }

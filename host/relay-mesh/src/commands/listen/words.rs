@@ -1,8 +1,8 @@
 //! The lines between `listen` and a connector: what is said, and what is understood.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use mesh::command::Ended;
 use mesh::names::{AgentName, MessageId};
 use mesh::session::Ticket;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,9 @@ pub(super) enum Said<'a> {
     },
     /// A command, taken for whoever reads this line. The next comes when it has ended.
     Command {
+        /// The session that is to run it by itself, where one is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<&'a str>,
         /// The command.
         #[serde(flatten)]
         taken: Box<CommandShape>,
@@ -96,6 +99,13 @@ pub(super) enum Heard {
     Watch(String),
     /// Watch it no longer.
     Unwatch(String),
+    /// Watch a session whose connector runs these commands of the harness's own.
+    Runs {
+        /// The session.
+        session: String,
+        /// The names, without their slash.
+        commands: BTreeSet<String>,
+    },
     /// What became of a message.
     Receipt {
         /// The message.
@@ -112,9 +122,11 @@ pub(super) enum Heard {
         /// Which.
         id: MessageId,
         /// How.
-        ended: Ended,
+        ended: Ending,
         /// What came of it.
         result: String,
+        /// What proves it, in the connector's own terms.
+        evidence: Option<serde_json::Value>,
     },
     /// One of the harness's own events, for its adapter.
     Hook {
@@ -125,6 +137,18 @@ pub(super) enum Heard {
         /// A number that the answer bears too.
         call: Option<u64>,
     },
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Ending {
+    /// It did what it was asked.
+    Succeeded,
+    /// It did not.
+    Failed,
+    /// It was not begun, and may come again.
+    Refused,
 }
 
 /// What became of a message.
@@ -170,9 +194,13 @@ impl FromStr for Heard {
                 hook: None,
                 id: None,
                 result,
+                evidence,
                 ..
-            } => Ok(Heard::Ended { id, ended, result }),
+            } => Ok(Heard::Ended { id, ended, result, evidence }),
             Fields { command: Some(_), .. } => Err(Misheard::Nothing),
+            Fields { watch: Some(session), unwatch: None, hook: None, id: None, commands: Some(commands), .. } => {
+                Ok(Heard::Runs { session, commands })
+            }
             Fields { watch: Some(session), unwatch: None, hook: None, id: None, .. } => Ok(Heard::Watch(session)),
             Fields { watch: None, unwatch: Some(session), hook: None, id: None, .. } => Ok(Heard::Unwatch(session)),
             Fields {
@@ -207,9 +235,10 @@ struct Fields {
     payload: serde_json::Value,
     call: Option<u64>,
     command: Option<MessageId>,
-    ended: Option<Ended>,
+    ended: Option<Ending>,
     #[serde(default)]
     result: String,
+    commands: Option<BTreeSet<String>>,
 }
 
 #[cfg(test)]
@@ -229,6 +258,7 @@ mod tests {
         let id = "01JD8Z3K5V0000000000000000";
         check(r#"{"watch":"ses_1"}"#, r#"Watch("ses_1")"#);
         check(r#"{"unwatch":"ses_1"}"#, r#"Unwatch("ses_1")"#);
+        check(r#"{"watch":"s","commands":["review"]}"#, r#"Runs { session: "s", commands: {"review"} }"#);
         check(
             &format!(r#"{{"id":"{id}","rung":"shown","evidence":{{"turn":3}}}}"#),
             "news: Shown, evidence: Some(Object",
@@ -243,7 +273,7 @@ mod tests {
         );
         check(
             &format!(r#"{{"command":"{id}","ended":"failed","result":"3 of 40"}}"#),
-            r#"ended: Failed, result: "3 of 40" }"#,
+            r#"ended: Failed, result: "3 of 40", evidence: None }"#,
         );
         check(&format!(r#"{{"command":"{id}"}}"#), "must hold");
         check(&format!(r#"{{"command":"{id}","ended":"over"}}"#), "unknown variant `over`");

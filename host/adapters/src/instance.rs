@@ -1,0 +1,79 @@
+//! One instance of a component, while a call or the two steps of a hook last.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use wasmtime::Store;
+
+use crate::bindings::further::{RunsCommands, RunsCommandsIndices};
+use crate::bindings::relay::adapter::types;
+use crate::bindings::{Adapter as Required, AdapterPre};
+use crate::guest::Guest;
+use crate::ticker::Meter;
+
+/// An instance with what it may use.
+pub(crate) struct Instance {
+    pub(crate) store: Store<Guest>,
+    pub(crate) component: Component,
+    pub(crate) meter: Arc<Meter>,
+}
+
+/// What an instance exports. What every adapter has stands ready; the rest is looked up when it is asked for.
+pub(crate) struct Component {
+    required: Required,
+    raw: wasmtime::component::Instance,
+}
+
+impl Component {
+    /// Instantiates a component. Guest code may run here already.
+    pub(crate) async fn of(pre: &AdapterPre<Guest>, store: &mut Store<Guest>) -> wasmtime::Result<Component> {
+        let raw = pre.instance_pre().instantiate_async(&mut *store).await?;
+        Ok(Component { required: Required::new(store, &raw)?, raw })
+    }
+
+    /// Its further interface for commands.
+    pub(crate) fn commands(
+        &self,
+        store: &mut Store<Guest>,
+        indices: &RunsCommandsIndices,
+    ) -> wasmtime::Result<RunsCommands> {
+        indices.load(store, &self.raw)
+    }
+}
+
+impl Deref for Component {
+    type Target = Required;
+
+    fn deref(&self) -> &Required {
+        &self.required
+    }
+}
+
+impl Instance {
+    /// One call of it, bounded.
+    pub(crate) async fn call<T>(
+        &mut self,
+        call: impl for<'i> FnOnce(
+            &'i mut Store<Guest>,
+            &'i Component,
+        ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
+    ) -> wasmtime::Result<Result<T, types::Error>> {
+        self.meter.reset();
+        let longest = self.store.data().lender.settings.longest_call;
+        bounded(&self.meter, longest, call(&mut self.store, &self.component)).await
+    }
+}
+
+/// Bounds a call both ways: the meter tells the guest's own time, and the clock ends all waiting.
+pub(crate) async fn bounded<T>(
+    meter: &Meter,
+    longest: Duration,
+    call: impl Future<Output = wasmtime::Result<T>>,
+) -> wasmtime::Result<T> {
+    match tokio::time::timeout(longest, meter.watch(call)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(wasmtime::Error::msg(format!("it waited for more than {} ms", longest.as_millis()))),
+    }
+}

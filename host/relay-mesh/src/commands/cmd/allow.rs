@@ -1,0 +1,88 @@
+//! A person's consent to commands in the sessions of their agents: given, taken back, looked at.
+
+use mesh::consent::Consent;
+use mesh::names::AgentName;
+
+use super::ConsentArgs;
+use crate::cli::Outcome;
+use crate::config::AllowedCommands;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::shapes::commands::{AllowedShape, ConsentShape};
+
+/// Why nothing was allowed or taken back.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConsentError {
+    /// The anonymous command line.
+    #[error("`shell` is nobody, so nobody can be allowed anything by that name")]
+    Nobody,
+    /// The command line belongs to an agent's session.
+    #[error("this shell belongs to a session of {harness}, and an agent gives no consent in its person's place")]
+    AnAgents {
+        /// The session's harness.
+        harness: String,
+    },
+    /// There is nothing to take back.
+    #[error("nothing like that is allowed")]
+    NotAllowed,
+}
+
+/// Gives it.
+pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let consent = consent(args)?;
+    let open = context.open()?;
+    // Whoever an agent's shell speaks for, it is not the person.
+    if let Some(session) = context.caller(&open, None).await?.session() {
+        return Err(ConsentError::AnAgents { harness: session.harness.clone() }.into());
+    }
+    let kept = AllowedCommands::of(&context.settings, &context.environment)?;
+    let is_new = kept.allow(&consent)?;
+    let freed = open.mesh.look_again().await?;
+    context.printer.show(&ConsentShape::of(&consent))?;
+    if !is_new {
+        context.printer.say("it was allowed before");
+    }
+    context.printer.say(&format!(
+        "kept in {}; `relay-mesh cmd disallow {}` takes it back",
+        kept.path().display(),
+        consent.from
+    ));
+    for command in freed {
+        context
+            .printer
+            .say(&format!("{} {} waits for {}, which runs it when it can", command.id, command.command, command.to));
+    }
+    Ok(Outcome::DONE)
+}
+
+/// Takes it back.
+pub(super) async fn disallow(args: ConsentArgs, context: &Context) -> Result<Outcome, CommandError> {
+    let kept = AllowedCommands::of(&context.settings, &context.environment)?;
+    let gone = kept.disallow(&consent(args)?)?;
+    if gone.is_empty() {
+        return Err(ConsentError::NotAllowed.into());
+    }
+    context.printer.show(&AllowedShape::of(&gone, kept.path()))?;
+    context.printer.say("no longer allowed; what is being run already goes on");
+    Ok(Outcome::DONE)
+}
+
+/// Shows what there is.
+pub(super) fn allowed(context: &Context) -> Result<Outcome, CommandError> {
+    let kept = AllowedCommands::of(&context.settings, &context.environment)?;
+    let listed = kept.listed()?;
+    context.printer.show(&AllowedShape::of(&listed, kept.path()))?;
+    if listed.is_empty() {
+        context.printer.say("nobody's commands run by themselves here; `relay-mesh cmd allow SENDER` lets them");
+    }
+    context.printer.say(&format!("kept in {}", kept.path().display()));
+    Ok(Outcome::DONE)
+}
+
+fn consent(args: ConsentArgs) -> Result<Consent, CommandError> {
+    let ConsentArgs { sender, command, to } = args;
+    if sender == AgentName::shell().as_str() {
+        return Err(ConsentError::Nobody.into());
+    }
+    Ok(Consent { from: sender.parse()?, command, to })
+}

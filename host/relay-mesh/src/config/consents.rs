@@ -1,0 +1,239 @@
+//! Whose commands run in the person's sessions: a file of their own beside their settings. A project cannot bring
+//! one, and what stands in it counts for the mesh that it names alone: a project may name another data folder,
+//! in which anybody can have written anything.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use mesh::command::CommandName;
+use mesh::consent::{Consent, Consents};
+use mesh::names::AgentName;
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigError, Settings, Shared, file, mode};
+use crate::environment::Environment;
+
+/// Below the folder for configuration.
+const FILE: &str = "relay-mesh/commands.toml";
+/// What opens a new file.
+const HEAD: &str = "# Whose commands run in the sessions of your agents, by `relay-mesh cmd allow`. Each entry counts for the\n\
+                    # mesh that it names. Without `command` it is every command, without `to` every agent of yours.\n";
+/// What opens an entry.
+const ENTRY: &str = "[[allow]]";
+
+/// The person's file, for one mesh.
+#[derive(Clone, Debug)]
+pub(crate) struct AllowedCommands {
+    path: PathBuf,
+    /// The mesh that is meant, in the words of [`Settings::mesh`].
+    mesh: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    allow: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    from: AgentName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<CommandName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<AgentName>,
+    mesh: String,
+}
+
+impl Entry {
+    fn consent(&self) -> Consent {
+        let Entry { from, command, to, .. } = self.clone();
+        Consent { from, command, to }
+    }
+}
+
+impl Settings {
+    /// What tells this mesh from every other one of the person's.
+    pub(crate) fn mesh(&self) -> String {
+        match &self.shared.value {
+            Shared::InTheFolder => {
+                let dir = &self.dir.value;
+                let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone());
+                format!("files:{}", real.display())
+            }
+            Shared::Nats(servers) => servers.to_string(),
+        }
+    }
+}
+
+impl AllowedCommands {
+    /// The person's file, which need not be there.
+    pub(crate) fn of(settings: &Settings, environment: &Environment) -> Result<AllowedCommands, ConfigError> {
+        let folder = environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?;
+        Ok(AllowedCommands { path: folder.join(FILE), mesh: settings.mesh() })
+    }
+
+    /// Where it is kept.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is allowed on this mesh.
+    pub(crate) fn listed(&self) -> Result<Vec<Consent>, ConfigError> {
+        let entries = self.parse(&self.text()?)?.into_iter();
+        Ok(entries.filter(|entry| entry.mesh == self.mesh).map(|entry| entry.consent()).collect())
+    }
+
+    /// Allows one more thing; false where it is allowed already.
+    pub(crate) fn allow(&self, consent: &Consent) -> Result<bool, ConfigError> {
+        let text = self.text()?;
+        if self.listed()?.contains(consent) {
+            return Ok(false);
+        }
+        let Consent { from, command, to } = consent.clone();
+        let entry = Entry { from, command, to, mesh: self.mesh.clone() };
+        let text = if text.is_empty() { HEAD.to_owned() } else { text };
+        let gap = if text.ends_with("\n\n") || text.is_empty() { "" } else { "\n" };
+        self.write(&format!("{text}{gap}{}", written(&entry)))?;
+        Ok(true)
+    }
+
+    /// Takes back what this names and whatever is less than it; gives what was taken.
+    pub(crate) fn disallow(&self, what: &Consent) -> Result<Vec<Consent>, ConfigError> {
+        let text = self.text()?;
+        let entries = self.parse(&text)?;
+        let goes = |entry: &Entry| {
+            entry.mesh == self.mesh
+                && entry.from == what.from
+                && what.command.as_ref().is_none_or(|command| entry.command.as_ref() == Some(command))
+                && what.to.as_ref().is_none_or(|to| entry.to.as_ref() == Some(to))
+        };
+        let gone: Vec<Consent> = entries.iter().filter(|entry| goes(entry)).map(Entry::consent).collect();
+        if !gone.is_empty() {
+            self.write(&without(&text, &entries, goes))?;
+        }
+        Ok(gone)
+    }
+
+    fn text(&self) -> Result<String, ConfigError> {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Ok(text),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(String::new())
+            }
+            Err(source) => Err(ConfigError::Unreadable { path: self.path.clone(), source }),
+        }
+    }
+
+    fn parse(&self, text: &str) -> Result<Vec<Entry>, ConfigError> {
+        let file: File = toml::from_str(text).map_err(|error| file::invalid(&self.path, text, &error))?;
+        Ok(file.allow)
+    }
+
+    fn write(&self, text: &str) -> Result<(), ConfigError> {
+        let unwritable = |source| ConfigError::Unwritable { path: self.path.clone(), source };
+        mode::write(&self.path, text).map_err(unwritable)
+    }
+}
+
+impl Consents for AllowedCommands {
+    fn given(&self) -> Result<Vec<Consent>, String> {
+        self.listed().map_err(|error| error.to_string())
+    }
+}
+
+/// An entry as it stands in the file.
+fn written(entry: &Entry) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let Entry { from, command, to, mesh } = entry;
+    let mut lines = format!("{ENTRY}\nfrom = {}\n", quoted(from.as_str()));
+    for (key, value) in
+        [("command", command.as_ref().map(CommandName::as_str)), ("to", to.as_ref().map(AgentName::as_str))]
+    {
+        if let Some(value) = value {
+            lines.push_str(&format!("{key} = {}\n", quoted(value)));
+        }
+    }
+    lines.push_str(&format!("mesh = {}\n", quoted(mesh)));
+    lines
+}
+
+/// The text without some entries. What people wrote around them stays, where each entry is opened by a line of
+/// its own, as we write it.
+fn without(text: &str, entries: &[Entry], goes: impl Fn(&Entry) -> bool) -> String {
+    let mut blocks: Vec<String> = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        if line.trim() == ENTRY {
+            blocks.push(String::new());
+        }
+        if let Some(block) = blocks.last_mut() {
+            block.push_str(line);
+        }
+    }
+    if blocks.len() != entries.len() + 1 {
+        let kept = entries.iter().filter(|entry| !goes(entry)).map(written);
+        return std::iter::once(HEAD.to_owned()).chain(kept).collect::<Vec<_>>().join("\n");
+    }
+    let head = blocks.remove(0);
+    let kept = blocks.into_iter().zip(entries).filter(|(_, entry)| !goes(entry)).map(|(block, _)| block);
+    std::iter::once(head).chain(kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(folder: &Path, mesh: &str) -> AllowedCommands {
+        AllowedCommands { path: folder.join(FILE), mesh: mesh.to_owned() }
+    }
+
+    fn consent(line: &str) -> Consent {
+        let mut words = line.split(' ');
+        let from = words.next().unwrap_or_default().parse().expect("a name");
+        let mut any = || words.next().filter(|word| *word != "*").map(str::to_owned);
+        let command = any().map(|name| name.parse().expect("a command"));
+        let to = any().map(|name| name.parse().expect("a name"));
+        Consent { from, command, to }
+    }
+
+    #[test]
+    fn what_was_allowed_is_listed_for_its_mesh_alone_and_can_be_taken_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let here = allowed(folder.path(), "files:/home/u/.relay-mesh");
+        let elsewhere = allowed(folder.path(), "files:/repository/brought \"it\"");
+        assert_eq!(here.listed().expect("readable"), []);
+        for line in ["alice", "bob /review", "bob /deploy carol"] {
+            assert!(here.allow(&consent(line)).expect("written"), "{line}");
+            assert!(!here.allow(&consent(line)).expect("read"), "{line} is allowed already");
+        }
+        assert!(elsewhere.allow(&consent("alice /review")).expect("written"));
+        assert_eq!(here.listed().expect("readable"), ["alice", "bob /review", "bob /deploy carol"].map(consent));
+        assert_eq!(elsewhere.listed().expect("readable"), [consent("alice /review")]);
+
+        let text = std::fs::read_to_string(here.path()).expect("readable");
+        std::fs::write(here.path(), text.replace("from = \"bob\"", "from = \"bob\" # my own")).expect("written");
+        assert_eq!(here.disallow(&consent("bob /test")).expect("read"), []);
+        assert_eq!(here.disallow(&consent("bob /review")).expect("written"), [consent("bob /review")]);
+        assert_eq!(here.listed().expect("readable"), ["alice", "bob /deploy carol"].map(consent));
+        let text = std::fs::read_to_string(here.path()).expect("readable");
+        assert!(text.starts_with(HEAD) && text.contains("# my own"), "{text}");
+        assert_eq!(here.disallow(&consent("alice")).expect("written"), [consent("alice")]);
+        assert_eq!(elsewhere.listed().expect("readable"), [consent("alice /review")], "not this mesh's to take");
+    }
+
+    #[test]
+    fn a_file_in_other_words_is_read_and_a_broken_one_allows_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let here = allowed(folder.path(), "m");
+        std::fs::create_dir_all(here.path().parent().expect("a folder")).expect("made");
+        std::fs::write(here.path(), "allow = [{ from = \"alice\", mesh = \"m\" }, { from = \"bob\", mesh = \"m\" }]")
+            .expect("written");
+        assert_eq!(here.disallow(&consent("alice")).expect("written"), [consent("alice")]);
+        assert_eq!(here.listed().expect("readable"), [consent("bob")]);
+        std::fs::write(here.path(), "[[allow]]\nfrom = \"alice\"\neverything = true\nmesh = \"m\"\n").expect("written");
+        let why = here.given().expect_err("it is broken");
+        assert!(why.contains("commands.toml`, line 3: unknown field `everything`"), "{why}");
+    }
+}

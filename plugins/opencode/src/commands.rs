@@ -1,0 +1,269 @@
+//! OpenCode's own commands, over HTTP: those that people write (`.opencode/command/NAME.md`), those that MCP
+//! servers bring, and `/compact`, which is another request. Where a connector lives inside OpenCode it runs them
+//! instead, by the same rules.
+
+use relay_mesh_sdk::commands::{Command, Means, Progress};
+use relay_mesh_sdk::{Commands, Error, Session, clock, warn};
+use serde_json::{Value, json};
+
+use crate::payload::Server;
+use crate::push::{is_role, latest, server_of, settings_of};
+use crate::{OpenCode, http};
+
+/// What the means are called.
+const MEANS: &str = "command";
+/// The one command of the terminal's own that a server offers by a request of its own.
+const COMPACT: &str = "compact";
+/// How many names are told to whoever asked for one that is not there.
+const MOST_NAMES: usize = 12;
+/// After this, what has not turned up in the session is not waited for any more, in milliseconds.
+const NOT_BEGUN_AFTER: u64 = 120_000;
+
+impl Commands for OpenCode {
+    fn plan(to: &Session, command: &Command) -> Result<Means, Error> {
+        let server = the_server(to)?;
+        words(command)?;
+        if command.name == COMPACT {
+            return compact_takes_no_arguments(command).map(|()| Means::while_idle("summarize"));
+        }
+        let listed = http::get(&server, "/command", &to.workdir)?;
+        let names = names(&listed);
+        if names.contains(&command.name.as_str()) {
+            return Ok(Means::while_idle(MEANS));
+        }
+        let known = names.iter().take(MOST_NAMES).map(|name| format!("/{name}")).collect::<Vec<_>>().join(", ");
+        Err(Error::Unsupported(format!("this OpenCode has no command /{}; it has {known} and /compact", command.name)))
+    }
+
+    fn run(to: &Session, command: &Command) -> Result<Progress, Error> {
+        let server = the_server(to)?;
+        let line = words(command)?;
+        // What was said last tells as whom the session speaks, and before what everything of ours comes.
+        let messages = latest(&server, to)?;
+        let settings = settings_of(&messages);
+        let session = http::encoded(&to.id);
+        let begun = clock::now();
+        let evidence = json!({"after": last_id(&messages), "begun": begun}).to_string();
+        let asked = if command.name == COMPACT {
+            let model =
+                settings.model.ok_or_else(|| Error::Failed("nothing was said in this session yet".to_owned()))?;
+            http::post(&server, &format!("/session/{session}/summarize"), &to.workdir, &model)
+        } else {
+            let mut body = json!({"command": command.name, "arguments": line});
+            let model = settings.model.as_ref().and_then(|model| {
+                Some(format!("{}/{}", model["providerID"].as_str()?, model["modelID"].as_str()?).into())
+            });
+            for (name, value) in [("agent", settings.agent), ("model", model), ("variant", settings.variant)] {
+                if let Some(value) = value {
+                    body[name] = value;
+                }
+            }
+            http::post(&server, &format!("/session/{session}/command"), &to.workdir, &body)
+        };
+        match asked {
+            // It answers when the turn is over.
+            Ok(_) => Ok(Progress::begun(evidence)),
+            Err(error @ (Error::NotFound(_) | Error::Denied(_) | Error::Unsupported(_))) => Err(error),
+            // It may have begun: a turn may take longer than a request may.
+            Err(Error::Busy(_) | Error::Failed(_)) => {
+                warn!("OpenCode has not answered for /{} yet; its session tells", command.name);
+                Ok(Progress::begun(evidence))
+            }
+        }
+    }
+
+    fn watch(to: &Session, _: &Command, begun: Progress) -> Result<Progress, Error> {
+        let server = the_server(to)?;
+        let evidence: Value = serde_json::from_str(begun.evidence.as_deref().unwrap_or_default()).unwrap_or_default();
+        let after = evidence["after"].as_str().unwrap_or_default();
+        let status = http::get(&server, "/session/status", &to.workdir)?;
+        if !status[&to.id].is_null() {
+            return Ok(begun);
+        }
+        let messages = latest(&server, to)?;
+        let is_later = |message: &&Value| message["info"]["id"].as_str().is_some_and(|id| id > after);
+        let Some(turn) = messages.iter().filter(is_later).rfind(|message| is_role(message, "assistant")) else {
+            let started = evidence["begun"].as_u64().unwrap_or_default();
+            let late = clock::now().saturating_sub(started) > NOT_BEGUN_AFTER;
+            return if late { Ok(begun.failed("OpenCode began no turn for it")) } else { Ok(begun) };
+        };
+        let said = said(turn);
+        let evidence = json!({"turn": turn["info"]["id"]}).to_string();
+        let begun = Progress { evidence: Some(evidence), ..begun };
+        Ok(match turn["info"]["error"]["data"]["message"].as_str().or_else(|| turn["info"]["error"]["name"].as_str()) {
+            Some(error) => begun.failed(error),
+            None => begun.succeeded(said),
+        })
+    }
+}
+
+fn the_server(to: &Session) -> Result<Server, Error> {
+    server_of(to).ok_or_else(|| {
+        Error::Unsupported("this OpenCode serves no HTTP, and no connector inside it answers just now".to_owned())
+    })
+}
+
+/// What people would type behind the command. OpenCode puts it into the command's text as it is, and there runs
+/// what stands between backticks behind an exclamation mark, opens what follows an `@`, and understands some
+/// words with a dollar sign: all of that is refused, for these are a peer's words.
+fn words(command: &Command) -> Result<String, Error> {
+    let words: Result<Vec<String>, Error> = command.arguments.iter().map(|argument| word(argument)).collect();
+    Ok(words?.join(" "))
+}
+
+fn word(argument: &str) -> Result<String, Error> {
+    let refused = |what: &str| {
+        Err(Error::Unsupported(format!("an argument holds {what}, which OpenCode would not take as text")))
+    };
+    let mut before = ' ';
+    for character in argument.chars() {
+        match character {
+            '`' => return refused("a backtick"),
+            '$' => return refused("a dollar sign"),
+            '@' if !(before.is_alphanumeric() || before == '_') => return refused("an `@` that opens a file"),
+            _ => before = character,
+        }
+    }
+    match (
+        argument.contains('"'),
+        argument.contains('\''),
+        argument.is_empty() || argument.contains(char::is_whitespace),
+    ) {
+        (false, false, false) => Ok(argument.to_owned()),
+        (false, _, _) => Ok(format!("\"{argument}\"")),
+        (true, false, _) => Ok(format!("'{argument}'")),
+        (true, true, _) => refused("both kinds of quotes"),
+    }
+}
+
+fn compact_takes_no_arguments(command: &Command) -> Result<(), Error> {
+    match command.arguments.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Unsupported("OpenCode's /compact takes no arguments".to_owned())),
+    }
+}
+
+fn names(listed: &Value) -> Vec<&str> {
+    listed.as_array().into_iter().flatten().filter_map(|command| command["name"].as_str()).collect()
+}
+
+fn last_id(messages: &[Value]) -> &str {
+    messages.iter().filter_map(|message| message["info"]["id"].as_str()).max().unwrap_or_default()
+}
+
+fn said(turn: &Value) -> String {
+    let parts = turn["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts = parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use relay_mesh_sdk::commands::Stage;
+    use relay_mesh_sdk::http::Response;
+    use relay_mesh_sdk::testing::{Fakes, Lent};
+
+    use super::*;
+
+    fn command(line: &str) -> Command {
+        let mut words = line.split('|').map(str::to_owned);
+        let name = words.next().unwrap_or_default();
+        Command { id: "01JD0000000000000000000000".into(), name, arguments: words.collect() }
+    }
+
+    fn session() -> Session {
+        Session { route_hint: Some(r#"{"port":4096}"#.into()), ..Session::new("ses_1", "/w") }
+    }
+
+    type Posted = Rc<RefCell<Vec<(String, Value)>>>;
+
+    /// An OpenCode that knows `/review`, with what its session holds and does.
+    fn serving(messages: Value, status: Value) -> (Lent, Posted) {
+        let posted = Posted::default();
+        let kept = Rc::clone(&posted);
+        let lent = Fakes::default()
+            .at(1_000)
+            .origin("opencode", move |request| {
+                let path = request.path.split('?').next().unwrap_or_default();
+                let body = match (request.method.as_str(), path) {
+                    ("POST", path) => {
+                        let body = serde_json::from_slice(&request.body).expect("JSON");
+                        kept.borrow_mut().push((path.to_owned(), body));
+                        json!({})
+                    }
+                    (_, "/command") => json!([{"name": "init"}, {"name": "review"}]),
+                    (_, "/session/status") => status.clone(),
+                    _ => messages.clone(),
+                };
+                Response { status: 200, headers: Vec::new(), body: body.to_string().into_bytes() }
+            })
+            .lend();
+        (lent, posted)
+    }
+
+    fn check(line: &str, expected: &str) {
+        let (_lent, posted) = serving(json!([]), json!({}));
+        let planned = format!("{:?}", OpenCode::plan(&session(), &command(line)).map(|means| means.name));
+        assert!(planned.contains(expected), "{line}: {planned}");
+        assert_eq!(posted.borrow().len(), 0, "a plan does nothing");
+    }
+
+    #[test]
+    fn what_opencode_knows_can_be_run_and_the_rest_is_left_to_others() {
+        check("review", "Ok(\"command\")");
+        check("review|src/a.rs|/init|two words|it's", "Ok(\"command\")");
+        check("compact", "Ok(\"summarize\")");
+        check("compact|x", "takes no arguments");
+        check("deploy", "has no command /deploy; it has /init, /review and /compact");
+        let unserved = OpenCode::plan(&Session::new("ses_1", "/w"), &command("review"));
+        assert!(matches!(unserved, Err(Error::Unsupported(_))), "{unserved:?}");
+    }
+
+    #[test]
+    fn a_peers_words_run_nothing_and_open_nothing() {
+        check("review|x !`touch it`", "a backtick");
+        check("review|$ARGUMENTS", "a dollar sign");
+        check("review|look at @/etc/passwd", "an `@`");
+        check("review|a\"b'c", "both kinds of quotes");
+        check("review|me@example.org", "Ok(\"command\")");
+    }
+
+    #[test]
+    fn a_command_is_run_as_whom_the_session_speaks() {
+        let last = json!([{"info": {"id": "msg_1", "role": "user", "agent": "plan",
+            "model": {"providerID": "p", "modelID": "m"}}, "parts": []}]);
+        let (_lent, posted) = serving(last, json!({}));
+        let begun = OpenCode::run(&session(), &command("review|two words|it's|/init")).expect("begun");
+        assert_eq!((begun.stage, begun.evidence.as_deref()), (Stage::Begun, Some(r#"{"after":"msg_1","begun":1000}"#)));
+        let expected =
+            json!({"command": "review", "arguments": "\"two words\" \"it's\" /init", "agent": "plan", "model": "p/m"});
+        assert_eq!(*posted.borrow(), [("/session/ses_1/command".to_owned(), expected)]);
+    }
+
+    #[track_caller]
+    fn watched(messages: Value, status: Value, expected: &str) {
+        let (_lent, _) = serving(messages, status);
+        let begun = Progress::begun(json!({"after": "msg_2", "begun": 1_000}).to_string());
+        let seen = OpenCode::watch(&session(), &command("review"), begun).expect("looked");
+        assert_eq!(format!("{:?} {}", seen.stage, seen.said.unwrap_or_default()).trim(), expected);
+    }
+
+    #[test]
+    fn it_has_ended_when_the_session_is_idle_behind_a_later_turn() {
+        let turn = |id: &str, more: Value| {
+            let mut info = json!({"id": id, "role": "assistant"});
+            for (key, value) in more.as_object().cloned().unwrap_or_default() {
+                info[key] = value;
+            }
+            json!({"info": info, "parts": [{"type": "text", "text": "Three remarks."}]})
+        };
+        watched(json!([turn("msg_3", json!({}))]), json!({"ses_1": {"type": "busy"}}), "Begun");
+        watched(json!([turn("msg_1", json!({}))]), json!({}), "Begun");
+        watched(json!([turn("msg_1", json!({})), turn("msg_3", json!({}))]), json!({}), "Succeeded Three remarks.");
+        let error = json!({"error": {"name": "ProviderError", "data": {"message": "no model"}}});
+        watched(json!([turn("msg_3", error)]), json!({}), "Failed no model");
+    }
+}
