@@ -286,6 +286,64 @@ fn what_nobody_brought_is_told_as_stored_and_comes_with_the_next_answer_to_a_hoo
 }
 
 #[test]
+fn a_connector_runs_the_commands_that_it_names_for_whom_the_person_has_allowed() {
+    let stage = two_agents();
+    let mut connector = Connector::start(&stage, &["--harness", "opencode"]);
+    let event = |name: &str| {
+        let payload = json!({"session": "ses_1", "directory": "/w", "process": std::process::id()});
+        json!({"hook": name, "payload": payload})
+    };
+    connector.say(json!({"watch": "ses_1"}));
+    let ticket = connector.next("watching")["ticket"].clone();
+    connector.say(event("session.created"));
+    connector.next("answer");
+    connector.say(json!({"watch": "ses_1", "commands": ["review"]}));
+    let mut server = StdioClient::connected(stage.relay(&["mcp"]).start(&stage.folder.join("mcp.log")), "opencode");
+    server.call("register_agent", json!({"name": "carol", "_relay": {"ticket": ticket}}));
+    connector.next("bound");
+    connector.say(event("session.idle"));
+    connector.next("answer");
+
+    let ask = |words: &[&str]| {
+        let words: Vec<&str> =
+            ["cmd", "carol"].iter().chain(words).chain(&["--from", "alice", "--json"]).copied().collect();
+        let asked: Value = serde_json::from_str(&stage.relay_ok(&words)).expect("JSON");
+        asked["id"].as_str().expect("an id").to_owned()
+    };
+    let of = |id: &str| {
+        let all: Value = serde_json::from_str(&stage.relay_ok(&["cmd", "list", "--all", "--json"])).expect("JSON");
+        all["commands"].as_array().into_iter().flatten().find(|one| one["id"] == id).cloned().expect("it is listed")
+    };
+    let state = |id: &str, expected: &str| {
+        test_support::wait_for(expected, || (of(id)["state"] == expected).then_some(()));
+    };
+    let review = ask(&["/review", "src", "two words"]);
+    let deploy = ask(&["/deploy"]);
+    let waits = test_support::wait_for("it waits", || of(&review)["waits"].as_str().map(str::to_owned));
+    assert!(waits.contains("cmd allow alice /review --to carol"), "{waits}");
+    stage.relay_ok(&["cmd", "allow", "alice"]);
+    let asked = connector.next("command");
+    assert_eq!(
+        (&asked["id"], &asked["session"], &asked["from"], &asked["command"], &asked["arguments"]),
+        (&json!(review), &json!("ses_1"), &json!("alice"), &json!("/review"), &json!(["src", "two words"]))
+    );
+    connector.say(json!({"command": review, "ended": "failed", "result": "3 remarks", "evidence": {"turn": 7}}));
+    state(&review, "failed");
+    assert_eq!((&of(&review)["result"], &of(&review)["evidence"]), (&json!("3 remarks"), &json!({"turn": 7})));
+    assert!(of(&deploy)["waits"].as_str().expect("words").contains("its session has no command /deploy"));
+
+    // What was not begun comes again; what was begun and not ended has an end that nobody knows.
+    let again = ask(&["/review"]);
+    assert_eq!(connector.next("command")["id"], json!(again));
+    connector.say(json!({"command": again, "ended": "refused"}));
+    assert_eq!(connector.next("command")["id"], json!(again));
+    connector.say(json!({"command": deploy, "ended": "succeeded"}));
+    assert!(connector.next("error")["error"].as_str().expect("words").contains("no command of that id"));
+    connector.end();
+    state(&again, "unknown");
+}
+
+#[test]
 fn a_terminal_follows_the_mail_as_it_comes() {
     let stage = two_agents();
     let id = send(&stage, "first");

@@ -18,7 +18,7 @@ fn opencode_runs_what_the_person_has_allowed_and_tells_everybody_else_what_it_ta
         server.say(&session, "plan", "Join as alice.");
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&session));
 
-        let id = asked(&stage, &["cmd", "alice", "/greet", "the world", "--from", "bob"]);
+        let id = asked(&stage, &["cmd", "alice", "/greet", "the", "world", "--from", "bob"]);
         let waits = wait_for("whoever would run it says why it waits", || text(&command(&stage, &id), "waits"));
         assert!(waits.contains("`relay-mesh cmd allow bob /greet --to alice`"), "{waits}");
         let told = stage.run(&["cmd", "alice", "/greet", "you", "--from", "bob", "--ttl", "1s", "--wait"]);
@@ -68,7 +68,7 @@ fn opencode_runs_a_command_over_http_where_no_connector_answers() {
         let _host = Host::start(&stage);
         let told = stage.run(&["cmd", "alice", "/nothing", "--from", "bob", "--ttl", "3s", "--wait"]);
         assert!(told.stderr.contains("has no command /nothing"), "{told:?}");
-        let id = asked(&stage, &["cmd", "alice", "/greet", "the world", "--from", "bob"]);
+        let id = asked(&stage, &["cmd", "alice", "/greet", "the", "world", "--from", "bob"]);
         let ended = ended(&stage, &id);
         assert_eq!((&ended["state"], &ended["by"]), (&"succeeded".into(), &"command".into()), "{ended}");
         assert_eq!(ended["result"], "Good morning, world.");
@@ -81,7 +81,7 @@ fn opencode_compacts_an_idle_session_in_a_terminal() {
     isolated(|| {
         let stage = with_opencode();
         stage.relay_ok(&["cmd", "allow", "bob", "/compact"]);
-        let model = Model::start(joining().talk("summary", "All that was said."));
+        let model = Model::start(joining());
         let terminal = OpenCode::new(&stage, &model).open(&[]);
         terminal.type_line("Join as alice.");
         terminal.wait_for("I am alice.");
@@ -89,7 +89,7 @@ fn opencode_compacts_an_idle_session_in_a_terminal() {
         let outcome = stage.run(&["cmd", "alice", "/compact", "--from", "bob", "--wait", "--timeout", "50s", "--json"]);
         let ended: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"));
         assert_eq!((&ended["state"], &ended["by"]), (&"succeeded".into(), &"connector".into()), "{ended}");
-        terminal.wait_for("All that was said.");
+        terminal.wait_for("They talked about the mesh.");
     });
 }
 
@@ -101,9 +101,9 @@ fn codex_compacts_and_reviews_for_a_sender_whom_the_person_has_allowed() {
         stage.relay_ok(&["register", "bob"]);
         let script = Script::new()
             .call("Join as alice", &Codex::tool("register_agent"), json!({"name": "alice"}))
-            .say("you are `alice`", "I am alice.")
+            .say("\"name\":\"alice\"", "I am alice.")
             .say("the parser", "Nothing is wrong with the parser.");
-        let model = Model::start(script.talk("", "A summary."));
+        let model = Model::start(script);
         let terminal = Codex::new(&stage, &model).open();
         terminal.type_line("Join as alice.");
         Codex::says(&terminal, "I am alice.");

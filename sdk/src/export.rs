@@ -59,11 +59,11 @@ macro_rules! export {
                 }
             }
 
-            $crate::bindings::further::export_commands!(Component with_types_in $crate::bindings::further);
+    $crate::bindings::further::export_commands!(Component with_types_in $crate::bindings::further);
         };
 
         #[cfg(not(target_arch = "wasm32"))]
-const _: fn() = {
+        const _: fn() = {
             fn runs_commands<A: $crate::Commands>() {}
             runs_commands::<$adapter>
         };

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Stage, TestDesk};
+use mesh::command::Command;
 use mesh::harness::*;
+use mesh::machine::Instant;
 use mesh::message::Priority;
 use mesh::receipt::Rung;
 use mesh::session::{Activity, Certainty, Session, Sighting, Transport};
@@ -68,6 +70,51 @@ async fn a_component_answers_every_question() {
     assert_eq!(plan.edits[0].after.as_deref(), Some("Action::Remove Scope::User"));
     assert_eq!(plan.next_steps, ["relay-mesh"]);
     assert_eq!(polite.check(&setup).await.expect("an answer")[0].severity, Severity::Warning);
+}
+
+fn command(name: &str, arguments: &[&str]) -> Command {
+    Command {
+        id: "01JD0000000000000000000000".parse().expect("an id"),
+        from: "bob".parse().expect("a name"),
+        to: "alice".parse().expect("a name"),
+        command: name.parse().expect("a command"),
+        arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+        trace: None,
+        created: Instant(0),
+        expires: Instant(1),
+        stage: mesh::command::Stage::Pending { waits: None },
+    }
+}
+
+#[tokio::test]
+async fn a_component_that_runs_commands_is_asked_for_them() {
+    let stage = Stage::with(&["polite"]);
+    let adapters = stage.adapters();
+    let polite = adapters.get("polite").await.expect("loaded").expect("known");
+    assert!(polite.runs_commands());
+    let review = command("/review", &["src", "\"é\""]);
+    let means = polite.plan_command(&session("one"), &review).await.expect("a plan");
+    let expected = Means { name: "review in one".to_owned(), when: vec![Activity::Idle, Activity::Busy] };
+    assert_eq!(means, expected);
+    let begun = polite.run_command(&session("one"), &review).await.expect("begun");
+    let evidence = Some("01JD0000000000000000000000 [\"src\", \"\\\"é\\\"\"]".to_owned());
+    assert_eq!(begun, Progress { stage: ProgressStage::Begun, said: None, evidence: evidence.clone() });
+    let ended = polite.watch_command(&session("one"), &review, &begun).await.expect("looked at");
+    assert_eq!(ended, Progress { stage: ProgressStage::Succeeded, said: evidence.clone(), evidence });
+    let bare = polite.watch_command(&session("one"), &command("/review", &[]), &begun).await.expect("looked at");
+    assert_eq!(bare.stage, ProgressStage::Failed);
+    let no = polite.plan_command(&session("one"), &command("/no", &[])).await;
+    assert_eq!(no, Err(HarnessError::Unsupported("it says no".to_owned())));
+}
+
+#[tokio::test]
+async fn a_component_without_that_interface_loads_and_runs_none() {
+    let stage = Stage::with(&["hostile"]);
+    let adapters = stage.adapters();
+    let hostile = adapters.get("hostile").await.expect("loaded").expect("known");
+    assert!(!hostile.runs_commands());
+    let planned = hostile.plan_command(&session("one"), &command("/review", &[])).await;
+    assert_eq!(planned, Err(HarnessError::Unsupported("the adapter `hostile` runs no commands".to_owned())));
 }
 
 #[tokio::test]

@@ -264,12 +264,12 @@ class Connector {
       const body = { command: name, arguments: words.line, agent, model: chosen, variant }
       const { data } = await client.session.command({ path, body, throwOnError: true })
       const wrong = data?.info?.error
-      ended(wrong ? "failed" : "succeeded", wrong ? (wrong.data?.message ?? wrong.name) : texts(data?.parts), { turn: data?.info?.id })
+      ended(wrong ? "failed" : "succeeded", wrong ? (wrong.data?.message ?? wrong.name) : texts(data?.parts).trim(), { turn: data?.info?.id })
     } catch (error) {
       ended("failed", (error as Any)?.message ?? JSON.stringify(error))
+      this.does(session, "session.idle") // No turn began whose end would say so.
     } finally {
       session.ordered = false
-      if (session.activity === "session.busy") this.does(session, "session.idle")
     }
   }
 

@@ -21,12 +21,21 @@ const FIRST_LOOK: u64 = 250;
 /// No two looks are further apart, in milliseconds.
 const LONGEST_LOOK: u64 = 5_000;
 
+/// The passes under way. They outlast a fault of the rounds: what runs is not dropped half-way.
+#[derive(Default)]
+struct Passes {
+    tasks: JoinSet<(SessionRef, Result<Option<u64>, StoreError>)>,
+    /// The sessions that have one.
+    busy: BTreeSet<SessionRef>,
+}
+
 impl Mesh {
     /// Runs what may be run, in the sessions that a process serves. Faults are logged and tried again.
     pub(crate) async fn keep_running_commands(self: &Arc<Self>, served: &Served) {
         let mut failed = 0;
+        let mut passes = Passes::default();
         loop {
-            let Err(error) = self.command_rounds(served).await else { continue };
+            let Err(error) = self.command_rounds(served, &mut passes).await else { continue };
             tracing::warn!(%error, "commands are not run for a while");
             tokio::time::sleep(Duration::from_millis(spaced(RETRY.as_millis() as u64, failed))).await;
             failed += 1;
@@ -34,9 +43,8 @@ impl Mesh {
     }
 
     /// Looks for commands whenever something changed or is due. Returns only with a fault.
-    async fn command_rounds(self: &Arc<Self>, served: &Served) -> Result<(), StoreError> {
-        let mut tasks: JoinSet<(SessionRef, Result<Option<u64>, StoreError>)> = JoinSet::new();
-        let mut busy: BTreeSet<SessionRef> = BTreeSet::new();
+    async fn command_rounds(self: &Arc<Self>, served: &Served, passes: &mut Passes) -> Result<(), StoreError> {
+        let Passes { tasks, busy } = passes;
         let mut due: Option<tokio::time::Instant> = None;
         loop {
             let joined = self.joined.notified();
@@ -69,7 +77,10 @@ impl Mesh {
                     let wait = match finished {
                         Ok((session, outcome)) => {
                             busy.remove(&session);
-                            outcome?
+                            outcome.unwrap_or_else(|error| {
+                                tracing::warn!(%error, session = session.id, "its commands wait");
+                                Some(RETRY.as_millis() as u64)
+                            })
                         }
                         // A panic in an adapter's call costs this pass; the next one looks again.
                         Err(error) => {

@@ -121,3 +121,39 @@ impl install::Guest for Polite {
 }
 
 export!(Polite);
+
+/// It runs commands too, and says what it was asked.
+mod further {
+    wit_bindgen::generate!({
+        path: "../../../wit/v0.1",
+        world: "runs-commands",
+        with: { "relay:adapter/types@0.1.0": crate::relay::adapter::types },
+    });
+
+    use exports::relay::adapter::commands::{Command, Guest, Means, Progress, Stage};
+
+    use crate::relay::adapter::types::{Activity, Error, Session};
+
+    struct Commander;
+
+    impl Guest for Commander {
+        fn plan(to: Session, command: Command) -> Result<Means, Error> {
+            match command.name.as_str() {
+                "no" => Err(Error::Unsupported("it says no".to_owned())),
+                name => Ok(Means { name: format!("{name} in {}", to.id), when: vec![Activity::Idle, Activity::Busy] }),
+            }
+        }
+
+        fn run(_: Session, command: Command) -> Result<Progress, Error> {
+            let evidence = Some(format!("{} {:?}", command.id, command.arguments));
+            Ok(Progress { stage: Stage::Begun, said: None, evidence })
+        }
+
+        fn watch(_: Session, command: Command, begun: Progress) -> Result<Progress, Error> {
+            let stage = if command.arguments.is_empty() { Stage::Failed } else { Stage::Succeeded };
+            Ok(Progress { stage, said: begun.evidence.clone(), ..begun })
+        }
+    }
+
+    export!(Commander);
+}
