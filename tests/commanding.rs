@@ -73,6 +73,45 @@ fn what_cannot_be_is_refused_with_a_hint() {
 }
 
 #[test]
+fn whose_commands_run_is_the_persons_to_say() {
+    let stage = stage(&["alice", "ci"]);
+    let refused = |arguments: &[&str], code: i32, words: &str| {
+        let outcome = stage.run(arguments);
+        assert_eq!(outcome.code, Some(code), "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(words) && outcome.stderr.contains("hint: "), "{}", outcome.stderr);
+    };
+    let none = stage.run(&["cmd", "allowed"]);
+    assert!(none.stderr.contains("nobody's commands run by themselves here"), "{none:?}");
+    refused(&["cmd", "allow", "shell"], 2, "`shell` is nobody");
+    refused(&["cmd", "disallow", "alice"], 3, "nothing like that is allowed");
+    let agents = stage.relay(&["cmd", "allow", "alice"]).env("RELAY_OPENCODE_SESSION", "ses_1").run();
+    assert_eq!(agents.code, Some(4), "{}", agents.stderr);
+    assert!(agents.stderr.contains("an agent gives no consent in its person's place"), "{}", agents.stderr);
+
+    stage.relay_ok(&["cmd", "allow", "alice", "/review", "--to", "ci"]);
+    stage.relay_ok(&["cmd", "allow", "alice", "/test"]);
+    let twice = stage.run(&["cmd", "allow", "alice", "/test"]);
+    assert!(twice.stderr.contains("it was allowed before"), "{twice:?}");
+    let allowed = json(&stage.relay_ok(&["cmd", "allowed", "--json"]));
+    let expected = serde_json::json!([
+        {"from": "alice", "command": "/review", "to": "ci"}, {"from": "alice", "command": "/test"}
+    ]);
+    assert_eq!(allowed["allowed"], expected);
+    let file = allowed["file"].as_str().expect("a path");
+    assert!(file.starts_with(&stage.home.display().to_string()), "it is the person's own: {file}");
+    stage.relay_ok(&["cmd", "disallow", "alice", "/review"]);
+    assert_eq!(stage.relay_ok(&["cmd", "allowed"]), "alice may run /test in the session of every agent here\n");
+
+    // What a project's settings choose is another mesh, in which nothing is allowed.
+    std::fs::write(stage.project.join(".relay-mesh.toml"), "dir = 'mesh'\n").expect("written");
+    let elsewhere = stage.relay(&["cmd", "allowed", "--json"]).env("RELAY_DIR", "").run();
+    assert_eq!(json(&elsewhere.stdout)["allowed"], serde_json::json!([]), "{elsewhere:?}");
+    std::fs::write(file, "[[allow]]\nfrom = 'alice'\nmesh = 3\n").expect("written");
+    let broken = stage.run(&["cmd", "allowed"]);
+    assert!(broken.code != Some(0) && broken.stderr.contains("commands.toml`, line 3"), "{broken:?}");
+}
+
+#[test]
 fn of_many_takers_each_command_has_one() {
     const COMMANDS: usize = 12;
     const TAKERS: usize = 24;

@@ -104,7 +104,8 @@ fn codex_compacts_and_reviews_for_a_sender_whom_the_person_has_allowed() {
             .say("\"name\":\"alice\"", "I am alice.")
             .say("the parser", "Nothing is wrong with the parser.");
         let model = Model::start(script);
-        let terminal = Codex::new(&stage, &model).open();
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.open();
         terminal.type_line("Join as alice.");
         Codex::says(&terminal, "I am alice.");
         let waits = stage.run(&["cmd", "alice", "/compact", "--from", "bob", "--ttl", "1s", "--wait"]);

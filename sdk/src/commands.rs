@@ -23,9 +23,10 @@ pub trait Commands {
 }
 
 impl Means {
-    /// A way that is open while the session does nothing.
-    pub fn while_idle(name: &str) -> Means {
-        Means { name: name.into(), when: vec![Activity::Idle] }
+    /// A way for an adapter that has asked its harness just now whether the session is idle, and else answers
+    /// `busy`: what the host knows may be long over where nothing speaks from inside the harness.
+    pub fn looked_at(name: &str) -> Means {
+        Means { name: name.into(), when: vec![Activity::Idle, Activity::Busy] }
     }
 }
 

@@ -27,7 +27,7 @@ impl Commands for Codex {
         let known = known(command)?;
         let mut server = AppServer::connect().map_err(without_server)?;
         ready(&mut server, to)?;
-        Ok(Means::while_idle(match known {
+        Ok(Means::looked_at(match known {
             Known::Compact => "thread/compact/start",
             Known::Review(_) => "review/start",
         }))

@@ -16,6 +16,8 @@ const MEANS: &str = "command";
 const COMPACT: &str = "compact";
 /// How many names are told to whoever asked for one that is not there.
 const MOST_NAMES: usize = 12;
+/// How long a session is left alone that works.
+const BUSY_MS: u32 = 2_000;
 /// After this, what has not turned up in the session is not waited for any more, in milliseconds.
 const NOT_BEGUN_AFTER: u64 = 120_000;
 
@@ -23,13 +25,16 @@ impl Commands for OpenCode {
     fn plan(to: &Session, command: &Command) -> Result<Means, Error> {
         let server = the_server(to)?;
         words(command)?;
+        if is_busy(&server, to)? {
+            return Err(Error::Busy(BUSY_MS));
+        }
         if command.name == COMPACT {
-            return compact_takes_no_arguments(command).map(|()| Means::while_idle("summarize"));
+            return compact_takes_no_arguments(command).map(|()| Means::looked_at("summarize"));
         }
         let listed = http::get(&server, "/command", &to.workdir)?;
         let names = names(&listed);
         if names.contains(&command.name.as_str()) {
-            return Ok(Means::while_idle(MEANS));
+            return Ok(Means::looked_at(MEANS));
         }
         let known = names.iter().take(MOST_NAMES).map(|name| format!("/{name}")).collect::<Vec<_>>().join(", ");
         Err(Error::Unsupported(format!("this OpenCode has no command /{}; it has {known} and /compact", command.name)))
@@ -76,8 +81,7 @@ impl Commands for OpenCode {
         let server = the_server(to)?;
         let evidence: Value = serde_json::from_str(begun.evidence.as_deref().unwrap_or_default()).unwrap_or_default();
         let after = evidence["after"].as_str().unwrap_or_default();
-        let status = http::get(&server, "/session/status", &to.workdir)?;
-        if !status[&to.id].is_null() {
+        if is_busy(&server, to)? {
             return Ok(begun);
         }
         let messages = latest(&server, to)?;
@@ -101,6 +105,12 @@ fn the_server(to: &Session) -> Result<Server, Error> {
     server_of(to).ok_or_else(|| {
         Error::Unsupported("this OpenCode serves no HTTP, and no connector inside it answers just now".to_owned())
     })
+}
+
+/// What OpenCode itself says: the connector that would tell is not there.
+fn is_busy(server: &Server, to: &Session) -> Result<bool, Error> {
+    let status = http::get(server, "/session/status", &to.workdir)?;
+    Ok(status.get(&to.id).is_some_and(|doing| doing["type"] != "idle"))
 }
 
 /// What people would type behind the command. OpenCode puts it into the command's text as it is, and there runs
@@ -220,6 +230,12 @@ mod tests {
         check("deploy", "has no command /deploy; it has /init, /review and /compact");
         let unserved = OpenCode::plan(&Session::new("ses_1", "/w"), &command("review"));
         assert!(matches!(unserved, Err(Error::Unsupported(_))), "{unserved:?}");
+    }
+
+    #[test]
+    fn a_session_that_works_is_left_alone() {
+        let (_lent, _) = serving(json!([]), json!({"ses_1": {"type": "busy"}}));
+        assert_eq!(OpenCode::plan(&session(), &command("review")).map(|means| means.name), Err(Error::Busy(BUSY_MS)));
     }
 
     #[test]

@@ -114,7 +114,14 @@ impl CommandsShape {
 
 impl Show for CommandsShape {
     fn text(&self) -> String {
-        if self.commands.is_empty() { String::new() } else { commands_table(&self.commands) }
+        if self.commands.is_empty() {
+            return String::new();
+        }
+        let waits = self.commands.iter().filter_map(|one| {
+            let why = printable_line(one.waits.as_deref()?);
+            Some(format!("\n{} waits: {why}", one.id))
+        });
+        std::iter::once(commands_table(&self.commands)).chain(waits).collect()
     }
 }
 

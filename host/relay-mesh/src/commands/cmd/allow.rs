@@ -32,7 +32,7 @@ pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Outcom
     let consent = consent(args)?;
     let open = context.open()?;
     // Whoever an agent's shell speaks for, it is not the person.
-    if let Some(session) = context.caller(&open, None).await?.session() {
+    if let Some(session) = open.mesh.identify(&context.call(None)).await?.session() {
         return Err(ConsentError::AnAgents { harness: session.harness.clone() }.into());
     }
     let kept = AllowedCommands::of(&context.settings, &context.environment)?;
