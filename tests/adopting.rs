@@ -163,6 +163,11 @@ fn what_waited_at_a_lost_machine_as_an_agent_that_went_on_comes_back_to_its_send
     let refused = old.run(&["send", "bob", "It is me.", "--from", "alice"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.stderr.contains("`alice` lives on the machine"), "{}", refused.stderr);
+    // Who asks for the name of one that seems lost is told how to go on as it.
+    wait_for("carol is silent", || new.ok(&["agents", "carol"]).contains("away").then_some(()));
+    let registered = new.run(&["register", "carol"]);
+    assert!(registered.stdout.contains("registered carol-2"), "{registered:?}");
+    assert!(registered.stderr.contains("`relay-mesh adopt carol` brings it here"), "{registered:?}");
     let alone = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let refused = alone.run(&["adopt", "alice"]);
     assert!(refused.stderr.contains("this mesh is on this machine alone"), "{refused:?}");

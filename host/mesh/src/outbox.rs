@@ -174,7 +174,7 @@ impl Mesh {
     async fn send_again(&self, outgoing: &mut Outgoing) -> Result<(), StoreError> {
         let from = outgoing.sending.from.clone();
         // Its name is another machine's to speak for by now.
-        if !from.is_shell() && self.lives_elsewhere(&from).await? {
+        if !from.is_shell() && self.unless_adopted(Some(from.clone())).await.is_none() {
             let reason = format!("`{from}` lives on another machine now, and only there somebody speaks for it");
             outgoing.returned.extend(std::mem::take(&mut outgoing.to).into_iter().map(|to| (to, reason.clone())));
             return Ok(());

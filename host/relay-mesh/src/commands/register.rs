@@ -1,10 +1,12 @@
 //! `relay-mesh register`: an agent for this command line, or for the session that it belongs to.
 
 use mesh::Registration;
-use mesh::agent::Profile;
+use mesh::agent::{Presence, Profile};
+use mesh::machine::Machine;
 use mesh::names::AgentName;
 
 use crate::cli::Outcome;
+use crate::compose::Open;
 use crate::config::team;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -61,9 +63,29 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let team = args.team.or_else(|| context.settings.team.value.clone());
     let registered = open.mesh.register(&caller, Registration { name: Some(args.name), team, profile }).await?;
     context.printer.show(&RegisteredShape::from(&registered))?;
+    if let mesh::Outcome::Numbered { wanted } = &registered.outcome {
+        tell_of_lost(wanted, context, &open).await?;
+    }
     let name = &registered.agent.name;
     context
         .printer
         .say(&format!("speak as it by `--from {name}`, or for a whole shell by `export RELAY_AGENT={name}`"));
     Ok(Outcome::DONE)
+}
+
+/// Says how to go on as an agent whose machine seems lost.
+async fn tell_of_lost(wanted: &AgentName, context: &Context, open: &Open) -> Result<(), CommandError> {
+    let Some(seen) = open.mesh.agent(wanted).await? else { return Ok(()) };
+    let is_lost = match seen.presence {
+        Presence::Away | Presence::Gone => seen.agent.host != open.machine.host(),
+        Presence::Live | Presence::Idle => false,
+    };
+    if is_lost {
+        context.printer.say(&format!(
+            "{wanted} lives on the machine {} and is {}; `relay-mesh adopt {wanted}` brings it here, with its mail",
+            seen.agent.host,
+            seen.presence.as_str()
+        ));
+    }
+    Ok(())
 }
