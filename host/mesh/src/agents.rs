@@ -6,9 +6,10 @@ use futures::{Stream, StreamExt as _, stream};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Matcher, Utf32Str};
 use serde::{Deserialize, Serialize};
-use store::{Durability, StoreError};
+use store::{Beside, Child, Durability, Leaf, StoreError};
 
 use crate::agent::{Agent, Presence, Seen};
+use crate::keys::{HEARTBEAT, INBOX, META};
 use crate::machine::Instant;
 use crate::names::AgentName;
 use crate::presence::span;
@@ -56,18 +57,22 @@ impl Mesh {
 
     async fn agents_now(&self) -> Result<Vec<Seen>, FindError> {
         let mut all = Vec::new();
-        let mut looks = pin!(of_each(self.names().await?, |name| async move { self.agent(&name).await }));
-        while let Some((name, found)) = looks.next().await {
-            match found {
-                Ok(seen) => all.extend(seen),
+        let mut looks = pin!(of_each(self.crowd().await?, |Glimpse { name, agent, beside }| async move {
+            match agent {
+                Ok(agent) => (name, self.seen_beside(agent, &beside).await),
+                Err(error) => (name, Err(error)),
+            }
+        }));
+        while let Some((name, seen)) = looks.next().await {
+            match seen {
+                Ok(seen) => all.push(seen),
                 // One damaged record hides one agent, not the whole roster; `status` names it.
-                Err(FindError::Store(error @ StoreError::Damaged { .. })) => {
+                Err(error @ StoreError::Damaged { .. }) => {
                     tracing::warn!(agent = %name, %error, "an agent is passed over");
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
-        all.sort_by(|a, b| a.agent.name.cmp(&b.agent.name));
         Ok(all)
     }
 
@@ -136,17 +141,22 @@ impl Mesh {
     /// The record of every agent, without those that are damaged.
     async fn records_of_all(&self) -> Result<Vec<Agent>, StoreError> {
         let mut all = Vec::new();
-        let mut looks = pin!(of_each(self.names().await?, |name| async move { self.load_agent(&name).await }));
-        while let Some((name, found)) = looks.next().await {
-            match found {
-                Ok(agent) => all.extend(agent),
-                Err(error @ StoreError::Damaged { .. }) => {
-                    tracing::warn!(agent = %name, %error, "an agent is passed over");
-                }
-                Err(error) => return Err(error),
+        for Glimpse { name, agent, .. } in self.crowd().await? {
+            match agent {
+                Ok(agent) => all.push(agent),
+                Err(error) => tracing::warn!(agent = %name, %error, "an agent is passed over"),
             }
         }
         Ok(all)
+    }
+
+    /// Every agent's record, in the order of names, with what one look at all of them showed besides.
+    pub(crate) async fn crowd(&self) -> Result<Vec<Glimpse>, StoreError> {
+        let beside = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX)];
+        let children = self.shared.children(&keys::agents(), META, &beside).await?;
+        let mut crowd: Vec<Glimpse> = children.into_iter().filter_map(Glimpse::of).collect();
+        crowd.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(crowd)
     }
 
     /// An agent's record.
@@ -155,17 +165,40 @@ impl Mesh {
     }
 }
 
-/// Asks something of each agent, of some at once. The answers come in the order of the names, and who stops
-/// taking them has the rest not asked.
-pub(crate) fn of_each<T, F: Future<Output = T>>(
-    names: Vec<AgentName>,
-    ask: impl Fn(AgentName) -> F,
-) -> impl Stream<Item = (AgentName, T)> {
-    let asked = names.into_iter().map(move |name| {
-        let asked = ask(name.clone());
-        async move { (name, asked.await) }
-    });
-    stream::iter(asked).buffered(AT_ONCE)
+/// Asks something of each agent, of some at once. The answers come in the order in which they were asked for, and
+/// who stops taking them has the rest not asked.
+pub(crate) fn of_each<T, F: Future>(agents: Vec<T>, ask: impl Fn(T) -> F) -> impl Stream<Item = F::Output> {
+    stream::iter(agents.into_iter().map(ask)).buffered(AT_ONCE)
+}
+
+/// One agent among all.
+pub(crate) struct Glimpse {
+    pub(crate) name: AgentName,
+    /// Its record; an error where that is damaged.
+    pub(crate) agent: Result<Agent, StoreError>,
+    pub(crate) beside: BesideAgent,
+}
+
+/// What one look at all agents showed of one beside its record.
+pub(crate) struct BesideAgent {
+    /// When it was last heard of, where its session does not say so.
+    pub(crate) heartbeat: Beside,
+    /// Whether it ever got mail.
+    pub(crate) inbox: Beside,
+}
+
+impl BesideAgent {
+    /// Of an agent that was looked at alone.
+    pub(crate) const UNKNOWN: BesideAgent = BesideAgent { heartbeat: Beside::Unknown, inbox: Beside::Unknown };
+}
+
+impl Glimpse {
+    fn of(child: Child) -> Option<Glimpse> {
+        let name: AgentName = child.key.leaf().parse().ok()?;
+        let agent = child.value.and_then(|value| records::parse(&keys::meta(&name), &value.bytes));
+        let [heartbeat, inbox] = <[Beside; 2]>::try_from(child.beside).ok()?;
+        Some(Glimpse { name, agent, beside: BesideAgent { heartbeat, inbox } })
+    }
 }
 
 /// The agents as this machine last saw them, as they are kept under `roster`.

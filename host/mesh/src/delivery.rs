@@ -46,7 +46,7 @@ impl Mesh {
     pub async fn deliver(self: Arc<Self>, served: Served, stop: CancellationToken) {
         let housekeeper = async {
             if served == Served::Everyone {
-                self.keep_house().await;
+                tokio::join!(self.keep_house(), self.keep_noticing_silence());
             }
             std::future::pending::<()>().await;
         };

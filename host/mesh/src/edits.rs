@@ -154,7 +154,7 @@ impl Mesh {
         repository: &Repository,
         paths: &[Glob],
     ) -> Result<Vec<Conflict>, StoreError> {
-        let Some(ledger) = self.ledger(repository).await? else { return Ok(Vec::new()) };
+        let Some(ledger) = self.ledger_near(repository, paths).await? else { return Ok(Vec::new()) };
         let mut held = ledger.exclusive(editors, paths, self.machine.now());
         let mut gone: BTreeMap<AgentName, bool> = BTreeMap::new();
         for conflict in &held {

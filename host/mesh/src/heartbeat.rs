@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use store::{Durability, StoreError};
 
-use crate::agent::{Agent, Presence, Seen};
+use crate::agent::{Agent, Seen};
 use crate::message::LONGEST_LABEL;
 use crate::names::AgentName;
+use crate::presence::is_here;
 use crate::records::{self, Next};
 use crate::session::Caller;
 use crate::{FindError, Mesh, keys};
@@ -103,12 +104,5 @@ impl Mesh {
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
-    }
-}
-
-fn is_here(presence: Presence) -> bool {
-    match presence {
-        Presence::Live | Presence::Idle => true,
-        Presence::Away | Presence::Gone => false,
     }
 }

@@ -6,6 +6,13 @@ use crate::names::{AgentName, MessageId};
 use crate::repository::Repository;
 use crate::session::SessionRef;
 
+/// What an agent's record is called below its name.
+pub(crate) const META: &str = "meta";
+/// What the messages sent to an agent are called.
+pub(crate) const INBOX: &str = "inbox";
+/// What an agent's sign of life is called.
+pub(crate) const HEARTBEAT: &str = "heartbeat";
+
 fn constant(text: &'static str) -> Key {
     text.parse().expect("a constant of this file is a key")
 }
@@ -21,12 +28,12 @@ fn of_agent(name: &AgentName, leaf: &str) -> Key {
 
 /// An agent's record.
 pub(crate) fn meta(name: &AgentName) -> Key {
-    of_agent(name, "meta")
+    of_agent(name, META)
 }
 
 /// The messages sent to an agent.
 pub(crate) fn inbox(name: &AgentName) -> Key {
-    of_agent(name, "inbox")
+    of_agent(name, INBOX)
 }
 
 /// What became of them.
@@ -51,7 +58,7 @@ pub(crate) fn work(name: &AgentName) -> Key {
 
 /// When an agent without a session was last heard of.
 pub(crate) fn heartbeat(name: &AgentName) -> Key {
-    of_agent(name, "heartbeat")
+    of_agent(name, HEARTBEAT)
 }
 
 /// That an agent was once known, where a move found nothing else of it but what it had sent.
@@ -112,6 +119,11 @@ pub(crate) fn speaker(name: &AgentName) -> Key {
 /// The agents as this machine last saw them.
 pub(crate) fn last_roster() -> Key {
     constant("roster")
+}
+
+/// Which agents have fallen silent, as far as the diary was read. A hint.
+pub(crate) fn silences() -> Key {
+    constant("silences")
 }
 
 /// All sessions of this machine.

@@ -53,6 +53,7 @@ mod roster;
 mod running;
 mod send;
 mod sessions;
+mod silence;
 mod spacing;
 mod status;
 mod sweep;

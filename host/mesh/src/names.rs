@@ -97,16 +97,19 @@ impl FromStr for AgentName {
     type Err = InvalidName;
 
     fn from_str(text: &str) -> Result<AgentName, InvalidName> {
-        let (local, team) = match text.split_once('@') {
-            Some((local, team)) => (local, Some(team)),
-            None => (text, None),
-        };
-        check_part(text, local)?;
-        if let Some(team) = team {
-            check_part(text, team)?;
-        }
+        check(text)?;
         if text == "shell" { Err(InvalidName::Reserved(text.to_owned())) } else { Ok(AgentName(text.to_owned())) }
     }
+}
+
+/// Whether both parts are as they should be.
+fn check(text: &str) -> Result<(), InvalidName> {
+    let (local, team) = match text.split_once('@') {
+        Some((local, team)) => (local, Some(team)),
+        None => (text, None),
+    };
+    check_part(text, local)?;
+    team.map_or(Ok(()), |team| check_part(text, team))
 }
 
 impl TryFrom<String> for AgentName {
@@ -114,7 +117,10 @@ impl TryFrom<String> for AgentName {
 
     fn try_from(text: String) -> Result<AgentName, InvalidName> {
         // The shell's own name is read back from the store, where only the host wrote it.
-        if text == "shell" { Ok(AgentName::shell()) } else { text.parse() }
+        if text != "shell" {
+            check(&text)?;
+        }
+        Ok(AgentName(text))
     }
 }
 

@@ -1,7 +1,10 @@
 //! Presence, judged by evidence: a process, a session, a hook that spoke; never by a timer alone.
 
+use store::Beside;
+
 use crate::Mesh;
 use crate::agent::{Agent, Presence, Seen};
+use crate::agents::BesideAgent;
 use crate::caller::CONNECTION;
 use crate::machine::Instant;
 use crate::names::AgentName;
@@ -80,6 +83,14 @@ fn evidence_of_process(record: &SessionRecord, traces: &Traces) -> Option<bool> 
     }
 }
 
+/// Whether an agent is here: it may be silent for long, and nothing says that it left.
+pub(crate) fn is_here(presence: Presence) -> bool {
+    match presence {
+        Presence::Live | Presence::Idle => true,
+        Presence::Away | Presence::Gone => false,
+    }
+}
+
 /// The youngest sign of an agent.
 pub(crate) fn last_heard(agent: &Agent, traces: &Traces) -> Instant {
     let record = traces.record.as_ref().map(|record| record.heard);
@@ -99,6 +110,11 @@ pub(crate) fn span(milliseconds: u64) -> String {
 impl Mesh {
     /// Collects what is known of an agent's session.
     pub(crate) async fn traces(&self, agent: &Agent) -> Result<Traces, store::StoreError> {
+        self.traces_beside(agent, &Beside::Unknown).await
+    }
+
+    /// The same, where one look may have shown its sign of life already.
+    async fn traces_beside(&self, agent: &Agent, heartbeat: &Beside) -> Result<Traces, store::StoreError> {
         let here = agent.host == self.machine.host();
         let record = match &agent.session {
             Some(session) if here => self.session_record(session).await?,
@@ -106,11 +122,15 @@ impl Mesh {
         };
         let process_runs = record.as_ref().and_then(|record| record.process).map(|process| self.machine.lives(process));
         // A session speaks by its hooks; only without one is a heartbeat written.
-        let heartbeat = match record {
-            Some(_) => None,
-            None => records::load::<Heartbeat>(self.shared.as_ref(), &keys::heartbeat(&agent.name)).await?,
+        let key = keys::heartbeat(&agent.name);
+        let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
+            (Some(_), _) | (None, Beside::Nothing) => None,
+            (None, Beside::Value(Ok(value))) => Some(records::parse(&key, &value.bytes)?),
+            // What was damaged a moment ago may be whole again, and else says why.
+            (None, Beside::Value(Err(_)) | Beside::Unknown) => {
+                records::load(self.shared.as_ref(), &key).await?.map(|(_, heartbeat)| heartbeat)
+            }
         };
-        let heartbeat = heartbeat.map(|(_, heartbeat)| heartbeat);
         Ok(Traces {
             record,
             process_runs,
@@ -121,7 +141,15 @@ impl Mesh {
 
     /// An agent's traces as they are now, and what they show.
     pub(crate) async fn judged(&self, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
-        let traces = self.traces(agent).await?;
+        self.judged_beside(agent, &Beside::Unknown).await
+    }
+
+    async fn judged_beside(
+        &self,
+        agent: &Agent,
+        heartbeat: &Beside,
+    ) -> Result<(Traces, Presence, String), store::StoreError> {
+        let traces = self.traces_beside(agent, heartbeat).await?;
         let (presence, why) = judge(agent, &traces, self.machine.now(), self.limits.away_after);
         Ok((traces, presence, why))
     }
@@ -158,8 +186,16 @@ impl Mesh {
 
     /// An agent as others see it.
     pub(crate) async fn seen(&self, agent: Agent) -> Result<Seen, store::StoreError> {
-        let (traces, presence, evidence) = self.judged(&agent).await?;
-        let waiting = self.waiting(&agent.name).await?;
+        self.seen_beside(agent, &BesideAgent::UNKNOWN).await
+    }
+
+    /// The same, where one look has shown some of it already.
+    pub(crate) async fn seen_beside(&self, agent: Agent, beside: &BesideAgent) -> Result<Seen, store::StoreError> {
+        let (traces, presence, evidence) = self.judged_beside(&agent, &beside.heartbeat).await?;
+        let waiting = match &beside.inbox {
+            Beside::Nothing => 0,
+            Beside::Value(_) | Beside::Unknown => self.waiting(&agent.name).await?,
+        };
         Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
     }
 

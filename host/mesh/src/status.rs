@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
 
 use futures::StreamExt as _;
-use store::StoreError;
-use tokio::sync::Mutex;
+use store::{Beside, StoreError};
 
 use crate::agent::Seen;
-use crate::agents::of_each;
-use crate::inbox::Inbox;
+use crate::agents::{Glimpse, of_each};
 use crate::message::Message;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::RecipientStatus;
@@ -128,18 +125,27 @@ impl Mesh {
 
     async fn status_now(&self) -> Result<MeshStatus, StoreError> {
         let mut status = MeshStatus::default();
-        let mut looks = pin!(of_each(self.names().await?, |name| async move { self.look_at(&name).await }));
-        while let Some((name, look)) = looks.next().await {
-            let (seen, inbox) = match look {
-                Ok(Some(look)) => look,
-                Ok(None) => continue,
+        let mut looks = pin!(of_each(self.crowd().await?, |Glimpse { name, agent, beside }| async move {
+            let seen = match agent {
+                Ok(agent) => self.seen_beside(agent, &beside).await,
+                Err(damage) => Err(damage),
+            };
+            (name, seen, beside.inbox)
+        }));
+        while let Some((name, seen, inbox)) = looks.next().await {
+            match seen {
+                Ok(seen) => status.agents.push(seen),
                 Err(StoreError::Damaged { what, why }) => {
                     status.damaged.push(format!("{what}: {why}"));
                     continue;
                 }
                 Err(error) => return Err(error),
-            };
-            status.agents.push(seen);
+            }
+            match inbox {
+                Beside::Nothing => continue,
+                Beside::Value(_) | Beside::Unknown => {}
+            }
+            let inbox = self.inbox_of(&name);
             let inbox = inbox.lock().await;
             status.waiting += inbox.unsettled.len();
             if inbox.damage > 0 {
@@ -160,16 +166,7 @@ impl Mesh {
             }
             status.held.extend(held.into_values());
         }
-        status.agents.sort_by(|a, b| a.agent.name.cmp(&b.agent.name));
         Ok(status)
-    }
-
-    /// An agent, and its inbox as it was read just now.
-    async fn look_at(&self, name: &AgentName) -> Result<Option<(Seen, Arc<Mutex<Inbox>>)>, StoreError> {
-        match self.load_agent(name).await? {
-            Some(agent) => Ok(Some((self.seen(agent).await?, self.inbox_of(name)))),
-            None => Ok(None),
-        }
     }
 
     async fn ladders(&self, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use store::{Durability, Position, StoreError, SwapError};
 
-use crate::agent::{Agent, Presence};
+use crate::agent::Agent;
 use crate::command::{Command, Stage, Standing};
 use crate::machine::Instant;
 use crate::names::AgentName;
+use crate::presence::is_here;
 use crate::repository::Repository;
 use crate::reservation::Reservation;
 use crate::{Mesh, Wanted, keys, records};
@@ -152,12 +153,8 @@ impl Mesh {
                 continue;
             }
             let seen = self.seen(agent).await?;
-            let is_here = match seen.presence {
-                Presence::Live | Presence::Idle => true,
-                Presence::Away | Presence::Gone => false,
-            };
             let silent = seen.last_heard.is_none_or(|heard| now.since(heard) >= stale);
-            if is_here || !silent || seen.waiting > 0 {
+            if is_here(seen.presence) || !silent || seen.waiting > 0 {
                 continue;
             }
             if broom == Broom::Sweep {

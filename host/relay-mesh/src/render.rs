@@ -168,6 +168,9 @@ pub(crate) fn causes(error: &dyn Error) -> Vec<String> {
 /// Text of strangers, safe for a terminal: control characters are spelled out, so that no message
 /// can move the cursor, set a title or hide what it says. Line breaks and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -180,8 +183,16 @@ pub(crate) fn printable(text: &str) -> String {
     safe
 }
 
+/// Whether text has nothing but the visible characters of ASCII and spaces, as nearly all of a table's cells.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// The same, on one line.
 pub(crate) fn printable_line(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
     printable(text).replace(['\n', '\t'], " ")
 }
 
@@ -193,16 +204,22 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let mut line = String::new();
+    // One text for all lines: a table may have a thousand.
+    let mut text = String::with_capacity((widths.iter().sum::<usize>() + 2 * head.len()) * (rows.len() + 1));
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
         for (cell, width) in cells.zip(&widths) {
-            let _infallible = write!(line, "{cell:<width$}  ");
+            text.push_str(cell);
+            text.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
         }
-        line.trim_end().to_owned()
+        text.truncate(text.trim_end_matches(' ').len());
+        text.push('\n');
     };
-    let mut lines = vec![line(&mut head.iter().copied())];
-    lines.extend(rows.iter().map(|row| line(&mut row.iter().map(String::as_str))));
-    lines.join("\n")
+    line(&mut head.iter().copied());
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+    text.truncate(text.len() - 1);
+    text
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! `agents/bob/meta.json`, with its revision inside. Names that start with a dot are the store's
 //! own: locks, which are never removed, and marks.
 
+mod children;
 mod commit;
 mod disk;
 mod executor;
@@ -38,8 +39,8 @@ use self::recent::Recent;
 use self::shared::Shared;
 pub use self::watch::Watching;
 use crate::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
-    Watch,
+    AppendError, Batch, Child, Durability, Expect, Hold, Key, Leaf, Position, Revision, Store, StoreError, SwapError,
+    Versioned, Watch,
 };
 
 /// How a store of files behaves.
@@ -191,6 +192,10 @@ impl Store for FilesStore {
 
     async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
         value::list(&self.shared.root, prefix)
+    }
+
+    async fn children(&self, prefix: &Key, leaf: &str, beside: &[Leaf<'_>]) -> Result<Vec<Child>, StoreError> {
+        executor::may_block(|| children::look(&self.shared, prefix, leaf, beside))
     }
 
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {

@@ -5,6 +5,7 @@
 //! by revision, and says when something may have changed. [`files::FilesStore`] is the backend
 //! that people run; [`memory::MemoryStore`] is the one that tests run.
 
+mod children;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod files;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
+pub use children::{Beside, Child, Leaf};
 pub use key::{InvalidKey, Key};
 
 /// A place in a log, between two entries. Positions of one log are ordered; their numbers mean
@@ -270,6 +272,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// The keys of the map that lie under a prefix, at any depth, in order.
     async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError>;
+
+    /// The keys one segment below a prefix that have a value `leaf` below them, in order, each with that
+    /// value and with what a glance shows of other leaves of theirs: `agents/*/meta`, and beside each whether
+    /// there is an inbox. For whoever wants to see a crowd: what a store can find out in one go costs a
+    /// fraction of asking for one key after the other.
+    async fn children(&self, prefix: &Key, leaf: &str, beside: &[Leaf<'_>]) -> Result<Vec<Child>, StoreError> {
+        children::by_key(self, prefix, leaf, beside).await
+    }
 
     /// Watches logs and values at or under these keys, from now on.
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError>;

@@ -83,9 +83,14 @@ impl Glob {
         overlap::is_path(path) && self.branches().iter().any(|branch| branch.matches(path))
     }
 
+    /// Whether a path could match this and another pattern, told from their texts. A yes says nothing yet.
+    pub(crate) fn could_meet(&self, other: &str) -> bool {
+        parse::ends(&self.text).may_meet(parse::ends(other))
+    }
+
     /// A path that both match, where there is one: exact, and a short one.
     pub fn overlap(&self, other: &Glob) -> Option<String> {
-        if !parse::ends(&self.text).may_meet(parse::ends(&other.text)) {
+        if !self.could_meet(&other.text) {
             return None;
         }
         let pairs = self.branches().iter().flat_map(|ours| other.branches().iter().map(move |theirs| (ours, theirs)));

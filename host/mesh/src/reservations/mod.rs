@@ -1,6 +1,7 @@
 //! Reservations: agents claim paths of a repository, and no two claims that exclude each other hold at once.
 
 mod ledger;
+mod written;
 
 use store::{Durability, StoreError};
 
@@ -191,7 +192,7 @@ impl Mesh {
         patterns: &[Glob],
         mode: Mode,
     ) -> Result<Vec<Conflict>, StoreError> {
-        let ledger = self.ledger(repository).await?;
+        let ledger = self.ledger_near(repository, patterns).await?;
         let now = self.machine.now();
         Ok(ledger.map(|ledger| ledger.conflicts(caller.agent(), patterns, mode, now)).unwrap_or_default())
     }
@@ -264,6 +265,18 @@ impl Mesh {
     pub(crate) async fn ledger(&self, repository: &Repository) -> Result<Option<Ledger>, StoreError> {
         let key = keys::reservations_of(repository);
         Ok(records::load::<Ledger>(self.shared.as_ref(), &key).await?.map(|(_, ledger)| ledger))
+    }
+
+    /// The same with those reservations alone that could meet one of these patterns.
+    pub(crate) async fn ledger_near(
+        &self,
+        repository: &Repository,
+        patterns: &[Glob],
+    ) -> Result<Option<Ledger>, StoreError> {
+        let key = keys::reservations_of(repository);
+        let Some(value) = self.shared.get(&key).await? else { return Ok(None) };
+        let near = written::near(&value.bytes, patterns);
+        near.map(Some).map_err(|why| StoreError::Damaged { what: key.to_string(), why: why.to_string() })
     }
 
     /// Changes a repository's reservations by a pure decision, which also says whether it changed anything.

@@ -18,6 +18,7 @@ mod outbox;
 mod reserving;
 mod running;
 mod sending;
+mod silence;
 mod sweeping;
 mod waking;
 mod watching;

@@ -47,8 +47,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
     let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
     let mut cursor = None;
+    let notices_silence = subscription.topics.contains(&Topic::Agents);
+    let noticing = async {
+        if notices_silence {
+            open.mesh.keep_noticing_silence().await;
+        }
+        std::future::pending::<()>().await;
+    };
     let followed = tokio::select! {
         () = stop.asked() => return Ok(Outcome::DONE),
+        () = noticing => return Ok(Outcome::DONE),
         followed = follow(&open.mesh, &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
     };
     match followed {

@@ -59,10 +59,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     // Watching begins before looking, so that nothing can come in between.
     let mut watch = if args.follow { Some(open.mesh.watch_diary().await?) } else { None };
     let mut from = Position::START;
+    // Whoever follows sees to it that there is something to be told of those who say nothing.
+    let noticing = open.mesh.keep_noticing_silence();
+    tokio::pin!(noticing);
     loop {
         from = print_from(context, &open, from, &wanted).await?;
         let Some(watch) = &mut watch else { return Ok(Outcome::DONE) };
         tokio::select! {
+            () = &mut noticing => return Ok(Outcome::DONE),
             () = stop.asked() => return Ok(Outcome::DONE),
             changed = watch.changed() => changed?,
             () = tokio::time::sleep(LOOK) => {}

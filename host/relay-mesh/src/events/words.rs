@@ -23,7 +23,7 @@ pub(crate) enum Topic {
     Reservations,
     /// Commands: asked for, taken, ended
     Commands,
-    /// Who registers, is invited, is woken, is held back or is let go of
+    /// Who registers, falls silent, comes back, is invited, is woken, is held back or is let go of
     Agents,
 }
 
@@ -46,7 +46,7 @@ impl Topic {
         match event.kind.as_str() {
             "reserved" | "reservation-taken" | "released" => Some(Topic::Reservations),
             "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
-            "registered" | "invited" | "woke" | "held" | "swept" => Some(Topic::Agents),
+            "registered" | "fell-silent" | "came-back" | "invited" | "woke" | "held" | "swept" => Some(Topic::Agents),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use mesh::machine::Instant;
 use mesh::{Adopted, Outcome, Registered};
 use serde::Serialize;
 
-use super::{ago, counted, rfc3339};
+use super::{ago, as_rfc3339, as_some_rfc3339, counted};
 use crate::render::{Show, printable_line, table};
 
 /// An agent, as others see it.
@@ -18,8 +18,8 @@ pub(crate) struct AgentShape {
     /// The sentence that says why we think so.
     pub(crate) evidence: String,
     /// When it was last heard of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_heard: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_some_rfc3339")]
+    pub(crate) last_heard: Option<Instant>,
     /// Messages that wait for it.
     pub(crate) waiting: usize,
     /// The harness that it runs in.
@@ -52,10 +52,8 @@ pub(crate) struct AgentShape {
     /// The machine where it runs.
     pub(crate) host: String,
     /// When its name was first registered.
-    pub(crate) registered: String,
-    /// When it was last heard of, for the table.
-    #[serde(skip)]
-    heard: Option<Instant>,
+    #[serde(serialize_with = "as_rfc3339")]
+    pub(crate) registered: Instant,
 }
 
 impl From<&Seen> for AgentShape {
@@ -67,7 +65,7 @@ impl From<&Seen> for AgentShape {
             name: agent.name.to_string(),
             presence: presence.as_str(),
             evidence: evidence.clone(),
-            last_heard: last_heard.map(rfc3339),
+            last_heard: *last_heard,
             waiting: *waiting,
             harness: profile.harness.or_else(|| session.as_ref().map(|session| session.harness.clone())),
             session: session.map(|session| session.id),
@@ -79,8 +77,7 @@ impl From<&Seen> for AgentShape {
             bead: profile.bead,
             skills: profile.skills,
             host: agent.host.clone(),
-            registered: rfc3339(agent.registered),
-            heard: *last_heard,
+            registered: agent.registered,
         }
     }
 }
@@ -132,7 +129,7 @@ pub(crate) fn agents_table(agents: &[AgentShape], now: Instant) -> String {
             vec![
                 agent.name.clone(),
                 agent.presence.to_owned(),
-                agent.heard.map_or_else(|| "never".to_owned(), |heard| ago(heard, now)),
+                agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard, now)),
                 agent.waiting.to_string(),
                 printable_line(agent.harness.as_deref().unwrap_or("command line")),
                 printable_line(&about),

@@ -21,12 +21,23 @@ pub(crate) mod wake_table;
 use std::time::{Duration, UNIX_EPOCH};
 
 use mesh::machine::Instant;
+use serde::Serialize;
 
 /// A moment as JSON shows it: `2026-11-21T10:59:02.120Z`.
 pub(crate) fn rfc3339(at: Instant) -> String {
     // Beyond the year 9999 humantime has no spelling; a store that says so is damaged anyway.
     let latest = 253_402_300_799_000;
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(at.0.min(latest))).to_string()
+}
+
+/// The same for a field: a crowd's moments are only worded where JSON is asked for.
+pub(crate) fn as_rfc3339<S: serde::Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*at))
+}
+
+/// The same where there may be none, which is left out.
+pub(crate) fn as_some_rfc3339<S: serde::Serializer>(at: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(rfc3339).serialize(serializer)
 }
 
 /// How long ago a moment was, as people say it.

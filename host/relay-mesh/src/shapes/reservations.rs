@@ -6,7 +6,7 @@ use mesh::repository::Repository;
 use mesh::reservation::{Conflict, Mode, Reservation};
 use serde::Serialize;
 
-use super::{rfc3339, span};
+use super::{as_rfc3339, span};
 use crate::render::{Show, printable_line, table};
 
 /// A reservation.
@@ -26,9 +26,11 @@ pub(crate) struct ReservationShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     /// When it was granted or last renewed.
-    pub(crate) granted: String,
+    #[serde(serialize_with = "as_rfc3339")]
+    pub(crate) granted: Instant,
     /// When it lapses.
-    pub(crate) expires: String,
+    #[serde(serialize_with = "as_rfc3339")]
+    pub(crate) expires: Instant,
     /// `held`, `lapsed` or `taken`.
     pub(crate) state: &'static str,
     /// For how many seconds it is still held.
@@ -51,8 +53,8 @@ impl ReservationShape {
             pattern: reservation.pattern.to_string(),
             mode: reservation.mode.as_str(),
             reason: reservation.reason.clone(),
-            granted: rfc3339(reservation.granted),
-            expires: rfc3339(reservation.expires),
+            granted: reservation.granted,
+            expires: reservation.expires,
             state: match &reservation.taken {
                 Some(_) => "taken",
                 None if left > 0 => "held",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use super::{PATIENCE, Pair, key};
-use crate::{Durability, Key, Revision, Store, SwapError};
+use crate::{Beside, Durability, Key, Leaf, Revision, Store, SwapError};
 
 pub(super) async fn check(make: &impl Fn() -> Pair) {
     a_value_is_there_for_everybody_until_it_is_removed(make()).await;
@@ -14,6 +14,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     of_many_who_swap_at_once_each_counts_once(make()).await;
     what_is_not_json_is_no_value(make()).await;
     keys_are_listed_under_a_prefix_in_order(make()).await;
+    a_crowd_is_seen_at_a_glance(make()).await;
     one_at_a_time_holds_a_key(make()).await;
 }
 
@@ -127,6 +128,40 @@ async fn keys_are_listed_under_a_prefix_in_order(pair: Pair) {
         let keys = pair.other.list(&key(prefix)).await.expect("listed");
         assert_eq!(keys, expected.iter().map(|text| key(text)).collect::<Vec<_>>(), "under {prefix}");
     }
+}
+
+async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
+    // More than one thread looks at, where a store has several look.
+    let crowd: Vec<Key> = (0..300).map(|number| key("crowd").child(&format!("one-{number}"))).collect();
+    for (number, at) in crowd.iter().enumerate() {
+        swap(&*pair.one, &at.child("meta"), None, Some(&number.to_string())).await.expect("swapped");
+    }
+    swap(&*pair.one, &crowd[7].child("beat"), None, Some("[7]")).await.expect("swapped");
+    super::append(&*pair.one, &crowd[8].child("mail"), 0..1).await;
+    // None of these is one of the crowd: no such value, a value of its own, one further below, a log.
+    for text in ["crowd/without/beat", "crowd/alone", "crowd/deep/er/meta"] {
+        swap(&*pair.one, &key(text), None, Some("1")).await.expect("swapped");
+    }
+    super::append(&*pair.one, &key("crowd/logs/meta"), 0..1).await;
+    let gone = swap(&*pair.one, &key("crowd/gone/meta"), None, Some("1")).await.expect("swapped");
+    swap(&*pair.one, &key("crowd/gone/meta"), gone, None).await.expect("removed");
+    let beside = [Leaf::Value("beat"), Leaf::Log("mail")];
+    let seen = pair.other.children(&key("crowd"), "meta", &beside).await.expect("looked");
+    let mut expected: Vec<&Key> = crowd.iter().collect();
+    expected.sort();
+    assert_eq!(seen.iter().map(|child| &child.key).collect::<Vec<_>>(), expected);
+    for child in seen {
+        let number = child.key.leaf().strip_prefix("one-").expect("one of the crowd").to_owned();
+        assert_eq!(child.value.expect("a value").bytes, number.as_bytes(), "{}", child.key);
+        match (&child.beside[..], number.as_str()) {
+            ([Beside::Unknown, Beside::Unknown], _) => {}
+            ([Beside::Value(Ok(beat)), Beside::Nothing], "7") => assert_eq!(beat.bytes, b"[7]"),
+            ([Beside::Nothing, Beside::Unknown], "8") => {}
+            ([Beside::Nothing, Beside::Nothing], number) => assert!(!["7", "8"].contains(&number), "{number}"),
+            (beside, number) => panic!("beside {number}: {beside:?}"),
+        }
+    }
+    assert!(pair.other.children(&key("nobody"), "meta", &beside).await.expect("looked").is_empty());
 }
 
 async fn one_at_a_time_holds_a_key(pair: Pair) {

@@ -50,11 +50,16 @@ fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
     let found = file.metadata().map_err(failed)?;
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
     file.read_to_end(&mut bytes).map_err(failed)?;
-    // A loss of power can leave the name of a file that was never synced, without its bytes.
-    if bytes.is_empty() {
-        return Ok(None);
+    match understood(&bytes) {
+        Ok(value) => Ok(value.map(|value| (Stamp::of(&found), value))),
+        Err(why) => Err(damaged(path, why)),
     }
-    parse(&bytes).map(|value| Some((Stamp::of(&found), value))).map_err(|why| damaged(path, why))
+}
+
+/// What a value's file says; none where it says nothing, or why it is damaged.
+pub(super) fn understood(bytes: &[u8]) -> Result<Option<Versioned>, String> {
+    // A loss of power can leave the name of a file that was never synced, without its bytes.
+    if bytes.is_empty() { Ok(None) } else { parse(bytes).map(Some) }
 }
 
 /// A change to one value.
@@ -246,7 +251,8 @@ fn parse_own(bytes: &[u8]) -> Option<Versioned> {
     (revision > 0 && is_json(value)).then(|| Versioned { revision: Revision(revision), bytes: value.to_vec() })
 }
 
-fn damaged(path: &Path, why: String) -> StoreError {
+/// That the file of a value does not hold one.
+pub(super) fn damaged(path: &Path, why: String) -> StoreError {
     StoreError::Damaged { what: path.display().to_string(), why }
 }
 

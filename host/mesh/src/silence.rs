@@ -1,0 +1,178 @@
+//! Who falls silent, and who comes back: told in the diary exactly once for each fall, however many processes
+//! look and wherever one of them is killed. Whoever writes has read the diary to its end and writes only where
+//! nobody else has written since, so that the diary itself is what everybody goes by.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use store::{AppendError, Durability, Expect, Position, StoreError};
+
+use crate::agent::Presence;
+use crate::agents::Glimpse;
+use crate::diary::Event;
+use crate::names::AgentName;
+use crate::presence::is_here;
+use crate::records::{self, Next};
+use crate::{Mesh, keys};
+
+/// How often it is looked: that nothing is heard of somebody is announced by nothing.
+const LOOK: Duration = Duration::from_secs(5);
+/// How often somebody else may have written meanwhile, before it is left to the next look.
+const TRIES: usize = 100;
+
+/// What the diary says of an agent that was here and is not.
+const FELL: &str = "fell-silent";
+/// What it says of one that is here again.
+const BACK: &str = "came-back";
+
+/// Who has fallen silent, as far as the diary was read. What is kept of it under `silences` spares reading the
+/// diary from its beginning, and remembers falls of which the diary has been retired.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Silences {
+    /// Up to where.
+    at: Position,
+    silent: BTreeSet<AgentName>,
+}
+
+impl Silences {
+    fn take(&mut self, event: &Event) {
+        let agent = || event.details.get("agent").and_then(|agent| agent.as_str()?.parse::<AgentName>().ok());
+        match event.kind.as_str() {
+            FELL => self.silent.extend(agent()),
+            BACK => {
+                if let Some(agent) = agent() {
+                    self.silent.remove(&agent);
+                }
+            }
+            "swept" => {
+                let gone = event.details.get("agents").and_then(|agents| agents.as_array());
+                for agent in gone.into_iter().flatten().filter_map(|agent| agent.as_str()) {
+                    self.silent.retain(|silent| silent.as_str() != agent);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is to be told of an agent; none where the diary has it right.
+    fn news(&self, name: &AgentName, presence: Presence) -> Option<&'static str> {
+        match (is_here(presence), self.silent.contains(name)) {
+            (true, true) => Some(BACK),
+            (false, false) => Some(FELL),
+            (true, false) | (false, true) => None,
+        }
+    }
+}
+
+impl Mesh {
+    /// Notes in the diary which agents of this machine fall silent and which come back, for as long as it is
+    /// polled. Any number of processes may do so at once.
+    pub async fn keep_noticing_silence(&self) {
+        let mut known = None;
+        loop {
+            if let Err(error) = self.notice_silence(&mut known).await {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "who falls silent is told later");
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Looks once. `known` is what the last look has left; none before the first.
+    pub(crate) async fn notice_silence(&self, known: &mut Option<Silences>) -> Result<(), StoreError> {
+        let mut silences = match known.take() {
+            Some(silences) => silences,
+            None => self.kept_silences().await?,
+        };
+        let before = silences.silent.clone();
+        self.read_silences(&mut silences).await?;
+        let mut news = Vec::new();
+        for Glimpse { name, agent, beside } in self.crowd().await? {
+            // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
+            let Ok(agent) = agent else { continue };
+            if agent.host == self.machine.host()
+                && silences.news(&name, self.seen_beside(agent, &beside).await?.presence).is_some()
+            {
+                news.push(name);
+            }
+        }
+        for _ in 0..TRIES {
+            if news.is_empty() || self.tell_silence(&news, &mut silences).await? {
+                break;
+            }
+        }
+        if silences.silent != before {
+            self.keep_silences(&silences).await?;
+        }
+        *known = Some(silences);
+        Ok(())
+    }
+
+    /// Reads the diary to its end, looks at these agents again, and tells what is new of them unless somebody
+    /// wrote in the diary meanwhile. Whether it was told.
+    async fn tell_silence(&self, names: &[AgentName], silences: &mut Silences) -> Result<bool, StoreError> {
+        self.read_silences(silences).await?;
+        let mut told = Vec::new();
+        for name in names {
+            // It may have been swept.
+            let Some(agent) = self.load_agent(name).await? else { continue };
+            let (_, presence, because) = self.judged(&agent).await?;
+            if let Some(event) = silences.news(name, presence) {
+                told.push(records::json(&serde_json::json!({
+                    "event": event, "at": self.machine.now().0, "agent": name, "presence": presence.as_str(),
+                    "because": because,
+                })));
+            }
+        }
+        if told.is_empty() {
+            return Ok(true);
+        }
+        match self.shared.append(&keys::global(), &told, Expect::End(silences.at), Durability::Process).await {
+            // What was written is read like everything else.
+            Ok(_) => self.read_silences(silences).await.map(|()| true),
+            Err(AppendError::Moved) => Ok(false),
+            Err(AppendError::Store(error)) => Err(error),
+        }
+    }
+
+    async fn read_silences(&self, silences: &mut Silences) -> Result<(), StoreError> {
+        loop {
+            let stretch = self.diary(silences.at).await?;
+            for event in &stretch.events {
+                silences.take(event);
+            }
+            let was = std::mem::replace(&mut silences.at, stretch.next);
+            if stretch.at_end || stretch.next == was {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What was kept of the silences, unless it is of another diary.
+    async fn kept_silences(&self) -> Result<Silences, StoreError> {
+        let kept = match records::load::<Silences>(self.local.as_ref(), &keys::silences()).await {
+            Ok(kept) => kept.map(|(_, kept)| kept).unwrap_or_default(),
+            // It is only a hint.
+            Err(StoreError::Damaged { .. }) => Silences::default(),
+            Err(error) => return Err(error),
+        };
+        Ok(if kept.at > self.diary_end().await? { Silences::default() } else { kept })
+    }
+
+    async fn keep_silences(&self, silences: &Silences) -> Result<(), StoreError> {
+        let mut names: BTreeSet<&AgentName> = silences.silent.iter().collect();
+        // Who has no record any more is not silent but gone for good.
+        for name in &silences.silent {
+            if self.shared.get(&keys::meta(name)).await?.is_none() {
+                names.remove(name);
+            }
+        }
+        let kept = Silences { at: silences.at, silent: names.into_iter().cloned().collect() };
+        let put = |old: Option<serde_json::Value>| match old.and_then(|old| old.get("at")?.as_u64()) {
+            Some(at) if at > kept.at.0 => (Next::Keep, ()),
+            Some(_) | None => (Next::Put(serde_json::json!(kept)), ()),
+        };
+        records::update(self.local.as_ref(), &keys::silences(), Durability::Process, put).await
+    }
+}

@@ -1,0 +1,142 @@
+//! Falling silent and coming back: each told once, whoever looks and however often.
+
+use std::sync::Arc;
+
+use store::{Position, Store};
+
+use super::{World, name};
+use crate::silence::Silences;
+use crate::testing::{session_call, shell_call};
+use crate::{Broom, Scope};
+
+const SILENCE: u64 = 600_000;
+
+/// A process that lives on and looks.
+struct Resident {
+    world: World,
+    known: Option<Silences>,
+}
+
+impl Resident {
+    fn of(world: &World) -> Resident {
+        Resident { world: world.another_process(), known: None }
+    }
+
+    async fn looks(&mut self) {
+        self.world.mesh.notice_silence(&mut self.known).await.expect("looked");
+    }
+}
+
+impl World {
+    async fn beats(&self, agent: &str) {
+        let caller = self.mesh.identify(&shell_call(Some(agent))).await.expect("identified");
+        self.mesh.heartbeat(&caller, None).await.expect("noted");
+    }
+
+    /// What the diary says of silence, in order.
+    async fn silences(&self) -> Vec<String> {
+        let stretch = self.mesh.diary(Position::START).await.expect("readable");
+        let word = |event: &crate::Event, field: &str| event.details[field].as_str().expect("a word").to_owned();
+        let of_silence = stretch.events.iter().filter(|event| event.details.contains_key("because"));
+        of_silence
+            .map(|event| {
+                let (agent, presence) = (word(event, "agent"), word(event, "presence"));
+                format!("{agent} {} ({presence}: {})", event.kind, word(event, "because"))
+            })
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn a_fall_and_a_return_are_told_once_each() {
+    let world = World::new();
+    world.register(&shell_call(None), "alice").await;
+    let (mut one, mut other) = (Resident::of(&world), Resident::of(&world));
+    let mut told: Vec<String> = Vec::new();
+    for _ in 0..2 {
+        one.looks().await;
+        other.looks().await;
+        assert_eq!(world.silences().await, told, "who is here is no news");
+        world.machine.pass(SILENCE);
+        one.looks().await;
+        other.looks().await;
+        one.looks().await;
+        told.push("alice fell-silent (away: nothing heard for 10 min)".to_owned());
+        assert_eq!(world.silences().await, told);
+        // One that begins to look later finds it told.
+        Resident::of(&world).looks().await;
+        world.beats("alice").await;
+        other.looks().await;
+        one.looks().await;
+        told.push("alice came-back (idle: heard 0 s ago)".to_owned());
+        assert_eq!(world.silences().await, told);
+    }
+}
+
+#[tokio::test]
+async fn whoever_registers_again_is_back_and_whoever_is_let_go_is_nobody_any_more() {
+    let world = World::new();
+    let mut resident = Resident::of(&world);
+    let session = session_call("c1", "s1");
+    world.register(&session, "bob").await;
+    world.register(&shell_call(None), "alice").await;
+    world.machine.pass(SILENCE);
+    resident.looks().await;
+    assert_eq!(world.silences().await.len(), 2);
+    world.register(&shell_call(None), "alice").await;
+    resident.looks().await;
+    let told = world.silences().await;
+    assert_eq!((told.len(), told.last().map(String::as_str)), (3, Some("alice came-back (idle: heard 0 s ago)")));
+    world.machine.pass(30 * 24 * 3_600_000);
+    resident.looks().await;
+    world.mesh.sweep(Scope::Everything, Broom::Sweep, None).await.expect("swept");
+    resident.looks().await;
+    assert!(world.mesh.agent(&name("alice")).await.expect("readable").is_none(), "it was let go of");
+    world.register(&shell_call(None), "alice").await;
+    resident.looks().await;
+    let told = world.silences().await;
+    world.machine.pass(SILENCE);
+    Resident::of(&world).looks().await;
+    assert_eq!(world.silences().await.len(), told.len() + 1, "a new agent of that name falls for the first time");
+}
+
+#[tokio::test]
+async fn of_many_who_look_at_once_one_tells() {
+    let world = World::new();
+    for number in 0..10 {
+        world.register(&shell_call(None), &format!("agent-{number}")).await;
+    }
+    world.machine.pass(SILENCE);
+    let looking: Vec<_> = (0..8)
+        .map(|_| {
+            let mut resident = Resident::of(&world);
+            tokio::spawn(async move { resident.looks().await })
+        })
+        .collect();
+    for one in looking {
+        one.await.expect("no panic");
+    }
+    let mut told = world.silences().await;
+    told.sort();
+    told.dedup();
+    assert_eq!((world.silences().await.len(), told.len()), (10, 10));
+}
+
+#[tokio::test]
+async fn what_is_kept_of_it_is_a_hint() {
+    let world = World::new();
+    world.register(&shell_call(None), "alice").await;
+    world.machine.pass(SILENCE);
+    Resident::of(&world).looks().await;
+    let told = world.silences().await;
+    let key = "silences".parse().expect("a key");
+    // Lost, of an older time, of another diary, and not even that: it is told what the diary says.
+    for kept in [None, Some(r#"{"at":0,"silent":[]}"#), Some(r#"{"at":99999999999,"silent":[]}"#), Some("[7]")] {
+        let found = world.store.get(&key).await.expect("readable");
+        let store = Arc::clone(&world.store) as Arc<dyn Store>;
+        let revision = found.map(|found| found.revision);
+        store.swap(&key, revision, kept.map(str::as_bytes), store::Durability::Process).await.expect("swapped");
+        Resident::of(&world).looks().await;
+        assert_eq!(world.silences().await, told, "{kept:?}");
+    }
+}

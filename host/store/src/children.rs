@@ -1,0 +1,73 @@
+//! Many keys of one kind at a glance.
+
+use std::pin::pin;
+
+use futures::{StreamExt as _, stream};
+
+use crate::{Key, Store, StoreError, Versioned};
+
+/// What is looked at beside a child's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf<'a> {
+    /// Another value of this name.
+    Value(&'a str),
+    /// A log of this name.
+    Log(&'a str),
+}
+
+/// One of many keys of one kind.
+#[derive(Debug)]
+pub struct Child {
+    /// The key that the leaves are below of: `agents/alice`.
+    pub key: Key,
+    /// The value that was asked for; an error where it is damaged, which costs no other child anything.
+    pub value: Result<Versioned, StoreError>,
+    /// What a glance showed of the others, in the order in which they were asked for.
+    pub beside: Vec<Beside>,
+}
+
+/// What a glance shows of a leaf.
+#[derive(Debug)]
+pub enum Beside {
+    /// There is no such value, and nothing was ever appended to such a log.
+    Nothing,
+    /// The value that there is; an error where it is damaged.
+    Value(Result<Versioned, StoreError>),
+    /// It takes more than a glance. Whoever wants to know asks for it by its own key.
+    Unknown,
+}
+
+/// How many values are asked for at once: on servers each is a way there and back.
+const AT_ONCE: usize = 64;
+
+/// For a store that has no quicker way: each value by its key, and of what lies beside them nothing.
+pub(crate) async fn by_key<S: Store + ?Sized>(
+    store: &S,
+    prefix: &Key,
+    leaf: &str,
+    beside: &[Leaf<'_>],
+) -> Result<Vec<Child>, StoreError> {
+    let mut wanted: Vec<(Key, Key)> = Vec::new();
+    for key in store.list(prefix).await? {
+        let below = key.as_str().strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        let named = below.and_then(|rest| rest.split_once('/')).filter(|(_, last)| *last == leaf);
+        if let Some(child) = named.and_then(|(name, _)| format!("{prefix}/{name}").parse().ok()) {
+            wanted.push((child, key));
+        }
+    }
+    wanted.sort();
+    let values = wanted.into_iter().map(|(child, key)| async move { (child, store.get(&key).await) });
+    let mut values = pin!(stream::iter(values).buffered(AT_ONCE));
+    let mut children = Vec::new();
+    while let Some((key, value)) = values.next().await {
+        let value = match value {
+            // Somebody removed it since it was listed.
+            Ok(None) => continue,
+            Ok(Some(value)) => Ok(value),
+            Err(error @ StoreError::Damaged { .. }) => Err(error),
+            Err(error) => return Err(error),
+        };
+        children.push(Child { key, value, beside: beside.iter().map(|_| Beside::Unknown).collect() });
+    }
+    Ok(children)
+}
