@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use serde_json::{Value, json};
-use test_support::{Host, PATIENCE, Stage, wait_for};
+use test_support::{Host, PATIENCE, Running, Stage, StdioClient, wait_for};
 
 /// One connection to the socket.
 struct Follower {
@@ -65,6 +65,7 @@ fn in_short(line: &Value) -> String {
         "reserved" => format!("{} reserved {}", word("agent"), line["patterns"][0].as_str().unwrap_or_default()),
         "command-done" => format!("command {}", word("ended")),
         "registered" => format!("registered {}", word("agent")),
+        "fell-silent" | "came-back" => format!("{} {}", word("agent"), word("event")),
         "error" | "cut" => format!("{}: {}", word("event"), word("error")),
         other => other.to_owned(),
     }
@@ -161,6 +162,54 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
     told.sort();
     assert_eq!(told, expected);
     assert_eq!(alone.stop(), Some(0), "asked to stop, it stops in order");
+}
+
+#[test]
+fn a_fall_and_a_return_are_told_once_however_many_look_and_whoever_is_killed() {
+    let stage = stage();
+    let mut host = Host::start(&stage);
+    // Two more that live on and look.
+    let beside: Vec<Running> = [&["events", "--subscribe", "agents"] as &[&str], &["log", "--follow"]]
+        .into_iter()
+        .map(|arguments| stage.relay(arguments).start(&stage.folder.join("beside.log")))
+        .collect();
+    let agents = json!({"subscribe": ["agents"]});
+    let mut follower = Follower::of(&stage, agents.clone());
+    let join = || {
+        let mcp = stage.relay(&["mcp"]).start(&stage.folder.join("zed.log"));
+        let mut zed = StdioClient::connected(mcp, "a-plain-client");
+        let answer = zed.call("register_agent", json!({"name": "zed"}));
+        assert_eq!(answer.structured["name"], "zed", "{answer:?}");
+        zed
+    };
+    let mut zed = join();
+    for round in 0..2 {
+        stage.relay_ok(&["wait-for", "zed", "--until-stale", "--by-mail", "--from", "alice"]);
+        zed.server.kill();
+        follower.until("zed fell-silent");
+        let mail = wait_for("alice has a message about it", || {
+            Some(test_support::unread(&stage, "alice")).filter(|mail| !mail.is_empty())
+        });
+        assert!(mail.len() == 1 && mail[0].contains("zed is gone: its process no longer runs"), "{mail:?}");
+        // One that looks is killed, and another begins: it finds what is told.
+        host.process.kill();
+        host = Host::start(&stage);
+        follower = Follower::of(&stage, agents.clone());
+        if round == 0 {
+            zed = join();
+            let told = follower.until("zed came-back").join(", ");
+            assert_eq!(told.matches("zed came-back").count(), 1, "{told}");
+        }
+    }
+    stage.relay_ok(&["register", "the-last"]);
+    let told = follower.until("registered the-last");
+    assert!(!told.iter().any(|told| told.contains("fell-silent")), "the host that came later: {told:?}");
+    let log = stage.relay_ok(&["log", "--json", "--type", "fell-silent", "--type", "came-back"]);
+    let kinds: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let kinds: Vec<&str> = kinds.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!(kinds, ["fell-silent", "came-back", "fell-silent"]);
+    assert!(test_support::unread(&stage, "alice").is_empty(), "one message for each wish");
+    drop(beside);
 }
 
 #[test]

@@ -110,6 +110,50 @@ fn whoever_is_killed_in_the_middle_of_a_command_leaves_nothing_half_done() {
     });
 }
 
+#[test]
+fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
+    const SEND: &[&str] = &["send", "bob", "one letter", "--from", "alice"];
+    const READ: &[&str] = &["read", "--agent", "bob", "--unread", "--mark-read"];
+    check(&Case {
+        before: &[],
+        killed: SEND,
+        again: (SEND, &[0]),
+        after: &[READ],
+        holds: |stage, cut| {
+            // The one that was killed has sent its letter, or not.
+            let letters = letters(stage, &["--unread"]);
+            assert!((1..=2).contains(&letters.len()), "{cut}: {letters:?}");
+            assert!(letters.iter().all(|letter| letter == "one letter"), "{cut}: {letters:?}");
+        },
+    });
+    check(&Case {
+        before: &[&["send", "bob", "keep this"]],
+        killed: READ,
+        again: (READ, &[0]),
+        after: &[],
+        holds: |stage, cut| {
+            assert!(letters(stage, &["--unread"]).is_empty(), "{cut}: it was read");
+            assert_eq!(letters(stage, &["--last", "1"]), ["keep this"], "{cut}: it is kept");
+        },
+    });
+    const JOIN: &[&str] = &["register", "carol"];
+    check(&Case {
+        before: &[],
+        killed: JOIN,
+        again: (JOIN, &[0]),
+        after: &[&["gc", "--stale", "0s"], &["register", "alice"], &["register", "bob"]],
+        holds: |stage, cut| assert_eq!(test_support::agents(stage), ["alice", "bob", "carol"], "{cut}"),
+    });
+}
+
+/// The bodies of bob's mail, looked at.
+fn letters(stage: &Stage, which: &[&str]) -> Vec<String> {
+    let read = stage.relay_ok(&[&["read", "--agent", "bob", "--peek", "--json"], which].concat());
+    let mail: Value = serde_json::from_str(&read).expect("JSON");
+    let messages = mail["messages"].as_array().cloned().unwrap_or_default();
+    messages.iter().map(|message| message["body"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
 fn check(case: &Case) {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     // By then everybody is silent who says nothing just now; and a wake waits for nobody.

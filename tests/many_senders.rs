@@ -1,9 +1,12 @@
-//! Twenty processes send a thousand messages each to one agent, each under a key of its own. One of
-//! them is killed half-way, and another goes on in its place from before there, saying again what may
-//! not have been heard. Everything is there, and nothing is there twice.
+//! Twenty processes send a thousand messages each to one agent, each under a key of its own, while somebody
+//! follows the status and one sweep after the other looks for what is over. One of the senders is killed
+//! half-way, and another goes on in its place from before there, saying again what may not have been heard.
+//! Everything is there, and nothing is there twice.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -22,7 +25,19 @@ fn twenty_processes_lose_nothing_and_double_nothing_though_one_is_killed() {
     isolated(|| {
         let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
         stage.relay_ok(&["register", "everyone-writes-me"]);
+        let mut follower = stage.relay(&["status", "--follow"]).start(&stage.folder.join("status.log"));
+        let shown = BufReader::new(follower.child.stdout.take().expect("a pipe"));
+        let is_over = AtomicBool::new(false);
         let acknowledged: Vec<usize> = thread::scope(|scope| {
+            let follower = scope.spawn(|| last_count(shown));
+            let sweeper = scope.spawn(|| {
+                let mut sweeps = 0;
+                while !is_over.load(Memory::Relaxed) {
+                    stage.relay_ok(&["gc"]);
+                    sweeps += 1;
+                }
+                sweeps
+            });
             let senders: Vec<_> = (0..SENDERS)
                 .map(|sender| {
                     scope.spawn({
@@ -31,8 +46,17 @@ fn twenty_processes_lose_nothing_and_double_nothing_though_one_is_killed() {
                     })
                 })
                 .collect();
-            senders.into_iter().map(|sender| sender.join().expect("a sender does its work")).collect()
+            let acknowledged = senders.into_iter().map(|sender| sender.join().expect("a sender does its work"));
+            let acknowledged: Vec<usize> = acknowledged.collect();
+            is_over.store(true, Memory::Relaxed);
+            assert!(sweeper.join().expect("it sweeps") > 0);
+            let stored: usize = acknowledged.iter().sum();
+            let shown = follower.join().expect("it is read");
+            // What the killed one said last may have been stored.
+            assert!((stored..=stored + 1).contains(&shown), "the status showed {shown} messages at last, not {stored}");
+            acknowledged
         });
+        assert_eq!(follower.stop(), Some(0), "asked to stop, it stops in order");
         for (sender, acknowledged) in acknowledged.iter().enumerate() {
             let expected = if sender == VICTIM { HALF_WAY } else { MESSAGES };
             assert_eq!(*acknowledged, expected, "sender {sender}");
@@ -58,6 +82,20 @@ fn twenty_processes_lose_nothing_and_double_nothing_though_one_is_killed() {
         assert!(twice.is_empty(), "nothing is stored twice: {twice:?}");
         assert_eq!(stored.len(), SENDERS * MESSAGES, "everything is read back");
     });
+}
+
+/// Reads a status that goes on until as many messages wait as can be; gives how many.
+fn last_count(shown: impl BufRead) -> usize {
+    let all_but_the_killed = (SENDERS - 1) * MESSAGES + HALF_WAY;
+    let waiting = |line: String| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["mail", .., count, "messages", "wait"] => count.parse::<usize>().ok(),
+            _ => None,
+        }
+    };
+    let mut counts = shown.lines().map_while(Result::ok).filter_map(waiting);
+    counts.find(|count| *count >= all_but_the_killed).unwrap_or_default()
 }
 
 /// Sends all of one sender's messages, and gives how many were acknowledged.

@@ -126,6 +126,16 @@ pub(crate) fn silences() -> Key {
     constant("silences")
 }
 
+/// Whom somebody wishes to know of, once they are no longer here.
+pub(crate) fn wishes() -> Key {
+    constant("wishes")
+}
+
+/// Who wishes to know of one agent.
+pub(crate) fn wish(of: &AgentName) -> Key {
+    wishes().child(of.as_str())
+}
+
 /// All sessions of this machine.
 pub(crate) fn sessions() -> Key {
     constant("sessions")

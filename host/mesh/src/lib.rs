@@ -62,6 +62,7 @@ mod ticket;
 mod wait;
 mod wake;
 mod watching;
+mod wish;
 mod work;
 
 #[cfg(any(test, feature = "testing"))]
@@ -105,6 +106,7 @@ pub use sweep::{Broom, Scope, Swept};
 pub use ticket::TicketError;
 pub use wake::{LONGEST_WAKE, Wake, WakeError};
 pub use watching::Mailed;
+pub use wish::WishError;
 
 use crate::harness::Harnesses;
 use crate::machine::{Instant, Machine};

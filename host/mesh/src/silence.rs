@@ -71,7 +71,8 @@ impl Mesh {
     pub async fn keep_noticing_silence(&self) {
         let mut known = None;
         loop {
-            if let Err(error) = self.notice_silence(&mut known).await {
+            let noticed = self.notice_silence(&mut known).await;
+            for error in [noticed, self.fulfil_wishes().await].into_iter().filter_map(Result::err) {
                 let error: &dyn std::error::Error = &error;
                 tracing::debug!(error, "who falls silent is told later");
             }

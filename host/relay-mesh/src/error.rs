@@ -66,6 +66,9 @@ pub(crate) enum CommandError {
     /// No sign of life was noted.
     #[error(transparent)]
     Heartbeat(#[from] mesh::HeartbeatError),
+    /// Nobody is told who falls silent.
+    #[error(transparent)]
+    Wish(#[from] mesh::WishError),
     /// Nobody was asked to run a command.
     #[error(transparent)]
     Order(#[from] mesh::OrderError),

@@ -5,6 +5,7 @@ use mesh::repository::PlaceError;
 use mesh::{
     AckError, AddressError, FetchError, FindError, FinishError, HeartbeatError, HookError, IdentifyError, InviteError,
     OrderError, RegisterError, ReleaseError, ReserveError, RosterError, SendError, StatusError, TakeError, WakeError,
+    WishError,
 };
 use store::StoreError;
 
@@ -51,6 +52,10 @@ impl CommandError {
                 HeartbeatError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
                 HeartbeatError::TooLong(_) => Some("say it shorter; details belong into a message".to_owned()),
                 HeartbeatError::Store(error) => of_store(error),
+            },
+            CommandError::Wish(error) => match error {
+                WishError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+                WishError::Store(error) => of_store(error),
             },
             CommandError::Order(error) => of_order(error),
             CommandError::Take(error) => match error {
@@ -173,6 +178,10 @@ impl CommandError {
                 HeartbeatError::NotRegistered => Exit::Refused,
                 HeartbeatError::TooLong(_) => Exit::Usage,
                 HeartbeatError::Store(_) => Exit::Store,
+            },
+            CommandError::Wish(error) => match error {
+                WishError::NotRegistered => Exit::Refused,
+                WishError::Store(_) => Exit::Store,
             },
             CommandError::Order(error) => match error {
                 OrderError::NotRegistered => Exit::Refused,

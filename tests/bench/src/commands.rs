@@ -2,13 +2,14 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::client::StdioClient;
-use crate::{Failure, Subject, programs};
+use crate::{Failure, Subject, coordination, programs};
 use bench::report::Report;
 use bench::sampling::{compare, median_of};
 
@@ -48,45 +49,60 @@ fn lone_sync(file: &Path) -> Result<Duration, Failure> {
 }
 
 /// `relay-mesh hook claude-code PreToolUse` before an edit, in a session whose agent is registered,
-/// with its adapter compiled already.
+/// with its adapter compiled already; and the same where another agent has claimed a thousand folders
+/// around the file.
 pub(crate) fn hook(subject: &Subject, report: &Report) -> Result<(), Failure> {
-    let data = subject.data_folder("hook");
-    let project = subject.scratch.path().join("project");
-    std::fs::create_dir_all(&project)?;
-    let hook = |event: &str| {
-        let mut hook = programs::relay_mesh(&subject.relay_mesh, &data);
-        hook.current_dir(&project).args(["hook", "claude-code", event]);
-        hook.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDE_PROJECT_DIR", &project);
-        hook
-    };
-    let start = json!({
-        "session_id": SESSION, "cwd": project, "hook_event_name": "SessionStart", "source": "startup",
-    });
-    programs::output(&mut hook("SessionStart"), &start.to_string())?;
-    register(subject, &data, &project)?;
-    let edit = json!({
-        "session_id": SESSION, "cwd": project, "prompt_id": "7dc28242-656f-49a7-a464-e7a052b58a5c",
-        "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Edit",
-        "tool_input": {
-            "file_path": project.join("src/main.rs"), "old_string": "fn main() {}", "new_string": "fn main() { run() }",
-        },
-        "tool_use_id": "toolu_0001",
-    })
-    .to_string();
-    let compared = compare(
-        || programs::time(&mut hook("PreToolUse"), Some(&edit)),
-        || programs::time(&mut programs::command(&subject.hello), None),
-    )?;
+    let alone = Seat::take(subject, "hook")?;
+    let compared = compare(|| alone.edit(), || programs::time(&mut programs::command(&subject.hello), None))?;
     report.ratio("relay-mesh hook claude-code PreToolUse", &compared, 5.0);
+    let crowded = Seat::take(subject, "hook-in-a-crowd")?;
+    coordination::claim_a_thousand(subject, &crowded.data, &crowded.project)?;
+    let compared = compare(|| crowded.edit(), || alone.edit())?;
+    report.ratio("the same beside 1,000 live claims, against none", &compared, 1.2);
     Ok(())
 }
 
-/// Registers an agent for the measured session, by the server that the harness itself would start.
-fn register(subject: &Subject, data: &Path, project: &Path) -> Result<(), Failure> {
-    let mut server = programs::relay_mesh(&subject.relay_mesh, data);
-    server.current_dir(project).arg("mcp");
-    server.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDE_PROJECT_DIR", project);
-    let mut client = StdioClient::start(&mut server, "claude-code")?;
-    client.call_tool("register_agent", &json!({ "name": "alice" }))?;
-    client.finish()
+/// A session of Claude Code in a project of its own, whose agent is registered.
+struct Seat<'a> {
+    subject: &'a Subject,
+    data: PathBuf,
+    project: PathBuf,
+}
+
+impl Seat<'_> {
+    fn take<'a>(subject: &'a Subject, name: &str) -> Result<Seat<'a>, Failure> {
+        let project = subject.scratch.path().join(format!("{name}-project"));
+        std::fs::create_dir_all(&project)?;
+        let seat = Seat { subject, data: subject.data_folder(name), project };
+        let start = json!({
+            "session_id": SESSION, "cwd": seat.project, "hook_event_name": "SessionStart", "source": "startup",
+        });
+        programs::output(&mut seat.relay(&["hook", "claude-code", "SessionStart"]), &start.to_string())?;
+        // By the server that the harness itself would start.
+        let mut client = StdioClient::start(&mut seat.relay(&["mcp"]), "claude-code")?;
+        client.call_tool("register_agent", &json!({ "name": "alice" }))?;
+        client.finish()?;
+        Ok(seat)
+    }
+
+    fn relay(&self, arguments: &[&str]) -> Command {
+        let mut relay = programs::relay_mesh(&self.subject.relay_mesh, &self.data);
+        relay.current_dir(&self.project).args(arguments);
+        relay.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION).env("CLAUDE_PROJECT_DIR", &self.project);
+        relay
+    }
+
+    /// What the hook before an edit takes.
+    fn edit(&self) -> Result<Duration, Failure> {
+        let edit = json!({
+            "session_id": SESSION, "cwd": self.project, "prompt_id": "7dc28242-656f-49a7-a464-e7a052b58a5c",
+            "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Edit",
+            "tool_input": {
+                "file_path": self.project.join("src/main.rs"), "old_string": "fn main() {}",
+                "new_string": "fn main() { run() }",
+            },
+            "tool_use_id": "toolu_0001",
+        });
+        programs::time(&mut self.relay(&["hook", "claude-code", "PreToolUse"]), Some(&edit.to_string()))
+    }
 }

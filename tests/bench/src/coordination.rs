@@ -1,5 +1,6 @@
 //! Coordination in a crowd: claims and agents by the thousand, and many senders beside those who watch and sweep.
 
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use bench::sampling::{Compared, compare, median};
 
 /// Live claims, and agents.
 const CROWD: usize = 1_000;
+/// Who claims.
+const CLAIMANT: &str = "claimant";
 /// Claims that one command makes.
 const AT_ONCE: usize = 50;
 /// Processes that send.
@@ -32,14 +35,8 @@ pub(crate) fn reservations(subject: &Subject, report: &Report) -> Result<(), Fai
         relay.current_dir(&repository).args(arguments);
         relay
     };
-    programs::output(&mut relay(&["register", "alice"]), "")?;
-    let patterns: Vec<String> = (0..CROWD).map(|number| format!("src/part{number}/**")).collect();
-    for some in patterns.chunks(AT_ONCE) {
-        let some: Vec<&str> = some.iter().map(String::as_str).collect();
-        let arguments = [&["reserve", "--from", "alice", "--ttl", "1d"], some.as_slice()].concat();
-        programs::output(&mut relay(&arguments), "")?;
-    }
-    let check = ["reserve", "--check", "docs/a.md", "--from", "alice"];
+    claim_a_thousand(subject, &data, &repository)?;
+    let check = ["reserve", "--check", "docs/a.md", "--from", CLAIMANT];
     for (name, arguments) in [
         ("reserve --check, 1,000 live claims", &check as &[&str]),
         ("reservations, 1,000 live claims", &["reservations"]),
@@ -49,6 +46,21 @@ pub(crate) fn reservations(subject: &Subject, report: &Report) -> Result<(), Fai
             || programs::time(&mut programs::command(&subject.hello), None),
         )?;
         report.ratio(name, &compared, 3.0);
+    }
+    Ok(())
+}
+
+/// An agent of the command line claims a thousand folders of a repository.
+pub(crate) fn claim_a_thousand(subject: &Subject, data: &Path, repository: &Path) -> Result<(), Failure> {
+    let relay = |arguments: &[&str]| {
+        let mut relay = programs::relay_mesh(&subject.relay_mesh, data);
+        programs::output(relay.current_dir(repository).args(arguments), "")
+    };
+    relay(&["register", CLAIMANT])?;
+    let patterns: Vec<String> = (0..CROWD).map(|number| format!("src/part{number}/**")).collect();
+    for some in patterns.chunks(AT_ONCE) {
+        let some: Vec<&str> = some.iter().map(String::as_str).collect();
+        relay(&[&["reserve", "--from", CLAIMANT, "--ttl", "1d"], some.as_slice()].concat())?;
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ impl Resident {
 
     async fn looks(&mut self) {
         self.world.mesh.notice_silence(&mut self.known).await.expect("looked");
+        self.world.mesh.fulfil_wishes().await.expect("told");
     }
 }
 
@@ -120,6 +121,47 @@ async fn of_many_who_look_at_once_one_tells() {
     told.sort();
     told.dedup();
     assert_eq!((world.silences().await.len(), told.len()), (10, 10));
+}
+
+#[tokio::test]
+async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
+    let world = World::new();
+    for agent in ["alice", "bob", "carol"] {
+        world.register(&shell_call(None), agent).await;
+    }
+    let alice = world.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+    let (mut one, mut other) = (Resident::of(&world), Resident::of(&world));
+    for round in 1..=2 {
+        // Wished twice is wished once.
+        for _ in 0..2 {
+            world.mesh.wish_to_know(&alice, &[name("bob"), name("carol")]).await.expect("noted");
+        }
+        world.machine.pass(SILENCE / 2);
+        world.beats("carol").await;
+        one.looks().await;
+        assert_eq!(world.mesh.waiting(&name("alice")).await.expect("readable"), 2 * (round - 1));
+        world.machine.pass(SILENCE / 2);
+        one.looks().await;
+        other.looks().await;
+        assert_eq!(world.mesh.waiting(&name("alice")).await.expect("readable"), 2 * round - 1, "bob fell");
+        world.machine.pass(SILENCE);
+        other.looks().await;
+        one.looks().await;
+        assert_eq!(world.mesh.waiting(&name("alice")).await.expect("readable"), 2 * round, "carol fell too");
+        for agent in ["bob", "carol"] {
+            world.beats(agent).await;
+        }
+        one.looks().await;
+    }
+    let all = world.mesh.history(&name("alice")).await.expect("readable");
+    let first = &all.first().expect("a message").0;
+    assert_eq!(
+        (first.from.as_str(), first.body.as_str()),
+        ("shell", "bob is away: nothing heard for 10 min. You wished to know when it is no longer here.")
+    );
+    let nobody = world.mesh.identify(&shell_call(None)).await.expect("identified");
+    let refused = world.mesh.wish_to_know(&nobody, &[name("bob")]).await.map_err(|error| error.to_string());
+    assert_eq!(refused, Err("you have not registered".to_owned()));
 }
 
 #[tokio::test]

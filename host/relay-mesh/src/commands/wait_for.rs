@@ -16,7 +16,8 @@ use crate::shapes::agents::AgentsShape;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh wait-for alice bob --timeout 5m && relay-mesh send alice,bob 'we can begin'\n  \
-    relay-mesh wait-for ci --until-stale --stale 2m && relay-mesh send boss 'ci has fallen silent'\n\n\
+    relay-mesh wait-for ci --until-stale --stale 2m && relay-mesh send boss 'ci has fallen silent'\n  \
+    relay-mesh wait-for bob --until-stale --by-mail --from alice\n\n\
     An agent is here while it is live or idle, not while it is away or gone.\n\
     It ends with 7 where they did not come in time, with --until-stale where all stayed.")]
 pub(crate) struct Args {
@@ -33,6 +34,13 @@ pub(crate) struct Args {
     /// [default: `away-after` of the settings]
     #[arg(long, value_name = "TIME", requires = "until_stale", value_parser = patience)]
     stale: Option<Duration>,
+    /// With --until-stale: do not wait, but have a message sent to you once, by a host or by whoever follows
+    /// events
+    #[arg(long, requires = "until_stale", conflicts_with_all = ["timeout", "stale"])]
+    by_mail: bool,
+    /// With --by-mail: speak for this agent [$RELAY_AGENT, else this shell's session]
+    #[arg(long, value_name = "AGENT", requires = "by_mail")]
+    from: Option<AgentName>,
 }
 
 /// Does it.
@@ -46,6 +54,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         // Of somebody who never joined it cannot be seen that they left.
         for agent in &args.agents {
             open.mesh.resolve(agent.as_str(), None).await?;
+        }
+        if args.by_mail {
+            let caller = context.caller(&open, args.from).await?;
+            open.mesh.wish_to_know(&caller, &args.agents).await?;
+            context.printer.say("you will have a message; a host that runs sends it (`relay-mesh up`)");
+            return Ok(Outcome::DONE);
         }
         (patience.wait(open.mesh.stale(&args.agents)).await?, "all of them are still here")
     } else {
