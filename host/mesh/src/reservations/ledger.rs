@@ -166,8 +166,19 @@ impl Ledger {
         if self.reservations.len() > MOST { Verdict::Full } else { Verdict::Granted { granted, taken, given_up } }
     }
 
-    /// Adds a reservation, or renews the one that its owner has of this very pattern.
+    /// Adds a reservation, or renews the one that its owner has of this very pattern. What has lapsed and stands in
+    /// its way is over for good: otherwise both would hold where the clock goes back.
     fn put(&mut self, asked: &Asked, id: MessageId, pattern: &Glob, now: Instant) -> Reservation {
+        for old in &mut self.reservations {
+            if old.owner != asked.owner
+                && old.taken.is_none()
+                && now >= old.expires
+                && asked.mode.excludes(old.mode)
+                && old.pattern.overlap(pattern).is_some()
+            {
+                old.taken = Some(Taken { by: asked.owner.clone(), at: now, told: true });
+            }
+        }
         let mut new = Reservation {
             id,
             owner: asked.owner.clone(),

@@ -174,6 +174,18 @@ async fn a_clock_that_goes_back_ends_no_reservation() {
 }
 
 #[tokio::test]
+async fn what_lapsed_and_was_given_to_somebody_else_does_not_come_back_with_the_clock() {
+    let world = world_of(&["alice", "bob", "carol"]).await;
+    world.reserve("alice", ask("a b")).await;
+    world.machine.pass(3_600_000);
+    assert_eq!(world.reserve("bob", ask("a")).await, "granted");
+    world.machine.go_back(1_800_000);
+    assert_eq!(world.reserved().await, "alice b exclusive, bob a exclusive", "never both");
+    assert_eq!(world.reserve("carol", ask("a")).await, "held: a by bob at a");
+    assert_eq!(world.fetch("alice").await, "", "it had lapsed, and nothing was taken by force");
+}
+
+#[tokio::test]
 async fn what_is_taken_by_force_is_told_to_its_holder_once() {
     let world = world_of(&["alice", "bob"]).await;
     world.reserve("alice", ask("src/** docs/**")).await;
