@@ -144,7 +144,8 @@ impl Mesh {
         self.judged_beside(agent, &Beside::Unknown).await
     }
 
-    async fn judged_beside(
+    /// The same, where one look may have shown its sign of life already.
+    pub(crate) async fn judged_beside(
         &self,
         agent: &Agent,
         heartbeat: &Beside,

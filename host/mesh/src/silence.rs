@@ -18,6 +18,8 @@ use crate::{Mesh, keys};
 
 /// How often it is looked: that nothing is heard of somebody is announced by nothing.
 const LOOK: Duration = Duration::from_secs(5);
+/// The same where each look asks servers for every agent.
+const LOOK_AT_SERVERS: Duration = Duration::from_secs(60);
 /// How often somebody else may have written meanwhile, before it is left to the next look.
 const TRIES: usize = 100;
 
@@ -70,13 +72,14 @@ impl Mesh {
     /// polled. Any number of processes may do so at once.
     pub async fn keep_noticing_silence(&self) {
         let mut known = None;
+        let look = if self.has_servers() { LOOK_AT_SERVERS } else { LOOK };
         loop {
             let noticed = self.notice_silence(&mut known).await;
             for error in [noticed, self.fulfil_wishes().await].into_iter().filter_map(Result::err) {
                 let error: &dyn std::error::Error = &error;
                 tracing::debug!(error, "who falls silent is told later");
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(look).await;
         }
     }
 
@@ -92,9 +95,11 @@ impl Mesh {
         for Glimpse { name, agent, beside } in self.crowd().await? {
             // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
             let Ok(agent) = agent else { continue };
-            if agent.host == self.machine.host()
-                && silences.news(&name, self.seen_beside(agent, &beside).await?.presence).is_some()
-            {
+            if agent.host != self.machine.host() {
+                continue;
+            }
+            let (_, presence, _) = self.judged_beside(&agent, &beside.heartbeat).await?;
+            if silences.news(&name, presence).is_some() {
                 news.push(name);
             }
         }
