@@ -96,7 +96,9 @@ mod tests {
     async fn who_takes_nothing_for_too_long_is_cut_and_told_so() {
         let (writer, mut reader) = tokio::io::duplex(64);
         let mut outlet = Outlet::new(writer, PATIENCE);
+        let began = tokio::time::Instant::now();
         let cut = outlet.say(&line(200)).await.expect_err("nobody reads");
+        assert_eq!(began.elapsed(), PATIENCE);
         assert_eq!(cut.to_string(), "nothing was read for 10 s");
         let reading = tokio::spawn(async move {
             let mut text = String::new();

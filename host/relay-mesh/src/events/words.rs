@@ -337,6 +337,23 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_event_has_its_topic() {
+        for (topic, kinds) in [
+            (Some(Topic::Reservations), &["reserved", "reservation-taken", "released"] as &[&str]),
+            (Some(Topic::Commands), &["commanded", "command-taken", "command-done"]),
+            (Some(Topic::Agents), &["registered", "invited", "woke", "held", "swept"]),
+            // A message is told from the inbox, and to its own followers.
+            (None, &["sent", "of-a-newer-version"]),
+        ] {
+            for kind in kinds {
+                let at = mesh::machine::Instant(0);
+                let event = Event { at, kind: (*kind).to_owned(), details: Map::new(), next: Position::START };
+                assert_eq!(Topic::of(&event), topic, "{kind}");
+            }
+        }
+    }
+
+    #[test]
     fn a_line_says_what_is_wanted_or_what_is_wrong_with_it() {
         check(r#"{"subscribe":["reservations","commands"]}"#, "reservations+commands of nobody from now");
         check(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"17-4"}"#, "inbox of bob from 17-4");

@@ -209,3 +209,32 @@ fn whole_length(data: &File, own: u64) -> io::Result<u64> {
     data.read_exact_at(&mut last, length - 1)?;
     Ok(if last == *b"\n" { length } else { own })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+
+    use super::super::disk::RealDisk;
+    use super::*;
+
+    #[test]
+    fn a_sync_speaks_for_whole_lines_that_nobody_is_writing_and_for_no_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let paths = LogPaths::of(folder.path(), &"a/log".parse().expect("a key"));
+        fs::create_dir_all(&paths.folder).expect("a folder");
+        let commit = Commit::open(&RealDisk, folder.path(), &paths).expect("opened");
+        let appender = OpenOptions::new().write(true).open(&paths.lock).expect("the append lock");
+        let check = |text: &str, reach: u64, what: &str| {
+            fs::write(&paths.active, text).expect("written");
+            let data = File::open(&paths.active).expect("opened");
+            assert_eq!(commit.reach(4, &data).expect("looked"), reach, "{what}");
+        };
+        check("one\n", 4, "its own line");
+        check("one\ntwo\n", 8, "another's whole line");
+        check("one\ntwo\nthr", 4, "a line that was torn is cut off by the next one who appends");
+        flock::lock(&appender, Sharing::Alone).expect("locked");
+        check("one\ntwo\n", 4, "an append that is under way may yet be taken back");
+        flock::unlock(&appender);
+        check("one\ntwo\n", 8, "until it is over");
+    }
+}
