@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::StoreError;
+use store::{Key, StoreError, Watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -126,13 +126,22 @@ impl Mesh {
         let mut tasks: JoinSet<(SessionRef, Result<Option<u64>, StoreError>)> = JoinSet::new();
         let mut running: BTreeSet<SessionRef> = BTreeSet::new();
         let mut due: Option<tokio::time::Instant> = None;
+        let mut watching: Option<(Watched, Either)> = None;
         loop {
             let joined = self.joined.notified();
             tokio::pin!(joined);
             joined.as_mut().enable();
             let clients = self.clients(served).await?;
-            // Watching begins before looking, so that nothing can come in between.
-            let mut watch = self.watch_for(served, &clients).await?;
+            // Watching begins before looking, so that nothing can come in between. It goes on for as long as the
+            // same is to be watched: on servers each watch is asked for and heard of.
+            let watched = self.watched(served, &clients);
+            let (_, watch) = match watching.take().filter(|(before, _)| *before == watched) {
+                Some(same) => watching.insert(same),
+                None => {
+                    let watch = self.watch_all(&watched).await?;
+                    watching.insert((watched, watch))
+                }
+            };
             let mut passed_over = false;
             for (agent, record) in clients {
                 let session = record.session.clone();
@@ -188,26 +197,27 @@ impl Mesh {
         }
     }
 
-    async fn watch_for(
-        &self,
-        served: &Served,
-        clients: &[(AgentName, SessionRecord)],
-    ) -> Result<Box<dyn store::Watch>, StoreError> {
+    /// What has to be watched to know of mail for these clients, and of further clients.
+    fn watched(&self, served: &Served, clients: &[(AgentName, SessionRecord)]) -> Watched {
+        let inboxes = || clients.iter().map(|(agent, _)| keys::inbox(agent));
         match served {
-            Served::Everyone => {
-                let shared = self.shared.watch(&[keys::agents()]).await?;
-                let local = self.local.watch(&[keys::sessions()]).await?;
-                Ok(Box::new(Either(shared, local)))
+            // What all other machines say to each other is not worth waking for.
+            Served::Everyone if self.has_servers() => {
+                let receipts = clients.iter().map(|(agent, _)| keys::receipts(agent));
+                Watched { shared: inboxes().chain(receipts).collect(), local: vec![keys::sessions()] }
             }
-            Served::Connection(_) => {
-                // One client's server does not wake for the mail of others.
-                let inboxes: Vec<_> = clients.iter().map(|(agent, _)| keys::inbox(agent)).collect();
-                let sessions: Vec<_> = clients.iter().map(|(_, record)| keys::session(&record.session)).collect();
-                let shared = self.shared.watch(&inboxes).await?;
-                let local = self.local.watch(&sessions).await?;
-                Ok(Box::new(Either(shared, local)))
-            }
+            Served::Everyone => Watched { shared: vec![keys::agents()], local: vec![keys::sessions()] },
+            // One client's server does not wake for the mail of others.
+            Served::Connection(_) => Watched {
+                shared: inboxes().collect(),
+                local: clients.iter().map(|(_, record)| keys::session(&record.session)).collect(),
+            },
         }
+    }
+
+    async fn watch_all(&self, watched: &Watched) -> Result<Either, StoreError> {
+        let shared = self.shared.watch(&watched.shared).await?;
+        Ok(Either(shared, self.local.watch(&watched.local).await?))
     }
 
     /// The agents whose mail is ours to deliver, each with its live session on this machine.
@@ -235,6 +245,13 @@ impl Mesh {
         let now = self.machine.now();
         Ok(inbox.presentable(now).into_iter().any(deliverable))
     }
+}
+
+/// What is watched: in the store that machines share, and in this machine's own.
+#[derive(PartialEq, Eq)]
+struct Watched {
+    shared: Vec<Key>,
+    local: Vec<Key>,
 }
 
 fn deliverable(slot: &Slot) -> bool {

@@ -177,7 +177,7 @@ impl Mesh {
         };
         let mut messages = Vec::new();
         for slot in &slots {
-            let message = self.message_at(agent, slot.at).await?;
+            let message = self.message_of(agent, slot).await?;
             messages.push(cut(message, slot.ladder.clone(), ask.max_length));
         }
         Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, claim })

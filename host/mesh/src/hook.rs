@@ -284,7 +284,7 @@ impl MeshDesk<'_> {
         let Some(mut claim) = claim else { return Ok(None) };
         let mut messages = Vec::new();
         for slot in &slots {
-            messages.push(mesh.message_at(agent, slot.at).await?);
+            messages.push(mesh.message_of(agent, slot).await?);
         }
         let (text, taken) = envelope(&messages, room);
         if taken < messages.len() {

@@ -1,13 +1,14 @@
 //! One inbox, folded: which messages are unsettled, and where each stands.
 //!
 //! Settled messages are let go of at once, so that a host may follow many inboxes for a long time.
-//! Bodies stay in the store until somebody reads them.
+//! Bodies stay in the store until somebody reads them, but for a few short ones that have just come.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use store::{AppendError, Durability, Expect, Position, Store, StoreError};
+use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
 use tokio::sync::Mutex;
 
 use crate::Mesh;
@@ -33,6 +34,9 @@ pub(crate) struct Inbox {
     written: Option<Cursor>,
 }
 
+/// How many bytes of unsettled messages are kept of one inbox, so that what has just come need not be read again.
+const TEXTS_KEPT: usize = 16 * 1024;
+
 /// One unsettled message.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
@@ -44,6 +48,8 @@ pub(crate) struct Slot {
     pub(crate) header: Header,
     /// Where it stands.
     pub(crate) ladder: Ladder,
+    /// The whole of it, where it is short and came lately.
+    text: Option<Arc<[u8]>>,
 }
 
 /// A message without its body.
@@ -79,9 +85,33 @@ struct Cursor {
     receipts: Position,
 }
 
+/// Messages that one look at an inbox brought.
+#[derive(Default)]
+struct Came {
+    slots: BTreeMap<MessageId, Slot>,
+    /// How many bytes of messages are kept, these included.
+    kept: usize,
+    /// How many entries are no messages.
+    unreadable: usize,
+}
+
+impl Came {
+    fn take(&mut self, entry: &Entry) {
+        let Ok(header) = serde_json::from_slice::<Header>(&entry.bytes) else {
+            self.unreadable += 1;
+            return;
+        };
+        let text = (self.kept + entry.bytes.len() <= TEXTS_KEPT).then(|| Arc::from(entry.bytes.as_slice()));
+        self.kept += text.as_ref().map_or(0, |text: &Arc<[u8]>| text.len());
+        let slot = Slot { at: entry.at, first_receipt: None, header, ladder: Ladder::default(), text };
+        self.slots.insert(slot.header.id, slot);
+    }
+}
+
 impl Inbox {
-    /// Reads what is new. Receipts are read before messages: a receipt is always younger than its
-    /// message, so a message that is read here has either all its receipts here or later ones.
+    /// Reads what is new. A receipt is always younger than its message. So where receipts were read before
+    /// messages, a message that is read here has either all its receipts here or later ones; and where both were
+    /// read at once, the inbox is read on if a receipt is of a message that is not known here.
     pub(crate) async fn refresh(&mut self, store: &dyn Store, name: &AgentName) -> Result<(), StoreError> {
         let from = match self.read {
             Some(cursor) => cursor,
@@ -95,30 +125,50 @@ impl Inbox {
                 Err(error) => return Err(error),
             },
         };
-        let mut receipts = Vec::new();
-        let (receipts_end, torn_receipts) =
-            records::scan(store, &keys::receipts(name), from.receipts, |entry| receipts.push(entry)).await?;
-        let unsettled = &mut self.unsettled;
-        let mut unreadable = 0;
-        let (inbox_end, torn_messages) = records::scan(store, &keys::inbox(name), from.inbox, |entry| {
-            match serde_json::from_slice::<Header>(&entry.bytes) {
-                Ok(header) => {
-                    let slot = Slot { at: entry.at, first_receipt: None, header, ladder: Ladder::default() };
-                    unsettled.insert(slot.header.id, slot);
-                }
-                Err(_) => unreadable += 1,
-            }
-        })
-        .await?;
-        for entry in receipts {
-            match serde_json::from_slice::<Receipt>(&entry.bytes) {
-                Ok(receipt) => self.take(entry.at, receipt),
-                Err(_) => unreadable += 1,
+        // On servers each answer is waited for.
+        let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
+        let receipts_are_read = AtomicBool::new(false);
+        let mut came = Came { kept: self.texts(), ..Came::default() };
+        let (read_receipts, read_messages) = tokio::join!(
+            async {
+                let mut entries = Vec::new();
+                let read = records::scan(store, &receipts, from.receipts, |entry| entries.push(entry)).await?;
+                receipts_are_read.store(true, Ordering::Relaxed);
+                Ok::<_, StoreError>((entries, read))
+            },
+            async {
+                let in_order = receipts_are_read.load(Ordering::Relaxed);
+                let read = records::scan(store, &inbox, from.inbox, |entry| came.take(&entry)).await?;
+                Ok::<_, StoreError>((in_order, read))
+            },
+        );
+        let (entries, (receipts_end, torn_receipts)) = read_receipts?;
+        let (in_order, (mut inbox_end, mut torn_messages)) = read_messages?;
+        let receipts: Vec<_> =
+            entries.iter().map(|entry| (entry.at, serde_json::from_slice::<Receipt>(&entry.bytes))).collect();
+        let unknown = |receipt: &Receipt| {
+            !self.unsettled.contains_key(&receipt.message) && !came.slots.contains_key(&receipt.message)
+        };
+        if !in_order && receipts.iter().filter_map(|(_, receipt)| receipt.as_ref().ok()).any(unknown) {
+            let (end, torn) = records::scan(store, &inbox, inbox_end, |entry| came.take(&entry)).await?;
+            inbox_end = end;
+            torn_messages += torn;
+        }
+        self.unsettled.append(&mut came.slots);
+        self.damage += torn_receipts + torn_messages + came.unreadable;
+        for (at, receipt) in receipts {
+            match receipt {
+                Ok(receipt) => self.take(at, receipt),
+                Err(_) => self.damage += 1,
             }
         }
-        self.damage += torn_receipts + torn_messages + unreadable;
         self.read = Some(Cursor { inbox: inbox_end, receipts: receipts_end });
         Ok(())
+    }
+
+    /// How many bytes of messages are kept.
+    fn texts(&self) -> usize {
+        self.unsettled.values().filter_map(|slot| slot.text.as_ref()).map(|text| text.len()).sum()
     }
 
     fn take(&mut self, at: Position, receipt: Receipt) {
@@ -198,11 +248,14 @@ impl Mesh {
     }
 
     /// The whole message that a slot stands for.
-    pub(crate) async fn message_at(&self, name: &AgentName, at: Position) -> Result<Message, StoreError> {
+    pub(crate) async fn message_of(&self, name: &AgentName, slot: &Slot) -> Result<Message, StoreError> {
         let log = keys::inbox(name);
-        let batch = self.shared.read(&log, at, 1).await?;
+        if let Some(text) = &slot.text {
+            return records::parse(&log, text);
+        }
+        let batch = self.shared.read(&log, slot.at, 1).await?;
         match batch.entries.first() {
-            Some(entry) if entry.at == at => records::parse(&log, &entry.bytes),
+            Some(entry) if entry.at == slot.at => records::parse(&log, &entry.bytes),
             Some(_) | None => {
                 Err(StoreError::Damaged { what: log.to_string(), why: "a message is gone that was there".to_owned() })
             }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use serde::Serialize;
 use store::{AppendError, Durability, Expect, Key, StoreError};
@@ -12,6 +13,8 @@ use crate::{Mesh, records};
 
 /// How many bytes are written at once: well below what servers take as one message.
 const AT_ONCE: usize = 256 * 1024;
+/// How long is gathered after something was written. What is noted after a rest is written at once.
+const GATHERED_FOR: Duration = Duration::from_millis(100);
 /// How many lines of one log are kept while the servers are out of reach.
 const MOST_KEPT: usize = 10_000;
 
@@ -64,38 +67,52 @@ impl Mesh {
                 tokio::time::sleep(crate::delivery::RETRY).await;
                 self.minutes.news.notify_one();
             }
+            tokio::time::sleep(GATHERED_FOR).await;
         }
     }
 
-    /// Writes what is gathered now.
+    /// Writes what is gathered now. What is noted meanwhile waits for the next time.
     pub async fn write_minutes(&self) -> Result<(), StoreError> {
-        loop {
-            let next = {
-                let gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
-                gathered.lines.iter().find(|(_, lines)| !lines.is_empty()).map(|(log, lines)| {
-                    let mut bytes = 0;
-                    let few = lines.iter().take_while(|line| {
-                        bytes += line.len();
-                        bytes <= AT_ONCE
-                    });
-                    let few: Vec<Vec<u8>> = few.cloned().collect();
-                    (log.clone(), if few.is_empty() { lines[..1].to_vec() } else { few })
-                })
-            };
-            let Some((log, lines)) = next else { return Ok(()) };
-            match self.shared.append(&log, &lines, Expect::Any, Durability::Process).await {
-                Ok(_) => {}
-                Err(AppendError::Store(error)) => return Err(error),
-                Err(AppendError::Moved) => unreachable!("nothing was expected of the log's end"),
-            }
-            let mut gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
-            if let Some(all) = gathered.lines.get_mut(&log) {
-                all.drain(..lines.len().min(all.len()));
-                if all.is_empty() {
-                    gathered.lines.remove(&log);
+        let now: Vec<(Key, usize)> = {
+            let gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
+            gathered.lines.iter().map(|(log, lines)| (log.clone(), lines.len())).collect()
+        };
+        for (log, mut count) in now {
+            while count > 0 {
+                let lines = self.next_of(&log, count);
+                // Somebody else has written them.
+                if lines.is_empty() {
+                    break;
+                }
+                match self.shared.append(&log, &lines, Expect::Any, Durability::Process).await {
+                    Ok(_) => {}
+                    Err(AppendError::Store(error)) => return Err(error),
+                    Err(AppendError::Moved) => unreachable!("nothing was expected of the log's end"),
+                }
+                count = count.saturating_sub(lines.len());
+                let mut gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
+                if let Some(all) = gathered.lines.get_mut(&log) {
+                    all.drain(..lines.len().min(all.len()));
+                    if all.is_empty() {
+                        gathered.lines.remove(&log);
+                    }
                 }
             }
         }
+        Ok(())
+    }
+
+    /// The lines of a log that are written next, as many as fit into one message.
+    fn next_of(&self, log: &Key, count: usize) -> Vec<Vec<u8>> {
+        let gathered = self.minutes.gathered.lock().expect("no holder of this lock panics");
+        let Some(lines) = gathered.lines.get(log) else { return Vec::new() };
+        let mut bytes = 0;
+        let fit = lines.iter().take(count).take_while(|line| {
+            bytes += line.len();
+            bytes <= AT_ONCE
+        });
+        let fit = fit.count().max(1).min(lines.len());
+        lines[..fit].to_vec()
     }
 }
 

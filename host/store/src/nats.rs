@@ -10,6 +10,7 @@
 mod access;
 mod clock;
 mod connection;
+mod direct;
 mod examining;
 mod holds;
 mod homes;
@@ -17,6 +18,7 @@ mod login;
 mod logs;
 mod moving;
 mod options;
+mod reading;
 mod sending;
 mod subjects;
 mod trouble;
@@ -96,7 +98,7 @@ impl Store for NatsStore {
     }
 
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
-        logs::read(&self.connection, log, from, limit).await
+        reading::read(&self.connection, log, from, limit).await
     }
 
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {

@@ -220,7 +220,7 @@ impl Mesh {
         let Some(mut claim) = claim else { return Ok(None) };
         let mut messages = Vec::new();
         for slot in &slots {
-            messages.push(self.message_at(agent, slot.at).await?);
+            messages.push(self.message_of(agent, slot).await?);
         }
         let (text, taken) = envelope(&messages, route.room as usize);
         let rest = Claim { messages: claim.messages.split_off(taken), ..claim.clone() };

@@ -10,12 +10,11 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, ConnectOptions, Event};
 use tokio::sync::{OnceCell, watch};
 
-use super::clock;
 use super::homes::{Homes, Known};
 use super::login::{self, Credentials};
 use super::options::{NatsAuth, NatsOptions};
-use super::subjects;
 use super::trouble::{again_if_late, trouble};
+use super::{clock, direct, subjects, watching};
 use crate::StoreError;
 
 /// The first version of the server that can check the end of a log that several hosts write.
@@ -33,6 +32,8 @@ pub(super) struct Connection {
     /// Whose keys are, where somebody knows.
     pub(super) homes: Option<Arc<dyn Homes>>,
     pub(super) known: Known,
+    pub(super) answers: direct::Known,
+    pub(super) watched: watching::Watched,
     /// Counts how often the connection was made: whoever watches looks again after each.
     pub(super) made: Arc<watch::Sender<u64>>,
     /// What the server said last that it does not allow.
@@ -49,6 +50,8 @@ impl Connection {
             options,
             homes,
             known: Known::default(),
+            answers: direct::Known::default(),
+            watched: watching::Watched::default(),
             made: Arc::new(watch::Sender::new(0)),
             refused: Arc::default(),
             jetstream: OnceCell::new(),
@@ -176,6 +179,7 @@ impl Connection {
                 trouble => trouble,
             }
         })?;
+        direct::seen(self, &stream.cached_info().config);
         let has = &stream.cached_info().config.subjects;
         if wanted.iter().all(|subject| has.contains(subject)) {
             Ok(stream)

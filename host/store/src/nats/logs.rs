@@ -18,8 +18,7 @@ use super::connection::Connection;
 use super::sending::{EXPECTED_SUBJECT, send};
 use super::trouble::{again_if_late, found, trouble};
 use super::{homes, subjects, values};
-use crate::files::lines;
-use crate::{AppendError, Batch, Damage, Entry, Expect, Key, Position, StoreError, SwapError};
+use crate::{AppendError, Expect, Key, Position, StoreError, SwapError};
 
 /// Under what it is noted from where on a log is read.
 pub(super) const RETIRED: &str = "_retired/";
@@ -110,48 +109,6 @@ pub(super) async fn end(connection: &Connection, log: &Key) -> Result<Position, 
     Ok(last(connection, log).await?.map_or(Position::START, |message| after(message.sequence)))
 }
 
-/// Reads from a position on.
-pub(super) async fn read(
-    connection: &Connection,
-    log: &Key,
-    from: Position,
-    limit: usize,
-) -> Result<Batch, StoreError> {
-    let mut batch = Batch { next: from, ..Batch::default() };
-    let mut bytes = 0;
-    let mut floor = None;
-    let place_of = place_of(connection, log).await?;
-    loop {
-        let Some(message) = following(connection, log, &place_of, place(batch.next).0).await? else {
-            batch.at_end = true;
-            return Ok(batch);
-        };
-        let floor = match floor {
-            Some(floor) => floor,
-            None => *floor.insert(floor_of(connection, log).await?.0),
-        };
-        let lines: Vec<&[u8]> = message.payload.split(|byte| *byte == b'\n').collect();
-        for (index, line) in lines.iter().enumerate() {
-            let at = position(message.sequence, index as u64);
-            let next = if index + 1 == lines.len() { after(message.sequence) } else { Position(at.0 + 1) };
-            if at < from.max(floor) {
-                continue;
-            }
-            let counts = lines::check_fits(line).is_ok() && may_speak(connection, log, &message, line).await?;
-            if !counts {
-                batch.damage.push(Damage { at, bytes: line.len() as u64 });
-            } else if bytes >= limit && !batch.entries.is_empty() {
-                return Ok(batch);
-            } else {
-                bytes += line.len();
-                batch.entries.push(Entry { at, next, bytes: line.to_vec() });
-            }
-            batch.next = next;
-        }
-        batch.next = after(message.sequence);
-    }
-}
-
 /// Makes everything before a position unreadable, and removes it but for the log's last message.
 pub(super) async fn retire(connection: &Connection, log: &Key, before: Position) -> Result<usize, StoreError> {
     let Some(last) = last(connection, log).await? else { return Ok(0) };
@@ -201,7 +158,10 @@ fn refuses(kind: ErrorKind) -> bool {
 }
 
 /// From where on a log is read, with the revision of that note.
-async fn floor_of(connection: &Connection, log: &Key) -> Result<(Position, Option<crate::Revision>), StoreError> {
+pub(super) async fn floor_of(
+    connection: &Connection,
+    log: &Key,
+) -> Result<(Position, Option<crate::Revision>), StoreError> {
     if connection.homes.is_some() && homes::home_of(connection, log).is_none() {
         return Ok((Position::START, None));
     }
@@ -244,7 +204,7 @@ fn floor_key(log: &Key) -> Key {
 }
 
 /// Which messages of a log count.
-enum Place {
+pub(super) enum Place {
     /// Those of one host.
     OfHost(String),
     /// Those of all.
@@ -255,7 +215,7 @@ enum Place {
 
 impl Place {
     /// The subjects that count.
-    fn filter(&self, connection: &Connection, log: &Key) -> String {
+    pub(super) fn filter(&self, connection: &Connection, log: &Key) -> String {
         match self {
             Place::OfHost(host) => subjects::of_log(&connection.options, host, log),
             Place::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
@@ -264,26 +224,12 @@ impl Place {
     }
 }
 
-async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
+pub(super) async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
     let is_open = connection.homes.as_ref().is_none_or(|homes| homes.is_open(log));
     match homes::home_of(connection, log).filter(|_| !is_open) {
         Some(home) => Ok(homes::host_of(connection, &home).await?.map_or(Place::Nobodys, Place::OfHost)),
         None => Ok(Place::Everybodys),
     }
-}
-
-/// Whether the host that wrote an entry may speak for whom it speaks.
-async fn may_speak(
-    connection: &Connection,
-    log: &Key,
-    message: &StreamMessage,
-    entry: &[u8],
-) -> Result<bool, StoreError> {
-    let Some(rule) = connection.homes.as_ref().filter(|rule| rule.is_open(log)) else { return Ok(true) };
-    let Some(home) = rule.speaker(log, entry) else { return Ok(true) };
-    let having = homes::having(connection, &home).await?;
-    let host = subjects::host_of_entry(&connection.options, &message.subject);
-    Ok(having.zip(host).is_some_and(|(having, host)| having.spoke(host, message.sequence)))
 }
 
 /// A log's last message.
@@ -293,30 +239,16 @@ async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage
     found(log, again_if_late(|| stream.get_last_raw_message_by_subject(&subject)).await)
 }
 
-/// A log's first message from a sequence on, asked of the server that leads, so that nothing which was
-/// answered for is overlooked.
-async fn following(
-    connection: &Connection,
-    log: &Key,
-    place: &Place,
-    from: u64,
-) -> Result<Option<StreamMessage>, StoreError> {
-    let stream = connection.logs().await?;
-    let subject = place.filter(connection, log);
-    let ask = || stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&subject).send();
-    found(log, again_if_late(ask).await)
-}
-
-fn position(sequence: u64, entry: u64) -> Position {
+pub(super) fn position(sequence: u64, entry: u64) -> Position {
     Position((sequence << ENTRY_BITS) + entry)
 }
 
 /// The position after a message's last entry.
-fn after(sequence: u64) -> Position {
+pub(super) fn after(sequence: u64) -> Position {
     position(sequence + 1, 0)
 }
 
 /// The message that a position lies in or before, and the entry.
-fn place(position: Position) -> (u64, u64) {
+pub(super) fn place(position: Position) -> (u64, u64) {
     (position.0 >> ENTRY_BITS, position.0 & ((1 << ENTRY_BITS) - 1))
 }

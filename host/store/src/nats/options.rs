@@ -111,6 +111,14 @@ impl NatsOptions {
         }
     }
 
+    /// Under what the servers take requests.
+    pub(super) fn api(&self) -> String {
+        match &self.domain {
+            Some(domain) => format!("$JS.{domain}.API"),
+            None => "$JS.API".to_owned(),
+        }
+    }
+
     /// The stream of logs.
     pub(super) fn log_stream(&self) -> String {
         format!("{}_MESSAGES", self.prefix)

@@ -13,6 +13,7 @@ use async_nats::jetstream::message::StreamMessage;
 use futures::TryStreamExt;
 
 use super::connection::Connection;
+use super::direct;
 use super::homes::{self, Part};
 use super::sending::{EXPECTED_SUBJECT, send};
 use super::subjects;
@@ -113,6 +114,9 @@ pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
 pub(super) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
     let subject = subjects::of_value(&connection.options.map_bucket(), "*", key);
+    if let Some(first) = direct::first(connection, stream, &subject, from).await {
+        return Ok(first);
+    }
     let ask = || stream.raw_message_builder().sequence(from).next_by_subject(&subject).send();
     found(key, again_if_late(ask).await)
 }
@@ -247,12 +251,15 @@ async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<
     Ok(())
 }
 
-/// The newest message of some subjects, asked of the server that leads.
+/// The newest message of some subjects, as the server that leads has it.
 pub(super) async fn newest(
     connection: &Connection,
     subject: &str,
     key: &Key,
 ) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
+    if let Some(newest) = direct::newest(connection, stream, subject).await {
+        return Ok(newest);
+    }
     found(key, again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await)
 }

@@ -1,6 +1,8 @@
 //! Watches: the server tells of whatever it has kept, after it has kept it, and whoever watches looks for
 //! themselves. A stream that an operator made without that is followed by a consumer instead.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::push::OrderedConfig;
@@ -10,6 +12,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::subjects;
@@ -19,8 +22,44 @@ use crate::{Key, StoreError, Watch};
 /// How long the servers of a cluster may take to tell each other who listens.
 const SPREADS: Duration = Duration::from_secs(2);
 
+/// How long somebody still listens after the last one who watched: whoever waits for mail, takes it and waits
+/// again need not ask the server each time.
+const LINGERS: Duration = Duration::from_secs(30);
+
+/// Who listens for news under which keys, and since when. Written by whoever watches.
+pub(super) type Watched = Mutex<BTreeMap<Vec<Key>, (Arc<Listening>, Instant)>>;
+
 /// Watches logs and values at or under some keys, from now on.
 pub(super) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
+    connection.jetstream().await?;
+    let listening = match heard_already(connection, under) {
+        Some(listening) => listening,
+        None => {
+            let listening = Arc::new(begin(connection, under).await?);
+            let mut watched = connection.watched.lock().expect("no holder of this lock panics");
+            watched.insert(under.to_vec(), (Arc::clone(&listening), Instant::now()));
+            listening
+        }
+    };
+    let mut seen = listening.seen.clone();
+    seen.mark_unchanged();
+    Ok(Box::new(NatsWatch { seen, _listening: listening }))
+}
+
+/// Whoever listens under exactly these keys. Lets go of those whom nobody needs.
+fn heard_already(connection: &Connection, under: &[Key]) -> Option<Arc<Listening>> {
+    let mut watched = connection.watched.lock().expect("no holder of this lock panics");
+    let found = watched.get_mut(under).filter(|(listening, _)| listening.seen.has_changed().is_ok());
+    let found = found.map(|(listening, since)| {
+        *since = Instant::now();
+        Arc::clone(listening)
+    });
+    watched.retain(|_, (listening, since)| Arc::strong_count(listening) > 1 || since.elapsed() < LINGERS);
+    found
+}
+
+/// Begins to listen.
+async fn begin(connection: &Connection, under: &[Key]) -> Result<Listening, StoreError> {
     let options = &connection.options;
     let (news, seen) = watch::channel(0_u64);
     let mut tasks = JoinSet::new();
@@ -36,7 +75,7 @@ pub(super) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<
         let of_values = under.iter().flat_map(|key| subjects::values_under(&bucket, key)).collect();
         follow(connection, map, of_values, &news, &mut tasks).await?;
     }
-    Ok(Box::new(NatsWatch { seen, _tasks: tasks }))
+    Ok(Listening { seen, _tasks: tasks })
 }
 
 /// Hears what the server tells.
@@ -115,11 +154,17 @@ async fn follow(
     Ok(())
 }
 
-/// Wakes whenever something was told.
-struct NatsWatch {
+/// Somebody who listens, for as long as this lives.
+pub(super) struct Listening {
     seen: Receiver<u64>,
     // Ended when it is dropped, and their consumers with them.
     _tasks: JoinSet<()>,
+}
+
+/// Wakes whenever something was told.
+struct NatsWatch {
+    seen: Receiver<u64>,
+    _listening: Arc<Listening>,
 }
 
 #[async_trait]
