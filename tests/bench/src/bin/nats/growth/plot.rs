@@ -20,7 +20,7 @@ pub(super) fn table(questions: &[&str], steps: &[Step]) -> Vec<String> {
         steps.iter().map(|step| format!("{} agents, {} messages", step.agents, step.messages)).collect();
     let mut rows = vec![format!("| p50 | {} |", head.join(" | ")), format!("|---|{}", "---|".repeat(steps.len()))];
     for (place, question) in questions.iter().enumerate() {
-        let cells: Vec<String> = steps.iter().map(|step| format!("{:.1} ms", milliseconds(step.took[place]))).collect();
+        let cells: Vec<String> = steps.iter().map(|step| spoken(milliseconds(step.took[place]))).collect();
         rows.push(format!("| {question} | {} |", cells.join(" | ")));
     }
     let sizes = |what: &str, of: fn(&Step) -> u64| {
@@ -52,8 +52,8 @@ pub(super) fn draw(questions: &[&str], steps: &[Step]) -> String {
     while power <= highest {
         let at = y(power);
         line(format!("<path d=\"M{LEFT} {at:.1}H{RIGHT}\" stroke=\"#ddd\"/>"));
-        let label = 10_f64.powf(power);
-        line(format!("<text x=\"62\" y=\"{:.1}\" text-anchor=\"end\">{label} ms</text>", at + 4.0));
+        let label = spoken(10_f64.powf(power));
+        line(format!("<text x=\"62\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>", at + 4.0));
         power += 1.0;
     }
     for (place, step) in steps.iter().enumerate() {
@@ -72,7 +72,7 @@ pub(super) fn draw(questions: &[&str], steps: &[Step]) -> String {
             points.join(" ")
         ));
         if let Some(last) = steps.last() {
-            let text = format!("{}: {:.1} ms", question.replace('`', ""), milliseconds(last.took[place]));
+            let text = format!("{}: {}", question.replace('`', ""), spoken(milliseconds(last.took[place])));
             labels.push((at(last), format!("fill=\"{colour}\">{text}")));
         }
     }
@@ -91,4 +91,13 @@ pub(super) fn draw(questions: &[&str], steps: &[Step]) -> String {
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// A time as people read it.
+fn spoken(milliseconds: f64) -> String {
+    let (number, unit) = if milliseconds < 1e3 { (milliseconds, "ms") } else { (milliseconds / 1e3, "s") };
+    match number < 10.0 && number.fract() != 0.0 {
+        true => format!("{number:.1} {unit}"),
+        false => format!("{number:.0} {unit}"),
+    }
 }
