@@ -88,6 +88,7 @@ impl AllowedCommands {
 
     /// Allows one more thing; false where it is allowed already.
     pub(crate) fn allow(&self, consent: &Consent) -> Result<bool, ConfigError> {
+        let _alone = self.alone()?;
         let text = self.text()?;
         if self.listed()?.contains(consent) {
             return Ok(false);
@@ -102,6 +103,7 @@ impl AllowedCommands {
 
     /// Takes back what this names and whatever is less than it; gives what was taken.
     pub(crate) fn disallow(&self, what: &Consent) -> Result<Vec<Consent>, ConfigError> {
+        let _alone = self.alone()?;
         let text = self.text()?;
         let entries = self.parse(&text)?;
         let goes = |entry: &Entry| {
@@ -133,8 +135,24 @@ impl AllowedCommands {
     }
 
     fn write(&self, text: &str) -> Result<(), ConfigError> {
-        let unwritable = |source| ConfigError::Unwritable { path: self.path.clone(), source };
-        mode::write(&self.path, text).map_err(unwritable)
+        mode::write(&self.path, text).map_err(|source| self.unwritable(source))
+    }
+
+    /// Holds off every other process that would change the file, for as long as this lives. The folder is what is
+    /// locked: a lock file among a person's settings would be one more thing to wonder about.
+    fn alone(&self) -> Result<std::fs::File, ConfigError> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let held = || {
+            std::fs::create_dir_all(folder)?;
+            let folder = std::fs::File::open(folder)?;
+            folder.lock()?;
+            Ok(folder)
+        };
+        held().map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: io::Error) -> ConfigError {
+        ConfigError::Unwritable { path: self.path.clone(), source }
     }
 }
 
@@ -221,6 +239,31 @@ mod tests {
         assert!(text.starts_with(HEAD) && text.contains("# my own"), "{text}");
         assert_eq!(here.disallow(&consent("alice")).expect("written"), [consent("alice")]);
         assert_eq!(elsewhere.listed().expect("readable"), [consent("alice /review")], "not this mesh's to take");
+    }
+
+    #[test]
+    fn what_many_allow_at_once_is_all_allowed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let here = allowed(folder.path(), "m");
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let here = &here;
+                scope.spawn(move || here.allow(&consent(&format!("agent-{number}"))).expect("written"));
+            }
+        });
+        assert_eq!(here.listed().expect("readable").len(), 16);
+    }
+
+    #[test]
+    fn a_file_that_lies_elsewhere_is_changed_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let here = allowed(folder.path(), "m");
+        let kept = folder.path().join("dotfiles.toml");
+        std::fs::write(&kept, HEAD).expect("written");
+        std::fs::create_dir_all(here.path().parent().expect("a folder")).expect("made");
+        std::os::unix::fs::symlink(&kept, here.path()).expect("linked");
+        assert!(here.allow(&consent("alice")).expect("written"));
+        assert!(here.path().is_symlink() && std::fs::read_to_string(&kept).expect("readable").contains("alice"));
     }
 
     #[test]

@@ -47,8 +47,10 @@ pub(crate) fn set_edit_mode(
     Ok(path)
 }
 
-/// Another process may read the file meanwhile: it sees the old one or the new one.
+/// Another process may read the file meanwhile: it sees the old one or the new one. Where the path is a link, as
+/// people have them who keep their settings elsewhere, what it leads to is written.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)?;
     let mut new = tempfile::Builder::new().prefix(".relay-mesh").tempfile_in(folder)?;
