@@ -7,6 +7,7 @@ mod faults;
 mod state;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -32,6 +33,8 @@ struct Shared {
     state: Mutex<State>,
     /// Counts changes, so that watches wake.
     changes: watch::Sender<u64>,
+    /// Whether each call lets other tasks go first.
+    gives_way: AtomicBool,
 }
 
 impl MemoryStore {
@@ -56,7 +59,19 @@ impl MemoryStore {
     #[must_use]
     pub fn crash(&self, tail: Tail) -> MemoryStore {
         let state = self.state().crashed(tail);
-        MemoryStore { shared: Arc::new(Shared { state: Mutex::new(state), changes: watch::Sender::default() }) }
+        MemoryStore { shared: Arc::new(Shared { state: Mutex::new(state), ..Shared::default() }) }
+    }
+
+    /// From now on every call lets other tasks go first, as one to a disk or a server would: what a test begins at
+    /// once then happens in turns, and not one after the other.
+    pub fn give_way(&self) {
+        self.shared.gives_way.store(true, Ordering::Relaxed);
+    }
+
+    async fn in_turn(&self) {
+        if self.shared.gives_way.load(Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,6 +96,7 @@ impl Store for MemoryStore {
         for entry in entries {
             lines::check_fits(entry)?;
         }
+        self.in_turn().await;
         let appended = self.state().append(log, entries, expect, durability);
         // Told also after a failure, for some faults write before they fail.
         self.tell();
@@ -92,10 +108,12 @@ impl Store for MemoryStore {
     }
 
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
+        self.in_turn().await;
         Ok(self.state().read(log, from, limit))
     }
 
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {
+        self.in_turn().await;
         Ok(self.state().end(log))
     }
 
@@ -110,6 +128,7 @@ impl Store for MemoryStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.in_turn().await;
         Ok(self.state().get(key))
     }
 
@@ -123,6 +142,7 @@ impl Store for MemoryStore {
         if let Some(value) = next {
             value::check_fits(value)?;
         }
+        self.in_turn().await;
         let change = Change { expected, next: next.map(<[u8]>::to_vec), durability };
         let swapped = self.state().swap(key, change);
         self.tell();
@@ -130,6 +150,7 @@ impl Store for MemoryStore {
     }
 
     async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+        self.in_turn().await;
         Ok(self.state().list(prefix))
     }
 

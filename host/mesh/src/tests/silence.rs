@@ -101,13 +101,14 @@ async fn whoever_registers_again_is_back_and_whoever_is_let_go_is_nobody_any_mor
     assert_eq!(world.silences().await.len(), told.len() + 1, "a new agent of that name falls for the first time");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn of_many_who_look_at_once_one_tells() {
     let world = World::new();
     for number in 0..10 {
         world.register(&shell_call(None), &format!("agent-{number}")).await;
     }
     world.machine.pass(SILENCE);
+    world.store.give_way();
     let looking: Vec<_> = (0..8)
         .map(|_| {
             let mut resident = Resident::of(&world);

@@ -161,7 +161,7 @@ mod tests {
             "bell",
             Rung::Offered,
             &open(Rung::Offered),
-            "codex session s1: invitation offered by bell (lapses 1970-01-01T01:00:00Z)",
+            "codex session s1: invitation offered by bell (lapses 1970-01-01T01:00:00.000Z)",
         );
         check("bell", Rung::Offered, &Answer::Brought(Rung::Shown), "codex session s1: invitation shown by bell");
         let carried = Answer::Brought(Rung::Accepted);
@@ -171,13 +171,13 @@ mod tests {
             Rung::Stored,
             &open(Rung::Stored),
             "codex session s1: invitation stored; it comes when the session is idle or uses a tool \
-             (lapses 1970-01-01T01:00:00Z)",
+             (lapses 1970-01-01T01:00:00.000Z)",
         );
         check(
             "listen",
             Rung::Stored,
             &Answer::Refused,
-            "codex session s1: invitation refused by listen (lapses 1970-01-01T01:00:00Z)",
+            "codex session s1: invitation refused by listen (lapses 1970-01-01T01:00:00.000Z)",
         );
         let joined = Answer::Joined("bob".parse().expect("a name"));
         check("queue", Rung::Offered, &joined, "codex session s1 has joined as bob");

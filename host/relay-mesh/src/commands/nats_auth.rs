@@ -115,7 +115,7 @@ mod tests {
         for (text, expected) in [
             ("laptop-1".to_owned(), "laptop-1".to_owned()),
             (format!("laptop-1={nkey}"), format!("laptop-1 by {nkey}")),
-            ("a.b".to_owned(), "`a.b` cannot be part of a subject: it is made of letters, digits, - and _".to_owned()),
+            ("a.b".to_owned(), "`a.b` cannot be part of a subject: it is made of letters, digits, - and _, and begins with a letter or a digit".to_owned()),
             ("a=UX".to_owned(), not_a_key("UX")),
             (format!("a=S{nkey}"), not_a_key("S…")),
         ] {

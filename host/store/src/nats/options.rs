@@ -87,7 +87,9 @@ impl Default for NatsOptions {
 
 /// Why a prefix or a host's name cannot be part of a subject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` cannot be part of a subject: it is made of letters, digits, - and _, and begins with none of these two")]
+#[error(
+    "`{0}` cannot be part of a subject: it is made of letters, digits, - and _, and begins with a letter or a digit"
+)]
 pub struct InvalidName(pub String);
 
 impl NatsOptions {
