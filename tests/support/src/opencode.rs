@@ -122,6 +122,12 @@ impl<'a> OpenCode<'a> {
         assert_eq!(found.len(), 1, "one connector listens for the whole process");
         let pid = found[0].file_name().expect("a process has a number").to_owned();
         Program::new("kill").arg("-KILL").arg(pid).succeed();
+        // The signal is on its way; whoever was killed may run for a moment longer, and then nobody may reap it.
+        wait_for("it has ended", || {
+            let line = std::fs::read_to_string(found[0].join("stat")).unwrap_or_default();
+            let state = line.rsplit(')').next().and_then(|fields| fields.split_whitespace().next());
+            matches!(state, None | Some("Z" | "X")).then_some(())
+        });
     }
 
     /// Takes the connector in it away: it finds nothing any more that it could start.
