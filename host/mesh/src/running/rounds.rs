@@ -46,12 +46,12 @@ impl Mesh {
     async fn command_rounds(self: &Arc<Self>, served: &Served, passes: &mut Passes) -> Result<(), StoreError> {
         let Passes { tasks, busy } = passes;
         let mut due: Option<tokio::time::Instant> = None;
+        // Watching begins before looking, so that nothing can come in between.
+        let mut watch = self.watch_for_commands().await?;
         loop {
             let joined = self.joined.notified();
             tokio::pin!(joined);
             joined.as_mut().enable();
-            // Watching begins before looking, so that nothing can come in between.
-            let mut watch = self.watch_for_commands().await?;
             let asked = self.asked_for_commands().await?;
             if !asked.is_empty() {
                 for (agent, record) in self.clients(served).await? {

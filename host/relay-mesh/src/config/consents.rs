@@ -25,8 +25,28 @@ const ENTRY: &str = "[[allow]]";
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedCommands {
     path: PathBuf,
-    /// The mesh that is meant, in the words of [`Settings::mesh`].
-    mesh: String,
+    mesh: Meant,
+}
+
+/// The mesh that is meant. It is put into words only where somebody asks: every command and every hook has one of
+/// these, and hardly any looks into the file.
+#[derive(Clone, Debug)]
+enum Meant {
+    Folder(PathBuf),
+    Servers(String),
+}
+
+impl Meant {
+    /// What tells it from every other mesh of the person's.
+    fn words(&self) -> String {
+        match self {
+            Meant::Folder(dir) => {
+                let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone());
+                format!("files:{}", real.display())
+            }
+            Meant::Servers(servers) => servers.clone(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -54,25 +74,15 @@ impl Entry {
     }
 }
 
-impl Settings {
-    /// What tells this mesh from every other one of the person's.
-    pub(crate) fn mesh(&self) -> String {
-        match &self.shared.value {
-            Shared::InTheFolder => {
-                let dir = &self.dir.value;
-                let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone());
-                format!("files:{}", real.display())
-            }
-            Shared::Nats(servers) => servers.to_string(),
-        }
-    }
-}
-
 impl AllowedCommands {
     /// The person's file, which need not be there.
     pub(crate) fn of(settings: &Settings, environment: &Environment) -> Result<AllowedCommands, ConfigError> {
         let folder = environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?;
-        Ok(AllowedCommands { path: folder.join(FILE), mesh: settings.mesh() })
+        let mesh = match &settings.shared.value {
+            Shared::InTheFolder => Meant::Folder(settings.dir.value.clone()),
+            Shared::Nats(servers) => Meant::Servers(servers.to_string()),
+        };
+        Ok(AllowedCommands { path: folder.join(FILE), mesh })
     }
 
     /// Where it is kept.
@@ -83,7 +93,8 @@ impl AllowedCommands {
     /// What is allowed on this mesh.
     pub(crate) fn listed(&self) -> Result<Vec<Consent>, ConfigError> {
         let entries = self.parse(&self.text()?)?.into_iter();
-        Ok(entries.filter(|entry| entry.mesh == self.mesh).map(|entry| entry.consent()).collect())
+        let mesh = self.mesh.words();
+        Ok(entries.filter(|entry| entry.mesh == mesh).map(|entry| entry.consent()).collect())
     }
 
     /// Allows one more thing; false where it is allowed already.
@@ -94,7 +105,7 @@ impl AllowedCommands {
             return Ok(false);
         }
         let Consent { from, command, to } = consent.clone();
-        let entry = Entry { from, command, to, mesh: self.mesh.clone() };
+        let entry = Entry { from, command, to, mesh: self.mesh.words() };
         let text = if text.is_empty() { HEAD.to_owned() } else { text };
         let gap = if text.ends_with("\n\n") || text.is_empty() { "" } else { "\n" };
         self.write(&format!("{text}{gap}{}", written(&entry)))?;
@@ -106,8 +117,9 @@ impl AllowedCommands {
         let _alone = self.alone()?;
         let text = self.text()?;
         let entries = self.parse(&text)?;
+        let mesh = self.mesh.words();
         let goes = |entry: &Entry| {
-            entry.mesh == self.mesh
+            entry.mesh == mesh
                 && entry.from == what.from
                 && what.command.as_ref().is_none_or(|command| entry.command.as_ref() == Some(command))
                 && what.to.as_ref().is_none_or(|to| entry.to.as_ref() == Some(to))
@@ -204,7 +216,7 @@ mod tests {
     use super::*;
 
     fn allowed(folder: &Path, mesh: &str) -> AllowedCommands {
-        AllowedCommands { path: folder.join(FILE), mesh: mesh.to_owned() }
+        AllowedCommands { path: folder.join(FILE), mesh: Meant::Servers(mesh.to_owned()) }
     }
 
     fn consent(line: &str) -> Consent {

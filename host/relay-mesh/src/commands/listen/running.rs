@@ -163,9 +163,9 @@ async fn run_on(
             () = tokio::time::sleep(WHILE_HELD) => {}
         }
     };
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = mesh.watch_for_commands().await?;
     loop {
-        // Watching begins before looking, so that nothing can come in between.
-        let mut watch = mesh.watch_for_commands().await?;
         runner.offered.borrow_and_update();
         let agent = mesh.session(session).await?.and_then(|view| view.record.agent);
         // A run is never dropped half-way: whoever ends it is told that nobody knows any more.
