@@ -2,7 +2,9 @@
 //! standard error together, after filters for paths, ids and times. Each also shows that nothing was
 //! lost and nothing half-written.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::thread;
 
@@ -111,6 +113,32 @@ fn a_data_folder_that_cannot_be_used() {
         std::fs::create_dir(&home).expect("the stage is writable");
         Program::new("mount").args(["-t", "tmpfs", "-o", "ro", "home"]).arg(&home).succeed();
         check!(stage, "home-is-read-only", with_data(&stage, &home.join(".relay-mesh")).run());
+    });
+}
+
+#[test]
+fn a_folder_that_others_use_is_not_shut_to_them() {
+    isolated(|| {
+        let stage = stage();
+        let shared = stage.folder.join("shared");
+        std::fs::create_dir(&shared).expect("the stage is writable");
+        std::fs::write(shared.join("somebody's"), "").expect("the stage is writable");
+        let open_to_all = || std::fs::set_permissions(&shared, Permissions::from_mode(0o777)).expect("it is ours");
+        let mode = || std::fs::metadata(&shared).expect("it is there").permissions().mode() & 0o777;
+        open_to_all();
+        check!(stage, "folder-of-others", with_data(&stage, &shared).run());
+        assert_eq!(mode(), 0o777, "others go on using it");
+        assert!(!shared.join("agents").exists(), "nothing was put there");
+        let store = format!("files:{}", shared.display());
+        let copied = stage.run(&["store", "copy", &store, &format!("files:{}", stage.folder.join("copy").display())]);
+        assert_eq!(copied.code, Some(5), "{}", copied.stderr);
+
+        // What was once a data folder is one, however it came to be open.
+        std::fs::remove_file(shared.join("somebody's")).expect("it is ours");
+        with_data(&stage, &shared).run();
+        open_to_all();
+        with_data(&stage, &shared).run();
+        assert_eq!(mode(), 0o700, "a data folder is closed again");
     });
 }
 

@@ -1,5 +1,6 @@
 //! Composition: the one place that puts store, machine, adapters and mesh together.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,12 @@ pub(crate) enum OpenError {
         /// Why.
         source: StoreError,
     },
+    /// The folder is somebody's already, and opening it would shut its other users out.
+    #[error("`{}` is no data folder: it holds other things, and others than you may enter it", dir.display())]
+    NotOurs {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// The machine has no name.
     #[error(transparent)]
     Machine(#[from] MachineError),
@@ -84,10 +91,7 @@ pub(crate) enum OpenError {
 pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError> {
     let settings = &context.settings;
     let dir = settings.dir.value.clone();
-    let store: Arc<dyn Store> = match FilesStore::open(&dir, options(settings.durability.value)) {
-        Ok(store) => Arc::new(store),
-        Err(source) => return Err(OpenError::Store { dir, source }),
-    };
+    let store: Arc<dyn Store> = Arc::new(open_folder(&dir, options(settings.durability.value))?);
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
     // One folder holds what the person installed and what they gave to it: see docs/adr/0007.
     let shelf = Arc::new(Shelf::new(settings.dir.value.join("plugins")));
@@ -126,6 +130,24 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         Err(_) => mesh,
     });
     Ok(Open { servers, store, machine, adapters, mesh })
+}
+
+/// Opens a folder as a store, which makes it the user's alone. What others share and nobody made for this, such as
+/// `/tmp` or a home, is left as it is.
+pub(crate) fn open_folder(dir: &Path, options: FilesOptions) -> Result<FilesStore, OpenError> {
+    if is_shared_and_not_ours(dir) {
+        return Err(OpenError::NotOurs { dir: dir.to_owned() });
+    }
+    FilesStore::open(dir, options).map_err(|source| OpenError::Store { dir: dir.to_owned(), source })
+}
+
+/// Whether others may enter a folder that holds something and was never a data folder. What cannot be looked at
+/// is left for the store to say.
+fn is_shared_and_not_ours(dir: &Path) -> bool {
+    let is_shared = std::fs::metadata(dir).is_ok_and(|found| found.is_dir() && found.mode() & 0o077 != 0);
+    is_shared
+        && std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
+        && !ThisMachine::is_named_in(dir)
 }
 
 /// The mesh on servers, on which each machine keeps to its own.

@@ -242,6 +242,10 @@ fn of_config(error: &ConfigError) -> String {
 fn of_open(error: &OpenError) -> Option<String> {
     match error {
         OpenError::Store { source, .. } => of_store(source),
+        OpenError::NotOurs { dir } => Some(format!(
+            "choose a folder of its own, such as `{}`: what is a data folder is made yours alone",
+            dir.join("relay-mesh").display()
+        )),
         OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
         OpenError::Secret { .. } => Some("name a file that you can read, in `[nats]` of your settings".to_owned()),
         OpenError::NoPassword => {

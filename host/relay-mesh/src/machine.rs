@@ -17,6 +17,9 @@ use crate::places;
 /// The file in the data folder that names this machine.
 const HOST_FILE: &str = "host";
 
+/// More bytes than any machine's name has.
+const LONGEST_HOST: u64 = 256;
+
 /// This machine.
 #[derive(Debug)]
 pub(crate) struct ThisMachine {
@@ -42,6 +45,12 @@ impl ThisMachine {
         let path = data.join(HOST_FILE);
         let host = host_name(&path).map_err(|source| MachineError { path, source })?;
         Ok(ThisMachine { host, clock: Arc::new(Clock::kept_in(data)) })
+    }
+
+    /// Whether a folder holds the name of this machine, as each that was ever a data folder does. A larger file is
+    /// something of somebody else's, such as the program `host`.
+    pub(crate) fn is_named_in(folder: &Path) -> bool {
+        fs::metadata(folder.join(HOST_FILE)).is_ok_and(|found| found.is_file() && found.len() <= LONGEST_HOST)
     }
 
     /// Who is told what time it is at the servers. From now on this machine goes by what it was told last.

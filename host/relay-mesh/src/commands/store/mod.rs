@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mesh::carrying::{Carried, CarryError, Occupied};
-use store::files::{FilesOptions, FilesStore};
+use store::files::FilesOptions;
 use store::{Store, StoreError};
 
 use crate::cli::Outcome;
@@ -79,10 +79,7 @@ fn shared(context: &Context) -> Result<Arc<dyn Store>, CommandError> {
 
 /// Opens a store that the command line names. On servers this speaks as the machine of a data folder.
 fn opened(context: &Context, at: &StoreAt, data: &Path) -> Result<Arc<dyn Store>, CommandError> {
-    let folder = |dir: &Path| {
-        FilesStore::open(dir, FilesOptions::default())
-            .map_err(|source| OpenError::Store { dir: dir.to_owned(), source })
-    };
+    let folder = |dir: &Path| compose::open_folder(dir, FilesOptions::default());
     match at {
         StoreAt::Files(dir) => Ok(Arc::new(folder(&context.workdir.join(dir))?)),
         StoreAt::Nats(servers) => {
