@@ -89,6 +89,33 @@ fn a_script_reads_along_in_json() {
 }
 
 #[test]
+fn a_command_line_that_is_not_well_formed_is_told_in_json_too() {
+    let stage = stage();
+    let check = |arguments: &[&str], wrong: &str, hint: &str| {
+        let outcome = stage.run(arguments);
+        let error: Value = serde_json::from_str(&outcome.stderr).expect("one value");
+        assert_eq!((outcome.code, &error["exit"]), (Some(2), &2.into()), "{arguments:?}");
+        assert_eq!((&error["error"], &error["hint"]), (&wrong.into(), &hint.into()), "{arguments:?}");
+    };
+    let see = "see what `--help` says of this command";
+    check(
+        &["--json", "message", "01"],
+        "invalid value '01' for '<ID>': `01` is not an id: one is 26 characters long, as in 01JD8Z3K5V0000000000000000",
+        see,
+    );
+    check(
+        &["send", "bob", "x", "--json", "--priority", "loud"],
+        "invalid value 'loud' for '--priority <PRIORITY>' [possible values: low, normal, high, urgent]",
+        "a similar value exists: 'low'",
+    );
+    check(&["--json", "statis"], "unrecognized subcommand 'statis'", "a similar subcommand exists: 'status'");
+    let asked_for = stage.run(&["send", "--json", "--help"]);
+    assert!(asked_for.code == Some(0) && asked_for.stdout.contains("Usage:"), "help is help");
+    let of_the_text = stage.run(&["send", "--nope", "--", "--json"]);
+    assert!(of_the_text.stderr.starts_with("error: unexpected argument"), "{}", of_the_text.stderr);
+}
+
+#[test]
 fn the_same_key_is_stored_once() {
     let stage = stage();
     for name in ["alice", "bob"] {
@@ -99,6 +126,30 @@ fn the_same_key_is_stored_once() {
     assert_eq!(id_in(&first), id_in(&second));
     assert!(second.contains("had been sent before"), "{second}");
     assert_eq!(stage.relay_ok(&["read", "--agent", "bob"]).matches("deployed").count(), 1);
+}
+
+#[test]
+fn who_finds_nothing_is_told_so_and_of_a_name_that_nobody_has() {
+    let stage = stage();
+    let check = |arguments: &[&str], expected: &str| {
+        let outcome = stage.run(arguments);
+        assert_eq!((outcome.code, outcome.stderr.trim()), (Some(0), expected), "{arguments:?}");
+    };
+    check(&["log"], "nothing has happened yet");
+    stage.relay_ok(&["register", "bob"]);
+    let nobody = ", and no agent named `bop` has joined: `relay-mesh agents` shows who has";
+    check(&["log", "--type", "reserved", "--type", "releast"], "nothing of that kind has happened: reserved, releast");
+    check(&["log", "--agent", "bop"], &format!("nothing of that kind has happened{nobody}"));
+    check(&["log", "--agent", "shell"], "nothing of that kind has happened");
+    check(&["reservations", "--agent", "bop"], &format!("nothing is reserved{nobody}"));
+    check(&["reservations", "--agent", "bob"], "nothing is reserved");
+    check(&["cmd", "list", "--to", "bop"], &format!("no command waits or is being worked on{nobody}"));
+    check(&["cmd", "list", "--all"], "no command is kept");
+    check(&["read", "--agent", "bob"], "no mail for bob");
+    stage.relay_ok(&["send", "bob", "hello"]);
+    let besides = "1 message waits besides; `relay-mesh read --unread --agent bob` shows the oldest";
+    check(&["read", "--agent", "bob", "--thread", "x"], &format!("no such mail for bob\n{besides}"));
+    check(&["read", "--agent", "bob", "--from", "bop"], &format!("no such mail for bob{nobody}\n{besides}"));
 }
 
 #[test]

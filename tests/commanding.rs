@@ -2,7 +2,7 @@
 //! many takers each command has one.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::thread;
 
 use serde_json::Value;
@@ -39,6 +39,15 @@ fn what_waits_too_long_says_so() {
     assert_eq!(code(&["cmd", "take", "ci"]), Some(3));
     assert_eq!(code(&["cmd", "take", "ci", "--wait", "--timeout", "10ms"]), Some(7));
     assert_eq!(code(&["cmd", "ci", "/x", "--wait", "--timeout", "10ms"]), Some(7));
+    // Whoever gives up is shown how far it is by then, and not how it was asked for.
+    let mut waits = stage.relay(&["cmd", "ci", "/y", "--wait"]).start(&stage.folder.join("waits.log"));
+    for _ in ["/x", "/y"] {
+        stage.relay_ok(&["cmd", "take", "ci", "--wait"]);
+    }
+    assert_eq!(waits.stop(), Some(1));
+    let mut told = String::new();
+    waits.child.stdout.take().expect("a pipe").read_to_string(&mut told).expect("text");
+    assert!(told.contains("shell → ci  consumed  /y"), "{told}");
     assert_eq!(code(&["cmd", "ci", "/expires", "--ttl", "1s", "--wait"]), Some(7));
     assert_eq!(code(&["wait-for", "alice", "nobody", "--timeout", "10ms"]), Some(7));
     assert_eq!(code(&["wait-for", "alice", "ci"]), Some(0));

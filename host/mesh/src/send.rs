@@ -247,20 +247,24 @@ impl Mesh {
         };
         let working_on = if from.is_shell() { None } else { self.working_on(from).await? };
         let thread = draft.thread.clone().or_else(|| answered.as_ref().map(|message| message.thread.clone()));
-        let mut message = Message {
-            trace: next_trace(*id, working_on),
-            to: from.clone(),
-            thread: thread.unwrap_or_else(|| id.to_string()),
-            broadcast: reach == Reach::Everyone,
-            ..sending.as_message()
+        let known_as = |message: Message, id: MessageId| Message {
+            id,
+            trace: next_trace(id, working_on),
+            thread: thread.clone().unwrap_or_else(|| id.to_string()),
+            ..message
         };
+        let bare = Message { to: from.clone(), broadcast: reach == Reach::Everyone, ..sending.as_message() };
+        let mut message = known_as(bare, *id);
         sent.thread.clone_from(&message.thread);
         for to in recipients {
             message.to = to.clone();
             match self.store_and_ring(&message, how).await {
                 Ok((first_id, outcome)) => {
                     if outcome.duplicate && sent.recipients.is_empty() {
+                        // A sending that broke off half-way is completed under the id that some have it by.
+                        message = known_as(message, first_id);
                         sent.id = first_id;
+                        sent.thread.clone_from(&message.thread);
                     }
                     sent.recipients.push(outcome);
                 }
@@ -344,11 +348,10 @@ impl Mesh {
 
     /// Notes a sending for its sender's own eyes and in the diary. The message itself is safe.
     async fn remember_sent(&self, message: &Message, sent: &Sent) {
-        let to: Vec<&AgentName> = sent.recipients.iter().map(|recipient| &recipient.to).collect();
         let line = SentLine {
             id: sent.id,
             at: message.at,
-            to: to.iter().map(|name| (*name).clone()).collect(),
+            to: sent.recipients.iter().map(|recipient| recipient.to.clone()).collect(),
             subject: message.subject.clone(),
             thread: message.thread.clone(),
         };
@@ -356,7 +359,11 @@ impl Mesh {
         if let Err(error) = self.jot(&log, &line).await {
             tracing::warn!(id = %sent.id, %error, "a sending is missing from its sender's list");
         }
-        self.note("sent", serde_json::json!({ "id": sent.id, "from": message.from, "to": to })).await;
+        let anew: Vec<&AgentName> =
+            sent.recipients.iter().filter(|recipient| !recipient.duplicate).map(|recipient| &recipient.to).collect();
+        if !anew.is_empty() {
+            self.note("sent", serde_json::json!({ "id": sent.id, "from": message.from, "to": anew })).await;
+        }
     }
 
     /// To whom an agent sent a message.

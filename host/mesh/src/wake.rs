@@ -61,14 +61,14 @@ impl Mesh {
         Ok(Wake { id, from, to: to.cloned(), at, text: text.to_owned(), worded })
     }
 
-    /// Notes in the diary what became of a wake: the method that took it, or none.
+    /// Notes in the diary what became of a wake: by which method it worked, or that none did.
     pub async fn note_wake(&self, wake: &Wake, method: Option<&str>) {
         let mut details = serde_json::json!({ "id": wake.id, "from": wake.from });
         if let Some(fields) = details.as_object_mut() {
             fields.extend(wake.to.iter().map(|to| ("to".to_owned(), to.as_str().into())));
             fields.extend(method.map(|method| ("method".to_owned(), method.into())));
         }
-        self.note("woke", details).await;
+        self.note(if method.is_some() { "woke" } else { "wake-failed" }, details).await;
     }
 }
 

@@ -400,11 +400,39 @@ mod tests {
 
     #[test]
     fn every_command_shows_an_example() {
-        let mut cli = Cli::command();
-        cli.build();
-        for command in cli.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help") {
+        for command in all() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("relay-mesh "), "`{}` shows no example", command.get_name());
         }
+    }
+
+    #[test]
+    fn every_paragraph_of_the_help_is_one_line_which_the_terminal_breaks() {
+        for command in all() {
+            let texts = [command.get_after_help(), command.get_long_about()].into_iter().flatten();
+            for text in texts.map(ToString::to_string) {
+                let lines: Vec<&str> = text.lines().collect();
+                for pair in lines.windows(2) {
+                    // What begins with spaces is an example or a table, and a short line the head of one.
+                    let goes_on =
+                        pair[0].len() > 60 && !pair[0].starts_with(' ') && pair[1].starts_with(char::is_alphanumeric);
+                    assert!(!goes_on, "`{}` breaks a line by itself: {}", command.get_name(), pair[0]);
+                }
+            }
+        }
+    }
+
+    /// Each command that people are shown, and those below it.
+    fn all() -> Vec<clap::Command> {
+        let mut cli = Cli::command();
+        cli.build();
+        let shown = |command: &clap::Command| -> Vec<clap::Command> {
+            let visible = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+            command.get_subcommands().filter(visible).cloned().collect()
+        };
+        let mut all = shown(&cli);
+        let below: Vec<_> = all.iter().flat_map(shown).collect();
+        all.extend(below);
+        all
     }
 }

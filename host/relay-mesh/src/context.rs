@@ -66,6 +66,26 @@ impl Context {
         Call { sighting: self.sighting(), connection: None, ticket: None, key: None, claims_to_be }
     }
 
+    /// Says that a look found nothing; and of an agent that it was narrowed to, that there is none of that name.
+    pub(crate) async fn say_nothing_found(
+        &self,
+        open: &Open,
+        what: &str,
+        agent: Option<&AgentName>,
+    ) -> Result<(), CommandError> {
+        let unknown = match agent {
+            Some(agent) if !agent.is_shell() && open.mesh.agent(agent).await?.is_none() => Some(agent),
+            Some(_) | None => None,
+        };
+        self.printer.say(&match unknown {
+            Some(agent) => {
+                format!("{what}, and no agent named `{agent}` has joined: `relay-mesh agents` shows who has")
+            }
+            None => what.to_owned(),
+        });
+        Ok(())
+    }
+
     /// Whoever speaks on this command line: the agent that a flag names, else the one of the
     /// settings, else the one of this shell's harness session, else nobody.
     pub(crate) async fn caller(&self, open: &Open, named: Option<AgentName>) -> Result<Caller, CommandError> {

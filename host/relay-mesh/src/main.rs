@@ -99,11 +99,15 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let asked_for = !error.use_stderr();
     let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");
     if is_hook && !asked_for {
-        let words = error.to_string();
-        // The first paragraph, on one line: what is wrong, and with which argument.
-        let lines = words.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
-        render::last_words(&format!("relay-mesh: {}", lines.trim_start_matches("error: ")));
+        render::last_words(&format!("relay-mesh: {}", render::what_is_wrong(&error.to_string())));
         return Exit::Success.into();
+    }
+    // There are no parsed options to ask.
+    let wants_json =
+        arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json");
+    if wants_json && !asked_for {
+        render::usage_as_json(&error.to_string());
+        return Exit::Usage.into();
     }
     match error.print() {
         Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),

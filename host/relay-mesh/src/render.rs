@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::cli::Format;
 use crate::environment::Environment;
 use crate::error::CommandError;
+use crate::exit::Exit;
 
 /// Something that a command has found out, to be shown as text or as JSON.
 pub(crate) trait Show: Serialize {
@@ -140,6 +141,22 @@ impl Printer {
             Colour::Ansi => format!("\u{1b}[1;{code}m{word}\u{1b}[0m"),
         }
     }
+}
+
+/// What clap found wrong with a command line, and with which argument: its first paragraph, on one line.
+pub(crate) fn what_is_wrong(usage: &str) -> String {
+    let lines: Vec<&str> = usage.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+/// What clap says of a command line that is not well formed, in the shape of every other error.
+pub(crate) fn usage_as_json(usage: &str) {
+    let tip = usage.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    let hint = tip.unwrap_or("see what `--help` says of this command");
+    let told = serde_json::json!({
+        "error": what_is_wrong(usage), "causes": [], "hint": hint, "exit": Exit::Usage.code(),
+    });
+    last_words(&told.to_string());
 }
 
 /// One line to standard error, where no printer has been made yet too. Unlike `eprintln!` it does

@@ -109,6 +109,31 @@ async fn one_key_from_many_senders_at_once_is_stored_once_per_sender() {
 }
 
 #[tokio::test]
+async fn a_keyed_sending_that_broke_off_is_completed_under_one_id_and_noted_once() {
+    let world = World::new();
+    let alice = world.joined("alice").await;
+    world.joined("bob").await;
+    world.joined("carol").await;
+    let keyed = || Draft { idempotency_key: Some("k".to_owned()), ..draft("once") };
+    let first = world.send(&alice, "bob", keyed()).await.expect("sent");
+    let caller = world.mesh.identify(&alice).await.expect("identified");
+    let to = ["bob".to_owned(), "carol".to_owned()];
+    for _ in 0..2 {
+        let again = world.mesh.send(&caller, &to, keyed()).await.expect("sent");
+        assert_eq!((again.id, &again.thread), (first.id, &first.thread));
+    }
+    for recipient in ["bob", "carol"] {
+        let kept = world.mesh.history(&name(recipient)).await.expect("readable");
+        let kept: Vec<_> = kept.iter().map(|(message, _)| (message.id, message.thread.clone())).collect();
+        assert_eq!(kept, [(first.id, first.thread.clone())], "{recipient}");
+    }
+    let diary = world.mesh.diary(store::Position::START).await.expect("readable");
+    let told: Vec<_> =
+        diary.events.iter().filter(|event| event.kind == "sent").map(|event| &event.details["to"]).collect();
+    assert_eq!(told, [&serde_json::json!(["bob"]), &serde_json::json!(["carol"])]);
+}
+
+#[tokio::test]
 async fn a_reply_acknowledges_what_it_answers_and_keeps_its_thread() {
     let world = World::new();
     let alice = world.joined("alice").await;

@@ -16,12 +16,12 @@ use crate::shapes::agents::AdoptedShape;
 #[command(after_help = "Examples:\n  \
     relay-mesh adopt alice\n  \
     RELAY_NATS_USER=relay-operator RELAY_NATS_PASSWORD=FILE relay-mesh adopt alice\n\n\
-    An agent lives on the machine where it registered, and stays there when that machine is off. This brings it to this\n\
-    one: who registers under its name here next is it, and gets what waits for it. What was fetched there stays\n\
-    fetched. It is refused while the agent is heard of (`away-after` in the settings says for how long that is), so end\n\
-    its session there first if you can. A machine that comes back finds that the agent has gone on: its session is\n\
+    An agent lives on the machine where it registered, and stays there when that machine is off. This brings it to this \
+    one: who registers under its name here next is it, and gets what waits for it. What was fetched there stays \
+    fetched. It is refused while the agent is heard of (`away-after` in the settings says for how long that is), so end \
+    its session there first if you can. A machine that comes back finds that the agent has gone on: its session is \
     asked to register anew, and what it had queued as that agent comes back to it.\n\n\
-    Under the configuration that `relay-mesh nats-auth` prints only the operator may do this, as in the second example.\n\
+    Under the configuration that `relay-mesh nats-auth` prints only the operator may do this, as in the second example. \
     It takes some seconds, in which every machine hears of it.")]
 pub(crate) struct Args {
     /// The agent

@@ -10,7 +10,7 @@ use crate::shapes::agents::{AgentShape, AgentsShape};
 /// Show who is here
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "live works; idle waits; away was not heard of for `away-after` and nothing else shows that it is there, such as\n\
+    after_help = "live works; idle waits; away was not heard of for `away-after` and nothing else shows that it is there, such as \
     a process or a stream that it holds open; gone has ended.\n\n\
     Examples:\n  \
     relay-mesh agents\n  \

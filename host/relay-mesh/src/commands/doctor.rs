@@ -25,7 +25,7 @@ use crate::setup::trouble;
     relay-mesh doctor --store\n  \
     relay-mesh doctor --store nats://10.0.0.7:4222\n\n\
     With `--store` only the store is looked at: the one that is set, or the one that is named. What is missing on a \
-    server\nis made, as far as the login may.\n\
+    server is made, as far as the login may.\n\n\
     Ends with 1 where something is broken. With `--json` each finding is a line of its own.")]
 pub(crate) struct Args {
     /// Only this harness

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
     relay-mesh events --subscribe reservations,commands\n  \
     relay-mesh events --agent bob | jq -r 'select(.topic == \"inbox\") | .body'\n  \
     relay-mesh events --subscribe commands --cursor \"$(cat cursor)\"\n\n\
-    Each event once, from now on, or from where --cursor says: every line bears the place after it, for the same\n\
+    Each event once, from now on, or from where --cursor says: every line bears the place after it, for the same \
     topics and agent. Mail is looked at and stays as it was. A host tells the same at a Unix socket, see docs/events.md.")]
 pub(crate) struct Args {
     /// What to follow [default: all, mail where an agent is named]

@@ -16,8 +16,8 @@ use crate::shapes::swept::SweptShape;
     relay-mesh gc --dry-run\n  \
     relay-mesh gc --expired-only\n  \
     relay-mesh gc --stale 30d\n\n\
-    Reservations go that have lapsed, commands that ended or expired an hour ago, agents of which nothing was\n\
-    heard for a week, and logs in which everything is old. An agent that lives, for whom something waits or that\n\
+    Reservations go that have lapsed, commands that ended or expired an hour ago, agents of which nothing was \
+    heard for a week, and logs in which everything is old. An agent that lives, for whom something waits or that \
     holds a reservation never goes. `relay-mesh serve` does this by itself every hour.")]
 pub(crate) struct Args {
     /// Only say what would go

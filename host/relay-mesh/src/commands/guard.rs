@@ -27,11 +27,11 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// Stop commits of what another agent holds
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "A pre-commit hook of this repository and all its worktrees. It stands beside what is there: a hook of\n\
-    yours, core.hooksPath, husky, lefthook and pre-commit go on as before, and `uninstall` leaves every other byte\n\
-    as it was. A commit is stopped where its files, or what they were renamed from, lie in an exclusive reservation\n\
-    of another agent that is not gone. Whoever commits is the agent of the shell (RELAY_AGENT, or its harness\n\
-    session), else nobody in particular. Git's own way around it is `git commit --no-verify`; and where relay-mesh\n\
+    after_help = "A pre-commit hook of this repository and all its worktrees. It stands beside what is there: a hook of \
+    yours, core.hooksPath, husky, lefthook and pre-commit go on as before, and `uninstall` leaves every other byte \
+    as it was. A commit is stopped where its files, or what they were renamed from, lie in an exclusive reservation \
+    of another agent that is not gone. Whoever commits is the agent of the shell (RELAY_AGENT, or its harness \
+    session), else nobody in particular. Git's own way around it is `git commit --no-verify`; and where relay-mesh \
     or its data is not there, the commit goes on with a line that says so.\n\n\
     Examples:\n  \
     relay-mesh guard install\n  \
@@ -46,12 +46,16 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     /// Put the guard into this repository
+    #[command(after_help = "Examples:\n  relay-mesh guard install\n  relay-mesh guard install --repo ~/my-project")]
     Install(Where),
     /// Take it out
+    #[command(after_help = "Example:\n  relay-mesh guard uninstall")]
     Uninstall(Where),
     /// Show whether it stands here, and where
+    #[command(after_help = "Example:\n  relay-mesh guard status\n\nIt ends with 1 where nothing here runs the guard.")]
     Status(Where),
     /// Look at what is staged: what the hook runs. Ends with 6 where another agent holds any of it
+    #[command(after_help = "Example:\n  relay-mesh guard check && echo 'nobody else holds what is staged'")]
     Check,
 }
 

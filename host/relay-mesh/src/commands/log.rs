@@ -63,8 +63,19 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let noticing = open.mesh.keep_noticing_silence();
     tokio::pin!(noticing);
     loop {
-        from = print_from(context, &open, from, &wanted).await?;
-        let Some(watch) = &mut watch else { return Ok(Outcome::DONE) };
+        let printed;
+        (from, printed) = print_from(context, &open, from, &wanted).await?;
+        let Some(watch) = &mut watch else {
+            if printed == 0 {
+                let what = match args.kinds.as_slice() {
+                    [] if args.agent.is_none() && since.is_none() => "nothing has happened yet".to_owned(),
+                    [] => "nothing of that kind has happened".to_owned(),
+                    kinds => format!("nothing of that kind has happened: {}", kinds.join(", ")),
+                };
+                context.say_nothing_found(&open, &what, args.agent.as_ref()).await?;
+            }
+            return Ok(Outcome::DONE);
+        };
         tokio::select! {
             () = &mut noticing => return Ok(Outcome::DONE),
             () = stop.asked() => return Ok(Outcome::DONE),
@@ -74,24 +85,26 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     }
 }
 
-/// Prints everything from a place on to the end. Gives where that was.
+/// Prints everything from a place on to the end. Gives where that was, and how many events were printed.
 async fn print_from(
     context: &Context,
     open: &Open,
     mut from: Position,
     wanted: &impl Fn(&Event) -> bool,
-) -> Result<Position, CommandError> {
+) -> Result<(Position, usize), CommandError> {
+    let mut printed = 0;
     loop {
         let stretch = open.mesh.diary(from).await?;
         for event in stretch.events.iter().filter(|event| wanted(event)) {
             context.printer.show(&EventShape::of(event))?;
+            printed += 1;
         }
         if stretch.damage > 0 {
             context.printer.warn(&format!("{} damaged lines were passed over", stretch.damage));
         }
         from = stretch.next;
         if stretch.at_end {
-            return Ok(from);
+            return Ok((from, printed));
         }
     }
 }

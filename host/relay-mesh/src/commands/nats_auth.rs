@@ -18,9 +18,9 @@ use crate::shapes::nats_auth::{AuthShape, HostShape};
     relay-mesh nats-auth laptop-4f1c laptop-9a02 > nats.conf\n  \
     relay-mesh nats-auth laptop-4f1c=UDXB6Z2TKZ5SRBPW6P2VHKQDNVYQ5D7DJVJHWZZ6Z5H4YQHMSLQ2NKEY\n  \
     relay-mesh nats-auth --json\n\n\
-    Run it without a name on each machine to learn the machine's own. A name with `=U…` logs in by that public\n\
+    Run it without a name on each machine to learn the machine's own. A name with `=U…` logs in by that public \
     NKey, any other by a password that the server takes from the variable which the configuration names.\n\n\
-    Each machine gets an account of its own, writes under its own name alone, reads the whole mesh, and can\n\
+    Each machine gets an account of its own, writes under its own name alone, reads the whole mesh, and can \
     neither remove nor change what another wrote. docs/nats.md says how it is put to work.")]
 pub(crate) struct Args {
     /// The machines that take part, by the name that relay-mesh gave them [default: this one]

@@ -15,7 +15,7 @@ use crate::render::Show;
 #[command(after_help = "Examples:\n  \
     claude -p \"$(relay-mesh prompt) Now review the parser.\"\n  \
     relay-mesh prompt --harness claude-code\n\n\
-    Without a harness it tells of the commands, for an agent with a shell; with one, of the tools, in the words\n\
+    Without a harness it tells of the commands, for an agent with a shell; with one, of the tools, in the words \
     that the harness's sessions are told by themselves.")]
 pub(crate) struct Args {
     /// In the words for this harness, which has the tools

@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_secs(5);
     relay-mesh read --unread --mark-read\n  \
     relay-mesh read --from alice --since 2h --last 5\n  \
     relay-mesh read --tail --json | jq -r .messages[].body\n\n\
-    What is printed counts as fetched where the command line speaks for the agent (an agent registered here, or this\n\
+    What is printed counts as fetched where the command line speaks for the agent (an agent registered here, or this \
     shell's session). Mail of any other agent is shown and left as it was.")]
 pub(crate) struct Args {
     /// Whose mail [$RELAY_AGENT, else this shell's session]
@@ -101,9 +101,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let shown = fetched.messages.len();
     print(context, &open, &agent, effect, fetched).await?;
     if shown == 0 {
-        context.printer.say(&format!("no mail for {agent}{}", if args.unread { " that was not read" } else { "" }));
+        let narrowed = args.from.is_some() || args.thread.is_some() || args.since.is_some();
+        let such = if narrowed { "no such mail" } else { "no mail" };
+        let unread = if args.unread { " that was not read" } else { "" };
+        context.say_nothing_found(&open, &format!("{such} for {agent}{unread}"), args.from.as_ref()).await?;
     }
-    if let Some(note) = more_waits(waiting) {
+    let named = args.agent.as_ref().map_or_else(String::new, |agent| format!(" --agent {agent}"));
+    if let Some(note) = more_waits(waiting, &named) {
         context.printer.say(&note);
     }
     Ok(Outcome::DONE)

@@ -38,13 +38,13 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     /// Show or set what happens to an edit of what another agent holds
-    #[command(after_help = "enforce: a harness's hook refuses the edit, and the guard refuses the commit.\n\
+    #[command(after_help = "enforce: a harness's hook refuses the edit, and the guard refuses the commit.\n\n\
         advise: both go on, and whoever edits is told who holds the file.\n\n\
         Examples:\n  \
         relay-mesh reservations mode\n  \
         relay-mesh reservations mode advise\n  \
         relay-mesh reservations mode enforce --user\n\n\
-        It stands in the project's .relay-mesh.toml, which a team commits; your own settings decide for\n\
+        It stands in the project's .relay-mesh.toml, which a team commits; your own settings decide for \
         projects that say nothing of it. A worktree goes by its own copy of the file.")]
     Mode(ModeArgs),
 }
@@ -75,11 +75,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         Some(folder) => Some(open.mesh.checkout(&context.workdir.join(folder))?.repository),
         None => None,
     };
-    let wanted = Wanted { repository, owner: args.agent, also_over: args.expired };
+    let wanted = Wanted { repository, owner: args.agent.clone(), also_over: args.expired };
     let found = open.mesh.reservations(&wanted).await?;
     context.printer.show(&ReservationsShape::of(&found, open.mesh.machine().now()))?;
     if found.is_empty() {
-        context.printer.say("nothing is reserved");
+        context.say_nothing_found(&open, "nothing is reserved", args.agent.as_ref()).await?;
     }
     Ok(Outcome::DONE)
 }

@@ -17,8 +17,8 @@ use crate::shapes::reservations::ReservedShape;
 /// Claim paths of a repository
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Patterns start at this folder: `*` and `?` stay within a name, `**` is any number of folders,\n\
-    `{a,b}` is either, `[a-z]` and `[!a-z]` are characters, `\\` makes the next one an ordinary one.\n\
+    after_help = "Patterns start at this folder: `*` and `?` stay within a name, `**` is any number of folders, \
+    `{a,b}` is either, `[a-z]` and `[!a-z]` are characters, `\\` makes the next one an ordinary one. \
     A folder stands for everything in it. All worktrees of a repository share its reservations.\n\n\
     Examples:\n  \
     relay-mesh reserve src/parser --from alice --reason 'new grammar'\n  \

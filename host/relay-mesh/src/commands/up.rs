@@ -21,7 +21,7 @@ use crate::shapes::host::{ServerShape, UpShape};
     relay-mesh up --http 127.0.0.1:8000\n  \
     relay-mesh up --nats\n\n\
     Its log is host.log in the data folder. `relay-mesh down` stops it.\n\n\
-    With `--nats` a nats-server of this machine's own is started too, if one is installed: on loopback, with a token\n\
+    With `--nats` a nats-server of this machine's own is started too, if one is installed: on loopback, with a token \
     and its data in nats/ of the data folder. It is for trying the mesh on servers; docs/nats.md has the rest.")]
 pub(crate) struct Args {
     /// How it listens.

@@ -18,7 +18,7 @@ use crate::shapes::agents::AgentsShape;
     relay-mesh wait-for alice bob --timeout 5m && relay-mesh send alice,bob 'we can begin'\n  \
     relay-mesh wait-for ci --until-stale --stale 2m && relay-mesh send boss 'ci has fallen silent'\n  \
     relay-mesh wait-for bob --until-stale --by-mail --from alice\n\n\
-    An agent is here while it is live or idle, not while it is away or gone.\n\
+    An agent is here while it is live or idle, not while it is away or gone. \
     It ends with 7 where they did not come in time, with --until-stale where all stayed.")]
 pub(crate) struct Args {
     /// Whom: their exact names, whether they have joined yet or not

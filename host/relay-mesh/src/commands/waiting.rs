@@ -32,19 +32,24 @@ impl Patience {
     /// Waits.
     pub(crate) async fn wait<T>(self, what: impl Future<Output = T>) -> Result<Waited<T>, CommandError> {
         let mut stop = Stop::listen().map_err(CommandError::Input)?;
+        Ok(self.wait_unless(&mut stop, what).await)
+    }
+
+    /// The same, for one that has listened since before there was anything to wait for.
+    pub(crate) async fn wait_unless<T>(self, stop: &mut Stop, what: impl Future<Output = T>) -> Waited<T> {
         let end = async {
             match self.until {
                 Some(until) => tokio::time::sleep_until(until).await,
                 None => std::future::pending().await,
             }
         };
-        Ok(tokio::select! {
+        tokio::select! {
             // What is there already is taken, however little patience there is.
             biased;
             found = what => Waited::For(found),
             () = stop.asked() => Waited::UntilStopped,
             () = end => Waited::InVain,
-        })
+        }
     }
 }
 

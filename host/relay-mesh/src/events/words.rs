@@ -46,7 +46,9 @@ impl Topic {
         match event.kind.as_str() {
             "reserved" | "reservation-taken" | "released" => Some(Topic::Reservations),
             "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
-            "registered" | "fell-silent" | "came-back" | "invited" | "woke" | "held" | "swept" => Some(Topic::Agents),
+            "registered" | "fell-silent" | "came-back" | "invited" | "woke" | "wake-failed" | "held" | "swept" => {
+                Some(Topic::Agents)
+            }
             _ => None,
         }
     }
@@ -341,7 +343,7 @@ mod tests {
         for (topic, kinds) in [
             (Some(Topic::Reservations), &["reserved", "reservation-taken", "released"] as &[&str]),
             (Some(Topic::Commands), &["commanded", "command-taken", "command-done"]),
-            (Some(Topic::Agents), &["registered", "invited", "woke", "held", "swept"]),
+            (Some(Topic::Agents), &["registered", "invited", "woke", "wake-failed", "held", "swept"]),
             // A message is told from the inbox, and to its own followers.
             (None, &["sent", "of-a-newer-version"]),
         ] {

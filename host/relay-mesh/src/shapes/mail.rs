@@ -311,7 +311,8 @@ impl Show for AckShape {
     }
 }
 
-/// The note below a list that is not all there is; none where nothing waits.
-pub(crate) fn more_waits(waiting: usize) -> Option<String> {
-    (waiting > 0).then(|| format!("{} besides; `relay-mesh read --unread` shows the oldest", waits(waiting)))
+/// The note below a list that is not all there is; none where nothing waits. `named` is the flag by which the
+/// agent was named, so that the command can be typed as it stands.
+pub(crate) fn more_waits(waiting: usize, named: &str) -> Option<String> {
+    (waiting > 0).then(|| format!("{} besides; `relay-mesh read --unread{named}` shows the oldest", waits(waiting)))
 }

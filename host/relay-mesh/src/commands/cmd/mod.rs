@@ -32,10 +32,10 @@ use crate::error::CommandError;
     relay-mesh cmd take bob --json | jq -r .command\n  \
     relay-mesh cmd done 01JD8Z3K5V0000000000000000 'all green' --from bob\n  \
     relay-mesh cmd allow alice /review --to bob\n\n\
-    A command is pending until somebody takes it in TARGET's name, then consumed, then done with its result.\n\
-    One that nobody takes in time expires. With `--wait` it ends with 0 where the command succeeded, with 1\n\
+    A command is pending until somebody takes it in TARGET's name, then consumed, then done with its result. \
+    One that nobody takes in time expires. With `--wait` it ends with 0 where the command succeeded, with 1 \
     where it failed, and with 7 where it expired or did not end in time.\n\n\
-    Where the harness of TARGET can run commands of its own (OpenCode, Codex), it runs those of a SENDER whom the\n\
+    Where the harness of TARGET can run commands of its own (OpenCode, Codex), it runs those of a SENDER whom the \
     person of TARGET has allowed, in an idle session, once. Everybody else's wait to be taken."
 )]
 pub(crate) struct Args {
@@ -82,6 +82,7 @@ enum Verb {
     /// Take that back
     Disallow(ConsentArgs),
     /// Show whose commands run, and where that is kept
+    #[command(after_help = "Examples:\n  relay-mesh cmd allowed\n  relay-mesh cmd allowed --json")]
     Allowed,
 }
 
@@ -90,8 +91,8 @@ enum Verb {
 #[command(after_help = "Examples:\n  \
     relay-mesh cmd allow alice /review --to bob\n  \
     relay-mesh cmd disallow alice\n\n\
-    It counts for this machine and this mesh, and is kept in your own settings: neither a project nor a message\n\
-    can change it. Without /COMMAND it is every command, without --to every agent here. What SENDER asked for and\n\
+    It counts for this machine and this mesh, and is kept in your own settings: neither a project nor a message \
+    can change it. Without /COMMAND it is every command, without --to every agent here. What SENDER asked for and \
     what waits for it is run as soon as it is allowed.")]
 struct ConsentArgs {
     /// Whose commands: an agent's name

@@ -15,12 +15,15 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::shapes::commands::CommandShape;
+use crate::signals::Stop;
 
 /// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let (Some(to), Some(command)) = (args.target, args.command) else {
         unreachable!("the command line requires both where it names no verb");
     };
+    // From before it is stored: whoever gives up after that is told its id.
+    let mut stop = if args.wait { Some(Stop::listen().map_err(CommandError::Input)?) } else { None };
     let open = context.open()?;
     let caller = context.caller(&open, args.from).await?;
     let ttl = Some(u64::try_from(args.ttl.as_millis()).unwrap_or(u64::MAX));
@@ -32,19 +35,29 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     if let Some(why) = &told {
         context.printer.say(&format!("it waits: {why}"));
     }
-    if !args.wait {
+    let Some(stop) = &mut stop else {
         context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
         return Ok(Outcome::DONE);
-    }
-    match Patience::from_now(args.timeout).wait(ended(context, &open, &command, told)).await? {
+    };
+    match Patience::from_now(args.timeout).wait_unless(stop, ended(context, &open, &command, told)).await {
         Waited::For(ended) => ended_so(context, &open, ended?),
-        Waited::InVain => {
-            context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
-            context.printer.say("it has not ended in time; `relay-mesh cmd list --all` shows what becomes of it");
-            Ok(Outcome::ending(Exit::TimedOut))
-        }
-        Waited::UntilStopped => Ok(Outcome::ending(Exit::Failure)),
+        Waited::InVain => left(context, &open, command, "it has not ended in time", Exit::TimedOut).await,
+        Waited::UntilStopped => left(context, &open, command, "nobody waits for it any more", Exit::Failure).await,
     }
+}
+
+/// Shows how far a command has come that is no longer waited for, and that goes on all the same.
+async fn left(
+    context: &Context,
+    open: &Open,
+    command: Command,
+    why: &str,
+    exit: Exit,
+) -> Result<Outcome, CommandError> {
+    let by_now = open.mesh.command(command.id).await?.unwrap_or(command);
+    context.printer.show(&CommandShape::of(&by_now, open.machine.now()))?;
+    context.printer.say(&format!("{why}; `relay-mesh cmd list --all` shows what becomes of it"));
+    Ok(Outcome::ending(exit))
 }
 
 /// Waits for a command's end. Whoever waits is told once where its target is not here, or goes, and whenever

@@ -64,7 +64,8 @@ pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Outcome, C
     commands.retain(|command| args.all || !command.standing(now).is_final());
     context.printer.show(&CommandsShape::of(&commands, now))?;
     if commands.is_empty() {
-        context.printer.say("no command waits or is being worked on");
+        let none = if args.all { "no command is kept" } else { "no command waits or is being worked on" };
+        context.say_nothing_found(&open, none, args.to.as_ref()).await?;
     }
     Ok(Outcome::DONE)
 }

@@ -49,8 +49,8 @@ const LONGEST_LINE: usize = 256 * 1024;
     {\"event\":\"command\",\"id\":…,\"from\":…,\"command\":\"/test\",\"arguments\":[…]}   with --commands\n  \
     {\"event\":\"answer\",\"call\":7,\"output\":…,\"mail\":[…]}              to a hook; each of `mail` wants its receipt\n  \
     {\"event\":\"error\",\"error\":…}                                  a line in was not understood, or a look failed\n\
-    `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote.\n\
-    A session gets what may interrupt what it does now: nothing low, only urgent mail while it works.\n\
+    `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote. \
+    A session gets what may interrupt what it does now: nothing low, only urgent mail while it works. \
     An invitation comes while it is idle, once, and wants its receipts like a message.\n\n\
     Lines in:\n  \
     {\"id\":…,\"rung\":\"offered\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
@@ -59,9 +59,9 @@ const LONGEST_LINE: usize = 256 * 1024;
     {\"command\":…,\"ended\":\"succeeded\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n  \
     {\"watch\":\"ses_2\",\"commands\":[\"review\"]}   commands of the harness's own that its session runs, see below\n  \
     {\"hook\":\"session.idle\",\"payload\":{…},\"call\":7}   an event of the harness, as `relay-mesh hook` takes it\n\
-    What a connector names by `commands` comes to it as a `command` line with `session`, one at a time, while that\n\
-    session is idle, and only of senders whom the person has allowed (`relay-mesh cmd allow`). Its end may bear\n\
-    `evidence`; `refused` says that nothing was begun.\n\
+    What a connector names by `commands` comes to it as a `command` line with `session`, one at a time, while that \
+    session is idle, and only of senders whom the person has allowed (`relay-mesh cmd allow`). Its end may bear \
+    `evidence`; `refused` says that nothing was begun. \
     It ends when standard input does, and gives back what was not confirmed.")]
 pub(crate) struct Args {
     /// The mail of an agent that this command line speaks for [$RELAY_AGENT]

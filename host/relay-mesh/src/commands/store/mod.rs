@@ -26,8 +26,8 @@ use crate::shapes::carried::CarriedShape;
     relay-mesh store copy files:~/.relay-mesh nats://10.0.0.7:4222\n  \
     relay-mesh store export --out mesh.jsonl\n  \
     relay-mesh store import mesh.jsonl --store nats://10.0.0.7:4222\n\n\
-    What machines share is moved: agents, their mail with its receipts, reservations, commands, the log. Sessions,\n\
-    bells and keys belong to this machine and stay in its data folder. Nothing goes from where it is read. A move\n\
+    What machines share is moved: agents, their mail with its receipts, reservations, commands, the log. Sessions, \
+    bells and keys belong to this machine and stay in its data folder. Nothing goes from where it is read. A move \
     that broke off goes on when it is run again. End what serves the mesh first (`relay-mesh down`).")]
 pub(crate) struct Args {
     #[command(subcommand)]

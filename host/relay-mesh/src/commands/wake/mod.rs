@@ -18,9 +18,9 @@ use crate::error::CommandError;
     relay-mesh wake 'the build is red' --to alice\n  \
     relay-mesh wake 'nightly run has ended'\n  \
     relay-mesh wake --method gateway --method file\n\n\
-    With --to the text goes as a message, by the ways of that agent's harness. Where nobody takes it there, and\n\
-    without --to, the ways of your settings follow, each for a while, until one works: a program (`wake.gateway`), a\n\
-    Unix socket (`wake.socket`), the file `wake/trigger`, which `relay-mesh wake install` has systemd watch.\n\
+    With --to the text goes as a message, by the ways of that agent's harness. Where nobody takes it there, and \
+    without --to, the ways of your settings follow, each for a while, until one works: a program (`wake.gateway`), a \
+    Unix socket (`wake.socket`), the file `wake/trigger`, which `relay-mesh wake install` has systemd watch. \
     It ends with 1 where none worked."
 )]
 pub(crate) struct Args {

@@ -18,7 +18,7 @@ use crate::wake::unit::{PATH_UNIT, UnitError, Units};
 #[command(after_help = "Examples:\n  \
     relay-mesh wake install --dry-run -- notify-send 'an agent calls'\n  \
     relay-mesh wake install --yes -- openclaw system event --mode now --text 'relay-mesh: mail waits'\n\n\
-    The program finds the path of the file in $RELAY_WAKE_FILE. Two units are written for you alone, below\n\
+    The program finds the path of the file in $RELAY_WAKE_FILE. Two units are written for you alone, below \
     ~/.config/systemd/user; `relay-mesh wake uninstall` removes them.")]
 pub(super) struct InstallArgs {
     /// Show the units and write none
