@@ -9,9 +9,9 @@ use mesh::Mesh;
 use mesh::protocol::protocol_for;
 use mesh::session::Transport;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult, ErrorData, Implementation,
-    InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    RequestId, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult,
+    ErrorCode, ErrorData, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, RequestId, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -185,6 +185,24 @@ impl ServerHandler for Server {
         let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
         result.structured_content = Some(answer.structured);
         Ok(result.into())
+    }
+
+    /// What is no request of the protocol, and what would be one but for its parameters.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method: String = request.method.chars().filter(|c| !c.is_control()).take(80).collect();
+        Err(match method.as_str() {
+            "tools/call" => {
+                ErrorData::invalid_params("tools/call takes a `name`, which is text, and `arguments`, an object", None)
+            }
+            "initialize" | "tools/list" | "ping" | "server/discover" => {
+                ErrorData::invalid_params(format!("the parameters of {method} are not as the protocol has them"), None)
+            }
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}` here"), None),
+        })
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {

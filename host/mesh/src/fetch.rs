@@ -303,8 +303,9 @@ impl Mesh {
             };
             self.claim(agent, pick).await?.1
         };
-        let claimed = claim.as_ref().map_or(&[][..], |claim| &claim.messages);
-        let waiting = self.waiting(agent).await?.saturating_sub(claimed.len());
+        // What is looked at without being taken is no more left out than what is claimed.
+        let unread = kept.iter().filter(|(_, ladder)| !ladder.is_settled()).count();
+        let waiting = self.waiting(agent).await?.saturating_sub(unread);
         let messages = kept.into_iter().map(|(message, ladder)| cut(message, ladder, ask.max_length)).collect();
         Ok(Fetched { messages, waiting, claim })
     }

@@ -37,6 +37,15 @@ async fn eras_with_a_handshake_over_a_pipe() {
         assert_eq!(lines.ask(3, "ping", json!({})).await["result"], json!({}), "{era}");
         let unknown = lines.ask(4, "mesh/teleport", json!({})).await;
         assert_eq!(unknown["error"]["code"], -32601, "{era}: {unknown}");
+        assert_eq!(unknown["error"]["message"], "there is no method `mesh/teleport` here", "{era}");
+        for params in [json!({"name": 5}), json!({"name": "list_agents", "arguments": []}), json!([])] {
+            lines
+                .write(&json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params}).to_string())
+                .await;
+            let wrong = lines.next().await;
+            let code = if params.is_array() { -32600 } else { -32602 };
+            assert_eq!(wrong["error"]["code"], code, "{era}: {params}: {wrong}");
+        }
     }
 }
 

@@ -96,7 +96,11 @@ async fn whatever_is_wrong_is_told_with_what_to_do_next() {
             ("send_message", r#"{"to": "builder", "body": " "}"#, "[the message is empty. Put the text into body.]"),
             ("send_message", r#"{"to": "builder"}"#, "[missing field `body`. It takes to, body, subject"),
             ("send_message", r#"{"to": "builder", "message": "hi"}"#, "[unknown field `message`"),
-            ("send_message", r#"{"to": "builder", "body": "x", "priority": "asap"}"#, "unknown variant `asap`"),
+            (
+                "send_message",
+                r#"{"to": "builder", "body": "x", "priority": "asap"}"#,
+                "[`priority`: unknown variant `asap`",
+            ),
             ("send_message", r#"{"to": "builder", "body": "x", "reply_to": "yesterday"}"#, "[`yesterday` is not an id"),
             (
                 "send_message",
@@ -106,7 +110,21 @@ async fn whatever_is_wrong_is_told_with_what_to_do_next() {
             ("broadcast", r#"{"body": "hi"}"#, "[there is nobody else to send it to."),
             ("message_status", r#"{"id": "01JD8Z3K5V0000000000000000"}"#, "Use the id that send_message gave you."),
             ("fetch_messages", r#"{"wait_seconds": 301}"#, "[`wait_seconds` is 301 and may be at most 300."),
-            ("fetch_messages", r#"{"limit": -1}"#, "[invalid value"),
+            (
+                "fetch_messages",
+                r#"{"peek": false, "limit": -1}"#,
+                "[`limit`: invalid value: integer `-1`, expected a whole number that is not negative. It takes wait",
+            ),
+            (
+                "send_message",
+                r#"{"to": 5, "body": "x", "tags": []}"#,
+                "[`to`: expected a text or a list of texts. It takes to",
+            ),
+            (
+                "find_agents",
+                &format!(r#"{{"query": "{}"}}"#, "x".repeat(201)),
+                "[`query` has 201 bytes and may have 200.",
+            ),
             ("fetch_messages", r#"{"peek": true, "acknowledge": true}"#, "Leave one of them out."),
             ("fetch_messages", r#"{"acknowledge_ids": ["01JD8Z3K5V0000000000000000"]}"#, "Nothing was acknowledged"),
             ("bind_session", "{}", "[no session was detected in this call."),

@@ -25,6 +25,9 @@ pub(super) struct Output {
     agents: Vec<AgentTwin>,
 }
 
+/// More bytes than any field that is searched has.
+const LONGEST_QUERY: usize = 200;
+
 /// The tool.
 pub(super) struct FindAgents;
 
@@ -38,6 +41,10 @@ impl Tool for FindAgents {
     type Output = Output;
 
     async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
+        if input.query.len() > LONGEST_QUERY {
+            let what = format!("`query` has {} bytes and may have {LONGEST_QUERY}", input.query.len());
+            return Err(Refusal::new(what, "Make it shorter."));
+        }
         let found = visit.mesh.find(&input.query, input.limit.unwrap_or(USUAL)).await?;
         let agents: Vec<AgentTwin> =
             found.iter().map(|found| AgentTwin::of(&found.seen, visit.caller.agent())).collect();

@@ -199,7 +199,7 @@ fn run<T: Tool>(visit: Visit, arguments: Value) -> BoxFuture<'static, Result<Ans
 
 /// Arguments as a tool takes them.
 fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, Refusal> {
-    serde_json::from_value(arguments).map_err(|error| {
+    serde_json::from_value(arguments.clone()).map_err(|error| {
         let known: JsonObject = schema::input::<I>();
         let names: Vec<&str> = known
             .get("properties")
@@ -210,7 +210,29 @@ fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, Refusa
             [] => "It takes no arguments.".to_owned(),
             names => format!("It takes {}.", names.join(", ")),
         };
-        Refusal::new(error.to_string(), next)
+        let wrong = in_plain_words(&error.to_string());
+        Refusal::new(culprit::<I>(&arguments, &error).map_or(wrong.clone(), |name| format!("`{name}`: {wrong}")), next)
+    })
+}
+
+/// Which argument cannot be taken, where serde does not say: the one without which something else is wrong, or
+/// nothing.
+fn culprit<I: DeserializeOwned>(arguments: &Value, error: &serde_json::Error) -> Option<String> {
+    let said = error.to_string();
+    let names_it = ["missing field", "unknown field"].iter().any(|beginning| said.starts_with(beginning));
+    let arguments = arguments.as_object().filter(|_| !names_it)?;
+    let without = |name: &String| {
+        let mut others = arguments.clone();
+        others.remove(name);
+        serde_json::from_value::<I>(Value::Object(others)).err().map(|error| error.to_string())
+    };
+    arguments.keys().find(|name| without(name).is_none_or(|other| other != said)).cloned()
+}
+
+/// The names of Rust's numbers mean nothing to whoever wrote the arguments.
+fn in_plain_words(said: &str) -> String {
+    ["usize", "u64", "u32"].iter().fold(said.to_owned(), |said, number| {
+        said.replace(&format!("expected {number}"), "expected a whole number that is not negative")
     })
 }
 
@@ -220,7 +242,7 @@ fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, Refusa
 struct List(Vec<String>);
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),

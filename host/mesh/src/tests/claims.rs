@@ -56,9 +56,10 @@ async fn a_peek_changes_nothing() {
     world.joined("bob").await;
     let id = world.say("bob", "hello").await;
     let peek = Fetch { peek: true, ..Fetch::default() };
-    for _ in 0..2 {
+    for include_settled in [false, true, false] {
+        let peek = Fetch { include_settled, ..peek.clone() };
         let fetched = world.mesh.fetch(&name("bob"), &peek).await.expect("fetched");
-        assert_eq!((fetched.messages.len(), fetched.claim), (1, None));
+        assert_eq!((fetched.messages.len(), fetched.waiting, fetched.claim), (1, 0, None));
     }
     assert_eq!(world.ladder(id).await, "stored");
 }
