@@ -108,7 +108,9 @@ fn a_command_line_that_is_not_well_formed_is_told_in_json_too() {
         "invalid value 'loud' for '--priority <PRIORITY>' [possible values: low, normal, high, urgent]",
         "a similar value exists: 'low'",
     );
-    check(&["--json", "statis"], "unrecognized subcommand 'statis'", "a similar subcommand exists: 'status'");
+    let mistyped = stage.run(&["--json", "agent"]);
+    let error: Value = serde_json::from_str(&mistyped.stderr).expect("one value");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("'agents'")), "{error}");
     let asked_for = stage.run(&["send", "--json", "--help"]);
     assert!(asked_for.code == Some(0) && asked_for.stdout.contains("Usage:"), "help is help");
     let of_the_text = stage.run(&["send", "--nope", "--", "--json"]);
@@ -138,7 +140,7 @@ fn who_finds_nothing_is_told_so_and_of_a_name_that_nobody_has() {
     check(&["log"], "nothing has happened yet");
     stage.relay_ok(&["register", "bob"]);
     let nobody = ", and no agent named `bop` has joined: `relay-mesh agents` shows who has";
-    check(&["log", "--type", "reserved", "--type", "releast"], "nothing of that kind has happened: reserved, releast");
+    check(&["log", "--type", "reserved", "--type", "no-kind"], "nothing of that kind has happened: reserved, no-kind");
     check(&["log", "--agent", "bop"], &format!("nothing of that kind has happened{nobody}"));
     check(&["log", "--agent", "shell"], "nothing of that kind has happened");
     check(&["reservations", "--agent", "bop"], &format!("nothing is reserved{nobody}"));
@@ -150,6 +152,30 @@ fn who_finds_nothing_is_told_so_and_of_a_name_that_nobody_has() {
     let besides = "1 message waits besides; `relay-mesh read --unread --agent bob` shows the oldest";
     check(&["read", "--agent", "bob", "--thread", "x"], &format!("no such mail for bob\n{besides}"));
     check(&["read", "--agent", "bob", "--from", "bop"], &format!("no such mail for bob{nobody}\n{besides}"));
+}
+
+#[test]
+fn bash_completes_what_stands_below_a_command() {
+    let stage = stage();
+    let script = stage.folder.join("completions.bash");
+    std::fs::write(&script, stage.relay_ok(&["completions", "bash"])).expect("the stage is writable");
+    let check = |line: &str, expected: &str| {
+        let complete = format!(
+            "source '{}'; COMP_WORDS=(relay-mesh {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _relay__mesh relay-mesh \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; \
+             echo \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let told = Program::new("bash").arg("-c").arg(complete).envs(stage.environment()).succeed();
+        assert_eq!(told.trim(), expected, "{line}");
+    };
+    check("hea", "heartbeat");
+    check("send --pri", "--priority");
+    check("send bob --priority ''", "low normal high urgent");
+    check("wait-for --until", "--until-stale");
+    check("plugin ins", "install inspect");
+    check("reservations mode ad", "advise");
+    check("detect-harness --j", "--json");
 }
 
 #[test]

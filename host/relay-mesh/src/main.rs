@@ -16,6 +16,8 @@ mod host;
 mod lines;
 mod logging;
 mod machine;
+#[cfg(test)]
+mod named;
 mod places;
 mod remote;
 mod render;

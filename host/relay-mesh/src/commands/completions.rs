@@ -23,6 +23,11 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "relay-mesh", &mut script);
+    let script = match args.shell {
+        // clap_complete 4.6 spells the hyphen of our name in two ways, so that nothing below a command was found.
+        Shell::Bash => String::from_utf8_lossy(&script).replace("relay__subcmd__mesh", "relay__mesh").into_bytes(),
+        _ => script,
+    };
     context.printer.bytes(&script)?;
     Ok(Outcome::DONE)
 }

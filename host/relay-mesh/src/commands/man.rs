@@ -72,7 +72,9 @@ fn page_of(command: &clap::Command) -> Result<Vec<u8>, CommandError> {
         name => format!("relay-mesh-{name}"),
     };
     let mut page = Vec::new();
-    Man::new(command.clone()).title(title).render(&mut page)?;
+    // A page is long: it says what each flag does, also of those that a short help leaves out.
+    let command = command.clone().mut_args(|argument| argument.hide_short_help(false));
+    Man::new(command).title(title).render(&mut page)?;
     Ok(page)
 }
 
@@ -95,4 +97,25 @@ fn write_all(cli: &clap::Command, folder: &Path) -> Result<usize, CommandError> 
         count += 1;
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_of_every_page_is_explained() {
+        let mut cli = Cli::command();
+        cli.build();
+        for command in visible(&cli).chain([&cli]) {
+            let page = String::from_utf8(page_of(command).expect("rendered")).expect("text");
+            let lines: Vec<&str> = page.lines().skip_while(|line| *line != ".SH OPTIONS").collect();
+            assert!(lines.len() > 10, "{page}");
+            for pair in lines.windows(2) {
+                let (head, text) = (pair[0], pair[1]);
+                let is_flag = head.starts_with("\\fB\\-");
+                assert!(!is_flag || !text.trim().is_empty(), "`{}`: {head}", command.get_name());
+            }
+        }
+    }
 }
