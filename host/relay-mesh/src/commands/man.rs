@@ -16,11 +16,12 @@ use crate::exit::Exit;
 #[command(after_help = "Examples:\n  \
     relay-mesh man | man -l -\n  \
     relay-mesh man send | man -l -\n  \
+    relay-mesh man plugin install | man -l -\n  \
     relay-mesh man --out ~/.local/share/man/man1")]
 pub(crate) struct Args {
     /// The page of this command [default: the page of relay-mesh itself]
     #[arg(value_name = "COMMAND")]
-    command: Option<String>,
+    command: Vec<String>,
     /// Write every page into this folder instead
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     out: Option<PathBuf>,
@@ -35,26 +36,44 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         context.printer.say(&format!("wrote {count} pages into {}", folder.display()));
         return Ok(Outcome::DONE);
     }
-    let page = match &args.command {
-        None => main_page(&cli)?,
-        Some(name) => match visible(&cli).find(|command| command.get_name() == name) {
+    let page = if args.command.is_empty() {
+        main_page(&cli)?
+    } else {
+        let wanted = page_name(&args.command.join("-"));
+        match all(&cli).into_iter().find(|command| name_of(command) == wanted) {
             Some(command) => page_of(command)?,
             None => {
                 return Err(CommandError::Told {
-                    what: format!("there is no command `{name}`"),
+                    what: format!("there is no command `{}`", args.command.join(" ")),
                     hint: Some("`relay-mesh help` lists them".to_owned()),
                     exit: Exit::NotFound,
                     source: None,
                 });
             }
-        },
+        }
     };
     context.printer.bytes(&page)?;
     Ok(Outcome::DONE)
 }
 
-fn visible(cli: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    cli.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+/// Each command that people are shown, and those below it: each is named as a page by the one above.
+fn all(cli: &clap::Command) -> Vec<&clap::Command> {
+    let visible = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+    let mut all = Vec::new();
+    for command in cli.get_subcommands().filter(visible) {
+        all.push(command);
+        all.extend(self::all(command));
+    }
+    all
+}
+
+fn page_name(command: &str) -> String {
+    format!("relay-mesh-{command}")
+}
+
+/// What a page is called: as clap calls the command once it is built.
+fn name_of(command: &clap::Command) -> String {
+    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
 fn main_page(cli: &clap::Command) -> Result<Vec<u8>, CommandError> {
@@ -67,13 +86,14 @@ fn main_page(cli: &clap::Command) -> Result<Vec<u8>, CommandError> {
 }
 
 fn page_of(command: &clap::Command) -> Result<Vec<u8>, CommandError> {
-    let title = match command.get_name() {
-        "relay-mesh" => "relay-mesh".to_owned(),
-        name => format!("relay-mesh-{name}"),
-    };
+    let title = name_of(command);
     let mut page = Vec::new();
     // A page is long: it says what each flag does, also of those that a short help leaves out.
-    let command = command.clone().mut_args(|argument| argument.hide_short_help(false));
+    let mut command = command.clone().mut_args(|argument| argument.hide_short_help(false));
+    if command.find_subcommand("help").is_some() {
+        // It has no page.
+        command = command.mut_subcommand("help", |help| help.hide(true));
+    }
     Man::new(command).title(title).render(&mut page)?;
     Ok(page)
 }
@@ -92,8 +112,8 @@ fn write_all(cli: &clap::Command, folder: &Path) -> Result<usize, CommandError> 
     };
     write("relay-mesh.1", main_page(cli)?)?;
     let mut count = 1;
-    for command in visible(cli) {
-        write(&format!("relay-mesh-{}.1", command.get_name()), page_of(command)?)?;
+    for command in all(cli) {
+        write(&format!("{}.1", name_of(command)), page_of(command)?)?;
         count += 1;
     }
     Ok(count)
@@ -104,10 +124,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_page_that_a_page_names_is_written() {
+        let mut cli = Cli::command();
+        cli.build();
+        let folder = tempfile::tempdir().expect("a folder");
+        let count = write_all(&cli, folder.path()).expect("written");
+        assert!(count > 60, "{count}");
+        for command in all(&cli).into_iter().chain([&cli]) {
+            let page = String::from_utf8(page_of(command).expect("rendered")).expect("text").replace("\\-", "-");
+            // clap's own `help` below each command is none of our pages.
+            let named =
+                page.lines().filter_map(|line| line.strip_suffix("(1)")).filter(|name| !name.ends_with("-help"));
+            for name in named {
+                assert!(folder.path().join(format!("{name}.1")).is_file(), "{}: {name}", name_of(command));
+            }
+        }
+    }
+
+    #[test]
     fn every_flag_of_every_page_is_explained() {
         let mut cli = Cli::command();
         cli.build();
-        for command in visible(&cli).chain([&cli]) {
+        for command in all(&cli).into_iter().chain([&cli]) {
             let page = String::from_utf8(page_of(command).expect("rendered")).expect("text");
             let lines: Vec<&str> = page.lines().skip_while(|line| *line != ".SH OPTIONS").collect();
             assert!(lines.len() > 10, "{page}");
