@@ -201,6 +201,30 @@ fn a_session_that_a_program_drives_is_woken_too() {
 }
 
 #[test]
+fn a_session_that_goes_into_another_folder_still_hears_its_bell() {
+    isolated(|| {
+        let stage = installed();
+        std::fs::create_dir(stage.project.join("below")).expect("the project is writable");
+        let model = Model::start(
+            joining("alice")
+                .call("Go below", "Bash", json!({"command": "cd below && pwd", "description": "Goes below"}))
+                .say("/below", "I am below.")
+                .say("Are you there?", "I am."),
+        );
+        let mut session = ClaudeCode::new(&stage, &model).converse();
+        session.say("Join the mesh as alice.");
+        assert_eq!(session.wait_for_result()["result"], "I am alice.");
+        session.say("Go below.");
+        assert_eq!(session.wait_for_result()["result"], "I am below.");
+        let id = send(&stage, "Are you there?");
+        assert_eq!(session.wait_for_result()["result"], "I am.");
+        let ladder = Ladder::up_to(&stage, &id, "shown");
+        assert_eq!(ladder.route("shown").as_deref(), Some("hook:FileChanged"));
+        model.wait_until_spoken();
+    });
+}
+
+#[test]
 fn an_installation_over_http_reaches_the_host() {
     isolated(|| {
         let stage = stage();

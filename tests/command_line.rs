@@ -247,23 +247,58 @@ fn a_hook_never_stops_its_harness() {
 #[test]
 fn a_hook_that_is_given_up_leaves_its_adapter_to_be_compiled() {
     let stage = stage();
-    stage.relay_ok(&["plugin", "verify", "claude-code"]);
-    let kept = |extension: &str| -> Vec<PathBuf> {
-        let found = std::fs::read_dir(stage.home.join(".cache/relay-mesh/adapters")).expect("the cache is there");
-        let paths = found.map(|entry| entry.expect("an entry").path());
-        paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
-    };
-    kept("cwasm").iter().for_each(|code| std::fs::remove_file(code).expect("the cache can be deleted at any moment"));
-    // Whoever holds the lock compiles, and the others wait.
-    let locks: Vec<File> = kept("lock").iter().map(|lock| File::open(lock).expect("a lock file")).collect();
-    assert!(!locks.is_empty(), "what was compiled was locked");
-    locks.iter().for_each(|lock| lock.lock().expect("nobody else compiles"));
+    let locks = to_be_compiled_again(&stage);
     let outcome = stage.relay(&["hook", "claude-code", "Stop"]).input("{}").run();
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("given up; if its adapter was being compiled"), "{}", outcome.stderr);
-    assert_eq!(kept("cwasm"), Vec::<PathBuf>::new());
+    assert_eq!(kept(&stage, "cwasm"), Vec::<PathBuf>::new());
     drop(locks);
-    wait_for("what the hook waited for is there for the next one", || (!kept("cwasm").is_empty()).then_some(()));
+    wait_for("what the hook waited for is there for the next one", || {
+        (!kept(&stage, "cwasm").is_empty()).then_some(())
+    });
+}
+
+#[test]
+fn a_hook_that_alone_can_say_something_waits_until_its_adapter_is_compiled() {
+    let stage = stage();
+    let locks = to_be_compiled_again(&stage);
+    let payload = r#"{"session_id":"s","cwd":"/tmp","hook_event_name":"SessionStart","source":"startup"}"#;
+    let outcome = std::thread::scope(|scope| {
+        let hook = stage.relay(&["hook", "claude-code", "SessionStart", "--patience", "50"]).input(payload);
+        let hook = scope.spawn(move || hook.run());
+        let data = stage.data.display().to_string();
+        let left = ["--dir", &data, "plugin", "verify", "claude-code"].join("\0");
+        wait_for("where others are given up, somebody goes on", || runs(&left).then_some(()));
+        drop(locks);
+        hook.join().expect("it ran")
+    });
+    assert!(outcome.stdout.contains("\"watchPaths\":[\""), "{outcome:?}");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+}
+
+/// Takes away what was compiled of an adapter, and holds what whoever compiles it has to lock: the others wait.
+fn to_be_compiled_again(stage: &Stage) -> Vec<File> {
+    stage.relay_ok(&["plugin", "verify", "claude-code"]);
+    let compiled = kept(stage, "cwasm");
+    compiled.iter().for_each(|code| std::fs::remove_file(code).expect("the cache can be deleted at any moment"));
+    let locks: Vec<File> = kept(stage, "lock").iter().map(|lock| File::open(lock).expect("a lock file")).collect();
+    assert!(!locks.is_empty(), "what was compiled was locked");
+    locks.iter().for_each(|lock| lock.lock().expect("nobody else compiles"));
+    locks
+}
+
+/// The files of the adapters' cache that end so.
+fn kept(stage: &Stage, extension: &str) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(stage.home.join(".cache/relay-mesh/adapters")).expect("the cache is there");
+    let paths = found.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+/// Whether a process runs that was started with these arguments at the end.
+fn runs(arguments: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("a list of processes").flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| String::from_utf8_lossy(&line).trim_end_matches('\0').ends_with(arguments))
 }
 
 /// A command and what became of it, as a person would paste it.

@@ -48,8 +48,8 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error, &arguments),
     };
     let is_hook = matches!(cli.command, Command::Hook(_));
-    if is_hook {
-        hook::never_break_the_harness();
+    if let Command::Hook(args) = &cli.command {
+        hook::never_break_the_harness(args);
     }
     let environment = Environment::of_this_process();
     logging::start(&environment);

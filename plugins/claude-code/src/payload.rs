@@ -48,6 +48,8 @@ pub(crate) enum Event {
     SubagentStop {
         internal: bool,
     },
+    /// A command of the session's shell ended in another folder.
+    CwdChanged,
     FileChanged {
         path: String,
         gone: bool,
@@ -134,6 +136,7 @@ fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
         "Notification" => Event::Notification { kind: fields.required("notification_type")? },
         "Stop" => Event::Stop { again: fields.flag("stop_hook_active")? },
         "SubagentStop" => Event::SubagentStop { internal: fields.optional("agent_type").is_none() },
+        "CwdChanged" => Event::CwdChanged,
         "FileChanged" => Event::FileChanged {
             path: fields.required("file_path")?,
             gone: fields.optional("event").as_deref() == Some("unlink"),

@@ -17,7 +17,8 @@ use crate::{machine, render};
 
 /// The longest payload. Claude Code puts whole tool results into one.
 const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
-/// After this the harness goes on without us, whatever we wait for.
+/// After this the harness goes on without us, whatever we wait for, unless its adapter's install says that it may
+/// be kept waiting for longer.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// What goes on where a hook is given up: its adapter is compiled by a process that has time for it. Else no
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     harness: String,
     /// Which of its hooks, in its own spelling
     event: String,
+    /// For how many seconds the harness may wait, where what this hook answers can be said by no later one
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=60))]
+    patience: Option<u8>,
     /// Passed over: a harness may add words of its own
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     more: Vec<String>,
@@ -45,16 +49,21 @@ pub(crate) struct Args {
 /// From now on this process ends with 0 whatever happens: a panic and a wait without end too. One
 /// thread looks at the clock, because what hangs may be any call and not only an asynchronous one.
 #[expect(clippy::exit, reason = "nothing else ends a process whose main thread hangs or panics")]
-pub(crate) fn never_break_the_harness() {
+pub(crate) fn never_break_the_harness(args: &Args) {
+    let patience = args.patience.map_or(DEADLINE, |seconds| Duration::from_secs(seconds.into()));
     std::panic::set_hook(Box::new(|panic| {
         render::last_words(&format!("relay-mesh: a defect: {}", panic.to_string().replace('\n', " ")));
         std::process::exit(0);
     }));
     let watch = std::thread::Builder::new().name("deadline".to_owned()).stack_size(64 * 1024);
-    let started = watch.spawn(|| {
-        std::thread::sleep(DEADLINE);
-        let seconds = DEADLINE.as_secs();
-        let words = format!("relay-mesh: the hook took longer than {seconds} s and was given up{}", go_on());
+    let started = watch.spawn(move || {
+        let soon = patience.min(DEADLINE);
+        std::thread::sleep(soon);
+        // Now, and not only at the end: a harness that has less patience than it said ends this process before.
+        let goes_on = go_on();
+        std::thread::sleep(patience.saturating_sub(soon));
+        let seconds = patience.as_secs();
+        let words = format!("relay-mesh: the hook took longer than {seconds} s and was given up{goes_on}");
         render::last_words(&words);
         std::process::exit(0);
     });

@@ -2,7 +2,7 @@
 
 use relay_mesh_sdk::hooks::{Findings, Reply};
 use relay_mesh_sdk::{Error, hook_output, turns};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::payload::{Event, Payload};
 
@@ -14,10 +14,8 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
     let Findings { mail, protocol, refusal, bell, .. } = found;
     let mail = mail.filter(|mail| !mail.text.is_empty());
     Ok(match &payload.event {
-        Event::SessionStart(_) => {
-            let watch = Some(bell).filter(|bell| !bell.is_empty()).map(|bell| ("watchPaths", json!([bell])));
-            hook_output::context("SessionStart", protocol, mail, watch)
-        }
+        Event::SessionStart(_) => hook_output::context("SessionStart", protocol, mail, watch(bell)),
+        Event::CwdChanged => hook_output::context("CwdChanged", None, None, watch(bell)),
         Event::UserPromptSubmit { .. } => hook_output::context("UserPromptSubmit", None, mail, []),
         Event::PostToolUse { .. } => hook_output::context("PostToolUse", protocol, mail, []),
         Event::PreToolUse { .. } => hook_output::deny("PreToolUse", refusal),
@@ -40,4 +38,9 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
         | Event::SubagentStop { .. }
         | Event::SessionEnd { .. } => Reply::silent(),
     })
+}
+
+/// Asks Claude Code to watch the bell. Only SessionStart, CwdChanged and FileChanged may name files.
+fn watch(bell: String) -> Option<(&'static str, Value)> {
+    Some(bell).filter(|bell| !bell.is_empty()).map(|bell| ("watchPaths", json!([bell])))
 }

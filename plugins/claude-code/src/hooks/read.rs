@@ -75,6 +75,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             turns::forget_apart(&id)?;
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
+        // Claude Code forgets then which files it was told to watch, and asks again.
+        Event::CwdChanged => Reading { watches_bell: true, ..spoken(Vec::new()) },
         // Others may watch files too; ours lie in the folder of bells.
         Event::FileChanged { path, gone } if *gone || !is_bell(path) => Reading::nothing(),
         Event::FileChanged { .. } => Reading { room: ROOM, ..spoken(Vec::new()) },

@@ -77,6 +77,7 @@ fn every_recorded_payload_means_something() {
     reads("Notification-permission_prompt", "S; S AwaitingHuman");
     reads("Stop", "S; S Idle; room 9000");
     reads("Stop-again", "S; S Idle; room 9000");
+    reads("CwdChanged", "S; watches");
     reads("FileChanged", "S; room 9000");
     reads("SubagentStop", "nobody; sub:a30f ended");
     reads("SubagentStop-internal", "nobody");
@@ -150,6 +151,11 @@ fn answers_take_the_shape_of_their_event() {
         "PreToolUse-Write",
         Findings { refusal: Some("a.txt is held by `bob`".into()), ..nothing_found() },
         r#"0 | {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"a.txt is held by `bob`"}} | - | no mail"#,
+    );
+    answers(
+        "CwdChanged",
+        with_mail(),
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"CwdChanged","watchPaths":["/relay/bells/session"]}} | - | no mail"#,
     );
     answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
     answers("Stop", nothing_found(), "0 | - | - | no mail");

@@ -9,17 +9,20 @@ struct Hook {
     /// Which tools or kinds it is for; none where all, or where the event takes no matcher.
     matcher: Option<fn(&str) -> String>,
     timeout_s: u32,
+    /// For how many seconds the program may answer it; none where that is its own business.
+    patience_s: Option<u32>,
     /// Runs beside the session, and wakes it where it ends with exit code 2.
     rewakes: bool,
 }
 
 const fn on(event: &'static str) -> Hook {
-    Hook { event, matcher: None, timeout_s: 10, rewakes: false }
+    Hook { event, matcher: None, timeout_s: 10, patience_s: None, rewakes: false }
 }
 
 /// Every hook, in the order in which a session meets them.
 const HOOKS: &[Hook] = &[
-    on("SessionStart"),
+    // It names the bell, which hooks of every turn cannot: where the adapter has still to be compiled, it waits.
+    Hook { timeout_s: 60, patience_s: Some(50), ..on("SessionStart") },
     on("UserPromptSubmit"),
     Hook { matcher: Some(before_tools), ..on("PreToolUse") },
     on("PostToolUse"),
@@ -30,7 +33,10 @@ const HOOKS: &[Hook] = &[
     Hook { matcher: Some(|_| "permission_prompt|elicitation_dialog|idle_prompt".to_owned()), ..on("Notification") },
     on("Stop"),
     on("SubagentStop"),
-    // A matcher would take file names only; the bell is a path that SessionStart hands over.
+    // Only in answers to SessionStart and to this one the bell can be named, and a change of folder takes back
+    // what was named before.
+    on("CwdChanged"),
+    // A matcher would take file names only; the bell is a path that those two hand over.
     Hook { timeout_s: 30, rewakes: true, ..on("FileChanged") },
     // Without a time of its own it shares 1.5 seconds with everybody else's.
     Hook { timeout_s: 5, ..on("SessionEnd") },
@@ -49,7 +55,8 @@ pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
 
 /// The group that stands under a hook's event.
 fn group(hook: &Hook, setup: &Setup) -> Value {
-    let words = setup.hook_words("claude-code", hook.event);
+    let mut words = setup.hook_words("claude-code", hook.event);
+    words.extend(hook.patience_s.into_iter().flat_map(|seconds| ["--patience".to_owned(), seconds.to_string()]));
     let (program, arguments) = words.split_first().expect("a command line has a program");
     // With `args` there is no shell between Claude Code and the program.
     let mut handler = json!({"type": "command", "command": program, "args": arguments, "timeout": hook.timeout_s});
@@ -70,7 +77,8 @@ pub(super) fn is_our_handler(handler: &Value) -> bool {
     let arguments: Vec<&str> =
         handler.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let shell = handler.get("command").and_then(Value::as_str).unwrap_or_default();
-    matches!(arguments.as_slice(), [.., "hook", "claude-code", _]) || is_hook_line(shell, "claude-code")
+    matches!(arguments.as_slice(), [.., "hook", "claude-code", _] | [.., "hook", "claude-code", _, "--patience", _])
+        || is_hook_line(shell, "claude-code")
 }
 
 /// The entry of our MCP server. In a file that a team commits, nothing names this machine: not the

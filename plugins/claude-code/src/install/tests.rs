@@ -164,7 +164,7 @@ fn a_check_says_what_is_wrong() {
         "an older program",
         &edit("/opt/bin/relay-mesh", "/old/relay-mesh"),
         "warning: the hooks in .claude/settings.local.json for SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, \
-         PermissionRequest, Elicitation, ElicitationResult, Notification, Stop, SubagentStop, FileChanged, SessionEnd \
+         PermissionRequest, Elicitation, ElicitationResult, Notification, Stop, SubagentStop, CwdChanged, FileChanged, SessionEnd \
          are of another install",
     );
     check(
