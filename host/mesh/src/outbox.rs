@@ -41,13 +41,15 @@ pub(crate) enum Outbox {
     Waits,
 }
 
-/// Whether the servers can be reached, as far as the outbox has found out just now.
+/// Whether something may be sent now, as far as the outbox has found out just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Nothing speaks against it.
     Open,
-    /// They cannot, and whatever is sent now waits behind the rest.
+    /// The servers cannot be reached, and whatever is sent now waits behind the rest.
     Blocked,
+    /// Another process is still sending what the same sender said before.
+    Busy,
 }
 
 /// One sending that waits, as it is kept under `outbox/NUMBER-ID`.
@@ -57,6 +59,9 @@ struct Outgoing {
     sending: Sending,
     /// To whom it is still to be sent.
     to: Vec<String>,
+    /// Whether they were named.
+    #[serde(default)]
+    reach: Reach,
     /// Who has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     stored: Vec<AgentName>,
@@ -88,7 +93,13 @@ impl Mesh {
     }
 
     /// Keeps a message on this machine for those who have not got it.
-    pub(crate) async fn queue(&self, sending: Sending, to: &[String], mut sent: Sent) -> Result<Sent, SendError> {
+    pub(crate) async fn queue(
+        &self,
+        sending: Sending,
+        to: &[String],
+        reach: Reach,
+        mut sent: Sent,
+    ) -> Result<Sent, SendError> {
         let stored: Vec<AgentName> = sent.recipients.iter().map(|recipient| recipient.to.clone()).collect();
         let mut waiting = Vec::new();
         for address in to {
@@ -99,7 +110,7 @@ impl Mesh {
             }
         }
         let to = waiting.iter().map(ToString::to_string).collect();
-        let outgoing = Outgoing { to, stored, returned: Vec::new(), done: false, sending };
+        let outgoing = Outgoing { to, reach, stored, returned: Vec::new(), done: false, sending };
         let there = self.local.list(&keys::outbox()).await.map_err(SendError::NotQueued)?;
         let number = there.last().and_then(number_of).map_or(0, |last| last + 1);
         let key = keys::outgoing(number, outgoing.sending.id);
@@ -119,14 +130,43 @@ impl Mesh {
         Ok(sent)
     }
 
-    /// Sends what waits, and says whether what is said now can follow it. That something cannot be sent yet
-    /// is worth a line, and no more.
-    pub(crate) async fn send_what_waits_before(&self) -> Way {
+    /// Puts a message behind what another process is just sending, which sends it too, unless it has ended
+    /// meanwhile.
+    pub(crate) async fn queue_behind(&self, sending: Sending, to: &[String], reach: Reach) -> Result<Sent, SendError> {
+        let name = sending.id.to_string();
+        let sent = Sent::of(&sending);
+        let mut sent = self.queue(sending, to, reach, sent).await?;
+        let round = async {
+            // It may have looked for the last time before this was put there.
+            self.send_what_waits().await?;
+            let left = self.local.list(&keys::outbox()).await?;
+            Ok::<bool, StoreError>(left.iter().any(|key| key.as_str().ends_with(&name)))
+        };
+        match round.await {
+            Ok(true) => {}
+            Ok(false) => sent.recipients.iter_mut().for_each(|recipient| recipient.rung = Rung::Stored),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "the outbox waits");
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Sends what waits, and says whether what a sender says now can follow what it said before. That something
+    /// cannot be sent yet is worth a line, and no more.
+    pub(crate) async fn send_what_waits_before(&self, sender: &AgentName) -> Way {
         if !self.has_servers() {
             return Way::Open;
         }
-        match self.send_what_waits().await {
-            Ok(Outbox::Done | Outbox::Waits) => Way::Open,
+        let waits = match self.send_what_waits().await {
+            Ok(Outbox::Done) => return Way::Open,
+            Ok(Outbox::Waits) => self.waits_for_its_turn(sender).await,
+            Err(error) => Err(error),
+        };
+        match waits {
+            Ok(true) => Way::Busy,
+            Ok(false) => Way::Open,
             Err(error) => {
                 let way = if error.is_out_of_reach() { Way::Blocked } else { Way::Open };
                 let error: &dyn std::error::Error = &error;
@@ -136,20 +176,45 @@ impl Mesh {
         }
     }
 
+    /// Whether something of this sender's is still to be sent.
+    async fn waits_for_its_turn(&self, sender: &AgentName) -> Result<bool, StoreError> {
+        for key in self.local.list(&keys::outbox()).await? {
+            if let Some((_, outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await?
+                && outgoing.sending.from == *sender
+                && !outgoing.done
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Sends what waits, oldest first, unless another process of this machine is at it. Fails where the
     /// servers cannot be reached, and leaves what it has not sent.
     pub(crate) async fn send_what_waits(&self) -> Result<Outbox, StoreError> {
-        if self.local.list(&keys::outbox()).await?.is_empty() {
-            return Ok(Outbox::Done);
+        let mut waits = self.local.list(&keys::outbox()).await?;
+        while !waits.is_empty() {
+            let Some(hold) = self.local.hold(&keys::draining()).await? else { return Ok(Outbox::Waits) };
+            let came_back = self.send_everything().await?;
+            drop(hold);
+            // Looked at once more now that it is given up: who put something there meanwhile left it to us.
+            waits = self.local.list(&keys::outbox()).await?;
+            waits.retain(|key| !came_back.contains(key));
         }
-        let Some(_hold) = self.local.hold(&keys::draining()).await? else { return Ok(Outbox::Waits) };
-        // Listed again under the hold: what another process has sent is not there any more.
+        Ok(Outbox::Done)
+    }
+
+    /// Goes through the outbox once, under the hold. Gives what came back, which its sender may still look at.
+    async fn send_everything(&self) -> Result<Vec<store::Key>, StoreError> {
+        let mut came_back = Vec::new();
+        // Listed under the hold: what another process has sent is not there any more.
         for key in self.local.list(&keys::outbox()).await? {
             let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else {
                 continue;
             };
             if outgoing.done {
                 self.forget_when_old(&key, revision, &outgoing).await?;
+                came_back.push(key);
                 continue;
             }
             let before = outgoing.clone();
@@ -165,9 +230,12 @@ impl Mesh {
                 }
             }
             outcome?;
+            if outgoing.done && !outgoing.returned.is_empty() {
+                came_back.push(key);
+            }
         }
         self.forget_what_is_there();
-        Ok(Outbox::Done)
+        Ok(came_back)
     }
 
     /// Sends one message to whoever has not got it.
@@ -200,7 +268,7 @@ impl Mesh {
         let names: Vec<AgentName> = recipients.iter().map(|(_, name)| name.clone()).collect();
         let outcome = match names.is_empty() && sent.recipients.is_empty() {
             true => Ok(()),
-            false => self.send_to(&outgoing.sending, &names, Reach::Named, Try::Again, &mut sent).await,
+            false => self.send_to(&outgoing.sending, &names, outgoing.reach, Try::Again, &mut sent).await,
         };
         outgoing.stored = sent.recipients.into_iter().map(|recipient| recipient.to).collect();
         outgoing.to = recipients

@@ -163,13 +163,14 @@ impl Mesh {
         }
         let mut sent = Sent::of(&sending);
         // What waits was said before.
-        match self.send_what_waits_before().await {
+        match self.send_what_waits_before(&sending.from).await {
             Way::Open => {}
-            Way::Blocked => return self.queue(sending, to, sent).await,
+            Way::Blocked => return self.queue(sending, to, Reach::Named, sent).await,
+            Way::Busy => return self.queue_behind(sending, to, Reach::Named).await,
         }
         match self.send_by_address(&sending, to, &mut sent).await {
             Ok(()) => Ok(sent),
-            Err(error) if error.is_out_of_reach() => self.queue(sending, to, sent).await,
+            Err(error) if error.is_out_of_reach() => self.queue(sending, to, Reach::Named, sent).await,
             Err(error) => Err(error),
         }
     }
@@ -202,9 +203,26 @@ impl Mesh {
         if recipients.is_empty() {
             return Err(SendError::NobodyElse);
         }
+        self.send_after_what_waits(sending, &recipients, Reach::Everyone).await
+    }
+
+    /// Sends a message to agents that are known to be there, after whatever its sender said before.
+    async fn send_after_what_waits(
+        &self,
+        sending: Sending,
+        recipients: &[AgentName],
+        reach: Reach,
+    ) -> Result<Sent, SendError> {
         let mut sent = Sent::of(&sending);
-        self.send_to(&sending, &recipients, Reach::Everyone, Try::First, &mut sent).await?;
-        Ok(sent)
+        let to: Vec<String> = recipients.iter().map(ToString::to_string).collect();
+        match self.send_what_waits_before(&sending.from).await {
+            Way::Open => {
+                self.send_to(&sending, recipients, reach, Try::First, &mut sent).await?;
+                Ok(sent)
+            }
+            Way::Blocked => self.queue(sending, &to, reach, sent).await,
+            Way::Busy => self.queue_behind(sending, &to, reach).await,
+        }
     }
 
     /// Sends a message in the name of an agent that has just done what it says, to one that exists.
@@ -217,8 +235,7 @@ impl Mesh {
     ) -> Result<(), SendError> {
         draft.validate()?;
         let sending = self.sending_as(from.clone(), caller, draft);
-        let mut sent = Sent::of(&sending);
-        self.send_to(&sending, std::slice::from_ref(to), Reach::Named, Try::First, &mut sent).await
+        self.send_after_what_waits(sending, std::slice::from_ref(to), Reach::Named).await.map(|_| ())
     }
 
     fn sending(&self, caller: &Caller, draft: Draft) -> Result<Sending, SendError> {
@@ -442,8 +459,10 @@ impl Sent {
 }
 
 /// Whether a message was addressed to names or to all.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Reach {
+    #[default]
     Named,
     Everyone,
 }

@@ -179,6 +179,11 @@ impl Host {
         Host::over(Arc::clone(&self.machine), Arc::clone(&self.servers), self.local.crash(Tail::Lost))
     }
 
+    /// Another process of the same machine.
+    pub(super) fn another_process(&self) -> Host {
+        Host::over(Arc::clone(&self.machine), Arc::clone(&self.servers), self.local.clone())
+    }
+
     pub(super) fn line(&self, line: Line) {
         self.servers.set(line);
     }
@@ -201,6 +206,14 @@ impl Host {
 
     pub(super) async fn say(&self, to: &str, body: &str) -> String {
         self.send(to, draft(body)).await
+    }
+
+    /// Sends to everybody from the command line, as alice; gives how far it got with each.
+    pub(super) async fn broadcast(&self, body: &str) -> String {
+        let caller = self.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+        let sent = self.mesh.broadcast(&caller, &crate::Audience::default(), draft(body)).await.expect("sent");
+        let told = sent.recipients.iter().map(|one| format!("{} {}", one.to, one.rung.as_str()));
+        told.collect::<Vec<_>>().join(", ")
     }
 
     /// What waits here, and what came back.

@@ -123,12 +123,48 @@ async fn one_process_at_a_time_sends_what_waits() {
     one.line(Line::Cut);
     assert_eq!(one.say("bob", "one").await, "queued");
     one.line(Line::Good);
+    assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
     let another = one.local.hold(&keys::draining()).await.expect("asked").expect("nobody has it");
-    assert_eq!(one.say("bob", "two").await, "stored");
-    assert_eq!(one.outbox().await, "one waits for bob", "another process is at it");
+    assert_eq!(one.say("bob", "two").await, "queued");
+    let everyone = one.broadcast("three").await;
+    assert_eq!(everyone, "bob queued, carol queued", "to whomever it goes, it was said after the others");
+    assert_eq!(one.outbox().await, "one waits for bob; two waits for bob; three waits for bob waits for carol");
+    let carol = one.mesh.identify(&session_call("c", "s1")).await.expect("identified");
+    let sent = one.mesh.send(&carol, &["bob".to_owned()], draft("from carol")).await.expect("sent");
+    assert_eq!(sent.recipients[0].rung, crate::receipt::Rung::Stored, "she has said nothing before");
     drop(another);
-    assert_eq!(one.say("bob", "three").await, "stored");
-    assert_eq!((one.outbox().await, other.read("bob").await), (String::new(), "two, one, three".to_owned()));
+    assert_eq!(one.say("bob", "four").await, "stored");
+    let there = (one.outbox().await, other.read("bob").await);
+    assert_eq!(there, (String::new(), "from carol, one, two, three, four".to_owned()));
+    assert_eq!(one.read("carol").await, "three");
+}
+
+#[tokio::test]
+async fn who_speaks_while_another_process_sends_what_waits_overtakes_nothing_and_leaves_nothing_behind() {
+    let mut early = 0;
+    for turns in 0..120 {
+        let (one, other) = two().await;
+        one.line(Line::Cut);
+        for body in ["one", "two", "three"] {
+            assert_eq!(one.say("bob", body).await, "queued");
+        }
+        one.line(Line::Good);
+        one.local.give_way();
+        one.servers.store.give_way();
+        let another = one.another_process();
+        let (sent, said) = tokio::join!(another.mesh.send_what_waits(), async {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            one.say("bob", "four").await
+        });
+        sent.expect("sent");
+        assert!(["queued", "stored"].contains(&said.as_str()), "after {turns} turns: {said}");
+        early += u32::from(said == "queued");
+        let there = (one.outbox().await, other.read("bob").await);
+        assert_eq!(there, (String::new(), "one, two, three, four".to_owned()), "after {turns} turns");
+    }
+    assert!(early > 0, "at least once somebody else was at it");
 }
 
 #[tokio::test]
