@@ -170,5 +170,8 @@ fn what_waited_at_a_lost_machine_as_an_agent_that_went_on_comes_back_to_its_send
     assert!(registered.stderr.contains("`relay-mesh adopt carol` brings it here"), "{registered:?}");
     let alone = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let refused = alone.run(&["adopt", "alice"]);
-    assert!(refused.stderr.contains("this mesh is on this machine alone"), "{refused:?}");
+    assert!(refused.stderr.contains("no agent named `alice` has joined"), "{refused:?}");
+    alone.relay_ok(&["register", "alice"]);
+    let refused = alone.run(&["adopt", "alice"]);
+    assert!(refused.stderr.contains("`alice` lives on this machine already"), "{refused:?}");
 }

@@ -2,8 +2,7 @@
 //! mail that waits for it. Never by a timer: a machine that is cut off looks the same from outside, so a person
 //! says that it is to be, and where the servers keep machines apart, with the operator's login.
 
-use store::nats::{Moving, NatsStore};
-use store::{Durability, StoreError, SwapError};
+use store::{Durability, Moving, StoreError, SwapError};
 
 use crate::agent::{Agent, Presence};
 use crate::command::Command;
@@ -53,7 +52,7 @@ pub enum AdoptError {
 impl Mesh {
     /// Brings an agent of another machine here, of which nothing was heard for as long as an agent may be silent,
     /// or of which its machine says that it has gone. Who registers under its name here next is it.
-    pub async fn adopt(&self, name: &AgentName, servers: &NatsStore) -> Result<Adopted, AdoptError> {
+    pub async fn adopt(&self, name: &AgentName) -> Result<Adopted, AdoptError> {
         let agent = self.load_agent(name).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
         if agent.host == self.machine.host() {
             return Err(AdoptError::Here(name.clone()));
@@ -75,7 +74,7 @@ impl Mesh {
             // A receipt of a message that is not there says nothing, and stands at the end.
             fence: &records::json(&nothing),
         };
-        let moved = servers.move_home(&moving).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
+        let moved = self.shared.move_home(&moving).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
         let from = moved.from.unwrap_or_else(|| agent.host.clone());
         let here = self.machine.host().to_owned();
         records::update(self.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| match old {

@@ -225,6 +225,30 @@ pub trait Watch: Send {
     async fn changed(&mut self) -> Result<(), StoreError>;
 }
 
+/// A home that is to become this host's: what lies under one key, in a store that keeps hosts apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Moving<'a> {
+    /// The home.
+    pub home: &'a Key,
+    /// Values in it that mean nothing elsewhere.
+    pub left: &'a [Key],
+    /// The log by whose end a host decides what it may do.
+    pub decides: &'a Key,
+    /// An entry for that log which changes nothing but where it ends.
+    pub fence: &'a [u8],
+}
+
+/// What came of a move.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// The host that had the home. None where it is this one's already, or the store keeps no hosts apart.
+    pub from: Option<String>,
+    /// Entries of logs that were written once more.
+    pub entries: usize,
+    /// Values that were.
+    pub values: usize,
+}
+
 /// A log, a map and a hold. Any number of processes may use one store at once.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -287,6 +311,18 @@ pub trait Store: Send + Sync + 'static {
     /// Takes a key for oneself; none while somebody else has it. Does not wait.
     async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError>;
 
+    /// Makes a home this host's, with everything that counts in it, whoever has it. None where nothing is there. A
+    /// move that broke off goes on when it is done again. A store that keeps no hosts apart has nothing to move:
+    /// whoever reads it has all of it.
+    async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
+        nothing_to_move(self, moving.home).await
+    }
+
     /// The file that gains bytes when a log is appended to, where this store has such files.
     fn file_of(&self, log: &Key) -> Option<PathBuf>;
+}
+
+/// What comes of a move in a store that keeps no hosts apart.
+async fn nothing_to_move<S: Store + ?Sized>(store: &S, home: &Key) -> Result<Option<Moved>, StoreError> {
+    Ok((!store.list(home).await?.is_empty()).then(Moved::default))
 }

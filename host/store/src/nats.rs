@@ -34,14 +34,13 @@ pub use self::access::Access;
 pub use self::clock::Timekeeper;
 pub use self::examining::{Seen, StreamSeen};
 pub use self::homes::{Homes, Part};
-pub use self::moving::{Moved, Moving};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};
 
 use self::connection::Connection;
 use crate::files::{lines, value};
 use crate::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
-    Watch,
+    AppendError, Batch, Durability, Expect, Hold, Key, Moved, Moving, Position, Revision, Store, StoreError, SwapError,
+    Versioned, Watch, nothing_to_move,
 };
 
 /// A store on a NATS server. Clones share one connection.
@@ -67,13 +66,6 @@ impl NatsStore {
     /// nonce is a word that nothing else contains.
     pub async fn examine(&self, nonce: &str) -> Vec<Seen> {
         examining::examine(&self.connection, nonce).await
-    }
-
-    /// Makes a home this host's, with everything that counts in it, whoever has it. The servers let an operator
-    /// do that alone, where they keep hosts apart. Takes some seconds: every host has to hear of it. One that
-    /// broke off goes on when it is done again. None where nobody has the home.
-    pub async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
-        moving::move_home(&self.connection, moving).await
     }
 }
 
@@ -140,6 +132,15 @@ impl Store for NatsStore {
 
     async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
         holds::take(&self.connection, key).await
+    }
+
+    /// The servers let an operator do that alone, where they keep hosts apart. Takes some seconds: every host has to
+    /// hear of it.
+    async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
+        match &self.connection.homes {
+            Some(_) => moving::move_home(&self.connection, moving).await,
+            None => nothing_to_move(self, moving.home).await,
+        }
     }
 
     fn file_of(&self, _log: &Key) -> Option<PathBuf> {

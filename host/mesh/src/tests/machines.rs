@@ -196,7 +196,15 @@ impl Host {
 
     /// Sends from the command line, as alice, to each of these; gives how far it got, or why not.
     pub(super) async fn send(&self, to: &str, draft: Draft) -> String {
-        let caller = self.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+        self.send_as("alice", to, draft).await
+    }
+
+    async fn say_as(&self, from: &str, to: &str, body: &str) -> String {
+        self.send_as(from, to, draft(body)).await
+    }
+
+    async fn send_as(&self, from: &str, to: &str, draft: Draft) -> String {
+        let caller = self.mesh.identify(&shell_call(Some(from))).await.expect("identified");
         let to: Vec<String> = to.split(' ').map(str::to_owned).collect();
         match self.mesh.send(&caller, &to, draft).await {
             Ok(sent) => sent.recipients.iter().map(|to| to.rung.as_str()).collect::<Vec<_>>().join(" "),
@@ -393,4 +401,23 @@ async fn that_a_bare_connection_closed_is_known_on_other_machines() {
     assert_eq!(other.presence_of("dora").await, "idle: waits on another machine, heard 0 s ago");
     one.mesh.disconnect(&connection.connection.expect("one")).await.expect("noted");
     assert!(other.presence_of("dora").await.starts_with("gone: its session on another machine ended"));
+}
+
+#[tokio::test]
+async fn an_agent_of_a_silent_machine_goes_on_here_where_the_store_keeps_no_machines_apart() {
+    let (one, other) = two().await;
+    assert_eq!(other.say_as("bob", "alice", "before").await, "stored");
+    let adopted = async |agent: &str| match other.mesh.adopt(&name(agent)).await {
+        Ok(adopted) => format!("{} of {} with {}", adopted.agent, adopted.from, adopted.waiting),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(adopted("nobody").await, "no agent named `nobody` has joined");
+    assert_eq!(adopted("bob").await, "`bob` lives on this machine already");
+    assert!(adopted("alice").await.starts_with("`alice` is idle on the machine `one`: "), "{}", adopted("alice").await);
+    other.machine.pass(660_000);
+    assert_eq!(adopted("alice").await, "alice of one with 1");
+    assert_eq!(other.register(&shell_call(None), "alice").await, "alice");
+    assert_eq!(other.read("alice").await, "before");
+    let refused = one.mesh.identify(&shell_call(Some("alice"))).await.expect_err("refused");
+    assert!(refused.to_string().contains("lives on the machine `other`"), "{refused}");
 }

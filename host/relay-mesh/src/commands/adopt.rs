@@ -32,15 +32,7 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
-    let Some(servers) = &open.servers else {
-        return Err(CommandError::Told {
-            what: "this mesh is on this machine alone".to_owned(),
-            hint: Some("an agent that is gone gives its name to whoever registers under it".to_owned()),
-            exit: Exit::Usage,
-            source: None,
-        });
-    };
-    let adopted = open.mesh.adopt(&args.agent, servers).await.map_err(failed)?;
+    let adopted = open.mesh.adopt(&args.agent).await.map_err(failed)?;
     context.printer.show(&AdoptedShape::from(&adopted))?;
     let name = &adopted.agent;
     context.printer.say(&format!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use super::{PATIENCE, Pair, key};
-use crate::{Beside, Durability, Key, Leaf, Revision, Store, SwapError};
+use crate::{Beside, Durability, Key, Leaf, Moved, Moving, Revision, Store, SwapError};
 
 pub(super) async fn check(make: &impl Fn() -> Pair) {
     a_value_is_there_for_everybody_until_it_is_removed(make()).await;
@@ -16,6 +16,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     keys_are_listed_under_a_prefix_in_order(make()).await;
     a_crowd_is_seen_at_a_glance(make()).await;
     one_at_a_time_holds_a_key(make()).await;
+    where_no_hosts_are_kept_apart_a_home_needs_no_moving(make()).await;
 }
 
 async fn swap(
@@ -179,4 +180,14 @@ async fn one_at_a_time_holds_a_key(pair: Pair) {
         }
     });
     given_back.await.expect("it was given back");
+}
+
+async fn where_no_hosts_are_kept_apart_a_home_needs_no_moving(pair: Pair) {
+    let (home, log) = (key("agents/alice"), key("agents/alice/receipts"));
+    let moving = Moving { home: &home, left: &[], decides: &log, fence: b"{}" };
+    assert_eq!(pair.other.move_home(&moving).await.expect("asked"), None, "nobody is there");
+    let at = key("agents/alice/meta");
+    swap(&*pair.one, &at, None, Some("{}")).await.expect("swapped");
+    assert_eq!(pair.other.move_home(&moving).await.expect("asked"), Some(Moved::default()), "and nothing is moved");
+    assert_eq!(value(&*pair.other, &at).await.map(|(_, text)| text).as_deref(), Some("{}"));
 }

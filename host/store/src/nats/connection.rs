@@ -8,7 +8,8 @@ use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, ConnectOptions, Event};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OnceCell, broadcast, watch};
 
 use super::homes::{Homes, Known};
 use super::login::{self, Credentials};
@@ -23,6 +24,8 @@ const OLDEST: (u64, u64) = (2, 12);
 const KNOWN_AGAIN: Duration = Duration::from_secs(120);
 /// How often it is looked whether a broken connection is mended.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How much of what a server refuses is kept for those who wait for an answer.
+const REFUSALS: usize = 64;
 /// After which time a hold that is not renewed lapses.
 pub(super) const HOLD_LASTS: Duration = Duration::from_secs(15);
 
@@ -36,8 +39,8 @@ pub(super) struct Connection {
     pub(super) watched: watching::Watched,
     /// Counts how often the connection was made: whoever watches looks again after each.
     pub(super) made: Arc<watch::Sender<u64>>,
-    /// What the server said last that it does not allow.
-    refused: Arc<watch::Sender<String>>,
+    /// What the server says that it does not allow, for those who wait for an answer.
+    refused: broadcast::Sender<String>,
     jetstream: OnceCell<Context>,
     logs: OnceCell<Stream>,
     map: OnceCell<Stream>,
@@ -53,7 +56,7 @@ impl Connection {
             answers: direct::Known::default(),
             watched: watching::Watched::default(),
             made: Arc::new(watch::Sender::new(0)),
-            refused: Arc::default(),
+            refused: broadcast::Sender::new(REFUSALS),
             jetstream: OnceCell::new(),
             logs: OnceCell::new(),
             map: OnceCell::new(),
@@ -66,6 +69,27 @@ impl Connection {
         let jetstream = self.jetstream.get_or_try_init(|| self.connect()).await?;
         self.is_up(jetstream).await?;
         Ok(jetstream)
+    }
+
+    /// Waits for the answer to something that is asked at a subject which ends so. A server says that it does not
+    /// allow it, and leaves the question itself without an answer: then this gives what the server said.
+    pub(super) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
+        let mut refused = self.refused.subscribe();
+        let named = format!("{subject}\"");
+        let refusal = async {
+            loop {
+                match refused.recv().await {
+                    Ok(why) if why.contains(&named) => return why,
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    // Nobody says anything any more, and the answer alone is waited for.
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        };
+        tokio::select! {
+            answer = asked => Ok(answer),
+            why = refusal => Err(why),
+        }
     }
 
     /// Waits for a connection that is known to be broken, and not for long: who needs it says so.
@@ -158,16 +182,9 @@ impl Connection {
         let name = config.name.clone();
         let wanted = config.subjects.clone();
         let jetstream = self.jetstream().await?;
-        let mut refused = self.refused.subscribe();
-        refused.mark_unchanged();
-        // A server says that it does not allow a request, and leaves the request itself without an answer.
-        let made = tokio::select! {
-            made = again_if_late(|| jetstream.get_or_create_stream(config.clone())) => made,
-            Ok(()) = refused.changed() => {
-                let why: String = refused.borrow().clone();
-                return Err(trouble("could not open the stream", &name)(why.into()));
-            }
-        };
+        let asked = again_if_late(|| jetstream.get_or_create_stream(config.clone()));
+        let made = self.unless_refused(&format!(".{name}"), asked).await;
+        let made = made.map_err(|why| trouble("could not open the stream", &name)(why.into()))?;
         let stream = made.map_err(|error| {
             let trouble = trouble("could not open the stream", &name)(error.into());
             // That nobody answers may pass, but not where nobody ever will.
@@ -213,10 +230,10 @@ impl Connection {
                 })
             }
         };
-        let (made, refused) = (Arc::clone(&self.made), Arc::clone(&self.refused));
+        let (made, refused) = (Arc::clone(&self.made), self.refused.clone());
         connect = connect
             .event_callback(move |event| {
-                let (made, refused) = (Arc::clone(&made), Arc::clone(&refused));
+                let (made, refused) = (Arc::clone(&made), refused.clone());
                 async move {
                     match event {
                         // What came meanwhile was told to nobody here.
@@ -224,7 +241,8 @@ impl Connection {
                         Event::Disconnected | Event::LameDuckMode | Event::Draining | Event::Closed => {}
                         Event::ServerError(error) => {
                             tracing::warn!(%error, "the server objects");
-                            refused.send_replace(error.to_string());
+                            // That nobody waits for an answer just now is no trouble.
+                            let _waiting = refused.send(error.to_string());
                         }
                         Event::ClientError(error) => tracing::debug!(%error, "the connection is in trouble"),
                     }
@@ -258,7 +276,11 @@ impl Connection {
             None => builder.build(client),
         };
         if let Some(timekeeper) = &options.timekeeper {
-            clock::tell(timekeeper.as_ref(), &jetstream, &options.log_stream()).await;
+            let stream = options.log_stream();
+            let told = clock::tell(timekeeper.as_ref(), &jetstream, &stream);
+            if let Err(why) = self.unless_refused(&format!(".{stream}"), told).await {
+                tracing::debug!(%why, "the servers do not say what time it is");
+            }
         }
         Ok(jetstream)
     }

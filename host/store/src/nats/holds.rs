@@ -9,6 +9,7 @@ use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use tokio::task::JoinHandle;
 
 use super::connection::{Connection, HOLD_LASTS};
+use super::sending::refused;
 use super::subjects;
 use super::trouble::trouble;
 use crate::{Hold, Key, StoreError};
@@ -32,8 +33,9 @@ async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
     let body = connection.options.host.clone().into_bytes();
     let subject = connection.options.way_to(subject);
-    let sent = jetstream.publish_with_headers(subject, headers, body.into()).await?;
-    sent.await.map(|answer| answer.sequence)
+    let asked = async { jetstream.publish_with_headers(subject.clone(), headers, body.into()).await?.await };
+    let answered = connection.unless_refused(&subject, asked).await.unwrap_or_else(|why| Err(refused(why)));
+    answered.map(|answer| answer.sequence)
 }
 
 /// A key that is held for as long as this lives.

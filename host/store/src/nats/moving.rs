@@ -22,36 +22,12 @@ use super::sending::send;
 use super::trouble::{again_if_late, found, trouble};
 use super::{subjects, values};
 use crate::files::lines;
-use crate::{Key, StoreError};
+use crate::{Key, Moved, Moving, StoreError};
 
 /// For how long longer than a host remembers who has a home it is waited.
 const MARGIN: Duration = Duration::from_millis(500);
 /// How many bytes of a log are written at once.
 const AT_ONCE: usize = 256 * 1024;
-
-/// A home that is to become this host's.
-#[derive(Clone, Copy, Debug)]
-pub struct Moving<'a> {
-    /// The home.
-    pub home: &'a Key,
-    /// Values in it that mean nothing elsewhere.
-    pub left: &'a [Key],
-    /// The log by whose end a host decides what it may do.
-    pub decides: &'a Key,
-    /// An entry for that log which changes nothing but where it ends.
-    pub fence: &'a [u8],
-}
-
-/// What came of a move.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// The host that had the home. None where it is this one's already.
-    pub from: Option<String>,
-    /// Entries of logs that were written once more.
-    pub entries: usize,
-    /// Values that were.
-    pub values: usize,
-}
 
 /// Does it.
 pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {

@@ -31,11 +31,10 @@ pub(super) async fn send(
     let subject = connection.options.way_to(&subject);
     let until = Instant::now() + connection.options.patience * LONGER;
     loop {
-        let sent = jetstream.publish_with_headers(subject.clone(), headers.clone(), body.clone().into()).await;
-        let outcome = match sent {
-            Ok(answer) => answer.await,
-            Err(error) => Err(error),
+        let asked = async {
+            jetstream.publish_with_headers(subject.clone(), headers.clone(), body.clone().into()).await?.await
         };
+        let outcome = connection.unless_refused(&subject, asked).await.unwrap_or_else(|why| Err(refused(why)));
         let error = match outcome {
             Ok(answer) => return Ok(Ok(Some(answer.sequence))),
             Err(error) => error,
@@ -47,4 +46,9 @@ pub(super) async fn send(
             _ => return Ok(Err(error)),
         }
     }
+}
+
+/// That a server does not allow a message.
+pub(super) fn refused(why: String) -> PublishError {
+    PublishError::with_source(PublishErrorKind::Other, why)
 }

@@ -1,0 +1,73 @@
+//! What a server does not allow is said as soon as the server says so, however long an answer may take otherwise.
+
+#[path = "../../../tests/support/src/nats_server.rs"]
+mod nats_server;
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use nats_server::NatsServer;
+use store::nats::{NatsAuth, NatsOptions, NatsStore};
+use store::{AppendError, Durability, Expect, Key, Store, StoreError, SwapError};
+
+/// Longer than any test runs: whoever waits for an answer that never comes is ended with it.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+fn key(text: &str) -> Key {
+    text.parse().expect("a key")
+}
+
+/// What a machine is told that may publish to these subjects alone.
+async fn check(may: &str, ask: impl AsyncFn(&NatsStore) -> Option<StoreError>, expected: &str) {
+    let server = NatsServer::configured(
+        &format!(
+            "jetstream {{}}\nauthorization {{ users: [\n\
+             {{ user: all, password: right }},\n\
+             {{ user: some, password: right, permissions: {{ publish: [{may}] }} }}\n] }}"
+        ),
+        &[],
+    );
+    let open = |user: &str, patience| {
+        NatsStore::new(NatsOptions {
+            servers: vec![server.url()],
+            host: "one".to_owned(),
+            auth: NatsAuth::Password { user: user.to_owned(), password: "right".to_owned() },
+            patience,
+            ..NatsOptions::default()
+        })
+    };
+    // The streams are there: an operator made them.
+    open("all", Duration::from_secs(10)).examine("nonce").await;
+    let error = ask(&open("some", PATIENCE)).await.expect("it is not allowed");
+    let StoreError::Server { source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), ErrorKind::PermissionDenied, "{error:?}");
+    assert!(source.to_string().contains(expected), "`{expected}` in {source}");
+}
+
+async fn appends(store: &NatsStore) -> Option<StoreError> {
+    let entry = [b"{}".to_vec()];
+    match store.append(&key("agents/bob/inbox"), &entry, Expect::Any, Durability::Synced).await {
+        Err(AppendError::Store(error)) => Some(error),
+        Err(AppendError::Moved) | Ok(_) => None,
+    }
+}
+
+async fn swaps(store: &NatsStore) -> Option<StoreError> {
+    match store.swap(&key("agents/bob/meta"), None, Some(b"{}"), Durability::Synced).await {
+        Err(SwapError::Store(error)) => Some(error),
+        Err(SwapError::Changed { .. }) | Ok(_) => None,
+    }
+}
+
+async fn holds(store: &NatsStore) -> Option<StoreError> {
+    store.hold(&key("bells/bob")).await.err()
+}
+
+#[tokio::test]
+async fn who_may_write_nothing_is_told_at_once() {
+    for (may, expected) in [("nothing", "JS.API.STREAM.INFO"), ("\"$JS.API.>\", \"_INBOX.>\"", "Publish to \"")] {
+        check(may, appends, expected).await;
+        check(may, swaps, expected).await;
+        check(may, holds, expected).await;
+    }
+}
