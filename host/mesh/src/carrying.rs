@@ -1,9 +1,9 @@
 //! Moving a mesh from one store to another: everything that machines share, in the order in which it was
 //! written. What is there already is not written twice, so that a move which broke off goes on where it was.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use store::{AppendError, Durability, Expect, Key, Position, Store, StoreError, SwapError};
+use store::{AppendError, Durability, Entry, Expect, Key, Position, Store, StoreError, SwapError};
 
 use crate::inbox::Header;
 use crate::keys;
@@ -89,24 +89,20 @@ pub async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
 
 /// Every entry of a log, in order, and how many damaged stretches were passed over.
 pub async fn entries(store: &dyn Store, log: &Key) -> Result<(Vec<Vec<u8>>, usize), StoreError> {
+    let mut reader = Reader::new(store, log, Position::START);
     let mut entries = Vec::new();
-    let mut damaged = 0;
-    let mut from = Position::START;
-    loop {
-        let batch = store.read(log, from, STEP).await?;
-        damaged += batch.damage.len();
-        entries.extend(batch.entries.into_iter().map(|entry| entry.bytes));
-        if batch.at_end || batch.next == from {
-            return Ok((entries, damaged));
-        }
-        from = batch.next;
+    while let Some(entry) = reader.next().await? {
+        entries.push(entry.bytes);
     }
+    Ok((entries, reader.damaged))
 }
 
 /// Moves a mesh. Nothing goes from the source.
 pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Result<Carried, CarryError> {
     let contents = contents(from).await.map_err(CarryError::From)?;
     let mut carried = Carried::default();
+    // How far each log was found to be the same, so that nothing is read a second time.
+    let mut met: BTreeMap<Key, Meeting> = BTreeMap::new();
     if occupied == Occupied::Refuse {
         for key in &contents.values {
             let (source, target) = both(from, to, key).await?;
@@ -118,10 +114,11 @@ pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Resu
             }
         }
         for log in &contents.logs {
-            let (source, target) = both_logs(from, to, log).await?;
-            if !begins_with(&source.0, &target.0) {
+            let meeting = meeting(from, to, log).await?;
+            if meeting.target_goes_on {
                 return Err(CarryError::Differs(log.clone()));
             }
+            met.insert(log.clone(), meeting);
         }
     }
     for key in &contents.values {
@@ -137,43 +134,148 @@ pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Resu
         }
     }
     for log in &contents.logs {
-        let ((source, damaged), (target, _)) = both_logs(from, to, log).await?;
-        carried.damaged += damaged;
-        if log.leaf() == "inbox" {
-            introduce(to, &source).await?;
-        }
-        let mut there: BTreeMap<&[u8], usize> = BTreeMap::new();
-        for entry in &target {
-            *there.entry(entry).or_default() += 1;
-        }
-        let missing: Vec<Vec<u8>> = source
-            .iter()
-            .filter(|entry| match there.get_mut(entry.as_slice()) {
-                Some(times) if *times > 0 => {
-                    *times -= 1;
-                    false
-                }
-                Some(_) | None => true,
-            })
-            .cloned()
-            .collect();
-        carried.already += source.len() - missing.len();
-        carried.entries += missing.len();
-        append(to, log, missing).await?;
+        let meeting = match met.remove(log) {
+            Some(meeting) => meeting,
+            None => meeting(from, to, log).await?,
+        };
+        carry_on(from, to, log, &meeting, &mut carried).await?;
     }
     Ok(carried)
 }
 
+/// How far two logs say the same.
+struct Meeting {
+    /// Up to where in the source.
+    source: Position,
+    /// Up to where in the target.
+    target: Position,
+    /// Whether the target has something else from there on.
+    target_goes_on: bool,
+    /// How many entries that are.
+    entries: usize,
+    /// Damaged stretches of the source up to there.
+    damaged: usize,
+}
+
+/// Reads two logs side by side, for as long as they say the same.
+async fn meeting(from: &dyn Store, to: &dyn Store, log: &Key) -> Result<Meeting, CarryError> {
+    let mut source = Reader::new(from, log, Position::START);
+    let mut target = Reader::new(to, log, Position::START);
+    let mut meeting =
+        Meeting { source: Position::START, target: Position::START, target_goes_on: false, entries: 0, damaged: 0 };
+    while let Some(there) = target.next().await.map_err(CarryError::To)? {
+        match source.next().await.map_err(CarryError::From)? {
+            Some(here) if same(&here.bytes, &there.bytes) => {
+                (meeting.source, meeting.target) = (here.next, there.next);
+                meeting.entries += 1;
+                meeting.damaged = source.passed;
+            }
+            Some(_) | None => {
+                meeting.target_goes_on = true;
+                break;
+            }
+        }
+    }
+    Ok(meeting)
+}
+
+/// Moves what a log has after the place up to which both are the same, but for what the target has too.
+async fn carry_on(
+    from: &dyn Store,
+    to: &dyn Store,
+    log: &Key,
+    meeting: &Meeting,
+    carried: &mut Carried,
+) -> Result<(), CarryError> {
+    // Asked before the rest is read: what is added after that is noticed.
+    let mut end = to.end(log).await.map_err(CarryError::To)?;
+    let mut there: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    let mut target = Reader::new(to, log, meeting.target);
+    while let Some(entry) = target.next().await.map_err(CarryError::To)? {
+        *there.entry(entry.bytes).or_default() += 1;
+    }
+    let mut source = Reader::new(from, log, meeting.source);
+    let mut known = BTreeSet::new();
+    let mut missing: Vec<Vec<u8>> = Vec::new();
+    let mut bytes = 0;
+    carried.already += meeting.entries;
+    loop {
+        let next = source.next().await.map_err(CarryError::From)?;
+        let is_full = next.as_ref().is_none_or(|next| bytes + next.bytes.len() > AT_ONCE);
+        if (is_full || missing.len() == MOST_AT_ONCE) && !missing.is_empty() {
+            if log.leaf() == "inbox" {
+                introduce(to, &missing, &mut known).await?;
+            }
+            end = append(to, log, &missing, end).await?;
+            carried.entries += missing.len();
+            missing.clear();
+            bytes = 0;
+        }
+        let Some(next) = next else { break };
+        match there.get_mut(&next.bytes) {
+            Some(times) if *times > 0 => {
+                *times -= 1;
+                carried.already += 1;
+            }
+            Some(_) | None => {
+                bytes += next.bytes.len();
+                missing.push(next.bytes);
+            }
+        }
+    }
+    carried.damaged += meeting.damaged + source.damaged;
+    Ok(())
+}
+
+/// Reads a log from a place on, some of it at a time.
+struct Reader<'a> {
+    store: &'a dyn Store,
+    log: &'a Key,
+    from: Position,
+    at_end: bool,
+    ahead: VecDeque<Entry>,
+    /// Damaged stretches of what was read, also of what lies ahead.
+    damage: VecDeque<Position>,
+    damaged: usize,
+    /// Those before the entry that was given last.
+    passed: usize,
+}
+
+impl Reader<'_> {
+    fn new<'a>(store: &'a dyn Store, log: &'a Key, from: Position) -> Reader<'a> {
+        let (ahead, damage) = (VecDeque::new(), VecDeque::new());
+        Reader { store, log, from, at_end: false, ahead, damage, damaged: 0, passed: 0 }
+    }
+
+    async fn next(&mut self) -> Result<Option<Entry>, StoreError> {
+        while self.ahead.is_empty() && !self.at_end {
+            let batch = self.store.read(self.log, self.from, STEP).await?;
+            self.at_end = batch.at_end || batch.next == self.from;
+            self.from = batch.next;
+            self.damaged += batch.damage.len();
+            self.damage.extend(batch.damage.into_iter().map(|damage| damage.at));
+            self.ahead.extend(batch.entries);
+        }
+        let next = self.ahead.pop_front();
+        if let Some(entry) = &next {
+            while self.damage.front().is_some_and(|damage| *damage < entry.at) {
+                self.damage.pop_front();
+                self.passed += 1;
+            }
+        }
+        Ok(next)
+    }
+}
+
 /// Makes whoever sent a message known to the target, also where nothing else is left of them: there a
 /// message counts only with its sender.
-async fn introduce(to: &dyn Store, inbox: &[Vec<u8>]) -> Result<(), CarryError> {
-    let senders: BTreeSet<AgentName> = inbox
-        .iter()
-        .filter_map(|entry| serde_json::from_slice::<Header>(entry).ok())
-        .map(|header| header.from)
-        .collect();
-    for sender in senders.iter().filter(|sender| !sender.is_shell()) {
-        let key = keys::known(sender);
+async fn introduce(to: &dyn Store, inbox: &[Vec<u8>], known: &mut BTreeSet<AgentName>) -> Result<(), CarryError> {
+    let headers = inbox.iter().filter_map(|entry| serde_json::from_slice::<Header>(entry).ok());
+    for sender in headers.map(|header| header.from).filter(|sender| !sender.is_shell()) {
+        if !known.insert(sender.clone()) {
+            continue;
+        }
+        let key = keys::known(&sender);
         if to.get(&key).await.map_err(CarryError::To)?.is_none() {
             put(to, &key, b"{}").await?;
         }
@@ -189,25 +291,13 @@ async fn put(to: &dyn Store, key: &Key, value: &[u8]) -> Result<(), CarryError> 
     }
 }
 
-async fn append(to: &dyn Store, log: &Key, missing: Vec<Vec<u8>>) -> Result<(), CarryError> {
-    let mut end = to.end(log).await.map_err(CarryError::To)?;
-    let mut rest = missing.as_slice();
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fits = |entry: &&Vec<u8>| {
-            bytes += entry.len();
-            bytes <= AT_ONCE
-        };
-        let count = rest.iter().take(MOST_AT_ONCE).take_while(fits).count().max(1);
-        let (now, later) = rest.split_at(count);
-        end = match to.append(log, now, Expect::End(end), Durability::Synced).await {
-            Ok(end) => end,
-            Err(AppendError::Moved) => return Err(CarryError::Busy(log.clone())),
-            Err(AppendError::Store(error)) => return Err(CarryError::To(error)),
-        };
-        rest = later;
+/// Appends to a log that ends there still, and says where it ends now.
+async fn append(to: &dyn Store, log: &Key, missing: &[Vec<u8>], end: Position) -> Result<Position, CarryError> {
+    match to.append(log, missing, Expect::End(end), Durability::Synced).await {
+        Ok(end) => Ok(end),
+        Err(AppendError::Moved) => Err(CarryError::Busy(log.clone())),
+        Err(AppendError::Store(error)) => Err(CarryError::To(error)),
     }
-    Ok(())
 }
 
 type Value = Option<Vec<u8>>;
@@ -216,18 +306,6 @@ async fn both(from: &dyn Store, to: &dyn Store, key: &Key) -> Result<(Value, Val
     let source = from.get(key).await.map_err(CarryError::From)?.map(|value| value.bytes);
     let target = to.get(key).await.map_err(CarryError::To)?.map(|value| value.bytes);
     Ok((source, target))
-}
-
-type Log = (Vec<Vec<u8>>, usize);
-
-async fn both_logs(from: &dyn Store, to: &dyn Store, log: &Key) -> Result<(Log, Log), CarryError> {
-    let source = entries(from, log).await.map_err(CarryError::From)?;
-    Ok((source, entries(to, log).await.map_err(CarryError::To)?))
-}
-
-/// Whether what is there is the beginning of what is to come.
-fn begins_with(whole: &[Vec<u8>], beginning: &[Vec<u8>]) -> bool {
-    whole.len() >= beginning.len() && whole.iter().zip(beginning).all(|(one, other)| same(one, other))
 }
 
 fn same(one: &[u8], other: &[u8]) -> bool {
@@ -336,5 +414,52 @@ mod tests {
         let carried = carry(&from, &to, Occupied::Add).await.expect("added");
         assert_eq!(carried.entries, 1_202);
         assert_eq!(entries(&to, &inbox).await.expect("read").0.len(), 1_201);
+    }
+
+    #[tokio::test]
+    async fn a_log_of_many_readings_moves_in_order_and_what_the_target_has_otherwise_is_only_added_to() {
+        let log = keys::receipts(&"bob".parse().expect("a name"));
+        let entry = |number: usize| format!("{{\"n\":{number},\"text\":\"{}\"}}", "x".repeat(9_000)).into_bytes();
+        let numbered: Vec<Vec<u8>> = (0..300).map(entry).collect();
+        assert!(numbered.iter().map(Vec::len).sum::<usize>() > 2 * STEP, "it takes several readings");
+        let own = b"{\"own\":1}".to_vec();
+        // What the target has, whether a move is refused for it, and what is there after everything was added.
+        for (there, is_refused, then) in [
+            (vec![], false, numbered.clone()),
+            (numbered[..200].to_vec(), false, numbered.clone()),
+            (numbered.clone(), false, numbered.clone()),
+            (
+                [&numbered[..130], &[own.clone()]].concat(),
+                true,
+                [&numbered[..130], &[own.clone()], &numbered[130..]].concat(),
+            ),
+            (
+                [&[own.clone()], &numbered[250..], &numbered[250..251]].concat(),
+                true,
+                [&[own.clone()], &numbered[250..], &numbered[250..251], &numbered[..250]].concat(),
+            ),
+            ([numbered.as_slice(), &[own.clone()]].concat(), true, [numbered.as_slice(), &[own.clone()]].concat()),
+        ] {
+            let case = format!("{} there, refused: {is_refused}", there.len());
+            let (from, to) = (mesh().await, MemoryStore::new());
+            from.append(&log, &numbered, Expect::Any, Durability::Synced).await.expect("appended");
+            to.append(&log, &there, Expect::Any, Durability::Synced).await.expect("appended");
+            let (before, writes) = (there.len(), to.writes());
+            let outcome = carry(&from, &to, Occupied::Refuse).await;
+            assert_eq!(
+                matches!(&outcome, Err(CarryError::Differs(of)) if *of == log),
+                is_refused,
+                "{case}: {outcome:?}"
+            );
+            assert_eq!(to.writes() == writes, is_refused, "{case}: either nothing is written, or all of it");
+            let carried = match outcome {
+                Ok(carried) => carried,
+                Err(_) => carry(&from, &to, Occupied::Add).await.expect("added"),
+            };
+            assert_eq!(carried.entries, 1_202 + then.len() - before, "{case}");
+            assert!(entries(&to, &log).await.expect("read").0 == then, "{case}");
+            let again = carry(&from, &to, Occupied::Add).await.expect("nothing to do");
+            assert_eq!((again.entries, again.already), (0, 1_205 + 300), "{case}");
+        }
     }
 }
