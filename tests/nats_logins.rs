@@ -288,6 +288,7 @@ fn machines_log_in_by_the_nkeys_of_the_printed_configuration() {
     // The key of one machine opens another's account, and there nothing of its own name is to be written.
     settings(here, key_of_there);
     let stranger = here.run(&["send", "bob", "Under a wrong name.", "--from", "alice"]);
+    refused(&stranger, "nobody takes what", "see `[nats]` in `relay-mesh config`");
     assert!(!there.relay_ok(&["read", "--agent", "bob"]).contains("wrong name"), "{stranger:?}");
     settings(here, &KeyPair::new_user());
     refused(&here.run(&["agents"]), "could not connect to", "does not know you");

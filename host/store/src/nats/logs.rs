@@ -82,7 +82,7 @@ async fn publish(
     expected: Option<u64>,
 ) -> Result<Option<u64>, StoreError> {
     // The stream is made before anything is sent to it.
-    connection.logs().await?;
+    let stream = connection.logs().await?;
     let options = &connection.options;
     let mut headers = HeaderMap::new();
     if let Some(expected) = expected {
@@ -90,7 +90,7 @@ async fn publish(
         let filter = place_of(connection, log).await?.filter(connection, log);
         headers.insert(EXPECTED_SUBJECT, filter.as_str());
     }
-    let sent = send(connection, subjects::of_log(options, &options.host, log), headers, body).await?;
+    let sent = send(connection, stream, subjects::of_log(options, &options.host, log), headers, body).await?;
     sent.map_err(|error| trouble("could not append to", log)(error.into()))
 }
 

@@ -195,6 +195,6 @@ async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Ve
 }
 
 async fn append(connection: &Connection, subject: String, body: Vec<u8>, what: &Key) -> Result<(), StoreError> {
-    let sent = send(connection, subject, HeaderMap::new(), body).await?;
+    let sent = send(connection, connection.logs().await?, subject, HeaderMap::new(), body).await?;
     sent.map(drop).map_err(|error| trouble("could not append to", what)(error.into()))
 }

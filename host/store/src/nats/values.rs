@@ -238,7 +238,7 @@ pub(super) async fn put(
         }
     }
     let body = next.map(<[u8]>::to_vec).unwrap_or_default();
-    let sent = send(connection, subject.to_owned(), headers, body).await?;
+    let sent = send(connection, connection.map().await?, subject.to_owned(), headers, body).await?;
     sent.map_err(|error| trouble("could not set", key)(error.into()))
 }
 
