@@ -19,11 +19,11 @@ use crate::shapes::rfc3339;
 pub(crate) enum Topic {
     /// The mail that is stored for one agent
     Inbox,
-    /// What is reserved, taken and released
+    /// What is reserved, taken and released, and edits that met it
     Reservations,
     /// Commands: asked for, taken, ended
     Commands,
-    /// Who registers, falls silent, comes back, is invited, is woken, is held back or is let go of
+    /// Who registers, falls silent, comes back, is brought here, is invited, is woken, is held back or is let go of
     Agents,
 }
 
@@ -44,11 +44,12 @@ impl Topic {
     /// Which topic an event of the diary belongs to. Mail is told from the inbox itself.
     pub(crate) fn of(event: &Event) -> Option<Topic> {
         match event.kind.as_str() {
-            "reserved" | "reservation-taken" | "released" => Some(Topic::Reservations),
-            "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
-            "registered" | "fell-silent" | "came-back" | "invited" | "woke" | "wake-failed" | "held" | "swept" => {
-                Some(Topic::Agents)
+            "reserved" | "reservation-taken" | "released" | "edit-refused" | "edit-advised" => {
+                Some(Topic::Reservations)
             }
+            "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
+            "registered" | "fell-silent" | "came-back" | "adopted" | "invited" | "woke" | "wake-failed" | "held"
+            | "swept" => Some(Topic::Agents),
             _ => None,
         }
     }
@@ -341,9 +342,25 @@ mod tests {
     #[test]
     fn each_kind_of_event_has_its_topic() {
         for (topic, kinds) in [
-            (Some(Topic::Reservations), &["reserved", "reservation-taken", "released"] as &[&str]),
-            (Some(Topic::Commands), &["commanded", "command-taken", "command-done"]),
-            (Some(Topic::Agents), &["registered", "invited", "woke", "wake-failed", "held", "swept"]),
+            (
+                Some(Topic::Reservations),
+                &["reserved", "reservation-taken", "released", "edit-refused", "edit-advised"] as &[&str],
+            ),
+            (Some(Topic::Commands), &["commanded", "command-waits", "command-run", "command-taken", "command-done"]),
+            (
+                Some(Topic::Agents),
+                &[
+                    "registered",
+                    "fell-silent",
+                    "came-back",
+                    "adopted",
+                    "invited",
+                    "woke",
+                    "wake-failed",
+                    "held",
+                    "swept",
+                ],
+            ),
             // A message is told from the inbox, and to its own followers.
             (None, &["sent", "of-a-newer-version"]),
         ] {
