@@ -3,7 +3,7 @@
 //! Only the model is played.
 
 use serde_json::{Value, json};
-use test_support::{Codex, Host, Model, OpenCode, Script, Stage, isolated, session_of, wait_for};
+use test_support::{Codex, Host, Model, OpenCode, Program, Script, Stage, isolated, session_of, wait_for};
 
 /// A command of the project's own, as people write them.
 const GREET: &str = "---\ndescription: Greets somebody\n---\nGreet $ARGUMENTS kindly.\n";
@@ -37,7 +37,7 @@ fn opencode_runs_what_the_person_has_allowed_and_tells_everybody_else_what_it_ta
         assert_eq!(model.times_told("kindly"), 1, "once");
 
         // What is no longer allowed is no longer run, and no word of an argument is more than a word.
-        let smuggled = ["x !`touch smuggled`", "@/etc/hostname", "$ARGUMENTS"];
+        let smuggled = ["x !`touch smuggled`", "@/etc/hostname", "ä@/etc/hostname", "$ARGUMENTS"];
         for argument in smuggled {
             let id = asked(&stage, &["cmd", "alice", "/greet", argument, "--from", "bob"]);
             let ended = self::ended(&stage, &id);
@@ -122,6 +122,42 @@ fn codex_compacts_and_reviews_for_a_sender_whom_the_person_has_allowed() {
         assert!(refused.stderr.contains("lets nobody run /model from outside"), "{refused:?}");
     });
 }
+
+/// OpenCode's connector and its adapter each look at a peer's words before they are typed. The adapter's own test
+/// goes by the same table.
+#[test]
+fn the_connector_takes_a_peers_words_as_its_adapter_does() {
+    let plugin = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/opencode");
+    let table = std::fs::read_to_string(plugin.join("src/arguments.json")).expect("the table is there");
+    let table: Vec<Value> = serde_json::from_str(&table).expect("a table");
+    let rows = table.iter().map(|row| &row["words"]).collect::<Vec<_>>();
+    let typed = Program::new("node")
+        .args(["--eval", TYPED, "--"])
+        .arg(plugin.join("assets/connector.ts"))
+        .arg(json!(rows).to_string())
+        .succeed();
+    let typed: Vec<Value> = serde_json::from_str(&typed).expect("JSON");
+    assert_eq!(typed.len(), table.len());
+    for (row, typed) in table.iter().zip(typed) {
+        match row["refused"].as_str() {
+            None => assert_eq!((&typed["line"], &typed["refused"]), (&row["line"], &Value::Null), "{row}"),
+            Some(what) => {
+                let why = typed["refused"].as_str().unwrap_or_default();
+                assert!(why.contains(&format!("holds {what}")), "{row}: {typed}");
+            }
+        }
+    }
+}
+
+/// Runs the one function of the connector that looks at a peer's words, without its types.
+const TYPED: &str = r"
+    const [file, rows] = process.argv.slice(1)
+    const whole = require('fs').readFileSync(file, 'utf8')
+    const [source] = /^function typed\([^]*?^}$/m.exec(whole)
+    const plain = source.replace(/: string\[\]|: \{ line: string; refused\?: string \}/g, '')
+    const typed = new Function(plain + '; return typed')()
+    console.log(JSON.stringify(JSON.parse(rows).map((words) => typed(words))))
+";
 
 /// Alice joins when her person says so, and answers.
 fn joining() -> Script {

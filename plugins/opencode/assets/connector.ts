@@ -89,7 +89,7 @@ const idsIn = (parts: Any[] = []): string[] => {
 function typed(words: string[]): { line: string; refused?: string } {
   const line: string[] = []
   for (const word of words) {
-    const [, special] = /(`|\$|(?<![\p{L}\p{N}_])@)/u.exec(word) ?? []
+    const [, special] = /(`|\$|(?<!\w)@)/.exec(word) ?? []
     const both = word.includes('"') && word.includes("'")
     if (special || both) return { line: "", refused: `an argument holds ${both ? "both kinds of quotes" : special}, which OpenCode would not take as text` }
     const quote = word.includes('"') ? "'" : '"'
