@@ -1,11 +1,14 @@
 //! Two machines, each in a network of its own, and a server between them: the real Claude Code on one and
-//! the real Codex on the other find each other, talk, and wake each other. Only their models are played.
+//! the real Codex on the other find each other, talk, and wake each other; and a command of OpenCode's own runs for
+//! somebody on another machine once the person of OpenCode's machine has allowed it. Only the models are played.
 
 #[path = "clients/pairs.rs"]
 mod pairs;
 
+use serde_json::{Value, json};
 use test_support::{
-    Client, Ladder, Machine, Model, NatsServer, Seat, Transcript, agents, isolated, session_of, unread,
+    Client, Ladder, Machine, Model, NatsServer, OpenCode, Script, Seat, Transcript, agents, isolated, session_of,
+    unread, wait_for,
 };
 
 use pairs::Pair;
@@ -62,6 +65,77 @@ fn claude_code_on_one_machine_and_codex_on_another_talk_and_wake_each_other() {
             assert!(!kept.exists(), "what is shared lies on the server alone: {}", kept.display());
         }
     });
+}
+
+#[test]
+fn a_command_from_another_machine_runs_where_the_person_of_its_own_machine_has_allowed_it() {
+    isolated(|| {
+        let server = NatsServer::for_machines();
+        let [hers, his] = [1, 2].map(|number| {
+            let machine = Machine::new(number, env!("CARGO_BIN_EXE_relay-mesh"));
+            machine.stage.configure(&format!("store = \"nats://{}\"\n", machine.at(server.port())));
+            machine
+        });
+        let own = hers.stage.project.join(".opencode/command");
+        std::fs::create_dir_all(&own).expect("the project is writable");
+        std::fs::write(own.join("greet.md"), "---\ndescription: Greets\n---\nGreet $ARGUMENTS kindly.\n")
+            .expect("the project is writable");
+        ok(&hers, &["install", "opencode", "--project", &hers.stage.project_path(), "--yes"]);
+        ok(&his, &["register", "bob"]);
+        let script = Script::new()
+            .call("Join as alice", "relay-mesh_register_agent", json!({"name": "alice"}))
+            .say("you are `alice`", "I am alice.")
+            .say("Greet the world kindly.", "Good morning, world.");
+        let model = hers.within(|| Model::start(script));
+        let (_opencode, session) = hers.within(|| {
+            let opencode = OpenCode::new(&hers.stage, &model).serve();
+            let session = opencode.session();
+            opencode.say(&session, "build", "Join as alice.");
+            (opencode, session)
+        });
+        assert_eq!(hers.within(|| session_of(&hers.stage, "alice")), Some(session));
+
+        let asked = json_of(&his, &["cmd", "alice", "/greet", "the", "world", "--from", "bob"]);
+        let id = asked["id"].as_str().expect("a command has an id");
+        let waits = wait_for("his machine is told why it waits", || {
+            command(&his, id)["waits"].as_str().filter(|why| why.contains("cmd allow")).map(str::to_owned)
+        });
+        assert!(waits.contains("`relay-mesh cmd allow bob /greet --to alice`"), "{waits}");
+        // What he allows on his own machine is for sessions there.
+        ok(&his, &["cmd", "allow", "bob", "/greet", "--to", "alice"]);
+        let another = json_of(&his, &["cmd", "alice", "/greet", "the", "moon", "--from", "bob", "--ttl", "3s"]);
+        let another = another["id"].as_str().expect("a command has an id");
+        wait_for("nobody has run it", || (command(&his, another)["state"] == "expired").then_some(()));
+        assert_eq!(command(&his, id)["state"], "pending");
+        assert_eq!(model.times_told("kindly"), 0, "nothing happens for a stranger");
+
+        ok(&hers, &["cmd", "allow", "bob", "/greet", "--to", "alice"]);
+        let ended = wait_for("it has ended, as his machine sees it", || {
+            let command = command(&his, id);
+            (command["state"] != "pending" && command["state"] != "consumed").then_some(command)
+        });
+        assert_eq!(
+            (&ended["state"], &ended["result"]),
+            (&json!("succeeded"), &json!("Good morning, world.")),
+            "{ended}"
+        );
+        assert_eq!(model.times_told("kindly"), 1, "once");
+    });
+}
+
+fn ok(machine: &Machine, arguments: &[&str]) -> String {
+    machine.within(|| machine.stage.relay_ok(arguments))
+}
+
+fn json_of(machine: &Machine, arguments: &[&str]) -> Value {
+    serde_json::from_str(&ok(machine, &[arguments, &["--json"]].concat())).expect("--json writes JSON")
+}
+
+/// What a machine knows of a command.
+fn command(machine: &Machine, id: &str) -> Value {
+    let all = json_of(machine, &["cmd", "list", "--all"]);
+    let found = all["commands"].as_array().into_iter().flatten().find(|one| one["id"] == id);
+    found.cloned().unwrap_or_else(|| panic!("{id} is not among {all}"))
 }
 
 /// A machine and whoever works there.
