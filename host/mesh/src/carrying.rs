@@ -429,16 +429,20 @@ mod tests {
             (numbered[..200].to_vec(), false, numbered.clone()),
             (numbered.clone(), false, numbered.clone()),
             (
-                [&numbered[..130], &[own.clone()]].concat(),
+                [&numbered[..130], std::slice::from_ref(&own)].concat(),
                 true,
-                [&numbered[..130], &[own.clone()], &numbered[130..]].concat(),
+                [&numbered[..130], std::slice::from_ref(&own), &numbered[130..]].concat(),
             ),
             (
-                [&[own.clone()], &numbered[250..], &numbered[250..251]].concat(),
+                [std::slice::from_ref(&own), &numbered[250..], &numbered[250..251]].concat(),
                 true,
-                [&[own.clone()], &numbered[250..], &numbered[250..251], &numbered[..250]].concat(),
+                [std::slice::from_ref(&own), &numbered[250..], &numbered[250..251], &numbered[..250]].concat(),
             ),
-            ([numbered.as_slice(), &[own.clone()]].concat(), true, [numbered.as_slice(), &[own.clone()]].concat()),
+            (
+                [numbered.as_slice(), std::slice::from_ref(&own)].concat(),
+                true,
+                [numbered.as_slice(), std::slice::from_ref(&own)].concat(),
+            ),
         ] {
             let case = format!("{} there, refused: {is_refused}", there.len());
             let (from, to) = (mesh().await, MemoryStore::new());
