@@ -2,7 +2,7 @@
 //! settings are changed.
 
 use serde_json::{Value, json};
-use test_support::{ClaudeCode, Model, Outcome, Script, Stage, Terminal, isolated, wait_for};
+use test_support::{ClaudeCode, Model, Outcome, Program, Script, Stage, Terminal, isolated, wait_for};
 
 #[test]
 fn a_message_of_the_doctor_wakes_an_idle_session_and_each_rung_is_told() {
@@ -22,7 +22,7 @@ fn a_message_of_the_doctor_wakes_an_idle_session_and_each_rung_is_told() {
 
         let examined = stage.run(&["doctor", "claude-code", "--project", &project]);
         assert_eq!(examined.code, Some(0), "{examined:?}");
-        for proven in ["the SessionStart hook was run and answered in", "written, synced and read back", "all 12 hooks"]
+        for proven in ["the SessionStart hook was run and answered in", "written, synced and read back", "all 13 hooks"]
         {
             assert!(examined.stdout.contains(proven), "{proven}: {examined:?}");
         }
@@ -49,6 +49,25 @@ fn nobody_is_woken_where_nobody_is() {
         check(&stage, &["doctor", "--wake", "alice"], 3, "no session and no agent is called `alice`");
         stage.relay_ok(&["register", "alice"]);
         check(&stage, &["doctor", "--wake", "alice", "--patience", "1"], 1, "was stored and not shown within 1.0 s");
+    });
+}
+
+#[test]
+fn a_machine_whose_loopback_interface_is_down_is_not_told_that_its_ports_are_taken() {
+    isolated(|| {
+        let stage = stage();
+        let project = stage.project_path();
+        stage.relay_ok(&["install", "opencode", "--project", &project, "--yes"]);
+        let binary = stage.binary().display().to_string();
+        let examined = Program::new("unshare")
+            .args(["--net", &binary, "doctor", "opencode", "--project", &project])
+            .envs(stage.environment())
+            .within(&stage.project)
+            .run();
+        let told = &examined.stdout;
+        assert!(told.contains("this machine does not reach 127.0.0.1:7423"), "{examined:?}");
+        assert!(told.contains("could not connect to 127.0.0.1 port 4096"), "{examined:?}");
+        assert!(told.matches("is the loopback interface up").count() == 2 && !told.contains("taken"), "{examined:?}");
     });
 }
 

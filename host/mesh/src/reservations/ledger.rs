@@ -261,6 +261,10 @@ impl Ledger {
             Some(taken) => !taken.told || now.since(taken.at) < REMEMBERED,
             None => now.since(old.expires) < REMEMBERED,
         });
+        // Where there is no more room, what is over is not worth remembering.
+        if self.reservations.len() >= MOST {
+            self.sweep(now);
+        }
     }
 
     /// Lets go of everything that is over. Gives what went.
@@ -270,5 +274,49 @@ impl Ledger {
             None => now >= old.expires,
         };
         self.reservations.extract_if(.., over).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEN_MINUTES: u64 = 600_000;
+
+    /// A ledger in which bob edits as many files as a repository may have reservations.
+    fn full() -> Ledger {
+        let mut ledger = Ledger { repository: Repository::named("/r"), reservations: Vec::new() };
+        assert_eq!(claimed(&mut ledger, "bob", "f0.rs", 0), "f0.rs new");
+        let one = ledger.reservations[0].clone();
+        ledger.reservations.extend(
+            (1..MOST).map(|number| Reservation {
+                pattern: format!("f{number}.rs").parse().expect("a pattern"),
+                ..one.clone()
+            }),
+        );
+        ledger
+    }
+
+    /// What an agent that edits a file claims by the way, after so many milliseconds.
+    fn claimed(ledger: &mut Ledger, owner: &str, path: &str, now: u64) -> String {
+        let id = "01JD8Z3K5V0000000000000000".parse().expect("an id");
+        let paths = [(id, path.parse().expect("a pattern"))];
+        let ttl = Ttl::new(TEN_MINUTES).expect("a time");
+        let claimed = ledger.claim_by_the_way(&owner.parse().expect("a name"), None, &paths, ttl, Instant(now));
+        let told = claimed.iter().map(|one| format!("{} {}", one.pattern, if one.is_new { "new" } else { "renewed" }));
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn what_is_claimed_by_the_way_stops_where_a_repository_is_full_and_takes_nothing_from_anybody() {
+        let mut ledger = full();
+        assert_eq!(claimed(&mut ledger, "alice", "src/a.rs", 1), "", "an edit goes on without a claim");
+        assert_eq!(claimed(&mut ledger, "bob", "src/b.rs", 1), "");
+        assert_eq!(ledger.reservations.len(), MOST);
+        assert_eq!(claimed(&mut ledger, "bob", "f7.rs", 1), "f7.rs renewed", "what is claimed already is renewed");
+        // All but one of them have lapsed: that they are remembered must not keep anybody from claiming.
+        assert_eq!(claimed(&mut ledger, "alice", "src/a.rs", TEN_MINUTES), "src/a.rs new");
+        let left: Vec<String> = ledger.reservations.iter().map(|one| one.pattern.to_string()).collect();
+        assert_eq!(left, ["f7.rs", "src/a.rs"]);
     }
 }

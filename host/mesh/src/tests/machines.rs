@@ -421,3 +421,19 @@ async fn an_agent_of_a_silent_machine_goes_on_here_where_the_store_keeps_no_mach
     let refused = one.mesh.identify(&shell_call(Some("alice"))).await.expect_err("refused");
     assert!(refused.to_string().contains("lives on the machine `other`"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_session_that_its_agent_has_left_tells_other_machines_nothing_of_it() {
+    let (one, other) = two().await;
+    assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
+    one.hook("s1", "end").await;
+    assert_eq!(one.register(&session_call("d", "s2"), "carol").await, "carol", "a name that nobody has");
+    one.hook("s2", "stop").await;
+    let idle = "idle: waits on another machine, heard 0 s ago";
+    assert_eq!(other.presence_of("carol").await, idle);
+    // The old one is there again, and works: as nobody.
+    for did in ["resume", "prompt", "tool"] {
+        one.hook("s1", did).await;
+        assert_eq!(other.presence_of("carol").await, idle, "{did}");
+    }
+}

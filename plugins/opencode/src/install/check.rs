@@ -180,6 +180,14 @@ fn without_plugins(found: &mut Checklist) -> Result<(), Error> {
     Ok(())
 }
 
+/// What helps where this machine does not reach itself.
+const LOOK_AT_THE_NETWORK: &str = "look at this machine's network: is the loopback interface up (`ip link show lo`)?";
+
+/// Whether nobody was met at all, and not for want of somebody who listens.
+fn is_out_of_reach(what: &str) -> bool {
+    what.contains("could not connect")
+}
+
 /// The servers that connectors told of, and the port that OpenCode likes best.
 fn served(found: &mut Checklist) -> Result<(), Error> {
     let known = servers::known()?;
@@ -189,6 +197,7 @@ fn served(found: &mut Checklist) -> Result<(), Error> {
             Ok(health) if health["healthy"] == true => found.ok(format!("the OpenCode on port {port} answers")),
             Ok(_) => found.warn(format!("what listens on port {port} is no OpenCode any more"), "start OpenCode again"),
             Err(Error::NotFound(_)) => servers::forget(port)?,
+            Err(Error::Failed(what)) if is_out_of_reach(&what) => found.broken(what, LOOK_AT_THE_NETWORK),
             Err(Error::Failed(what)) => found.broken(
                 what,
                 "start OpenCode again with the OPENCODE_SERVER_PASSWORD that it shall have; its connector passes it on",
@@ -206,6 +215,7 @@ fn served(found: &mut Checklist) -> Result<(), Error> {
             Err(Error::NotFound(_)) => {}
             // One that wants a password is an OpenCode.
             Err(Error::Failed(what)) if what.contains("refuses the password") => {}
+            Err(Error::Failed(what)) if is_out_of_reach(&what) => found.warn(what, LOOK_AT_THE_NETWORK),
             Ok(_) | Err(Error::Failed(_) | Error::Busy(_)) => found.warn(
                 format!("port {DEFAULT_PORT} is taken by another program, so `opencode serve` takes one by chance"),
                 "say which one: `opencode serve --port N`",

@@ -21,6 +21,8 @@ pub(crate) enum Heard {
     Well(Duration),
     /// Nobody listens there.
     Silence,
+    /// Nobody can be asked: this machine does not reach the address.
+    NoWay(String),
     /// Somebody listens and does not answer as our host does.
     Strange(String),
 }
@@ -31,7 +33,8 @@ pub(crate) async fn ask(address: &str) -> Heard {
     let stream = match timeout(PATIENCE, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => return Heard::Silence,
-        Ok(Err(error)) => return Heard::Strange(error.to_string()),
+        // Nobody was met who could be strange.
+        Ok(Err(error)) => return Heard::NoWay(error.to_string()),
         Err(_) => return Heard::Strange("it does not take the connection".to_owned()),
     };
     match timeout(PATIENCE, exchange(stream, address)).await {
@@ -46,6 +49,11 @@ pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
     match heard {
         Heard::Well(took) => fine(format!("the host at {address} is well and answered in {}", shown(*took))),
         Heard::Silence => fine(format!("no host runs at {address}; only clients over HTTP need one (`relay-mesh up`)")),
+        Heard::NoWay(why) => broken(
+            format!("this machine does not reach {address}, where a host would listen: {why}"),
+            "look at its network: is the loopback interface up (`ip link show lo`), or does `http.listen` in the \
+             configuration name an address of another machine?",
+        ),
         Heard::Strange(why) => broken(
             format!("what listens at {address} does not answer as a host does: {why}"),
             "end the other program, or choose another address by `http.listen` in the configuration",
@@ -95,6 +103,13 @@ mod tests {
         check("HTTP/1.1 404 Not Found\r\n\r\n", Severity::Broken, "404").await;
         check("220 mail.example ESMTP\r\n", Severity::Broken, "220 mail").await;
         check("", Severity::Broken, "does not answer").await;
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_reached_is_nobodys() {
+        let found = finding("127.0.0.1:7423", &Heard::NoWay("Network is unreachable (os error 101)".to_owned()));
+        assert_eq!(found.severity, Severity::Broken);
+        assert!(found.what.starts_with("this machine does not reach 127.0.0.1:7423"), "{}", found.what);
     }
 
     #[tokio::test]
