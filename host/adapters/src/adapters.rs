@@ -234,9 +234,17 @@ impl Harnesses for Adapters {
     }
 
     async fn candidates(&self, seen: &Sighting) -> Vec<Arc<dyn Harness>> {
-        let (known, _) = self.known();
+        let known = if self.sources.are_built_in_alone() {
+            self.sources.own_by(|own| recognised(own.clients, own.environment, seen).is_some())
+        } else {
+            self.known().0
+        };
+        let by_manifest = |candidate: &Candidate| {
+            let by = &candidate.manifest.recognises;
+            recognised(&by.clients, &by.environment, seen)
+        };
         let mut meant: Vec<_> =
-            known.iter().filter_map(|candidate| Some((recognised(&candidate.manifest, seen)?, candidate))).collect();
+            known.iter().filter_map(|candidate| Some((by_manifest(candidate)?, candidate))).collect();
         meant.sort_by_key(|(how, _)| *how);
         let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
         for (_, candidate) in meant {
@@ -259,13 +267,13 @@ enum Recognised {
     AsAny,
 }
 
-fn recognised(manifest: &Manifest, seen: &Sighting) -> Option<Recognised> {
-    let by = &manifest.recognises;
-    if seen.client_name.as_ref().is_some_and(|client| by.clients.contains(client)) {
+fn recognised<Name: AsRef<str>>(clients: &[Name], environment: &[Name], seen: &Sighting) -> Option<Recognised> {
+    let names = |list: &[Name], wanted: &str| list.iter().any(|name| name.as_ref() == wanted);
+    if seen.client_name.as_ref().is_some_and(|client| names(clients, client)) {
         Some(Recognised::ByClient)
-    } else if seen.environment.iter().any(|(name, _)| by.environment.contains(name)) {
+    } else if seen.environment.iter().any(|(name, _)| names(environment, name)) {
         Some(Recognised::ByEnvironment)
-    } else if by.clients.iter().any(|client| client == "*") {
+    } else if names(clients, "*") {
         Some(Recognised::AsAny)
     } else {
         None

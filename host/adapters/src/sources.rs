@@ -45,6 +45,11 @@ pub(crate) struct BuiltIn {
     pub(crate) component: &'static [u8],
     /// SHA-256 of the component, worked out at build time: hashing takes longer than a hook may.
     pub(crate) digest: [u8; 32],
+    /// The clients by which its manifest recognises its harness, so that a caller whom no adapter
+    /// knows, as most command lines are, costs no manifest.
+    pub(crate) clients: &'static [&'static str],
+    /// The variables by which it does.
+    pub(crate) environment: &'static [&'static str],
 }
 
 include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
@@ -226,6 +231,12 @@ impl Sources {
     /// The names of the built-in adapters that are known here.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().zip(&self.built_in).map(|(one, _)| one.name)
+    }
+
+    /// The built-in adapters by whose client names and variables somebody goes.
+    pub(crate) fn own_by(&self, goes: impl Fn(&BuiltIn) -> bool) -> Vec<Arc<Candidate>> {
+        let meant = BUILT_IN.iter().zip(&self.built_in).filter(|(one, _)| goes(one));
+        meant.filter_map(|(one, _)| self.built_in(one.name)?.ok()).collect()
     }
 
     /// The names of all built-in adapters.

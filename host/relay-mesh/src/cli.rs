@@ -1,6 +1,7 @@
 //! The command line: its words, its help, and where each command is found.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -323,53 +324,54 @@ impl Command {
         }
     }
 
-    /// Does it.
-    pub(crate) async fn run(self, context: &Context) -> Result<Outcome, CommandError> {
+    /// Does it. Each command's work is boxed by itself: one future for all of them would be as large
+    /// as the largest, and a short command would touch as many pages of its stack as that has.
+    pub(crate) fn run(self, context: &Context) -> Pin<Box<dyn Future<Output = Result<Outcome, CommandError>> + '_>> {
         match self {
-            Command::Send(args) => send::run(args, context).await,
-            Command::Read(args) => read::run(args, context).await,
-            Command::Ack(args) => ack::run(args, context).await,
-            Command::Message(args) => message::run(args, context).await,
-            Command::Register(args) => register::run(args, context).await,
-            Command::Agents(args) => agents::run(args, context).await,
-            Command::Adopt(args) => adopt::run(args, context).await,
-            Command::Discover(args) => discover::run(args, context).await,
-            Command::Invite(args) => invite::run(args, context).await,
-            Command::Reserve(args) => reserve::run(args, context).await,
-            Command::Release(args) => release::run(args, context).await,
-            Command::Reservations(args) => reservations::run(args, context).await,
-            Command::Guard(args) => guard::run(args, context).await,
-            Command::Cmd(args) => cmd::run(args, context).await,
-            Command::Heartbeat(args) => heartbeat::run(args, context).await,
-            Command::WaitFor(args) => wait_for::run(args, context).await,
-            Command::Status(args) => status::run(args, context).await,
-            Command::Log(args) => log::run(args, context).await,
-            Command::Events(args) => events::run(args, context).await,
-            Command::Wake(args) => wake::run(args, context).await,
-            Command::Gc(args) => gc::run(args, context).await,
-            Command::Up(args) => up::run(args, context).await,
-            Command::Down(args) => down::run(args, context).await,
-            Command::Serve(args) => serve::run(args, context).await,
-            Command::Install(args) => install::run(args, context).await,
-            Command::Uninstall(args) => uninstall::run(args, context).await,
-            Command::Harnesses(args) => harnesses::run(args, context).await,
-            Command::DetectHarness(args) => detect_harness::run(args, context).await,
-            Command::Doctor(args) => doctor::run(args, context).await,
-            Command::Store(args) => store::run(args, context).await,
-            Command::NatsAuth(args) => nats_auth::run(args, context).await,
-            Command::Plugin(args) => plugin::run(args, context).await,
-            Command::Mcp(args) => mcp::run(args, context).await,
-            Command::Hook(args) => hook::run(args, context).await,
-            Command::Listen(args) => listen::run(args, context).await,
-            Command::Prompt(args) => prompt::run(args, context).await,
-            Command::Config(args) => config::run(args, context).await,
-            Command::Completions(args) => completions::run(args, context).await,
-            Command::Man(args) => man::run(args, context).await,
-            Command::Version(args) => version::run(args, context).await,
-            Command::ExitCodes(args) => exit_codes::run(args, context).await,
-            Command::InstallClaudeCode(args) => install::run(args.of("claude-code"), context).await,
-            Command::InstallCodex(args) => install::run(args.of("codex"), context).await,
-            Command::InstallOpencodePlugin(args) => install::run(args.of("opencode"), context).await,
+            Command::Send(args) => Box::pin(send::run(args, context)),
+            Command::Read(args) => Box::pin(read::run(args, context)),
+            Command::Ack(args) => Box::pin(ack::run(args, context)),
+            Command::Message(args) => Box::pin(message::run(args, context)),
+            Command::Register(args) => Box::pin(register::run(args, context)),
+            Command::Agents(args) => Box::pin(agents::run(args, context)),
+            Command::Adopt(args) => Box::pin(adopt::run(args, context)),
+            Command::Discover(args) => Box::pin(discover::run(args, context)),
+            Command::Invite(args) => Box::pin(invite::run(args, context)),
+            Command::Reserve(args) => Box::pin(reserve::run(args, context)),
+            Command::Release(args) => Box::pin(release::run(args, context)),
+            Command::Reservations(args) => Box::pin(reservations::run(args, context)),
+            Command::Guard(args) => Box::pin(guard::run(args, context)),
+            Command::Cmd(args) => Box::pin(cmd::run(args, context)),
+            Command::Heartbeat(args) => Box::pin(heartbeat::run(args, context)),
+            Command::WaitFor(args) => Box::pin(wait_for::run(args, context)),
+            Command::Status(args) => Box::pin(status::run(args, context)),
+            Command::Log(args) => Box::pin(log::run(args, context)),
+            Command::Events(args) => Box::pin(events::run(args, context)),
+            Command::Wake(args) => Box::pin(wake::run(args, context)),
+            Command::Gc(args) => Box::pin(gc::run(args, context)),
+            Command::Up(args) => Box::pin(up::run(args, context)),
+            Command::Down(args) => Box::pin(down::run(args, context)),
+            Command::Serve(args) => Box::pin(serve::run(args, context)),
+            Command::Install(args) => Box::pin(install::run(args, context)),
+            Command::Uninstall(args) => Box::pin(uninstall::run(args, context)),
+            Command::Harnesses(args) => Box::pin(harnesses::run(args, context)),
+            Command::DetectHarness(args) => Box::pin(detect_harness::run(args, context)),
+            Command::Doctor(args) => Box::pin(doctor::run(args, context)),
+            Command::Store(args) => Box::pin(store::run(args, context)),
+            Command::NatsAuth(args) => Box::pin(nats_auth::run(args, context)),
+            Command::Plugin(args) => Box::pin(plugin::run(args, context)),
+            Command::Mcp(args) => Box::pin(mcp::run(args, context)),
+            Command::Hook(args) => Box::pin(hook::run(args, context)),
+            Command::Listen(args) => Box::pin(listen::run(args, context)),
+            Command::Prompt(args) => Box::pin(prompt::run(args, context)),
+            Command::Config(args) => Box::pin(config::run(args, context)),
+            Command::Completions(args) => Box::pin(completions::run(args, context)),
+            Command::Man(args) => Box::pin(man::run(args, context)),
+            Command::Version(args) => Box::pin(version::run(args, context)),
+            Command::ExitCodes(args) => Box::pin(exit_codes::run(args, context)),
+            Command::InstallClaudeCode(args) => Box::pin(install::run(args.of("claude-code"), context)),
+            Command::InstallCodex(args) => Box::pin(install::run(args.of("codex"), context)),
+            Command::InstallOpencodePlugin(args) => Box::pin(install::run(args.of("opencode"), context)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! relay-mesh, the binary: it parses, composes and prints. What it does stands in the crates below.
 
+mod arguments;
 mod cli;
 mod clock;
 mod commands;
@@ -29,7 +30,6 @@ mod wake;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use tokio::runtime::Builder;
 
 use crate::cli::{Cli, Command, Outcome, Threads};
@@ -43,9 +43,9 @@ use crate::render::Printer;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match arguments::read(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &arguments),
+        Err(error) => return arguments::usage(&error, &arguments),
     };
     let is_hook = matches!(cli.command, Command::Hook(_));
     if let Command::Hook(args) = &cli.command {
@@ -93,27 +93,4 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Outco
     // A thread may still wait for a line of standard input that never comes.
     runtime.shutdown_background();
     outcome
-}
-
-/// Help and version are data; everything else is talk. A hook's command line that is not
-/// understood, perhaps one of another version, must not stop the harness.
-fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    let asked_for = !error.use_stderr();
-    let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");
-    if is_hook && !asked_for {
-        render::last_words(&format!("relay-mesh: {}", render::what_is_wrong(&error.to_string())));
-        return Exit::Success.into();
-    }
-    // There are no parsed options to ask.
-    let wants_json =
-        arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json");
-    if wants_json && !asked_for {
-        render::usage_as_json(&error.to_string());
-        return Exit::Usage.into();
-    }
-    match error.print() {
-        Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),
-        Ok(()) | Err(_) if asked_for => Exit::Success.into(),
-        Ok(()) | Err(_) => Exit::Usage.into(),
-    }
 }
