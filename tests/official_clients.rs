@@ -135,6 +135,9 @@ fn converses(stage: &Stage, sdk: Sdk, asked: &str, agreed: &str, reach: Reach<'_
         arguments
     };
     stage.relay_ok(&["register", "bob"]);
+    let listed = stage.relay_ok(&["agents"]);
+    let typed: Vec<&str> = listed.lines().filter(|line| line.contains("command line")).collect();
+    assert!(matches!(typed[..], [bob] if bob.starts_with("bob ")), "{told}: a client is no command line: {listed}");
     let sent = client.call("send_message", with_key(json!({"to": "bob", "body": "Hello, Bob."})));
     assert!(!sent.failed, "{told}: {sent:?}");
     let id = sent.structured["id"].as_str().unwrap_or_else(|| panic!("{told}: {sent:?}"));

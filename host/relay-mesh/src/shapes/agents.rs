@@ -1,6 +1,6 @@
 //! Agents: `register`, `agents`, and the table in `status`.
 
-use mesh::agent::Seen;
+use mesh::agent::{Origin, Seen};
 use mesh::machine::Instant;
 use mesh::{Adopted, Outcome, Registered};
 use serde::Serialize;
@@ -54,6 +54,20 @@ pub(crate) struct AgentShape {
     /// When its name was first registered.
     #[serde(serialize_with = "as_rfc3339")]
     pub(crate) registered: Instant,
+    /// How it came to be: what it is called where its harness has no name.
+    #[serde(skip)]
+    pub(crate) origin: Origin,
+}
+
+impl AgentShape {
+    /// The harness, or what stands in its place.
+    fn kind(&self) -> &str {
+        match (&self.harness, self.origin) {
+            (Some(harness), _) => harness,
+            (None, Origin::CommandLine) => "command line",
+            (None, Origin::Session | Origin::Connection) => "MCP client",
+        }
+    }
 }
 
 impl From<&Seen> for AgentShape {
@@ -78,6 +92,7 @@ impl From<&Seen> for AgentShape {
             skills: profile.skills,
             host: agent.host.clone(),
             registered: agent.registered,
+            origin: agent.origin,
         }
     }
 }
@@ -131,7 +146,7 @@ pub(crate) fn agents_table(agents: &[AgentShape], now: Instant) -> String {
                 agent.presence.to_owned(),
                 agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard, now)),
                 agent.waiting.to_string(),
-                printable_line(agent.harness.as_deref().unwrap_or("command line")),
+                printable_line(agent.kind()),
                 printable_line(&about),
                 printable_line(&agent.evidence),
             ]
