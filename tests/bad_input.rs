@@ -172,6 +172,11 @@ fn a_disk_that_is_full() {
         // Writing until it fails is the point.
         while filler.write_all(&[0; 4096]).is_ok() {}
         check!(stage, "disk-is-full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
+        let up = at(&["up", "--http", "127.0.0.1:0"]).run();
+        assert!(up.code == Some(1) && up.stderr.contains("hint: run `relay-mesh serve`"), "it has no log: {up:?}");
+        let left = std::fs::read_dir(small.join("mesh")).expect("readable").flatten();
+        let left: Vec<_> = left.filter(|entry| entry.file_name().to_string_lossy().contains("token")).collect();
+        assert!(left.is_empty(), "nothing is left half-written: {left:?}");
         drop(filler);
         std::fs::remove_file(small.join("filler")).expect("the filler can be taken away");
         at(&["send", "bob", "And this one too."]).succeed();

@@ -71,6 +71,19 @@ fn a_run_that_fails_is_stopped_or_finds_the_way_barred_gives_everything_back() {
     assert_eq!(reserved(&stage), Vec::<String>::new());
     assert!(reports(&stage).contains("3 of 40 failed"));
 
+    // Of what is no text, or was cut in the middle of a letter, the text is reported.
+    for (prints, expected) in [
+        (r"printf 'wei\377rd \303end'", "weird end"),
+        (r"printf 'ü%.0s' $(seq 3000); printf '\nlast line.'", "last line."),
+    ] {
+        let outcome = dispatch(&stage, &["--as", "ci", "--report", "boss", "--", "sh", "-c", prints]).run();
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{prints}");
+        assert!(reports(&stage).contains(expected), "{prints}: {}", reports(&stage));
+    }
+    let nameless = dispatch(&stage, &["--as", "Bad", "--report", "boss", "--", "touch", "ran"]).run();
+    assert_eq!(nameless.code, Some(2), "{nameless:?}");
+    assert!(!nameless.stderr.contains("lapses"), "it claimed nothing: {nameless:?}");
+
     stage.relay_ok(&["reserve", "src/lib.rs", "--from", "boss"]);
     let outcome = dispatch(&stage, &["--as", "ci", "--claim", "docs", "--claim", "src/**", "--", "touch", "ran"]).run();
     assert_eq!(outcome.code, Some(6), "{outcome:?}");

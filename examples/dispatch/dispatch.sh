@@ -42,6 +42,16 @@ done
 output=$(mktemp "${TMPDIR:-/tmp}/dispatch.XXXXXX")
 work='' beats='' reported=''
 
+# The last of what the command printed. A message is text: the rest of a letter that was cut, and what is none, is
+# left out.
+end_of_output() {
+    if command -v iconv >/dev/null; then
+        tail -c 4000 "$output" | iconv -c -f UTF-8 -t UTF-8 2>/dev/null || true
+    else
+        tail -c 4000 "$output" | LC_ALL=C tr -cd '\11\12\15\40-\176'
+    fi
+}
+
 # Gives everything back, and says how it went. Done once, whatever comes first: the end or a signal.
 finish() {
     local code=$1 how=$2
@@ -55,7 +65,7 @@ finish() {
     "$relay" release --all --from "$name" --quiet || echo "dispatch: what $name had claimed lapses by itself" >&2
     "$relay" heartbeat --from "$name" --task '' --quiet >/dev/null || true
     if [ -n "$report" ]; then
-        { echo "$task: $how (exit code $code)"; echo; tail -c 4000 "$output"; } |
+        { echo "$task: $how (exit code $code)"; echo; end_of_output; } |
             "$relay" send "$report" --stdin --from "$name" --subject "$task: $how" --quiet >/dev/null ||
             echo "dispatch: the report to $report was not sent" >&2
     fi
@@ -74,15 +84,17 @@ stopped() {
     finish $((128 + number)) "stopped by SIG$signal"
     exit $((128 + number))
 }
+trap 'rm -f "$output"' EXIT
 trap 'stopped HUP 1' HUP
 trap 'stopped INT 2' INT
 trap 'stopped TERM 15' TERM
-trap 'finish $? "failed before it began"' EXIT
 
 # The name of the last run, with whatever mail has come for it since; a new one at first.
 if ! "$relay" heartbeat --from "$name" --task "$task" --quiet >/dev/null 2>&1; then
     "$relay" register "$name" --program dispatch --task "$task" --quiet >/dev/null
 fi
+# From here on there is somebody to give back and to report.
+trap 'finish $? "failed before it began"' EXIT
 
 # All of it or nothing. Where somebody else holds it, they are named, and the next run may find it free.
 claim() {

@@ -507,7 +507,11 @@ fn of_host(error: &HostError) -> Option<String> {
             Some("stop it by `relay-mesh down`, or use another folder by `--dir DIR`".to_owned())
         }
         HostError::Listen(error) => Some(error.hint()),
-        HostError::Start { log, .. } => Some(format!("its log says more: {}", log.display())),
+        // On a full disk it has no log.
+        HostError::Start { log, .. } => Some(match std::fs::metadata(log) {
+            Ok(found) if found.len() > 0 => format!("its log says more: {}", log.display()),
+            Ok(_) | Err(_) => "run `relay-mesh serve`, which says here what is wrong".to_owned(),
+        }),
         HostError::Stubborn { pid } => Some(format!("look at what it does, and end it yourself: kill -KILL {pid}")),
         HostError::Starting { .. } => Some("wait a moment, and look again with `relay-mesh status`".to_owned()),
         HostError::Token { path, .. } | HostError::Record { path, .. } => {

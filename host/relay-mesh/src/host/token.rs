@@ -49,9 +49,9 @@ fn make(path: &Path, machine: &dyn Machine) -> io::Result<String> {
         [machine.random(), machine.random()].concat().iter().map(|byte| format!("{byte:02x}")).collect();
     let own = path.with_extension(format!("token.{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&own)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()?;
-    let linked = fs::hard_link(&own, path);
+    let written = writeln!(file, "{token}").and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| fs::hard_link(&own, path));
+    // Also where the disk is full.
     fs::remove_file(&own)?;
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
