@@ -245,6 +245,17 @@ fn a_hook_never_stops_its_harness() {
 }
 
 #[test]
+fn the_example_of_a_hook_can_be_typed_as_it_stands() {
+    let stage = stage();
+    let help = stage.relay_ok(&["help", "hook"]);
+    let example = help.split("By hand:").nth(1).expect("an example").split_whitespace().collect::<Vec<_>>().join(" ");
+    let piped = example.replace("relay-mesh", &format!("'{}'", stage.binary().display()));
+    let ran = Program::new("sh").args(["-c", &piped]).envs(stage.environment()).within(&stage.project).run();
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{example}");
+    assert!(ran.stdout.contains("hookSpecificOutput"), "{example}: {}", ran.stdout);
+}
+
+#[test]
 fn a_hook_that_is_given_up_leaves_its_adapter_to_be_compiled() {
     let stage = stage();
     let locks = to_be_compiled_again(&stage);

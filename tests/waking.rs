@@ -182,6 +182,8 @@ fn systemd_takes_the_units_and_they_go_byte_for_byte() {
     let stage = stage("[wake]\nrun = ['gateway', '100%', '$HOME', 'a \"b\"']\n");
     program(&stage.programs().join("gateway"), "#!/bin/sh\nexit 0\n");
     let before = stage.tree(&stage.home.join(".config"));
+    let without_systemd = stage.relay(&["wake", "install", "--dry-run"]).env("PATH", stage.programs()).run();
+    assert!(without_systemd.stderr.contains("warning: there is no `systemctl`"), "{without_systemd:?}");
     let shown = stage.relay_ok(&["wake", "install", "--dry-run"]);
     assert!(shown.contains("+PathChanged=") && shown.contains("+ExecStart="), "{shown}");
     assert_eq!(stage.tree(&stage.home.join(".config")), before, "a dry run writes nothing");

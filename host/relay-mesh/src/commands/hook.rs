@@ -31,7 +31,8 @@ static GOES_ON: OnceLock<Vec<OsString>> = OnceLock::new();
     after_help = "The payload comes as JSON on standard input. A harness calls this by itself, once it is set up:\n  \
     relay-mesh install claude-code\n\n\
     By hand:\n  \
-    echo '{\"session_id\":\"s\",\"cwd\":\"/tmp\",\"hook_event_name\":\"Stop\"}' | relay-mesh hook claude-code Stop"
+    echo '{\"session_id\":\"s\",\"cwd\":\"/tmp\",\"hook_event_name\":\"SessionStart\",\"source\":\"startup\"}' | \
+    relay-mesh hook claude-code SessionStart"
 )]
 pub(crate) struct Args {
     /// Which harness calls

@@ -89,8 +89,15 @@ pub(super) fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> Confi
     ConfigError::Invalid {
         path: path.to_owned(),
         line: line_of(text, error.span().map_or(0, |span| span.start)),
-        what: error.message().lines().next().unwrap_or_default().to_owned(),
+        what: in_plain_words(error.message().lines().next().unwrap_or_default()),
     }
+}
+
+/// The names of Rust's numbers mean nothing to whoever wrote the file.
+fn in_plain_words(said: &str) -> String {
+    ["usize", "u64", "u32"].iter().fold(said.to_owned(), |said, number| {
+        said.replace(&format!("expected {number}"), "expected a whole number that is not negative")
+    })
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

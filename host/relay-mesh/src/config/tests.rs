@@ -173,6 +173,14 @@ fn what_is_wrong_is_named_with_its_line() {
          `reservations`, `tools`, `wake`, `repository`",
     );
     check(
+        "[loops]\nhops = -1",
+        "",
+        &[],
+        nothing(),
+        "agent",
+        "`~/project/.relay-mesh.toml`, line 2: invalid value: integer `-1`, expected a whole number that is not negative",
+    );
+    check(
         "\n\nagent = 'Bob!'",
         "",
         &[],

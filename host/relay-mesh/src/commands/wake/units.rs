@@ -56,6 +56,11 @@ pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Outc
         });
     };
     let program: Vec<String> = std::iter::once(found(name, context)?).chain(arguments.iter().cloned()).collect();
+    if found("systemctl", context).is_err() {
+        let note =
+            "there is no `systemctl` on the PATH: where systemd does not run, nothing watches the file by these units";
+        context.printer.warn(note);
+    }
     let units = units(context)?;
     let trigger = Ways::of(&context.settings).file;
     let make = async || units.install(&trigger, &program).map_err(told);
