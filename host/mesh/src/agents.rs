@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::{Beside, Child, Durability, Leaf, StoreError};
 
 use crate::agent::{Agent, Presence, Seen};
-use crate::keys::{HEARTBEAT, INBOX, META};
+use crate::keys::{CURSOR, HEARTBEAT, INBOX, META, RECEIPTS};
 use crate::machine::Instant;
 use crate::names::AgentName;
 use crate::presence::span;
@@ -18,6 +18,9 @@ use crate::{Mesh, keys, records};
 
 /// How many agents are looked at at once: on servers each look is a way there and back.
 const AT_ONCE: usize = 64;
+/// Up to so many messages are read to say how many wait. Of more than that the servers' own count is believed, where
+/// nothing has become of any.
+const READ_ANYWAY: usize = 1_000;
 /// How many agents are remembered for when the servers are out of reach.
 const MOST_REMEMBERED: usize = 1_000;
 
@@ -141,7 +144,7 @@ impl Mesh {
     /// The record of every agent, without those that are damaged.
     async fn records_of_all(&self) -> Result<Vec<Agent>, StoreError> {
         let mut all = Vec::new();
-        for Glimpse { name, agent, .. } in self.crowd().await? {
+        for Glimpse { name, agent, .. } in self.glimpses(&[]).await? {
             match agent {
                 Ok(agent) => all.push(agent),
                 Err(error) => tracing::warn!(agent = %name, %error, "an agent is passed over"),
@@ -150,11 +153,30 @@ impl Mesh {
         Ok(all)
     }
 
-    /// Every agent's record, in the order of names, with what one look at all of them showed besides.
+    /// Every agent's record, in the order of names, with its sign of life and what waits for it, as far as one look
+    /// at all of them shows that.
     pub(crate) async fn crowd(&self) -> Result<Vec<Glimpse>, StoreError> {
-        let beside = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX)];
-        let children = self.shared.children(&keys::agents(), META, &beside).await?;
-        let mut crowd: Vec<Glimpse> = children.into_iter().filter_map(Glimpse::of).collect();
+        let all = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX), Leaf::Log(RECEIPTS), Leaf::Value(CURSOR)];
+        // Files are not counted by anybody, so that looking for the last two would be in vain.
+        let beside = if self.has_servers() { &all[..] } else { &all[..2] };
+        let mut crowd = self.glimpses(beside).await?;
+        let counted: usize = crowd.iter().map(|glimpse| glimpse.beside.mail.counted()).sum();
+        if counted <= READ_ANYWAY {
+            for glimpse in crowd.iter_mut().filter(|glimpse| glimpse.beside.mail.counted() > 0) {
+                glimpse.beside.mail = MailBeside::Unknown;
+            }
+        }
+        Ok(crowd)
+    }
+
+    /// Every agent's record, in the order of names, and its sign of life.
+    pub(crate) async fn crowd_and_signs(&self) -> Result<Vec<Glimpse>, StoreError> {
+        self.glimpses(&[Leaf::Value(HEARTBEAT)]).await
+    }
+
+    async fn glimpses(&self, beside: &[Leaf<'_>]) -> Result<Vec<Glimpse>, StoreError> {
+        let children = self.shared.children(&keys::agents(), META, beside).await?;
+        let mut crowd: Vec<Glimpse> = children.into_iter().filter_map(|child| Glimpse::of(child, beside)).collect();
         crowd.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(crowd)
     }
@@ -183,21 +205,64 @@ pub(crate) struct Glimpse {
 pub(crate) struct BesideAgent {
     /// When it was last heard of, where its session does not say so.
     pub(crate) heartbeat: Beside,
-    /// Whether it ever got mail.
-    pub(crate) inbox: Beside,
+    /// What waits for it.
+    pub(crate) mail: MailBeside,
+}
+
+/// What one look at all agents showed of one's mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MailBeside {
+    /// It never got any.
+    Nothing,
+    /// So many messages lie in its inbox, and nothing has become of any. None of them was read.
+    Counted(usize),
+    /// Whoever wants to know reads it.
+    Unknown,
+}
+
+impl MailBeside {
+    fn counted(self) -> usize {
+        match self {
+            MailBeside::Counted(messages) => messages,
+            MailBeside::Nothing | MailBeside::Unknown => 0,
+        }
+    }
 }
 
 impl BesideAgent {
     /// Of an agent that was looked at alone.
-    pub(crate) const UNKNOWN: BesideAgent = BesideAgent { heartbeat: Beside::Unknown, inbox: Beside::Unknown };
+    pub(crate) const UNKNOWN: BesideAgent = BesideAgent { heartbeat: Beside::Unknown, mail: MailBeside::Unknown };
+
+    fn of(beside: Vec<Beside>, leaves: &[Leaf<'_>]) -> BesideAgent {
+        let mut heartbeat = Beside::Unknown;
+        let (mut inbox, mut receipts, mut cursor) = (Beside::Unknown, Beside::Unknown, Beside::Unknown);
+        for (leaf, seen) in leaves.iter().zip(beside) {
+            match leaf {
+                Leaf::Value(HEARTBEAT) => heartbeat = seen,
+                Leaf::Value(CURSOR) => cursor = seen,
+                Leaf::Log(INBOX) => inbox = seen,
+                Leaf::Log(RECEIPTS) => receipts = seen,
+                Leaf::Value(_) | Leaf::Log(_) => {}
+            }
+        }
+        // A message is stored by an append of its own, and only whoever carries a store appends several: it leaves a
+        // cursor. As long as there is no receipt, each message waits.
+        let mail = match (inbox, receipts, cursor) {
+            (Beside::Nothing, _, _) => MailBeside::Nothing,
+            (Beside::Appends(messages), Beside::Nothing, Beside::Nothing) => {
+                usize::try_from(messages).map_or(MailBeside::Unknown, MailBeside::Counted)
+            }
+            (Beside::Appends(_) | Beside::Value(_) | Beside::Unknown, _, _) => MailBeside::Unknown,
+        };
+        BesideAgent { heartbeat, mail }
+    }
 }
 
 impl Glimpse {
-    fn of(child: Child) -> Option<Glimpse> {
+    fn of(child: Child, leaves: &[Leaf<'_>]) -> Option<Glimpse> {
         let name: AgentName = child.key.leaf().parse().ok()?;
         let agent = child.value.and_then(|value| records::parse(&keys::meta(&name), &value.bytes));
-        let [heartbeat, inbox] = <[Beside; 2]>::try_from(child.beside).ok()?;
-        Some(Glimpse { name, agent, beside: BesideAgent { heartbeat, inbox } })
+        Some(Glimpse { name, agent, beside: BesideAgent::of(child.beside, leaves) })
     }
 }
 

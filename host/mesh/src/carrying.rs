@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use store::{AppendError, Durability, Entry, Expect, Key, Position, Store, StoreError, SwapError};
 
-use crate::inbox::Header;
-use crate::keys;
+use crate::inbox::{Cursor, Header};
 use crate::names::AgentName;
+use crate::{keys, records};
 
 /// How much is read of a log at a time.
 const STEP: usize = 1 << 20;
@@ -205,6 +205,9 @@ async fn carry_on(
         if (is_full || missing.len() == MOST_AT_ONCE) && !missing.is_empty() {
             if log.leaf() == "inbox" {
                 introduce(to, &missing, &mut known).await?;
+                if missing.len() > 1 {
+                    note_to_read(to, log).await?;
+                }
             }
             end = append(to, log, &missing, end).await?;
             carried.entries += missing.len();
@@ -264,6 +267,16 @@ impl Reader<'_> {
             }
         }
         Ok(next)
+    }
+}
+
+/// Leaves a cursor at the beginning of an inbox that takes several messages by one append: whoever finds one does
+/// not take the number of appends for that of messages.
+async fn note_to_read(to: &dyn Store, inbox: &Key) -> Result<(), CarryError> {
+    let Some(cursor) = owner(inbox).map(|name| keys::cursor(&name)) else { return Ok(()) };
+    match to.get(&cursor).await.map_err(CarryError::To)? {
+        Some(_) => Ok(()),
+        None => put(to, &cursor, &records::json(&Cursor::default())).await,
     }
 }
 
@@ -364,7 +377,9 @@ mod tests {
         assert_eq!(again, Carried { already: 1_205, ..Carried::default() });
         let inbox = keys::inbox(&"bob".parse().expect("a name"));
         assert_eq!(entries(&to, &inbox).await.expect("read"), entries(&from, &inbox).await.expect("read"));
-        assert!(to.get(&"agents/bob/cursor".parse().expect("a key")).await.expect("read").is_none());
+        // The source's cursor means nothing here; the one that is here says that all is still to be read.
+        let cursor = to.get(&"agents/bob/cursor".parse().expect("a key")).await.expect("read").expect("a cursor");
+        assert_eq!(String::from_utf8_lossy(&cursor.bytes), r#"{"inbox":0,"receipts":0}"#);
         assert!(to.get(&"agents/alice/known".parse().expect("a key")).await.expect("read").is_some());
     }
 

@@ -80,7 +80,7 @@ impl Header {
 
 /// How far something has been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Cursor {
+pub(crate) struct Cursor {
     inbox: Position,
     receipts: Position,
 }

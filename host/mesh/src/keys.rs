@@ -10,6 +10,10 @@ use crate::session::SessionRef;
 pub(crate) const META: &str = "meta";
 /// What the messages sent to an agent are called.
 pub(crate) const INBOX: &str = "inbox";
+/// What became of those messages.
+pub(crate) const RECEIPTS: &str = "receipts";
+/// The hint from where on both are read.
+pub(crate) const CURSOR: &str = "cursor";
 /// What an agent's sign of life is called.
 pub(crate) const HEARTBEAT: &str = "heartbeat";
 
@@ -38,7 +42,7 @@ pub(crate) fn inbox(name: &AgentName) -> Key {
 
 /// What became of them.
 pub(crate) fn receipts(name: &AgentName) -> Key {
-    of_agent(name, "receipts")
+    of_agent(name, RECEIPTS)
 }
 
 /// What an agent sent, for its own eyes.
@@ -48,7 +52,7 @@ pub(crate) fn sent(name: &AgentName) -> Key {
 
 /// Before which places of inbox and receipts nothing unsettled lies. A hint.
 pub(crate) fn cursor(name: &AgentName) -> Key {
-    of_agent(name, "cursor")
+    of_agent(name, CURSOR)
 }
 
 /// The chain of messages that an agent of this machine works on.

@@ -4,7 +4,7 @@ use store::Beside;
 
 use crate::Mesh;
 use crate::agent::{Agent, Presence, Seen};
-use crate::agents::BesideAgent;
+use crate::agents::{BesideAgent, MailBeside};
 use crate::caller::CONNECTION;
 use crate::machine::Instant;
 use crate::names::AgentName;
@@ -127,7 +127,7 @@ impl Mesh {
             (Some(_), _) | (None, Beside::Nothing) => None,
             (None, Beside::Value(Ok(value))) => Some(records::parse(&key, &value.bytes)?),
             // What was damaged a moment ago may be whole again, and else says why.
-            (None, Beside::Value(Err(_)) | Beside::Unknown) => {
+            (None, Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown) => {
                 records::load(self.shared.as_ref(), &key).await?.map(|(_, heartbeat)| heartbeat)
             }
         };
@@ -193,9 +193,10 @@ impl Mesh {
     /// The same, where one look has shown some of it already.
     pub(crate) async fn seen_beside(&self, agent: Agent, beside: &BesideAgent) -> Result<Seen, store::StoreError> {
         let (traces, presence, evidence) = self.judged_beside(&agent, &beside.heartbeat).await?;
-        let waiting = match &beside.inbox {
-            Beside::Nothing => 0,
-            Beside::Value(_) | Beside::Unknown => self.waiting(&agent.name).await?,
+        let waiting = match beside.mail {
+            MailBeside::Nothing => 0,
+            MailBeside::Counted(messages) => messages,
+            MailBeside::Unknown => self.waiting(&agent.name).await?,
         };
         Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
     }

@@ -92,7 +92,7 @@ impl Mesh {
         let before = silences.silent.clone();
         self.read_silences(&mut silences).await?;
         let mut news = Vec::new();
-        for Glimpse { name, agent, beside } in self.crowd().await? {
+        for Glimpse { name, agent, beside } in self.crowd_and_signs().await? {
             // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
             let Ok(agent) = agent else { continue };
             if agent.host != self.machine.host() {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures::StreamExt as _;
-use store::{Beside, StoreError};
+use store::StoreError;
 
 use crate::agent::Seen;
-use crate::agents::{Glimpse, of_each};
+use crate::agents::{Glimpse, MailBeside, of_each};
 use crate::message::Message;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::RecipientStatus;
@@ -57,6 +57,9 @@ pub struct MeshStatus {
     pub agents: Vec<Seen>,
     /// Messages that wait, over all inboxes.
     pub waiting: usize,
+    /// How many of these the servers have counted and nobody has read: nothing has become of them, and what is
+    /// damaged among them is not known.
+    pub counted: usize,
     /// Where waking stopped.
     pub held: Vec<HeldPair>,
     /// What could not be read, and why, a sentence each. Everything else went on without it.
@@ -130,9 +133,9 @@ impl Mesh {
                 Ok(agent) => self.seen_beside(agent, &beside).await,
                 Err(damage) => Err(damage),
             };
-            (name, seen, beside.inbox)
+            (name, seen, beside.mail)
         }));
-        while let Some((name, seen, inbox)) = looks.next().await {
+        while let Some((name, seen, mail)) = looks.next().await {
             match seen {
                 Ok(seen) => status.agents.push(seen),
                 Err(StoreError::Damaged { what, why }) => {
@@ -141,9 +144,14 @@ impl Mesh {
                 }
                 Err(error) => return Err(error),
             }
-            match inbox {
-                Beside::Nothing => continue,
-                Beside::Value(_) | Beside::Unknown => {}
+            match mail {
+                MailBeside::Nothing => continue,
+                MailBeside::Counted(messages) => {
+                    status.waiting += messages;
+                    status.counted += messages;
+                    continue;
+                }
+                MailBeside::Unknown => {}
             }
             let inbox = self.inbox_of(&name);
             let inbox = inbox.lock().await;

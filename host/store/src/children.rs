@@ -33,6 +33,8 @@ pub enum Beside {
     Nothing,
     /// The value that there is; an error where it is damaged.
     Value(Result<Versioned, StoreError>),
+    /// So many appends lie in the log, each of one entry or more. None of them was looked at.
+    Appends(u64),
     /// It takes more than a glance. Whoever wants to know asks for it by its own key.
     Unknown,
 }

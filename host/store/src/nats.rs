@@ -10,6 +10,7 @@
 mod access;
 mod clock;
 mod connection;
+mod crowds;
 mod direct;
 mod examining;
 mod holds;
@@ -37,10 +38,11 @@ pub use self::homes::{Homes, Part};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};
 
 use self::connection::Connection;
+use crate::children::by_key;
 use crate::files::{lines, value};
 use crate::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Moved, Moving, Position, Revision, Store, StoreError, SwapError,
-    Versioned, Watch, nothing_to_move,
+    AppendError, Batch, Child, Durability, Expect, Hold, Key, Leaf, Moved, Moving, Position, Revision, Store,
+    StoreError, SwapError, Versioned, Watch, nothing_to_move,
 };
 
 /// A store on a NATS server. Clones share one connection.
@@ -124,6 +126,13 @@ impl Store for NatsStore {
 
     async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
         values::list(&self.connection, prefix).await
+    }
+
+    async fn children(&self, prefix: &Key, leaf: &str, beside: &[Leaf<'_>]) -> Result<Vec<Child>, StoreError> {
+        match crowds::children(&self.connection, prefix, leaf, beside).await? {
+            Some(children) => Ok(children),
+            None => by_key(self, prefix, leaf, beside).await,
+        }
     }
 
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nats_server::NatsServer;
 use store::nats::{Homes, NatsOptions, NatsStore, Part};
-use store::{AppendError, Durability, Expect, Key, Position, Store, StoreError, SwapError};
+use store::{AppendError, Beside, Durability, Expect, Key, Leaf, Position, Store, StoreError, SwapError, Versioned};
 
 /// What lies under `agents/NAME` is NAME's host's; an inbox is open, and its entries are `{"from":NAME}`.
 struct ByName;
@@ -88,6 +88,57 @@ async fn who_writes_what_is_another_hosts_is_told_so_and_has_written_nothing() {
     for store in [&one, &other] {
         let there = read(store, "agents/bob/inbox").await;
         assert_eq!(there, (vec![r#"{"from":"carol"}"#.to_owned()], 1), "nobody speaks as another");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
+    let server = NatsServer::start();
+    let (one, other) = (host(&server, "one"), host(&server, "other"));
+    let put = async |store: &NatsStore, at: &str, text: &str| {
+        let revision = store.get(&key(at)).await.expect("read").map(|found| found.revision);
+        store.swap(&key(at), revision, Some(text.as_bytes()), Durability::Synced).await.expect("its own");
+    };
+    for name in ["alice", "bob", "carol"] {
+        put(&one, &format!("agents/{name}/meta"), "1").await;
+    }
+    put(&other, "agents/dave/meta", "2").await;
+    for entry in [r#"{"from":"dave"}"#, r#"{"from":"alice"}"#] {
+        append(&other, "agents/bob/inbox", entry, Expect::Any).await.expect("an inbox is open");
+    }
+    append(&one, "agents/bob/receipts", "{}", Expect::Any).await.expect("its own");
+    // What another host wrote there by hand lies beside it and does not count.
+    let jetstream = async_nats::jetstream::new(async_nats::connect(server.url()).await.expect("connected"));
+    for subject in ["$KV.RELAY_MAP.other.agents.carol.meta", "relay.other.agents.carol.receipts"] {
+        jetstream.publish(subject, "3".into()).await.expect("sent").await.expect("kept");
+    }
+    let glance = async |store: &NatsStore| {
+        let beside = [Leaf::Log("inbox"), Leaf::Log("receipts"), Leaf::Value("beat")];
+        let children = store.children(&key("agents"), "meta", &beside).await.expect("looked");
+        let text = |value: Result<Versioned, StoreError>| String::from_utf8(value.expect("a value").bytes);
+        let lines = children.into_iter().map(|child| {
+            let beside = child.beside.into_iter().map(|beside| match beside {
+                Beside::Nothing => "-".to_owned(),
+                Beside::Appends(count) => count.to_string(),
+                Beside::Value(value) => text(value).expect("text"),
+                Beside::Unknown => "?".to_owned(),
+            });
+            let beside = beside.collect::<Vec<_>>().join(" ");
+            format!("{}: {}, {beside}", child.key.leaf(), text(child.value).expect("text"))
+        });
+        lines.collect::<Vec<_>>()
+    };
+    for store in [&one, &other] {
+        assert_eq!(glance(store).await, ["alice: 1, - - -", "bob: 1, 2 1 -", "carol: 1, - - -", "dave: 2, - - -"]);
+    }
+    // Whoever looks again sees what was written since, and what went.
+    put(&one, "agents/alice/meta", "4").await;
+    put(&other, "agents/dave/beat", "[5]").await;
+    put(&other, "agents/erin/meta", "6").await;
+    let revision = one.get(&key("agents/bob/meta")).await.expect("read").map(|found| found.revision);
+    one.swap(&key("agents/bob/meta"), revision, None, Durability::Synced).await.expect("removed");
+    for store in [&one, &other, &host(&server, "third")] {
+        assert_eq!(glance(store).await, ["alice: 4, - - -", "carol: 1, - - -", "dave: 2, - - [5]", "erin: 6, - - -"]);
     }
 }
 

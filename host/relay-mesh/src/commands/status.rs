@@ -116,6 +116,7 @@ async fn look(context: &Context, open: &Open, named: &[Part]) -> Result<StatusSh
         host: HostRecord::shape(host.as_ref()),
         agents: status.agents.iter().map(Into::into).collect(),
         waiting: status.waiting,
+        counted: status.counted,
         reservations: ReservationsShape::of(&reserved, now).reservations,
         commands: CommandsShape::of(&commands, now).commands,
         held: held.collect(),

@@ -120,6 +120,9 @@ pub(crate) struct StatusShape {
     pub(crate) agents: Vec<AgentShape>,
     /// Messages that wait, over all inboxes.
     pub(crate) waiting: usize,
+    /// How many of these the servers have counted and nobody has read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) counted: usize,
     /// What is reserved.
     pub(crate) reservations: Vec<ReservationShape>,
     /// Commands that wait or are being worked on, oldest first.
@@ -140,6 +143,10 @@ pub(crate) struct StatusShape {
     /// What people asked to see alone; everything, where they named nothing. JSON holds all of it.
     #[serde(skip)]
     pub(crate) named: Vec<Part>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A part of the status that can be asked for alone.
@@ -187,6 +194,12 @@ impl Show for StatusShape {
             counted(self.agents.len(), "agent"),
             waits(self.waiting)
         )];
+        if self.counted > 0 {
+            blocks[0].push_str(&format!(
+                "\n       {} of these by the servers' count: nobody has read them yet, nor whether all are sound",
+                counted(self.counted, "message")
+            ));
+        }
         if let Some(why) = &self.out_of_reach {
             blocks.push(format!("the servers cannot be reached; what follows is as it was: {}", printable_line(why)));
         }

@@ -1,5 +1,6 @@
 //! The promises about maps and holds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::time::timeout;
@@ -157,10 +158,28 @@ async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
         match (&child.beside[..], number.as_str()) {
             ([Beside::Unknown, Beside::Unknown], _) => {}
             ([Beside::Value(Ok(beat)), Beside::Nothing], "7") => assert_eq!(beat.bytes, b"[7]"),
-            ([Beside::Nothing, Beside::Unknown], "8") => {}
+            ([Beside::Nothing, Beside::Unknown | Beside::Appends(1)], "8") => {}
             ([Beside::Nothing, Beside::Nothing], number) => assert!(!["7", "8"].contains(&number), "{number}"),
             (beside, number) => panic!("beside {number}: {beside:?}"),
         }
+    }
+    // Whoever looks again sees what became of it since: one came, one changed, one came and went, one went.
+    let meta = |number: usize| crowd[number].child("meta");
+    swap(&*pair.one, &key("crowd/late/meta"), None, Some("\"late\"")).await.expect("swapped");
+    let (revision, _) = value(&*pair.one, &meta(3)).await.expect("a value");
+    swap(&*pair.one, &meta(3), Some(Revision(revision)), Some("\"new\"")).await.expect("swapped");
+    let brief = swap(&*pair.one, &key("crowd/brief/meta"), None, Some("1")).await.expect("swapped");
+    swap(&*pair.one, &key("crowd/brief/meta"), brief, None).await.expect("removed");
+    let (revision, _) = value(&*pair.one, &meta(4)).await.expect("a value");
+    swap(&*pair.one, &meta(4), Some(Revision(revision)), None).await.expect("removed");
+    let seen = pair.other.children(&key("crowd"), "meta", &[]).await.expect("looked");
+    let values: BTreeMap<String, Vec<u8>> =
+        seen.into_iter().map(|child| (child.key.leaf(), child.value.expect("a value").bytes)).collect();
+    assert_eq!(values.len(), crowd.len());
+    for (name, expected) in
+        [("late", Some("\"late\"")), ("one-3", Some("\"new\"")), ("one-4", None), ("one-5", Some("5")), ("brief", None)]
+    {
+        assert_eq!(values.get(name).map(Vec::as_slice), expected.map(str::as_bytes), "{name}");
     }
     assert!(pair.other.children(&key("nobody"), "meta", &beside).await.expect("looked").is_empty());
 }

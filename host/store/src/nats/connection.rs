@@ -15,7 +15,7 @@ use super::homes::{Homes, Known};
 use super::login::{self, Credentials};
 use super::options::{NatsAuth, NatsOptions};
 use super::trouble::{again_if_late, trouble};
-use super::{clock, direct, subjects, watching};
+use super::{clock, crowds, direct, subjects, watching};
 use crate::StoreError;
 
 /// The first version of the server that can check the end of a log that several hosts write.
@@ -37,6 +37,7 @@ pub(super) struct Connection {
     pub(super) known: Known,
     pub(super) answers: direct::Known,
     pub(super) watched: watching::Watched,
+    pub(super) crowds: crowds::Kept,
     /// Counts how often the connection was made: whoever watches looks again after each.
     pub(super) made: Arc<watch::Sender<u64>>,
     /// What the server says that it does not allow, for those who wait for an answer.
@@ -55,6 +56,7 @@ impl Connection {
             known: Known::default(),
             answers: direct::Known::default(),
             watched: watching::Watched::default(),
+            crowds: crowds::Kept::default(),
             made: Arc::new(watch::Sender::new(0)),
             refused: broadcast::Sender::new(REFUSALS),
             jetstream: OnceCell::new(),

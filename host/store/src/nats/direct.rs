@@ -85,10 +85,28 @@ pub(super) async fn stretch(
     from: u64,
     bytes: usize,
 ) -> Result<Option<Stretch>, StoreError> {
+    let several = several(connection, stream, subject, from, (MOST, bytes.clamp(1, MOST_BYTES))).await?;
+    Ok(several.map(|(messages, more)| Stretch { messages, at_end: more == 0 }))
+}
+
+/// How many messages a stream has at some subjects. None where nobody said.
+pub(super) async fn count(connection: &Connection, stream: &Stream, subject: &str) -> Result<Option<u64>, StoreError> {
+    let first = several(connection, stream, subject, 1, (1, MOST_BYTES)).await?;
+    Ok(first.map(|(messages, more)| messages.len() as u64 + more))
+}
+
+/// Some messages from a sequence on, at most so many and so many bytes, and how many more there are.
+async fn several(
+    connection: &Connection,
+    stream: &Stream,
+    subject: &str,
+    from: u64,
+    (most, bytes): (usize, usize),
+) -> Result<Option<(Vec<StreamMessage>, u64)>, StoreError> {
     let name = &stream.cached_info().config.name;
     let client = connection.jetstream().await?.client();
     let question = serde_json::json!({
-        "seq": from.max(1), "next_by_subj": subject, "batch": MOST, "max_bytes": bytes.clamp(1, MOST_BYTES),
+        "seq": from.max(1), "next_by_subj": subject, "batch": most, "max_bytes": bytes,
     });
     let inbox = client.new_inbox();
     let Ok(mut answer) = client.subscribe(inbox.clone()).await else { return Ok(None) };
@@ -102,7 +120,7 @@ pub(super) async fn stretch(
         // The connection broke, or the server did not answer in time: the one that leads is asked instead.
         let Ok(Some(message)) = came else { return Ok(None) };
         match message.status {
-            Some(StatusCode::NOT_FOUND) => return Ok(Some(Stretch { messages, at_end: true })),
+            Some(StatusCode::NOT_FOUND) => return Ok(Some((messages, 0))),
             Some(StatusCode::NO_RESPONDERS) => {
                 remember(connection, name, Answers::Nobody);
                 return Ok(None);
@@ -112,7 +130,7 @@ pub(super) async fn stretch(
                 let headers = message.headers.unwrap_or_default();
                 let last = messages.last().map(|message| message.sequence);
                 let (said, pending) = (number(&headers, NATS_LAST_SEQUENCE), number(&headers, PENDING));
-                return Ok(pending.filter(|_| said == last).map(|pending| Stretch { messages, at_end: pending == 0 }));
+                return Ok(pending.filter(|_| said == last).map(|pending| (messages, pending)));
             }
             None => {
                 let before = messages.last().map_or(0, |message| message.sequence);

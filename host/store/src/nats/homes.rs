@@ -151,6 +151,36 @@ pub(super) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
     Ok(())
 }
 
+/// Who has the homes of which these messages tell: claims, and what operators wrote. `told` gives the key of each,
+/// its host, its sequence and its text.
+pub(super) fn tell<'a>(
+    told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
+) -> Result<BTreeMap<Key, Arc<Having>>, StoreError> {
+    let mut first: BTreeMap<Key, (u64, Having)> = BTreeMap::new();
+    for (claim, host, sequence, text) in told {
+        let Some(Ok(home)) = claim.as_str().strip_prefix(CLAIMS).map(str::parse::<Key>) else { continue };
+        let (sequence, having) = if host == OPERATORS {
+            (0, written(&home, text)?)
+        } else {
+            (sequence, Having { host: host.to_owned(), before: Vec::new() })
+        };
+        match first.get(&home) {
+            Some((before, _)) if *before < sequence => {}
+            Some(_) | None => drop(first.insert(home, (sequence, having))),
+        }
+    }
+    Ok(first.into_iter().map(|(home, (_, having))| (home, Arc::new(having))).collect())
+}
+
+/// Notes who has which home, as it was found out just now.
+pub(super) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Having>)>) {
+    let at = Instant::now();
+    let mut known = connection.known.lock().expect("no holder of this lock panics");
+    for (home, having) in homes {
+        known.insert(home.clone(), Learned { having: Arc::clone(having), at, made });
+    }
+}
+
 /// Forgets who has a home: what was taken for granted has turned out to be otherwise.
 pub(super) fn forget(connection: &Connection, home: &Key) {
     connection.known.lock().expect("no holder of this lock panics").remove(home);
@@ -160,11 +190,15 @@ pub(super) fn forget(connection: &Connection, home: &Key) {
 pub(super) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Having)>, StoreError> {
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &claim_of(home));
     let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
-    let having = serde_json::from_slice(&message.payload).map_err(|error| StoreError::Damaged {
+    Ok(Some((message.sequence, written(home, &message.payload)?)))
+}
+
+/// What an operator wrote of a home.
+fn written(home: &Key, text: &[u8]) -> Result<Having, StoreError> {
+    serde_json::from_slice(text).map_err(|error| StoreError::Damaged {
         what: format!("what an operator wrote of {home}"),
         why: error.to_string(),
-    })?;
-    Ok(Some((message.sequence, having)))
+    })
 }
 
 /// Whose claim of a home came first. A claim is never written twice.

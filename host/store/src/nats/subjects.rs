@@ -21,15 +21,26 @@ fn tokens(key: &Key) -> String {
         if index > 0 {
             text.push('.');
         }
-        for byte in segment.bytes() {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
-                text.push(char::from(byte));
-            } else {
-                text.push_str(&format!("={byte:02X}"));
-            }
-        }
+        push_token(&mut text, segment);
     }
     text
+}
+
+/// A segment as a token.
+fn token(segment: &str) -> String {
+    let mut text = String::new();
+    push_token(&mut text, segment);
+    text
+}
+
+fn push_token(text: &mut String, segment: &str) {
+    for byte in segment.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("={byte:02X}"));
+        }
+    }
 }
 
 /// The key whose tokens these are; none where nothing of ours was written so.
@@ -95,6 +106,21 @@ pub(super) fn of_value(bucket: &str, host: &str, key: &Key) -> String {
 pub(super) fn values_under(bucket: &str, key: &Key) -> [String; 2] {
     let at = of_value(bucket, "*", key);
     [format!("{at}.>"), at]
+}
+
+/// The values called so of everything right below a key, whoever wrote them.
+pub(super) fn values_called(bucket: &str, below: &Key, leaf: &str) -> String {
+    format!("$KV.{bucket}.*.{}.*.{}", tokens(below), token(leaf))
+}
+
+/// The values right below a key, whoever wrote them.
+pub(super) fn values_right_below(bucket: &str, key: &Key) -> String {
+    format!("$KV.{bucket}.*.{}.*", tokens(key))
+}
+
+/// The logs called so of everything right below a key, whoever wrote them.
+pub(super) fn logs_called(options: &NatsOptions, below: &Key, leaf: &str) -> String {
+    format!("{}.*.{}.*.{}", root(options), tokens(below), token(leaf))
 }
 
 /// The host and the key that a bucket's subject stands for.

@@ -23,7 +23,7 @@ use crate::{Key, Revision, StoreError, SwapError, Versioned};
 /// By which header a bucket marks that a key was removed.
 const OPERATION: &str = "KV-Operation";
 /// Stands where a host would, where nobody knows whose keys are.
-const EVERYBODY: &str = "_";
+pub(super) const EVERYBODY: &str = "_";
 /// How long such a mark lasts, in seconds.
 const MARK_LASTS: &str = "10";
 

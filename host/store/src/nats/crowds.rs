@@ -1,0 +1,268 @@
+//! Many keys of one kind at a glance: what is newest at their subjects comes by a few questions, a thousand
+//! messages each, and not by one for each key. It is kept, and whoever looks again asks for what was written
+//! since, and how many there are, so that what was removed is noticed too. What is shown is therefore as the
+//! server that leads has it, and not what somebody remembers.
+//!
+//! Only where a stream lies on one server, which answers for all of it. Anywhere else each key is asked for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Stream;
+use futures::TryStreamExt;
+use futures::future::try_join_all;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::connection::Connection;
+use super::direct::{self, Answers};
+use super::homes::{self, Having};
+use super::trouble::{again_if_late, trouble};
+use super::{subjects, values};
+use crate::{Beside, Child, Key, Leaf, Revision, StoreError, Versioned};
+
+/// How many bytes one question brings at most.
+const PIECE: usize = 1 << 20;
+/// For how long what nobody looks at is kept.
+const KEPT: Duration = Duration::from_secs(600);
+/// How often it is asked again for what was written, before all of it is read anew: somebody may have written
+/// between one question and the other.
+const TRIES: usize = 2;
+
+/// What was newest when somebody looked last, by the subjects that were asked for. One looks at a time: who looks
+/// meanwhile would ask for the same.
+pub(super) type Kept = Mutex<BTreeMap<String, Newest>>;
+
+/// The newest messages at some subjects.
+pub(super) struct Newest {
+    messages: BTreeMap<String, Known>,
+    /// The last of them that was read.
+    through: u64,
+    /// How often the connection had been made by then: behind another one may be another server.
+    made: u64,
+    looked: Instant,
+}
+
+/// One of them.
+struct Known {
+    /// Where it lies; none where nothing of ours was written so.
+    at: Option<(String, Key)>,
+    sequence: u64,
+    /// None where it is the mark of a removal.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Newest {
+    fn nothing(made: u64) -> Newest {
+        Newest { messages: BTreeMap::new(), through: 0, made, looked: Instant::now() }
+    }
+
+    /// The values, each with its key, the host that wrote it and its sequence.
+    fn values(&self) -> impl Iterator<Item = (&Key, &str, u64, &[u8])> {
+        self.messages.values().filter_map(|known| {
+            let (host, key) = known.at.as_ref()?;
+            Some((key, host.as_str(), known.sequence, known.bytes.as_deref()?))
+        })
+    }
+}
+
+/// The keys right below a prefix that have a value of this name, and what lies beside it. None where that cannot
+/// be told at a glance.
+pub(super) async fn children(
+    connection: &Connection,
+    prefix: &Key,
+    leaf: &str,
+    beside: &[Leaf<'_>],
+) -> Result<Option<Vec<Child>>, StoreError> {
+    let map = connection.map().await?;
+    let lies = |name: &str| prefix.child("one").child(name);
+    let values_beside = beside.iter().filter_map(|leaf| match leaf {
+        Leaf::Value(name) => Some(*name),
+        Leaf::Log(_) => None,
+    });
+    let names: Vec<&str> = std::iter::once(leaf).chain(values_beside).collect();
+    // What all hosts say together is put together for each key.
+    let in_homes = |name: &&str| connection.homes.is_none() || homes::home_of(connection, &lies(name)).is_some();
+    let one_each = map.cached_info().config.max_messages_per_subject == 1;
+    if !one_each || !names.iter().all(in_homes) || direct::answers(connection, map).await != Answers::Leader {
+        return Ok(None);
+    }
+    let bucket = connection.options.map_bucket();
+    let mut wanted: Vec<String> = names.iter().map(|name| subjects::values_called(&bucket, prefix, name)).collect();
+    if connection.homes.is_some() {
+        wanted.push(subjects::values_right_below(&bucket, &homes::claim_of(prefix)));
+    }
+    let made = *connection.made.borrow();
+    let mut kept = connection.crowds.lock().await;
+    kept.retain(|_, newest| newest.made == made && newest.looked.elapsed() < KEPT);
+    let looks = wanted.iter().map(|subject| {
+        let newest = kept.remove(subject).unwrap_or_else(|| Newest::nothing(made));
+        look(connection, map, subject, newest)
+    });
+    // What is looked at is taken out of what is kept: whoever is interrupted has everything read anew.
+    let looks: Vec<_> = looks.collect();
+    let logs = beside.iter().map(|leaf| appends(connection, prefix, *leaf));
+    let (looked, logs) = tokio::try_join!(try_join_all(looks), try_join_all(logs))?;
+    let Some(looked) = looked.into_iter().collect::<Option<Vec<Newest>>>() else { return Ok(None) };
+    let homes = match (&connection.homes, looked.last()) {
+        (Some(_), Some(claims)) => Some(homes::tell(claims.values())?),
+        (Some(_) | None, _) => None,
+    };
+    if let (Some(homes), false) = (&homes, beside.is_empty()) {
+        // Whoever looks beside the values goes on to what else they lead to.
+        homes::note(connection, made, homes.iter());
+    }
+    let glance = Glance { prefix, leaf, beside, looked: &looked, logs: &logs, homes: homes.as_ref() };
+    let children = glance.children(connection);
+    kept.extend(wanted.into_iter().zip(looked));
+    Ok(Some(children))
+}
+
+/// Brings what is known of some subjects up to date. None where nobody answered for all of it.
+async fn look(
+    connection: &Connection,
+    stream: &Stream,
+    subject: &str,
+    mut newest: Newest,
+) -> Result<Option<Newest>, StoreError> {
+    for attempt in 1.. {
+        let (caught_up, there) = tokio::join!(
+            catch_up(connection, stream, subject, &mut newest),
+            direct::count(connection, stream, subject)
+        );
+        let (Some(()), Some(there)) = (caught_up?, there?) else { return Ok(None) };
+        newest.looked = Instant::now();
+        // A mark of a removal that is gone as well is missed by its number alone.
+        if newest.messages.len() as u64 == there || attempt > 2 * TRIES {
+            break;
+        }
+        if attempt == TRIES {
+            newest = Newest::nothing(newest.made);
+        }
+    }
+    Ok(Some(newest))
+}
+
+/// Takes in what was written since. None where nobody answered for all of it.
+async fn catch_up(
+    connection: &Connection,
+    stream: &Stream,
+    subject: &str,
+    newest: &mut Newest,
+) -> Result<Option<()>, StoreError> {
+    let bucket = connection.options.map_bucket();
+    loop {
+        let stretch = direct::stretch(connection, stream, subject, newest.through + 1, PIECE).await?;
+        let Some(stretch) = stretch else { return Ok(None) };
+        for message in stretch.messages {
+            newest.through = message.sequence;
+            let bytes = values::is_value(&message).then(|| message.payload.to_vec());
+            let at = subjects::value_of(&bucket, &message.subject);
+            newest.messages.insert(message.subject.to_string(), Known { at, sequence: message.sequence, bytes });
+        }
+        if stretch.at_end {
+            return Ok(Some(()));
+        }
+    }
+}
+
+/// How many appends lie in the logs of one name, by log and host. Empty for a value.
+async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Result<Appends, StoreError> {
+    let mut appends = Appends::new();
+    let Leaf::Log(name) = leaf else { return Ok(appends) };
+    let stream = connection.logs().await?;
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let subject = subjects::logs_called(&connection.options, prefix, name);
+    let asked = again_if_late(|| stream.info_with_subjects(subject.as_str())).await;
+    let mut there = asked.map_err(|error| told(error.into()))?;
+    while let Some((subject, count)) = there.try_next().await.map_err(|error| told(error.into()))? {
+        let host = subjects::host_of_entry(&connection.options, &subject).map(str::to_owned);
+        if let Some((host, log)) = host.zip(subjects::log_of(&connection.options, &subject)) {
+            appends.entry(log).or_default().push((host, count as u64));
+        }
+    }
+    Ok(appends)
+}
+
+/// How many appends of which host lie in which log.
+type Appends = BTreeMap<Key, Vec<(String, u64)>>;
+
+/// Everything that one look brought.
+struct Glance<'a> {
+    prefix: &'a Key,
+    leaf: &'a str,
+    beside: &'a [Leaf<'a>],
+    /// The values, those beside them in the order in which they are asked for, and the claims.
+    looked: &'a [Newest],
+    /// What lies in each log beside them; nothing where a value is asked for.
+    logs: &'a [Appends],
+    /// Who has which home, where somebody knows whose keys are.
+    homes: Option<&'a BTreeMap<Key, Arc<Having>>>,
+}
+
+impl Glance<'_> {
+    fn children(&self, connection: &Connection) -> Vec<Child> {
+        let Some((own, others)) = self.looked.split_first() else { return Vec::new() };
+        let mut children: BTreeMap<Key, Child> = self
+            .counting(connection, own)
+            .filter_map(|(key, value)| {
+                let child = self.child_of(key, self.leaf)?;
+                Some((child.clone(), Child { key: child, value: Ok(value), beside: Vec::new() }))
+            })
+            .collect();
+        let mut others = others.iter();
+        for (leaf, logs) in self.beside.iter().zip(self.logs) {
+            match leaf {
+                Leaf::Value(name) => {
+                    let Some(newest) = others.next() else { continue };
+                    let values = self.counting(connection, newest);
+                    let mut values: BTreeMap<Key, Versioned> =
+                        values.filter_map(|(key, value)| Some((self.child_of(key, name)?, value))).collect();
+                    for child in children.values_mut() {
+                        let value = values.remove(&child.key);
+                        child.beside.push(value.map_or(Beside::Nothing, |value| Beside::Value(Ok(value))));
+                    }
+                }
+                Leaf::Log(name) => {
+                    for child in children.values_mut() {
+                        let log = child.key.child(name);
+                        let count = self.appends(connection, &log, logs.get(&log).map_or(&[][..], Vec::as_slice));
+                        child.beside.push(if count == 0 { Beside::Nothing } else { Beside::Appends(count) });
+                    }
+                }
+            }
+        }
+        children.into_values().collect()
+    }
+
+    /// The values that count.
+    fn counting<'a>(&self, connection: &Connection, newest: &'a Newest) -> impl Iterator<Item = (&'a Key, Versioned)> {
+        newest.values().filter_map(|(key, host, sequence, bytes)| {
+            let counts = match self.homes {
+                Some(homes) => homes::home_of(connection, key).is_some_and(|home| is_of(homes, &home, host)),
+                None => host == values::EVERYBODY,
+            };
+            counts.then(|| (key, Versioned { revision: Revision(sequence), bytes: bytes.to_vec() }))
+        })
+    }
+
+    /// How many appends of those that count, or may count, lie in a log.
+    fn appends(&self, connection: &Connection, log: &Key, by_host: &[(String, u64)]) -> u64 {
+        let open = connection.homes.as_ref().is_none_or(|rule| rule.is_open(log));
+        let home = self.homes.and_then(|homes| Some((homes, homes::home_of(connection, log)?)));
+        let counts = |host: &str| open || home.as_ref().is_none_or(|(homes, home)| is_of(homes, home, host));
+        by_host.iter().filter(|(host, _)| counts(host)).map(|(_, count)| count).sum()
+    }
+
+    /// The key right below the prefix that a value of this name belongs to.
+    fn child_of(&self, key: &Key, leaf: &str) -> Option<Key> {
+        let child = key.as_str().strip_suffix(leaf)?.strip_suffix('/')?;
+        let name = child.strip_prefix(self.prefix.as_str())?.strip_prefix('/')?;
+        if name.contains('/') { None } else { child.parse().ok() }
+    }
+}
+
+fn is_of(homes: &BTreeMap<Key, Arc<Having>>, home: &Key, host: &str) -> bool {
+    homes.get(home).is_some_and(|having| having.host == host)
+}
