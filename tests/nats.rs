@@ -88,3 +88,36 @@ fn a_server_that_is_gone_is_told_and_what_was_sent_before_is_safe() {
         read["messages"].as_array().into_iter().flatten().filter_map(|message| message["body"].as_str()).collect();
     assert_eq!(bodies, ["This one was stored.", "This one waits.", "This one comes last."]);
 }
+
+#[test]
+fn mail_of_many_is_counted_by_the_server_and_not_read() {
+    let server = NatsServer::start();
+    let (one, other) = (Host::new(&server), Host::new(&server));
+    let names: Vec<String> = (0..30).map(|number| format!("agent-{number}")).collect();
+    for name in &names {
+        one.ok(&["register", name]);
+    }
+    let send = |times: usize| {
+        for _ in 0..times {
+            other.ok(&["send", &names.join(","), "It waits."]);
+        }
+    };
+    // A little is read to say how much it is.
+    send(1);
+    let status = other.json(&["status", "--json"]);
+    assert_eq!((&status["waiting"], &status["counted"]), (&30.into(), &serde_json::Value::Null), "{status}");
+    send(34);
+    // Of the mail of agent-0 more is known than its number, so it is read.
+    one.ok(&["read", "--agent", "agent-0", "--unread", "--mark-read"]);
+    other.ok(&["send", "agent-0", "One more."]);
+    let status = other.json(&["status", "--json"]);
+    assert_eq!((&status["waiting"], &status["counted"]), (&1_031.into(), &1_015.into()), "{status}");
+    let waiting = |name: &str| {
+        let agents = status["agents"].as_array().expect("agents");
+        agents.iter().find(|agent| agent["name"] == name).map(|agent| agent["waiting"].clone())
+    };
+    assert_eq!((waiting("agent-0"), waiting("agent-29")), (Some(16.into()), Some(35.into())));
+    let shown = other.ok(&["status"]);
+    assert!(shown.contains("1031 messages wait\n"), "{shown}");
+    assert!(shown.contains("1015 messages of these by the servers' count: nobody has read them yet"), "{shown}");
+}

@@ -24,7 +24,7 @@ pub struct Event {
 
 impl Event {
     /// An event from its line. None where the line is something else.
-    fn parse(entry: &Entry) -> Option<Event> {
+    pub(crate) fn parse(entry: &Entry) -> Option<Event> {
         let mut details: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&entry.bytes).ok()?;
         let at = Instant(details.remove("at")?.as_u64()?);
         let kind = details.remove("event")?.as_str()?.to_owned();

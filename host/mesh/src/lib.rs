@@ -104,6 +104,7 @@ pub use spacing::spaced;
 pub use status::{HeldPair, MeshStatus, MessageStatus, StatusError};
 pub use sweep::{Broom, Scope, Swept};
 pub use ticket::TicketError;
+pub use wait::MailWatch;
 pub use wake::{LONGEST_WAKE, Wake, WakeError};
 pub use watching::Mailed;
 pub use wish::WishError;
@@ -247,8 +248,12 @@ impl Mesh {
             fields.insert("event".to_owned(), event.into());
             fields.insert("at".to_owned(), self.machine.now().0.into());
         }
-        let log = keys::global();
-        if let Err(error) = self.jot(&log, &details).await {
+        self.note_line(event, &details).await;
+    }
+
+    /// The same for an event that is a line already.
+    pub(crate) async fn note_line<T: serde::Serialize + Sync>(&self, event: &'static str, line: &T) {
+        if let Err(error) = self.jot(&keys::global(), line).await {
             tracing::warn!(event, %error, "an event is missing from the diary");
         }
     }

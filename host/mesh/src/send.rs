@@ -379,7 +379,9 @@ impl Mesh {
         let anew: Vec<&AgentName> =
             sent.recipients.iter().filter(|recipient| !recipient.duplicate).map(|recipient| &recipient.to).collect();
         if !anew.is_empty() {
-            self.note("sent", serde_json::json!({ "id": sent.id, "from": message.from, "to": anew })).await;
+            let event =
+                SentEvent { id: sent.id, from: &message.from, to: &anew, event: "sent", at: self.machine.now() };
+            self.note_line(event.event, &event).await;
         }
     }
 
@@ -475,6 +477,16 @@ struct SentLine {
     to: Vec<AgentName>,
     subject: String,
     thread: String,
+}
+
+/// The diary's line of a sending.
+#[derive(Serialize)]
+struct SentEvent<'a> {
+    id: MessageId,
+    from: &'a AgentName,
+    to: &'a [&'a AgentName],
+    event: &'static str,
+    at: Instant,
 }
 
 /// Who sends: the caller's agent; on a command line that speaks for nobody, the shell.

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{AppendError, Durability, Expect, Position, StoreError};
+use store::{AppendError, Durability, Expect, Position, StoreError, SwapError};
 
 use crate::agent::Presence;
 use crate::agents::Glimpse;
 use crate::diary::Event;
+use crate::inbox::contains;
 use crate::names::AgentName;
 use crate::presence::is_here;
 use crate::records::{self, Next};
@@ -23,10 +24,15 @@ const LOOK_AT_SERVERS: Duration = Duration::from_secs(60);
 /// How often somebody else may have written meanwhile, before it is left to the next look.
 const TRIES: usize = 100;
 
+/// After how many events it is kept how far the diary was read.
+const MANY: usize = 1_000;
+
 /// What the diary says of an agent that was here and is not.
 const FELL: &str = "fell-silent";
 /// What it says of one that is here again.
 const BACK: &str = "came-back";
+/// What it says of those who were let go of.
+const SWEPT: &str = "swept";
 
 /// Who has fallen silent, as far as the diary was read. What is kept of it under `silences` spares reading the
 /// diary from its beginning, and remembers falls of which the diary has been retired.
@@ -35,6 +41,9 @@ pub(crate) struct Silences {
     /// Up to where.
     at: Position,
     silent: BTreeSet<AgentName>,
+    /// How many events were read since it was kept.
+    #[serde(skip)]
+    unkept: usize,
 }
 
 impl Silences {
@@ -47,7 +56,7 @@ impl Silences {
                     self.silent.remove(&agent);
                 }
             }
-            "swept" => {
+            SWEPT => {
                 let gone = event.details.get("agents").and_then(|agents| agents.as_array());
                 for agent in gone.into_iter().flatten().filter_map(|agent| agent.as_str()) {
                     self.silent.retain(|silent| silent.as_str() != agent);
@@ -108,8 +117,9 @@ impl Mesh {
                 break;
             }
         }
-        if silences.silent != before {
+        if silences.silent != before || silences.unkept >= MANY {
             self.keep_silences(&silences).await?;
+            silences.unkept = 0;
         }
         *known = Some(silences);
         Ok(())
@@ -142,28 +152,47 @@ impl Mesh {
         }
     }
 
+    /// Reads the diary on to its end. Of all that machines tell there, few lines are of this.
     async fn read_silences(&self, silences: &mut Silences) -> Result<(), StoreError> {
-        loop {
-            let stretch = self.diary(silences.at).await?;
-            for event in &stretch.events {
-                silences.take(event);
+        let mut found = Vec::new();
+        let mut count = 0;
+        let (end, _) = records::scan(self.shared.as_ref(), &keys::global(), silences.at, |entry| {
+            count += 1;
+            if [FELL, BACK, SWEPT].iter().any(|kind| contains(&entry.bytes, kind.as_bytes())) {
+                found.extend(Event::parse(&entry));
             }
-            let was = std::mem::replace(&mut silences.at, stretch.next);
-            if stretch.at_end || stretch.next == was {
-                return Ok(());
-            }
+        })
+        .await?;
+        for event in &found {
+            silences.take(event);
         }
+        silences.unkept += count;
+        silences.at = end;
+        Ok(())
     }
 
-    /// What was kept of the silences, unless it is of another diary.
+    /// What was kept of the silences, unless it is of another diary. It is a hint; but the diary of many machines
+    /// is long, and a machine tells of its own agents alone. So one that has kept nothing begins at the end there,
+    /// and keeps that before it tells anything: whoever is killed in between is found out all the same.
     async fn kept_silences(&self) -> Result<Silences, StoreError> {
-        let kept = match records::load::<Silences>(self.local.as_ref(), &keys::silences()).await {
-            Ok(kept) => kept.map(|(_, kept)| kept).unwrap_or_default(),
-            // It is only a hint.
-            Err(StoreError::Damaged { .. }) => Silences::default(),
-            Err(error) => return Err(error),
-        };
-        Ok(if kept.at > self.diary_end().await? { Silences::default() } else { kept })
+        loop {
+            let kept = match records::load::<Silences>(self.local.as_ref(), &keys::silences()).await {
+                Ok(Some((_, kept))) => kept,
+                Ok(None) if self.has_servers() => {
+                    let begun = Silences { at: self.diary_end().await?, ..Silences::default() };
+                    let (key, value) = (keys::silences(), records::json(&begun));
+                    match self.local.swap(&key, None, Some(&value), Durability::Synced).await {
+                        Ok(_) => return Ok(begun),
+                        // Another process of this machine was faster.
+                        Err(SwapError::Changed { .. }) => continue,
+                        Err(SwapError::Store(error)) => return Err(error),
+                    }
+                }
+                Ok(None) | Err(StoreError::Damaged { .. }) => Silences::default(),
+                Err(error) => return Err(error),
+            };
+            return Ok(if kept.at > self.diary_end().await? { Silences::default() } else { kept });
+        }
     }
 
     async fn keep_silences(&self, silences: &Silences) -> Result<(), StoreError> {
@@ -174,7 +203,8 @@ impl Mesh {
                 names.remove(name);
             }
         }
-        let kept = Silences { at: silences.at, silent: names.into_iter().cloned().collect() };
+        let silent = names.into_iter().cloned().collect();
+        let kept = Silences { at: silences.at, silent, unkept: 0 };
         let put = |old: Option<serde_json::Value>| match old.and_then(|old| old.get("at")?.as_u64()) {
             Some(at) if at > kept.at.0 => (Next::Keep, ()),
             Some(_) | None => (Next::Put(serde_json::json!(kept)), ()),

@@ -191,16 +191,23 @@ pub(crate) struct Patience {
 async fn fetch(visit: &Visit, agent: &AgentName, ask: &Fetch, wait: Duration) -> Result<Fetched, Refusal> {
     let began = Instant::now();
     let mut signs = tokio::time::interval_at(began + SIGN_OF_LIFE, SIGN_OF_LIFE);
+    // Watching begins before looking, so that nothing can come in between.
+    let mut mail = if wait.is_zero() { None } else { Some(visit.mesh.watch_mail(agent).await?) };
     loop {
         let fetched = visit.mesh.fetch(agent, ask).await?;
         if !fetched.messages.is_empty() || ask.limit == 0 || began.elapsed() >= wait {
             return Ok(fetched);
         }
-        let mail = visit.mesh.mail_waits_for(agent, ask);
-        tokio::pin!(mail);
+        let came = async {
+            match &mut mail {
+                Some(mail) => mail.may_have_come(ask).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(came);
         loop {
             tokio::select! {
-                came = &mut mail => {
+                came = &mut came => {
                     came?;
                     break;
                 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use store::{Position, Store};
 
+use super::machines::two;
 use super::{World, name};
 use crate::silence::Silences;
 use crate::testing::{session_call, shell_call};
@@ -182,4 +183,24 @@ async fn what_is_kept_of_it_is_a_hint() {
         Resident::of(&world).looks().await;
         assert_eq!(world.silences().await, told, "{kept:?}");
     }
+}
+
+#[tokio::test]
+async fn a_machine_that_is_new_reads_nothing_that_others_told_before_and_tells_of_its_own_once() {
+    let (one, other) = two().await;
+    for _ in 0..3 {
+        one.say("bob", "It is in the diary.").await;
+    }
+    let end = one.mesh.diary_end().await.expect("readable");
+    other.mesh.notice_silence(&mut None).await.expect("looked");
+    let key = "silences".parse().expect("a key");
+    let kept = other.local.get(&key).await.expect("readable").expect("it is kept where it began");
+    assert_eq!(String::from_utf8_lossy(&kept.bytes), format!(r#"{{"at":{},"silent":[]}}"#, end.0));
+    other.machine.pass(SILENCE);
+    // Each of these is a process that knows of the others by what is kept alone.
+    for _ in 0..3 {
+        other.mesh.notice_silence(&mut None).await.expect("looked");
+    }
+    let told = one.mesh.diary(Position::START).await.expect("readable").events;
+    assert_eq!(told.iter().filter(|event| event.kind == "fell-silent").count(), 1);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
-use async_nats::{AuthError, ConnectOptions, Event};
+use async_nats::{AuthError, Client, ConnectOptions, Event};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 
@@ -42,7 +42,7 @@ pub(super) struct Connection {
     pub(super) made: Arc<watch::Sender<u64>>,
     /// What the server says that it does not allow, for those who wait for an answer.
     refused: broadcast::Sender<String>,
-    jetstream: OnceCell<Context>,
+    reached: OnceCell<Reached>,
     logs: OnceCell<Stream>,
     map: OnceCell<Stream>,
     holds: OnceCell<Stream>,
@@ -59,7 +59,7 @@ impl Connection {
             crowds: crowds::Kept::default(),
             made: Arc::new(watch::Sender::new(0)),
             refused: broadcast::Sender::new(REFUSALS),
-            jetstream: OnceCell::new(),
+            reached: OnceCell::new(),
             logs: OnceCell::new(),
             map: OnceCell::new(),
             holds: OnceCell::new(),
@@ -68,9 +68,20 @@ impl Connection {
 
     /// What requests are sent by.
     pub(super) async fn jetstream(&self) -> Result<&Context, StoreError> {
-        let jetstream = self.jetstream.get_or_try_init(|| self.connect()).await?;
-        self.is_up(jetstream).await?;
-        Ok(jetstream)
+        Ok(&self.reached().await?.jetstream)
+    }
+
+    /// What everything else is sent by.
+    pub(super) async fn client(&self) -> Result<&Client, StoreError> {
+        Ok(&self.reached().await?.client)
+    }
+
+    async fn reached(&self) -> Result<&Reached, StoreError> {
+        let reached = self.reached.get_or_try_init(|| self.connect()).await?;
+        if reached.client.connection_state() == State::Disconnected {
+            self.is_up(&reached.client).await?;
+        }
+        Ok(reached)
     }
 
     /// Waits for the answer to something that is asked at a subject which ends so. A server says that it does not
@@ -95,8 +106,7 @@ impl Connection {
     }
 
     /// Waits for a connection that is known to be broken, and not for long: who needs it says so.
-    async fn is_up(&self, jetstream: &Context) -> Result<(), StoreError> {
-        let client = jetstream.client();
+    async fn is_up(&self, client: &Client) -> Result<(), StoreError> {
         let up = async {
             while client.connection_state() == State::Disconnected {
                 tokio::time::sleep(LOOK_AGAIN).await;
@@ -183,14 +193,14 @@ impl Connection {
     async fn stream(&self, config: Config) -> Result<Stream, StoreError> {
         let name = config.name.clone();
         let wanted = config.subjects.clone();
-        let jetstream = self.jetstream().await?;
+        let Reached { jetstream, client } = self.reached().await?;
         let asked = again_if_late(|| jetstream.get_or_create_stream(config.clone()));
         let made = self.unless_refused(&format!(".{name}"), asked).await;
         let made = made.map_err(|why| trouble("could not open the stream", &name)(why.into()))?;
         let stream = made.map_err(|error| {
             let trouble = trouble("could not open the stream", &name)(error.into());
             // That nobody answers may pass, but not where nobody ever will.
-            let keeps = jetstream.client().server_info().jetstream || self.options.domain.is_some();
+            let keeps = client.server_info().jetstream || self.options.domain.is_some();
             match trouble {
                 StoreError::Server { doing, what, source } if !keeps && source.kind() == ErrorKind::NotConnected => {
                     StoreError::Server { doing, what, source: Error::new(ErrorKind::Unsupported, source.to_string()) }
@@ -211,7 +221,7 @@ impl Connection {
         }
     }
 
-    async fn connect(&self) -> Result<Context, StoreError> {
+    async fn connect(&self) -> Result<Reached, StoreError> {
         let options = &self.options;
         let servers = options.servers.join(", ");
         let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not connect to", &servers)(error);
@@ -274,8 +284,8 @@ impl Connection {
         let mut builder = jetstream::context::ContextBuilder::new();
         builder = builder.timeout(options.patience).ack_timeout(options.patience);
         let jetstream = match &options.domain {
-            Some(domain) => builder.domain(domain.clone()).build(client),
-            None => builder.build(client),
+            Some(domain) => builder.domain(domain.clone()).build(client.clone()),
+            None => builder.build(client.clone()),
         };
         if let Some(timekeeper) = &options.timekeeper {
             let stream = options.log_stream();
@@ -284,8 +294,15 @@ impl Connection {
                 tracing::debug!(%why, "the servers do not say what time it is");
             }
         }
-        Ok(jetstream)
+        Ok(Reached { jetstream, client })
     }
+}
+
+/// A connection that was made, in its two shapes. A context hands its client out as a copy of a dozen parts, which
+/// is more than the rest of a request costs.
+struct Reached {
+    jetstream: Context,
+    client: Client,
 }
 
 fn is_new_enough(version: &str) -> bool {

@@ -104,7 +104,7 @@ async fn several(
     (most, bytes): (usize, usize),
 ) -> Result<Option<(Vec<StreamMessage>, u64)>, StoreError> {
     let name = &stream.cached_info().config.name;
-    let client = connection.jetstream().await?.client();
+    let client = connection.client().await?;
     let question = serde_json::json!({
         "seq": from.max(1), "next_by_subj": subject, "batch": most, "max_bytes": bytes,
     });

@@ -32,8 +32,8 @@ pub(super) async fn send(
     mut headers: HeaderMap,
     body: Vec<u8>,
 ) -> Result<Result<Option<u64>, PublishError>, StoreError> {
-    let jetstream = connection.jetstream().await?;
-    headers.insert(NATS_MESSAGE_ID, jetstream.client().new_inbox().as_str());
+    let (jetstream, client) = (connection.jetstream().await?, connection.client().await?);
+    headers.insert(NATS_MESSAGE_ID, client.new_inbox().as_str());
     let subject = connection.options.way_to(&subject);
     let until = Instant::now() + connection.options.patience * LONGER;
     let mut overheard = 0;

@@ -85,7 +85,7 @@ async fn listen(
     news: &Sender<u64>,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), StoreError> {
-    let client = connection.jetstream().await?.client();
+    let client = connection.client().await?;
     let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not watch", "the server")(error);
     for subject in subjects {
         let mut subscriber = client.subscribe(subject).await.map_err(|error| told(error.into()))?;
@@ -127,7 +127,7 @@ async fn follow(
     news: &Sender<u64>,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), StoreError> {
-    let client = connection.jetstream().await?.client();
+    let client = connection.client().await?;
     let name = stream.cached_info().config.name.clone();
     let config = OrderedConfig {
         deliver_subject: client.new_inbox().to_string(),

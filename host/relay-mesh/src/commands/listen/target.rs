@@ -6,7 +6,7 @@ use std::time::Duration;
 use mesh::message::LONGEST_BODY;
 use mesh::names::{AgentName, MessageId};
 use mesh::session::{Activity, SessionRef};
-use mesh::{Claim, Fetch, FetchError, FetchedMessage, Mesh, TakenInvitation};
+use mesh::{Claim, Fetch, FetchError, FetchedMessage, MailWatch, Mesh, TakenInvitation};
 use store::{Hold, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -114,7 +114,7 @@ async fn follow_once(
             () = stop.cancelled() => return Ok(()),
             found = agent_of(mesh, target, *invited) => found?,
         };
-        let Held { agent, activity, moved } = match held {
+        let Held { agent, activity, mut moved } = match held {
             Occupied::Joined(held) => held,
             Occupied::Invited(session) => {
                 let Some(taken) = mesh.take_invitation_to_bring(&session, *invited).await? else { continue };
@@ -141,16 +141,22 @@ async fn follow_once(
         }
         // One claim for each message: each is confirmed by itself.
         let ask = Fetch { limit: 1, max_length: LONGEST_BODY, interrupting: activity, ..Fetch::default() };
-        let waited = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            waited = wait(mesh, target, &agent, &ask, moved, rest, &mut lease) => waited?,
+        let mut mail: Option<MailWatch<'_>> = None;
+        let found = loop {
+            let waited = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                waited = wait(mesh, target, &agent, &ask, &mut moved, rest, (&mut lease, &mut mail)) => waited?,
+            };
+            match waited {
+                Waited::Session => break None,
+                Waited::Mail => {}
+            }
+            let fetched = mesh.fetch(&agent, &ask).await?;
+            if let (Some(message), Some(claim)) = (fetched.messages.into_iter().next(), fetched.claim) {
+                break Some((message, claim));
+            }
         };
-        match waited {
-            Waited::Session => continue,
-            Waited::Mail => {}
-        }
-        let fetched = mesh.fetch(&agent, &ask).await?;
-        let (Some(message), Some(claim)) = (fetched.messages.into_iter().next(), fetched.claim) else { continue };
+        let Some((message, claim)) = found else { continue };
         let arrival = Arrival { target: target.clone(), news: Found::Message(Box::new(message), claim) };
         if let Err(mpsc::error::SendError(Arrival { news: Found::Message(_, claim), .. })) = news.send(arrival).await {
             mesh.release(claim).await?;
@@ -161,17 +167,17 @@ async fn follow_once(
 
 /// Waits until the target has rested, and then for mail that may be brought to it now, or until its
 /// session has changed. A refusal that comes meanwhile makes it rest again.
-async fn wait(
-    mesh: &Mesh,
+async fn wait<'a>(
+    mesh: &'a Mesh,
     target: &Target,
     agent: &AgentName,
     ask: &Fetch,
-    mut moved: Option<Box<dyn store::Watch>>,
+    moved: &mut Option<Box<dyn store::Watch>>,
     rest: &mut watch::Receiver<Rest>,
-    lease: &mut Option<Box<dyn Hold>>,
+    (lease, watch): (&mut Option<Box<dyn Hold>>, &mut Option<MailWatch<'a>>),
 ) -> Result<Waited, FetchError> {
     let changed = async {
-        match &mut moved {
+        match moved {
             Some(moved) => moved.changed().await,
             None => std::future::pending().await,
         }
@@ -187,7 +193,7 @@ async fn wait(
             tokio::select! {
                 biased;
                 Ok(()) = rest.changed() => {}
-                outcome = mail_for(mesh, target, agent, ask, lease) => return outcome,
+                outcome = mail_for(mesh, target, agent, ask, (&mut *lease, &mut *watch)) => return outcome,
             }
         }
     };
@@ -197,13 +203,14 @@ async fn wait(
     }
 }
 
-/// Waits for mail, with the right to bring it to the session where there is one.
-async fn mail_for(
-    mesh: &Mesh,
+/// Waits until a fetch may give something, with the right to bring it to the session where there is one: at once
+/// where nobody has looked yet.
+async fn mail_for<'a>(
+    mesh: &'a Mesh,
     target: &Target,
     agent: &AgentName,
     ask: &Fetch,
-    lease: &mut Option<Box<dyn Hold>>,
+    (lease, watch): (&mut Option<Box<dyn Hold>>, &mut Option<MailWatch<'a>>),
 ) -> Result<(), FetchError> {
     if let Target::Session(session) = target {
         while lease.is_none() {
@@ -213,7 +220,14 @@ async fn mail_for(
             }
         }
     }
-    mesh.mail_waits_for(agent, ask).await
+    match watch {
+        Some(watch) => watch.may_have_come(ask).await,
+        None => {
+            // Watching begins before looking, so that nothing can come in between.
+            *watch = Some(mesh.watch_mail(agent).await?);
+            Ok(())
+        }
+    }
 }
 
 /// What the wait was ended by.

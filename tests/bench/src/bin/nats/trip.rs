@@ -34,9 +34,11 @@ pub(crate) async fn measure(server: &NatsServer, extent: Extent, report: &Report
     let mesh = Arc::clone(&other.mesh);
     let waiting = tokio::spawn(async move {
         let name: AgentName = "answerer".parse()?;
+        let ask = Fetch::default();
+        // As whoever listens does.
+        let mut mail = mesh.watch_mail(&name).await?;
         loop {
-            mesh.mail_waits(&name).await?;
-            let fetched = mesh.fetch(&name, &Fetch::default()).await?;
+            let fetched = mesh.fetch(&name, &ask).await?;
             let at = Instant::now();
             if let Some(claim) = &fetched.claim {
                 mesh.confirm(claim, Rung::Fetched, "fetch", None).await?;
@@ -46,6 +48,7 @@ pub(crate) async fn measure(server: &NatsServer, extent: Extent, report: &Report
                     return Ok::<(), Failure>(());
                 }
             }
+            mail.may_have_come(&ask).await?;
         }
     });
     let publisher = jetstream::new(async_nats::connect(server.url()).await?);
