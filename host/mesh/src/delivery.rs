@@ -7,19 +7,18 @@
 mod pass;
 mod step;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use store::{Key, StoreError, Watch};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::inbox::Slot;
 use crate::message::Priority;
 use crate::names::AgentName;
 use crate::outbox::Outbox;
-use crate::session::{ConnectionId, SessionRecord, SessionRef};
+use crate::passes::{Passes, Turn};
+use crate::session::{ConnectionId, SessionRecord};
 use crate::spacing::spaced;
 use crate::{Broom, Mesh, Scope, keys};
 
@@ -123,9 +122,7 @@ impl Mesh {
 
     /// Looks for mail to deliver whenever something changed or is due. Returns only with a fault.
     async fn rounds(self: &Arc<Self>, served: &Served) -> Result<(), StoreError> {
-        let mut tasks: JoinSet<(SessionRef, Result<Option<u64>, StoreError>)> = JoinSet::new();
-        let mut running: BTreeSet<SessionRef> = BTreeSet::new();
-        let mut due: Option<tokio::time::Instant> = None;
+        let mut passes = Passes::default();
         let mut watching: Option<(Watched, Either)> = None;
         loop {
             let joined = self.joined.notified();
@@ -144,48 +141,30 @@ impl Mesh {
             };
             let mut passed_over = false;
             for (agent, record) in clients {
-                let session = record.session.clone();
                 if !self.has_deliverable(&agent).await? {
                     continue;
                 }
-                if running.insert(session.clone()) {
-                    let mesh = Arc::clone(self);
-                    tasks.spawn(async move { (session, mesh.serve_session(&agent, &record).await) });
-                } else {
-                    passed_over = true;
-                }
+                let mesh = Arc::clone(self);
+                let session = record.session.clone();
+                let began = passes.begin(session, async move { mesh.serve_session(&agent, &record).await });
+                passed_over |= !began;
             }
             loop {
-                let timer = async {
-                    match due {
-                        Some(due) => tokio::time::sleep_until(due).await,
-                        None => std::future::pending().await,
-                    }
-                };
                 tokio::select! {
                     () = joined.as_mut() => break,
-                    () = timer => { due = None; break; }
                     changed = watch.changed() => {
                         changed?;
                         tokio::time::sleep(BURST).await;
                         break;
                     }
-                    Some(finished) = tasks.join_next() => {
-                        let wait = match finished {
-                            Ok((session, outcome)) => {
-                                running.remove(&session);
-                                outcome?
+                    turn = passes.next() => {
+                        match turn {
+                            Turn::Due => break,
+                            Turn::Ended(_, outcome) => {
+                                if let Some(wait) = outcome? {
+                                    passes.look_again_in(wait);
+                                }
                             }
-                            // A panic in an adapter's call costs this pass; the next one looks again.
-                            Err(error) => {
-                                tracing::error!(%error, "a delivery ended badly");
-                                running.clear();
-                                Some(RETRY.as_millis() as u64)
-                            }
-                        };
-                        if let Some(wait) = wait {
-                            let at = tokio::time::Instant::now() + Duration::from_millis(wait.max(10));
-                            due = Some(due.map_or(at, |due| due.min(at)));
                         }
                         // Mail came for a session while it was being served: it is served again.
                         if passed_over {

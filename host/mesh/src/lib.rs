@@ -43,6 +43,7 @@ mod loops;
 mod minutes;
 mod once;
 mod outbox;
+mod passes;
 mod presence;
 mod profile;
 pub mod protocol;

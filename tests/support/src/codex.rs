@@ -155,18 +155,26 @@ impl<'a> Codex<'a> {
             ready(&screen).or_else(|| review(&screen))
         });
         if review(&terminal.screen()).is_some() {
-            let (key, chosen) = match self.trust {
-                Trust::All => ("2", "› 2. Trust all"),
-                Trust::Nothing => ("3", "› 3. Continue without"),
-            };
-            // A key that is pressed before the question takes keys is lost, so it is pressed again. One that is pressed
-            // once too often only chooses the same: an Escape would reach the prompt behind the question, and with
-            // the letter after it become another key.
-            wait_for("the question takes the answer", || {
-                terminal.press(key);
-                terminal.screen().contains(chosen).then_some(())
-            });
-            terminal.press("Enter");
+            // A key that is pressed before the question takes keys is lost, so each is pressed again.
+            match self.trust {
+                Trust::All => {
+                    wait_for("the question takes the answer", || {
+                        terminal.press("2");
+                        terminal.screen().contains("› 2. Trust all").then_some(())
+                    });
+                    terminal.press("Enter");
+                }
+                // Its number chooses at once. One too many stands before what is typed next and hurts nobody, where
+                // an Escape would become another key with the letter that follows it.
+                Trust::Nothing => wait_for("the question is skipped", || {
+                    let screen = terminal.screen();
+                    if review(&screen).is_some() {
+                        terminal.press("3");
+                        return None;
+                    }
+                    ready(&screen)
+                }),
+            }
             terminal.wait_for(READY);
         }
         terminal

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::StoreError;
-use tokio::task::JoinSet;
 
 use super::{Ran, Runner};
 use crate::Mesh;
@@ -13,7 +12,8 @@ use crate::command::{Command, Ended, Standing};
 use crate::delivery::{RETRY, Served};
 use crate::harness::{Harness, HarnessError, Means, Progress, ProgressStage};
 use crate::names::AgentName;
-use crate::session::{Activity, Session, SessionRecord, SessionRef};
+use crate::passes::{Passes, Turn};
+use crate::session::{Activity, Session, SessionRecord};
 use crate::spacing::spaced;
 
 /// How long after it began a command is first looked at, in milliseconds.
@@ -21,18 +21,11 @@ const FIRST_LOOK: u64 = 250;
 /// No two looks are further apart, in milliseconds.
 const LONGEST_LOOK: u64 = 5_000;
 
-/// The passes under way. They outlast a fault of the rounds: what runs is not dropped half-way.
-#[derive(Default)]
-struct Passes {
-    tasks: JoinSet<(SessionRef, Result<Option<u64>, StoreError>)>,
-    /// The sessions that have one.
-    busy: BTreeSet<SessionRef>,
-}
-
 impl Mesh {
     /// Runs what may be run, in the sessions that a process serves. Faults are logged and tried again.
     pub(crate) async fn keep_running_commands(self: &Arc<Self>, served: &Served) {
         let mut failed = 0;
+        // They outlast a fault of the rounds: what runs is not dropped half-way.
         let mut passes = Passes::default();
         loop {
             let Err(error) = self.command_rounds(served, &mut passes).await else { continue };
@@ -44,8 +37,6 @@ impl Mesh {
 
     /// Looks for commands whenever something changed or is due. Returns only with a fault.
     async fn command_rounds(self: &Arc<Self>, served: &Served, passes: &mut Passes) -> Result<(), StoreError> {
-        let Passes { tasks, busy } = passes;
-        let mut due: Option<tokio::time::Instant> = None;
         // Watching begins before looking, so that nothing can come in between.
         let mut watch = self.watch_for_commands().await?;
         loop {
@@ -56,44 +47,28 @@ impl Mesh {
             if !asked.is_empty() {
                 for (agent, record) in self.clients(served).await? {
                     let is_asked = asked.contains(&agent) && self.activity(&record) != Activity::Gone;
-                    if is_asked && busy.insert(record.session.clone()) {
+                    if is_asked {
                         let mesh = Arc::clone(self);
                         let session = record.session.clone();
-                        tasks.spawn(async move { (session, mesh.serve_commands(&agent, &record).await) });
+                        passes.begin(session, async move { mesh.serve_commands(&agent, &record).await });
                     }
                 }
             }
-            let timer = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = joined.as_mut() => {}
-                () = timer => due = None,
                 changed = watch.changed() => changed?,
-                Some(finished) = tasks.join_next() => {
-                    let wait = match finished {
-                        Ok((session, outcome)) => {
-                            busy.remove(&session);
-                            outcome.unwrap_or_else(|error| {
-                                tracing::warn!(%error, session = session.id, "its commands wait");
-                                Some(RETRY.as_millis() as u64)
-                            })
-                        }
-                        // A panic in an adapter's call costs this pass; the next one looks again.
-                        Err(error) => {
-                            tracing::error!(%error, "running a command ended badly");
-                            busy.clear();
+                turn = passes.next() => match turn {
+                    Turn::Due => {}
+                    Turn::Ended(session, outcome) => {
+                        let wait = outcome.unwrap_or_else(|error| {
+                            tracing::warn!(%error, session = session.id, "its commands wait");
                             Some(RETRY.as_millis() as u64)
+                        });
+                        if let Some(wait) = wait {
+                            passes.look_again_in(wait);
                         }
-                    };
-                    if let Some(wait) = wait {
-                        let at = tokio::time::Instant::now() + Duration::from_millis(wait.max(10));
-                        due = Some(due.map_or(at, |due| due.min(at)));
                     }
-                }
+                },
             }
         }
     }

@@ -15,6 +15,7 @@ mod minutes;
 mod model;
 mod moving;
 mod outbox;
+mod passes;
 mod reserving;
 mod running;
 mod sending;
