@@ -143,6 +143,23 @@ fn a_folder_that_others_use_is_not_shut_to_them() {
 }
 
 #[test]
+fn a_mesh_is_copied_from_where_it_is_and_not_from_nowhere() {
+    let stage = stage();
+    stage.relay_ok(&["register", "bob"]);
+    stage.relay_ok(&["send", "bob", "It moves along."]);
+    let nowhere = stage.run(&["store", "copy", "files:~/mesch", "files:copy"]);
+    assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("mesch` to copy from"), "{nowhere:?}");
+    assert!(!stage.home.join("mesch").exists() && !stage.project.join("copy").exists(), "nothing was made");
+    // As the help and docs/nats.md write it.
+    std::os::unix::fs::symlink(&stage.data, stage.home.join("mesh")).expect("linked");
+    stage.relay_ok(&["store", "copy", "files:~/mesh", "files:~/copy"]);
+    let read = stage.relay(&["read", "--agent", "bob", "--peek", "--store", "files:~/copy"]).succeed();
+    assert!(read.contains("It moves along."), "{read}");
+    assert!(!stage.project.join("~").exists(), "no shell puts the home there");
+}
+
+#[test]
 fn a_store_that_there_is_none_of() {
     isolated(|| {
         let stage = stage();

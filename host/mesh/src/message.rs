@@ -146,6 +146,15 @@ impl Draft {
         Ok(())
     }
 
+    /// The same without what is blank: who leaves a field empty has not said it.
+    pub(crate) fn without_blanks(mut self) -> Draft {
+        let is_said = |text: &String| !text.trim().is_empty();
+        self.subject = self.subject.filter(is_said);
+        self.thread = self.thread.filter(is_said);
+        self.tags.retain(is_said);
+        self
+    }
+
     /// What the message is about, where its sender did not say: the first 80 characters of its first line.
     pub fn subject_or_default(&self) -> String {
         match &self.subject {

@@ -245,7 +245,7 @@ impl Mesh {
     fn sending_as(&self, from: AgentName, caller: &Caller, draft: Draft) -> Sending {
         let at = self.machine.now();
         let sight = if caller.is_person() { Sight::All } else { Sight::Own };
-        Sending { id: self.new_id(at), at, from, sight, draft }
+        Sending { id: self.new_id(at), at, from, sight, draft: draft.without_blanks() }
     }
 
     /// Stores a message for each of these and rings, adding to `sent` as it goes.

@@ -109,6 +109,25 @@ async fn one_key_from_many_senders_at_once_is_stored_once_per_sender() {
 }
 
 #[tokio::test]
+async fn what_is_left_blank_was_not_said() {
+    let world = World::new();
+    let alice = world.joined("alice").await;
+    world.joined("bob").await;
+    let blank = || Draft {
+        subject: Some(String::new()),
+        thread: Some(" ".to_owned()),
+        tags: vec![String::new(), "review".to_owned()],
+        ..draft("hello\nBob")
+    };
+    let first = world.send(&alice, "bob", blank()).await.expect("sent");
+    let second = world.send(&alice, "bob", blank()).await.expect("sent");
+    assert_eq!((&first.thread, &second.thread), (&first.id.to_string(), &second.id.to_string()), "two conversations");
+    let kept = world.mesh.history(&name("bob")).await.expect("readable");
+    let said = |(message, _): &(crate::message::Message, _)| (message.subject.clone(), message.tags.clone());
+    assert_eq!(said(&kept[0]), ("hello".to_owned(), vec!["review".to_owned()]));
+}
+
+#[tokio::test]
 async fn a_keyed_sending_that_broke_off_is_completed_under_one_id_and_noted_once() {
     let world = World::new();
     let alice = world.joined("alice").await;

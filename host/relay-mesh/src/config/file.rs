@@ -44,10 +44,6 @@ pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, C
 /// Parses a file. Relative paths in it start from the folder that it lies in, `~/` from the home.
 fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigError> {
     let file: File = toml::from_str(text).map_err(|error| invalid(path, text, &error))?;
-    let at_home = |path: PathBuf| match (path.strip_prefix("~"), home) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        (Ok(_), None) | (Err(_), _) => path,
-    };
     let line = file.store.as_ref().map_or(0, |store| line_of(text, store.span().start));
     let (dir, shared) = store::together(file.dir, file.store.map(toml::Spanned::into_inner)).map_err(|Differ| {
         ConfigError::Invalid {
@@ -60,15 +56,15 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
     let loops = file.loops.unwrap_or_default();
     let reservations = file.reservations.unwrap_or_default();
     let values = Values {
-        dir: dir.map(at_home),
+        dir,
         shared,
-        nats: file.nats.unwrap_or_default().with_paths(at_home),
+        nats: file.nats.unwrap_or_default(),
         agent: file.agent,
         team: file.team.map(|team| team.0),
         durability: file.durability,
         listen: http.listen,
         token: http.token.map(|on| if on { TokenUse::Required } else { TokenUse::Off }),
-        plugins: file.plugins.map(|plugins| plugins.into_iter().map(at_home).collect()),
+        plugins: file.plugins,
         away_after: file.away_after.map(|duration| duration.0),
         hops: loops.hops,
         per_pair: loops.per_pair,
@@ -79,9 +75,9 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         auto_claim: reservations.auto_claim.map(|on| if on { AutoClaim::On } else { AutoClaim::Off }),
         auto_claim_ttl: reservations.auto_claim_ttl.map(|lease| lease.0),
         tools: file.tools.map(|tools| tools.0),
-        wake: file.wake.unwrap_or_default().values().with_paths(at_home),
+        wake: file.wake.unwrap_or_default().values(),
     };
-    Ok(values.beneath(path.parent().unwrap_or(path)))
+    Ok(values.with_home(home).beneath(path.parent().unwrap_or(path)))
 }
 
 /// What is wrong with a file, and where.

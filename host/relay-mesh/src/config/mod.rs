@@ -22,7 +22,7 @@ pub(crate) use consents::AllowedCommands;
 pub(crate) use mode::{Place, set_edit_mode};
 pub(crate) use nats::NatsValues;
 pub(crate) use store::{Servers, Shared, StoreAt};
-pub(crate) use values::{AutoClaim, Durable, TokenUse, Values, team};
+pub(crate) use values::{AutoClaim, Durable, TokenUse, Values, at_home, team};
 pub(crate) use wake::{Method, WakeValues};
 
 /// The project's file, in the working folder or the nearest one above it.
@@ -179,8 +179,8 @@ impl Settings {
     pub(crate) fn load(flags: Values, environment: &Environment, workdir: &Path) -> Result<Settings, ConfigError> {
         let home = environment.home();
         let mut layers = vec![
-            (Origin::Flags, flags.beneath(workdir)),
-            (Origin::Environment, values::of_environment(environment)?.beneath(workdir)),
+            (Origin::Flags, flags.with_home(home.as_deref()).beneath(workdir)),
+            (Origin::Environment, values::of_environment(environment)?.with_home(home.as_deref()).beneath(workdir)),
         ];
         if let Some((path, found)) = file::nearest(workdir, PROJECT_FILE, home.as_deref())? {
             found.refuse_what_is_the_persons(&path)?;

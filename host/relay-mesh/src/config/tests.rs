@@ -62,6 +62,9 @@ fn a_store_of_files_is_the_data_folder() {
     check("", user, &[], nothing(), "dir", "~/user by ~/.config/relay-mesh/config.toml");
     check("store = 'files:data'", user, &[], nothing(), "dir", "~/project/data by ~/project/.relay-mesh.toml");
     check("", user, &[("RELAY_STORE", "files:/d")], nothing(), "dir", "/d by environment");
+    // No shell knows that a path stands there.
+    check("", "", &[("RELAY_STORE", "files:~/d")], nothing(), "dir", "~/d by environment");
+    check("", "", &[], Values { dir: Some("~/d".into()), ..nothing() }, "dir", "~/d by command line");
     check("", user, &[("RELAY_DIR", "/d")], nothing(), "dir", "/d by environment");
     check(
         "agent = 'bob'\ndir = 'a'\nstore = 'files:b'",

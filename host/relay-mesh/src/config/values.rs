@@ -102,7 +102,27 @@ pub(crate) struct Values {
     pub(crate) wake: WakeValues,
 }
 
+/// A path that begins with `~` as people mean it: no shell puts their home into `files:~/mesh`.
+pub(crate) fn at_home(path: PathBuf, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        (Ok(_), None) | (Err(_), _) => path,
+    }
+}
+
 impl Values {
+    /// The same, with the person's home in the paths that name it.
+    #[must_use]
+    pub(super) fn with_home(self, home: Option<&Path>) -> Values {
+        Values {
+            dir: self.dir.map(|dir| at_home(dir, home)),
+            nats: self.nats.with_paths(|path| at_home(path, home)),
+            wake: self.wake.with_paths(|path| at_home(path, home)),
+            plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| at_home(plugin, home)).collect()),
+            ..self
+        }
+    }
+
     /// The same, with relative paths taken from a folder.
     #[must_use]
     pub(crate) fn beneath(self, folder: &Path) -> Values {

@@ -4,9 +4,10 @@ use mesh::carrying;
 
 use super::{Target, failed, opened, told};
 use crate::cli::Outcome;
-use crate::config::StoreAt;
+use crate::config::{self, StoreAt};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::exit::Exit;
 
 /// Copy everything from one store to another
 #[derive(clap::Args, Debug)]
@@ -24,14 +25,36 @@ pub(super) struct Args {
 
 /// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+    let [from, to] = [args.from, args.to].map(|at| placed(at, context));
+    // To open a folder is to make it, and out of a new one nothing comes.
+    if let StoreAt::Files(dir) = &from
+        && !dir.is_dir()
+    {
+        return Err(CommandError::Told {
+            what: format!("there is no data folder `{}` to copy from", dir.display()),
+            hint: Some("name the one that `relay-mesh config` shows as `dir`".to_owned()),
+            exit: Exit::NotFound,
+            source: None,
+        });
+    }
     // The agents of a folder live on the machine that the folder names.
-    let data = [&args.from, &args.to].into_iter().find_map(|at| match at {
-        StoreAt::Files(dir) => Some(context.workdir.join(dir)),
+    let data = [&from, &to].into_iter().find_map(|at| match at {
+        StoreAt::Files(dir) => Some(dir.clone()),
         StoreAt::Nats(_) => None,
     });
     let data = data.unwrap_or_else(|| context.settings.dir.value.clone());
-    let from = opened(context, &args.from, &data)?;
-    let to = opened(context, &args.to, &data)?;
+    let from = opened(context, &from, &data)?;
+    let to = opened(context, &to, &data)?;
     let carried = carrying::carry(from.as_ref(), to.as_ref(), args.target.occupied()).await.map_err(failed)?;
     told(context, &carried)
+}
+
+/// A store with the path of its folder made whole.
+fn placed(at: StoreAt, context: &Context) -> StoreAt {
+    match at {
+        StoreAt::Files(dir) => {
+            StoreAt::Files(context.workdir.join(config::at_home(dir, context.environment.home().as_deref())))
+        }
+        StoreAt::Nats(servers) => StoreAt::Nats(servers),
+    }
 }
