@@ -261,7 +261,7 @@ impl BesideAgent {
 impl Glimpse {
     fn of(child: Child, leaves: &[Leaf<'_>]) -> Option<Glimpse> {
         let name: AgentName = child.key.leaf().parse().ok()?;
-        let agent = child.value.and_then(|value| records::parse(&keys::meta(&name), &value.bytes));
+        let agent = child.value.and_then(|value| records::parse_at(|| keys::meta(&name), &value.bytes));
         Some(Glimpse { name, agent, beside: BesideAgent::of(child.beside, leaves) })
     }
 }

@@ -122,13 +122,13 @@ impl Mesh {
         };
         let process_runs = record.as_ref().and_then(|record| record.process).map(|process| self.machine.lives(process));
         // A session speaks by its hooks; only without one is a heartbeat written.
-        let key = keys::heartbeat(&agent.name);
+        let key = || keys::heartbeat(&agent.name);
         let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
             (Some(_), _) | (None, Beside::Nothing) => None,
-            (None, Beside::Value(Ok(value))) => Some(records::parse(&key, &value.bytes)?),
+            (None, Beside::Value(Ok(value))) => Some(records::parse_at(key, &value.bytes)?),
             // What was damaged a moment ago may be whole again, and else says why.
             (None, Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown) => {
-                records::load(self.shared.as_ref(), &key).await?.map(|(_, heartbeat)| heartbeat)
+                records::load(self.shared.as_ref(), &key()).await?.map(|(_, heartbeat)| heartbeat)
             }
         };
         Ok(Traces {

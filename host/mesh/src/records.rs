@@ -95,7 +95,13 @@ pub(crate) fn json<T: Serialize>(record: &T) -> Vec<u8> {
 
 /// A record from JSON text, or an error that names the key.
 pub(crate) fn parse<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(bytes).map_err(|error| StoreError::Damaged { what: key.to_string(), why: error.to_string() })
+    parse_at(|| key.clone(), bytes)
+}
+
+/// The same, with a key that is spelled only where the record is damaged.
+pub(crate) fn parse_at<T: DeserializeOwned>(key: impl FnOnce() -> Key, bytes: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| StoreError::Damaged { what: key().to_string(), why: error.to_string() })
 }
 
 /// Reads a log from a position to its end, handing each entry on. Gives the end and how many

@@ -1,6 +1,7 @@
 //! The only file that prints. Standard output is data, standard error is talk; colour never
 //! carries a meaning alone; a reader that went away is told to nobody.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -207,36 +208,74 @@ fn is_plain(text: &str) -> bool {
 
 /// The same, on one line.
 pub(crate) fn printable_line(text: &str) -> String {
-    if is_plain(text) {
-        return text.to_owned();
-    }
-    printable(text).replace(['\n', '\t'], " ")
+    on_one_line(text).into_owned()
 }
 
-/// Columns, each as wide as its widest cell, two spaces apart; the last one is as long as it is.
+/// The same, without a copy of what is plain already.
+pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(printable(text).replace(['\n', '\t'], " "))
+}
+
+/// Rows of cells in columns, each as wide as its widest cell, two spaces apart; the last one is as long as it is.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    let mut table = Table::new(head);
     for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
+        row.iter().for_each(|cell| table.cell(cell));
     }
-    // One text for all lines: a table may have a thousand.
-    let mut text = String::with_capacity((widths.iter().sum::<usize>() + 2 * head.len()) * (rows.len() + 1));
-    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
-        for (cell, width) in cells.zip(&widths) {
-            text.push_str(cell);
-            text.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
-        }
-        text.truncate(text.trim_end_matches(' ').len());
-        text.push('\n');
-    };
-    line(&mut head.iter().copied());
-    for row in rows {
-        line(&mut row.iter().map(String::as_str));
+    table.text()
+}
+
+/// The same for rows by the thousand: their cells are copied into one text, and have none of their own.
+pub(crate) struct Table {
+    columns: usize,
+    cells: String,
+    /// Where each cell ends, and how wide it is.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Table {
+    /// A table with nothing but its head.
+    pub(crate) fn new(head: &[&str]) -> Table {
+        let mut table = Table { columns: head.len(), cells: String::new(), ends: Vec::new() };
+        head.iter().for_each(|cell| table.cell(cell));
+        table
     }
-    text.truncate(text.len() - 1);
-    text
+
+    /// Adds a row.
+    pub(crate) fn row<const COLUMNS: usize>(&mut self, cells: [&str; COLUMNS]) {
+        cells.iter().for_each(|cell| self.cell(cell));
+    }
+
+    fn cell(&mut self, cell: &str) {
+        self.cells.push_str(cell);
+        let width = if cell.is_ascii() { cell.len() } else { cell.chars().count() };
+        self.ends.push((self.cells.len(), width));
+    }
+
+    /// The lines, without a line break at the end.
+    pub(crate) fn text(&self) -> String {
+        let mut widths = vec![0; self.columns];
+        for row in self.ends.chunks(self.columns) {
+            widths.iter_mut().zip(row).for_each(|(widest, (_, width))| *widest = (*widest).max(*width));
+        }
+        let longest = widths.iter().sum::<usize>() + 2 * self.columns;
+        let mut text = String::with_capacity(longest * self.ends.len() / self.columns.max(1));
+        let mut begin = 0;
+        for row in self.ends.chunks(self.columns) {
+            for ((end, width), widest) in row.iter().zip(&widths) {
+                text.push_str(&self.cells[begin..*end]);
+                text.extend(std::iter::repeat_n(' ', widest - width + 2));
+                begin = *end;
+            }
+            text.truncate(text.trim_end_matches(' ').len());
+            text.push('\n');
+        }
+        text.truncate(text.len() - 1);
+        text
+    }
 }
 
 #[cfg(test)]

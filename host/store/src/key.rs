@@ -36,7 +36,11 @@ impl Key {
     /// This key and one more segment, which is encoded if it needs to be.
     #[must_use]
     pub fn child(&self, segment: &str) -> Key {
-        Key(format!("{}/{}", self.0, Key::encode(segment)))
+        let mut text = String::with_capacity(self.0.len() + 1 + segment.len());
+        text.push_str(&self.0);
+        text.push('/');
+        Key::encode_onto(&mut text, segment);
+        Key(text)
     }
 
     /// Its segments, in order.
@@ -58,28 +62,33 @@ impl Key {
     /// long keeps its first bytes and ends in a digest of the whole.
     pub fn encode(text: &str) -> String {
         let mut segment = String::with_capacity(text.len());
+        Key::encode_onto(&mut segment, text);
+        segment
+    }
+
+    fn encode_onto(key: &mut String, text: &str) {
+        let begin = key.len();
         for (index, byte) in text.bytes().enumerate() {
             let plain =
                 byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'@') || (byte == b'.' && index > 0);
             if plain {
-                segment.push(char::from(byte));
+                key.push(char::from(byte));
             } else {
-                segment.push_str(&format!("%{byte:02X}"));
+                key.push_str(&format!("%{byte:02X}"));
             }
         }
-        if segment.is_empty() {
-            segment.push_str(EMPTY);
+        if key.len() == begin {
+            key.push_str(EMPTY);
         }
-        if segment.len() > LONGEST {
+        if key.len() - begin > LONGEST {
             // Two processes, perhaps of two releases, must come to the same name: so a digest that
             // is fixed by a standard, and not the hasher of this build's standard library.
-            segment.truncate(LONGEST - 1 - 2 * DIGEST_BYTES);
-            segment.push('_');
+            key.truncate(begin + LONGEST - 1 - 2 * DIGEST_BYTES);
+            key.push('_');
             for byte in &Sha256::digest(text.as_bytes())[..DIGEST_BYTES] {
-                segment.push_str(&format!("{byte:02x}"));
+                key.push_str(&format!("{byte:02x}"));
             }
         }
-        segment
     }
 
     /// Undoes [`Key::encode`], but for text that was too long.

@@ -30,8 +30,8 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
     let agents: Vec<AgentShape> = match &args.query {
-        Some(query) => open.mesh.find(query, args.limit).await?.iter().map(|found| (&found.seen).into()).collect(),
-        None => open.mesh.agents().await?.iter().map(AgentShape::from).collect(),
+        Some(query) => open.mesh.find(query, args.limit).await?.into_iter().map(|found| found.seen.into()).collect(),
+        None => open.mesh.agents().await?.into_iter().map(AgentShape::from).collect(),
     };
     if agents.is_empty() {
         context.printer.say(match args.query {

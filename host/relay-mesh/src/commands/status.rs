@@ -114,7 +114,7 @@ async fn look(context: &Context, open: &Open, named: &[Part]) -> Result<StatusSh
     Ok(StatusShape {
         dir: dir.display().to_string(),
         host: HostRecord::shape(host.as_ref()),
-        agents: status.agents.iter().map(Into::into).collect(),
+        agents: status.agents.into_iter().map(Into::into).collect(),
         waiting: status.waiting,
         counted: status.counted,
         reservations: ReservationsShape::of(&reserved, now).reservations,

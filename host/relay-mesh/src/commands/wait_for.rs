@@ -68,7 +68,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     };
     match waited {
         Waited::For(seen) => {
-            let agents = seen?.iter().map(Into::into).collect();
+            let agents = seen?.into_iter().map(Into::into).collect();
             context.printer.show(&AgentsShape { agents, now: open.machine.now() })?;
             Ok(Outcome::DONE)
         }

@@ -6,7 +6,7 @@ use mesh::{Adopted, Outcome, Registered};
 use serde::Serialize;
 
 use super::{ago, as_rfc3339, as_some_rfc3339, counted};
-use crate::render::{Show, printable_line, table};
+use crate::render::{Show, Table, on_one_line, printable_line};
 
 /// An agent, as others see it.
 #[derive(Debug, Serialize)]
@@ -70,17 +70,16 @@ impl AgentShape {
     }
 }
 
-impl From<&Seen> for AgentShape {
-    fn from(seen: &Seen) -> AgentShape {
+impl From<Seen> for AgentShape {
+    fn from(seen: Seen) -> AgentShape {
         let Seen { agent, presence, evidence, last_heard, waiting } = seen;
-        let profile = agent.profile.clone();
-        let session = agent.session.clone();
+        let (profile, session) = (agent.profile, agent.session);
         AgentShape {
-            name: agent.name.to_string(),
+            name: agent.name.into(),
             presence: presence.as_str(),
-            evidence: evidence.clone(),
-            last_heard: *last_heard,
-            waiting: *waiting,
+            evidence,
+            last_heard,
+            waiting,
             harness: profile.harness.or_else(|| session.as_ref().map(|session| session.harness.clone())),
             session: session.map(|session| session.id),
             program: profile.program,
@@ -90,7 +89,7 @@ impl From<&Seen> for AgentShape {
             task: profile.task,
             bead: profile.bead,
             skills: profile.skills,
-            host: agent.host.clone(),
+            host: agent.host,
             registered: agent.registered,
             origin: agent.origin,
         }
@@ -121,8 +120,8 @@ pub(crate) struct HeartbeatShape {
     pub(crate) agent: AgentShape,
 }
 
-impl From<&Seen> for HeartbeatShape {
-    fn from(seen: &Seen) -> HeartbeatShape {
+impl From<Seen> for HeartbeatShape {
+    fn from(seen: Seen) -> HeartbeatShape {
         HeartbeatShape { agent: seen.into() }
     }
 }
@@ -137,22 +136,25 @@ impl Show for HeartbeatShape {
 
 /// The table that `agents` and `status` show.
 pub(crate) fn agents_table(agents: &[AgentShape], now: Instant) -> String {
-    let rows: Vec<Vec<String>> = agents
-        .iter()
-        .map(|agent| {
-            let about = agent.role.iter().chain(&agent.task).cloned().collect::<Vec<_>>().join("; ");
-            vec![
-                agent.name.clone(),
-                agent.presence.to_owned(),
-                agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard, now)),
-                agent.waiting.to_string(),
-                printable_line(agent.kind()),
-                printable_line(&about),
-                printable_line(&agent.evidence),
-            ]
-        })
-        .collect();
-    table(&["AGENT", "PRESENCE", "HEARD", "WAITING", "HARNESS", "ABOUT", "BECAUSE"], &rows)
+    let mut table = Table::new(&["AGENT", "PRESENCE", "HEARD", "WAITING", "HARNESS", "ABOUT", "BECAUSE"]);
+    for agent in agents {
+        let heard = agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard, now));
+        let about = match (&agent.role, &agent.task) {
+            (Some(role), Some(task)) => &format!("{role}; {task}"),
+            (Some(one), None) | (None, Some(one)) => one.as_str(),
+            (None, None) => "",
+        };
+        table.row([
+            &agent.name,
+            agent.presence,
+            &heard,
+            &agent.waiting.to_string(),
+            &on_one_line(agent.kind()),
+            &on_one_line(about),
+            &on_one_line(&agent.evidence),
+        ]);
+    }
+    table.text()
 }
 
 /// `relay-mesh register NAME`.

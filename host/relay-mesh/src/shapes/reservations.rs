@@ -7,7 +7,7 @@ use mesh::reservation::{Conflict, Mode, Reservation};
 use serde::Serialize;
 
 use super::{as_rfc3339, span};
-use crate::render::{Show, printable_line, table};
+use crate::render::{Show, Table, on_one_line, printable_line};
 
 /// A reservation.
 #[derive(Debug, Serialize)]
@@ -48,9 +48,9 @@ impl ReservationShape {
         let left = if reservation.holds(now) { reservation.left(now) } else { 0 };
         ReservationShape {
             id: reservation.id.to_string(),
-            owner: reservation.owner.to_string(),
+            owner: reservation.owner.as_str().to_owned(),
             repository: repository.as_str().to_owned(),
-            pattern: reservation.pattern.to_string(),
+            pattern: reservation.pattern.as_str().to_owned(),
             mode: reservation.mode.as_str(),
             reason: reservation.reason.clone(),
             granted: reservation.granted,
@@ -242,23 +242,21 @@ impl Show for ModeShape {
 
 /// The table that `reservations` and `status` show.
 pub(crate) fn reservations_table(reservations: &[ReservationShape]) -> String {
-    let rows: Vec<Vec<String>> = reservations
-        .iter()
-        .map(|one| {
-            let left = match (&one.taken_by, one.state) {
-                (Some(by), _) => format!("taken by {by}"),
-                (None, "held") => span(one.left),
-                (None, _) => "lapsed".to_owned(),
-            };
-            vec![
-                printable_line(&one.pattern),
-                one.owner.clone(),
-                one.mode.to_owned(),
-                left,
-                printable_line(&one.repository),
-                one.reason.as_deref().map(printable_line).unwrap_or_default(),
-            ]
-        })
-        .collect();
-    table(&["PATTERN", "HELD BY", "MODE", "LEFT", "REPOSITORY", "REASON"], &rows)
+    let mut table = Table::new(&["PATTERN", "HELD BY", "MODE", "LEFT", "REPOSITORY", "REASON"]);
+    for one in reservations {
+        let left = match (&one.taken_by, one.state) {
+            (Some(by), _) => &format!("taken by {by}"),
+            (None, "held") => &span(one.left),
+            (None, _) => "lapsed",
+        };
+        table.row([
+            &on_one_line(&one.pattern),
+            &one.owner,
+            one.mode,
+            left,
+            &on_one_line(&one.repository),
+            &on_one_line(one.reason.as_deref().unwrap_or_default()),
+        ]);
+    }
+    table.text()
 }

@@ -66,19 +66,31 @@ struct Glance<'a> {
     beside: &'a [Leaf<'a>],
 }
 
+/// What one look after the other is made in.
+struct Room {
+    bytes: Vec<u8>,
+    /// The name of the file that is looked at.
+    file: String,
+}
+
+fn spell(file: &mut String, parts: &[&str]) {
+    file.clear();
+    file.extend(parts.iter().copied());
+}
+
 impl Glance<'_> {
     fn at(&self, keys: &[Key]) -> Result<Vec<Child>, StoreError> {
         let mut children = Vec::with_capacity(keys.len());
-        let mut bytes = Vec::with_capacity(4 << 10);
+        let mut room = Room { bytes: Vec::with_capacity(4 << 10), file: String::with_capacity(64) };
         for key in keys {
             let name = key.segments().next_back().unwrap_or_default();
-            let Some(value) = self.value(name, self.leaf, &mut bytes)? else { continue };
+            let Some(value) = self.value(name, self.leaf, &mut room)? else { continue };
             let beside = self.beside.iter().map(|leaf| match leaf {
-                Leaf::Value(leaf) => Ok(match self.value(name, leaf, &mut bytes)? {
+                Leaf::Value(leaf) => Ok(match self.value(name, leaf, &mut room)? {
                     Some(value) => Beside::Value(value),
                     None => Beside::Nothing,
                 }),
-                Leaf::Log(leaf) => Ok(self.log(name, leaf)),
+                Leaf::Log(leaf) => Ok(self.log(name, leaf, &mut room)),
             });
             let beside = beside.collect::<Result<_, StoreError>>()?;
             children.push(Child { key: key.clone(), value, beside });
@@ -91,15 +103,16 @@ impl Glance<'_> {
         &self,
         name: &str,
         leaf: &str,
-        bytes: &mut Vec<u8>,
+        room: &mut Room,
     ) -> Result<Option<Result<Versioned, StoreError>>, StoreError> {
-        let file = format!("{name}/{leaf}.json");
-        match self.read(&file, bytes) {
+        let Room { bytes, file } = room;
+        spell(file, &[name, "/", leaf, ".json"]);
+        match self.read(file, bytes) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(StoreError::io("could not read", &self.path.join(file))(error.into())),
         }
-        match value::understood(bytes) {
+        match value::skimmed(bytes) {
             Ok(None) => Ok(None),
             Ok(Some(value)) => Ok(Some(Ok(value))),
             Err(why) => Ok(Some(Err(value::damaged(&self.path.join(file), why)))),
@@ -120,10 +133,12 @@ impl Glance<'_> {
     }
 
     /// A log without its file and its lock file reads as empty.
-    fn log(&self, name: &str, leaf: &str) -> Beside {
-        let is_missing =
-            |file: String| accessat(&self.folder, file, Access::EXISTS, AtFlags::empty()) == Err(Errno::NOENT);
-        if is_missing(format!("{name}/.{leaf}.lock")) && is_missing(format!("{name}/{leaf}.jsonl")) {
+    fn log(&self, name: &str, leaf: &str, room: &mut Room) -> Beside {
+        let mut is_missing = |parts: &[&str]| {
+            spell(&mut room.file, parts);
+            accessat(&self.folder, room.file.as_str(), Access::EXISTS, AtFlags::empty()) == Err(Errno::NOENT)
+        };
+        if is_missing(&[name, "/.", leaf, ".lock"]) && is_missing(&[name, "/", leaf, ".jsonl"]) {
             Beside::Nothing
         } else {
             Beside::Unknown

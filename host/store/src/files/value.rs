@@ -244,11 +244,22 @@ fn parse(bytes: &[u8]) -> Result<Versioned, String> {
 }
 
 fn parse_own(bytes: &[u8]) -> Option<Versioned> {
+    own(bytes).filter(|value| is_json(&value.bytes))
+}
+
+/// What a value's file says; none where it says nothing, or why it is damaged. Whether what this
+/// store wrote is still JSON is left to whoever reads many of them, and each of them anyway.
+pub(super) fn skimmed(bytes: &[u8]) -> Result<Option<Versioned>, String> {
+    own(bytes).map_or_else(|| understood(bytes), |value| Ok(Some(value)))
+}
+
+/// A file as this store lays it out, by its two ends.
+fn own(bytes: &[u8]) -> Option<Versioned> {
     let rest = bytes.strip_prefix(b"{\"revision\":")?.strip_suffix(b"}\n")?;
     let comma = rest.iter().position(|byte| *byte == b',')?;
     let revision: u64 = std::str::from_utf8(&rest[..comma]).ok()?.parse().ok()?;
     let value = rest[comma..].strip_prefix(b",\"value\":")?;
-    (revision > 0 && is_json(value)).then(|| Versioned { revision: Revision(revision), bytes: value.to_vec() })
+    (revision > 0).then(|| Versioned { revision: Revision(revision), bytes: value.to_vec() })
 }
 
 /// That the file of a value does not hold one.
