@@ -149,7 +149,9 @@ fn a_mesh_is_copied_from_where_it_is_and_not_from_nowhere() {
     stage.relay_ok(&["send", "bob", "It moves along."]);
     let nowhere = stage.run(&["store", "copy", "files:~/mesch", "files:copy"]);
     assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
-    assert!(nowhere.stderr.contains("mesch` to copy from"), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("mesch` to read from"), "{nowhere:?}");
+    let nothing = stage.run(&["store", "export", "--store", "files:~/mesch"]);
+    assert_eq!(nothing.code, Some(3), "{nothing:?}");
     assert!(!stage.home.join("mesch").exists() && !stage.project.join("copy").exists(), "nothing was made");
     // As the help and docs/nats.md write it.
     std::os::unix::fs::symlink(&stage.data, stage.home.join("mesh")).expect("linked");

@@ -2,12 +2,11 @@
 
 use mesh::carrying;
 
-use super::{Target, failed, opened, told};
+use super::{Target, failed, is_there, opened, told};
 use crate::cli::Outcome;
 use crate::config::{self, StoreAt};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::exit::Exit;
 
 /// Copy everything from one store to another
 #[derive(clap::Args, Debug)]
@@ -27,15 +26,8 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let [from, to] = [args.from, args.to].map(|at| placed(at, context));
     // To open a folder is to make it, and out of a new one nothing comes.
-    if let StoreAt::Files(dir) = &from
-        && !dir.is_dir()
-    {
-        return Err(CommandError::Told {
-            what: format!("there is no data folder `{}` to copy from", dir.display()),
-            hint: Some("name the one that `relay-mesh config` shows as `dir`".to_owned()),
-            exit: Exit::NotFound,
-            source: None,
-        });
+    if let StoreAt::Files(dir) = &from {
+        is_there(dir)?;
     }
     // The agents of a folder live on the machine that the folder names.
     let data = [&from, &to].into_iter().find_map(|at| match at {

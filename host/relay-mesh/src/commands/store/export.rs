@@ -9,8 +9,9 @@ use serde_json::Value;
 use store::memory::MemoryStore;
 use store::{Durability, Expect, Key, Store};
 
-use super::{Target, failed, shared, told};
+use super::{Target, failed, is_there, shared, told};
 use crate::cli::Outcome;
+use crate::config::Shared;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -49,6 +50,9 @@ enum Line {
 
 /// Does it.
 pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Outcome, CommandError> {
+    if matches!(context.settings.shared.value, Shared::InTheFolder) {
+        is_there(&context.settings.dir.value)?;
+    }
     let store = shared(context)?;
     let lines = lines(store.as_ref()).await?;
     let Some(out) = args.out else {

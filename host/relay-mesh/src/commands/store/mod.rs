@@ -95,6 +95,19 @@ fn opened(context: &Context, at: &StoreAt, data: &Path) -> Result<Arc<dyn Store>
     }
 }
 
+/// Refuses to read from a folder that is not there: a name that is mistyped is no empty mesh.
+fn is_there(dir: &Path) -> Result<(), CommandError> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    Err(CommandError::Told {
+        what: format!("there is no data folder `{}` to read from", dir.display()),
+        hint: Some("`relay-mesh config` shows yours as `dir`".to_owned()),
+        exit: Exit::NotFound,
+        source: None,
+    })
+}
+
 /// Says what was moved.
 fn told(context: &Context, carried: &Carried) -> Result<Outcome, CommandError> {
     context.printer.show(&CarriedShape::of(carried))?;
