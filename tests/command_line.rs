@@ -127,7 +127,19 @@ fn the_same_key_is_stored_once() {
     let (first, second) = (send(), send());
     assert_eq!(id_in(&first), id_in(&second));
     assert!(second.contains("had been sent before"), "{second}");
-    assert_eq!(stage.relay_ok(&["read", "--agent", "bob"]).matches("deployed").count(), 1);
+    let other = |to| stage.run(&["send", to, "rolled back", "--from", "alice", "--idempotency-key", "deploy-7"]);
+    let refused = other("bob");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let (error, hint) = refused.stderr.split_once("\nhint: ").expect("an error and a hint");
+    let id = id_in(&first);
+    assert_eq!(error, format!("error: the idempotency key `deploy-7` stands for another message to `bob`, `{id}`"));
+    assert!(hint.starts_with("give what is new a key of its own"), "{hint}");
+    stage.relay_ok(&["register", "anna"]);
+    let half = other("anna,bob");
+    assert_eq!(half.code, Some(1), "something was done: {half:?}");
+    assert!(half.stderr.contains("hint: it was stored for `anna`; give what is new"), "{half:?}");
+    let read = stage.relay_ok(&["read", "--agent", "bob"]);
+    assert_eq!((read.matches("deployed").count(), read.matches("rolled back").count()), (1, 0), "{read}");
 }
 
 #[test]

@@ -87,6 +87,13 @@ impl From<SendError> for Refusal {
             SendError::UnknownReply(_) => {
                 Refusal::of(&error, "Take reply_to from a message that you got, or leave it out.")
             }
+            SendError::OtherUnderKey { ref stored, .. } => {
+                let for_some = match stored.as_slice() {
+                    [] => "Nothing was stored.".to_owned(),
+                    some => format!("It was stored for {} alone.", all_of(some)),
+                };
+                Refusal::of(&error, format!("{for_some} Give what is new a key of its own."))
+            }
             SendError::Store { ref stored, .. } if !stored.is_empty() => {
                 let next = format!("It was stored for {}; send it to the others again.", all_of(stored));
                 Refusal::of(&error, next)

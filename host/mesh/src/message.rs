@@ -87,7 +87,7 @@ pub struct Draft {
     pub priority: Priority,
     /// Free words to filter by.
     pub tags: Vec<String>,
-    /// The same key from the same sender to the same recipient is stored once.
+    /// The same key from the same sender to the same recipient is stored once; with other content it is an error.
     pub idempotency_key: Option<String>,
 }
 

@@ -13,6 +13,7 @@ use crate::loops::next_trace;
 use crate::machine::Instant;
 use crate::message::{Draft, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
+use crate::once::Kept;
 use crate::outbox::Way;
 use crate::receipt::{Event, Rung};
 use crate::session::{Caller, SessionRecord, Transport};
@@ -49,11 +50,11 @@ pub struct SentTo {
     pub presence: Presence,
     /// Why nobody was woken, where waking stopped.
     pub held: Option<String>,
-    /// The same idempotency key had been stored before: this is that message.
+    /// The same had been stored before under the same idempotency key: this is that message.
     pub duplicate: bool,
 }
 
-/// Why nothing was sent. Nothing was stored for anybody, except where `Store` names them.
+/// Why nothing was sent. Nothing was stored for anybody, except where `Store` or `OtherUnderKey` names them.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The draft is not a message.
@@ -74,6 +75,18 @@ pub enum SendError {
     /// The message that it answers is in nobody's mail that the caller may see.
     #[error("no message `{0}` was sent to you or by you")]
     UnknownReply(MessageId),
+    /// The sender has used the key for another message to the same recipient.
+    #[error("the idempotency key `{key}` stands for another message to `{to}`, `{older}`")]
+    OtherUnderKey {
+        /// The key.
+        key: String,
+        /// For whom.
+        to: AgentName,
+        /// The message that lies there under that key.
+        older: MessageId,
+        /// Who had been sent the new one before that was noticed.
+        stored: Vec<AgentName>,
+    },
     /// The store did not take it.
     #[error("the store did not take the message for `{to}`")]
     Store {
@@ -108,6 +121,7 @@ impl SendError {
             | SendError::Nobody
             | SendError::NobodyElse
             | SendError::UnknownReply(_)
+            | SendError::OtherUnderKey { .. }
             | SendError::NotQueued(_) => false,
         }
     }
@@ -285,9 +299,13 @@ impl Mesh {
                     }
                     sent.recipients.push(outcome);
                 }
-                Err(source) => {
+                Err(not_stored) => {
                     let stored = sent.recipients.iter().map(|recipient| recipient.to.clone()).collect();
-                    return Err(SendError::Store { to: message.to, stored, source });
+                    let to = message.to;
+                    return Err(match not_stored {
+                        NotStored::OtherUnderKey { key, older } => SendError::OtherUnderKey { key, to, older, stored },
+                        NotStored::Store(source) => SendError::Store { to, stored, source },
+                    });
                 }
             }
         }
@@ -304,14 +322,24 @@ impl Mesh {
     }
 
     /// Stores a message in its recipient's inbox, then rings. Gives the id under which it lies
-    /// there, which is an older one where the same idempotency key was stored before.
-    async fn store_and_ring(&self, message: &Message, how: Try) -> Result<(MessageId, SentTo), StoreError> {
-        let first = match (how, &message.idempotency_key) {
-            (Try::Again, _) => self.store_unless_there(message).await?.filter(|there| *there != message.id),
+    /// there, which is an older one where the same was stored before under the same idempotency key.
+    async fn store_and_ring(&self, message: &Message, how: Try) -> Result<(MessageId, SentTo), NotStored> {
+        let kept = match (how, &message.idempotency_key) {
+            (Try::Again, _) => self.store_unless_there(message).await?,
             (Try::First, Some(key)) => self.store_once(message, key).await?,
             (Try::First, None) => {
                 records::append(self.shared.as_ref(), &keys::inbox(&message.to), message, Durability::Synced).await?;
-                None
+                Kept::Anew
+            }
+        };
+        let first = match (kept, how) {
+            (Kept::Anew, _) => None,
+            // What was tried before and is there now is this very sending's own doing.
+            (Kept::Before(id), Try::Again) if id == message.id => None,
+            (Kept::Before(id), _) => Some(id),
+            (Kept::NotOver(older), _) => {
+                let key = message.idempotency_key.clone().unwrap_or_default();
+                return Err(NotStored::OtherUnderKey { key, older });
             }
         };
         if let Some(presence) = self.acquainted(&message.to) {
@@ -467,6 +495,19 @@ pub(crate) enum Reach {
     #[default]
     Named,
     Everyone,
+}
+
+/// Why one recipient was not sent a message.
+#[derive(Debug)]
+enum NotStored {
+    OtherUnderKey { key: String, older: MessageId },
+    Store(StoreError),
+}
+
+impl From<StoreError> for NotStored {
+    fn from(error: StoreError) -> NotStored {
+        NotStored::Store(error)
+    }
 }
 
 /// One line of a sender's `sent` log.

@@ -74,7 +74,8 @@ impl Mesh {
                     None => Ok(()),
                 };
                 match outcome {
-                    Ok(()) => told.push(id),
+                    // That it was said before in other words is no reason to say it again.
+                    Ok(()) | Err(SendError::OtherUnderKey { .. }) => told.push(id),
                     Err(SendError::Store { source, .. } | SendError::Unreadable(source)) => return Err(source),
                     Err(error) => tracing::warn!(%of, %by, %error, "somebody was not told who is no longer here"),
                 }

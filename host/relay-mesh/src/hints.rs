@@ -129,6 +129,8 @@ impl CommandError {
             CommandError::Send(error) => match error {
                 SendError::Draft(_) | SendError::Nobody => Exit::Usage,
                 SendError::Address(error) => exit_of_address(error),
+                SendError::OtherUnderKey { stored, .. } if !stored.is_empty() => Exit::Failure,
+                SendError::OtherUnderKey { .. } => Exit::Usage,
                 SendError::NotRegistered => Exit::Refused,
                 SendError::UnknownReply(_) | SendError::NobodyElse => Exit::NotFound,
                 SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => Exit::Store,
@@ -376,6 +378,15 @@ fn of_send(error: &SendError) -> Option<String> {
         SendError::NobodyElse => Some(WHO_IS_HERE.to_owned()),
         SendError::UnknownReply(_) => {
             Some("`relay-mesh read` prints the ids of the messages that you may answer".to_owned())
+        }
+        SendError::OtherUnderKey { older, stored, .. } => {
+            let for_some = match stored.as_slice() {
+                [] => String::new(),
+                some => format!("it was stored for {}; ", listed(some)),
+            };
+            Some(format!(
+                "{for_some}give what is new a key of its own; `relay-mesh message {older}` shows what has this one"
+            ))
         }
         SendError::Store { stored, source, .. } => match stored.as_slice() {
             [] => of_store(source),

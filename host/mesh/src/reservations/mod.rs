@@ -326,7 +326,8 @@ impl Mesh {
                 None => Ok(()),
             };
             match outcome {
-                Ok(()) => told.push(reservation.id),
+                // That it was said before in other words is no reason to say it again.
+                Ok(()) | Err(SendError::OtherUnderKey { .. }) => told.push(reservation.id),
                 Err(SendError::Store { source, .. } | SendError::Unreadable(source)) => return Err(source),
                 Err(error) => tracing::warn!(owner = %reservation.owner, %error, "nobody was told of what was taken"),
             }

@@ -109,12 +109,28 @@ async fn what_waits_is_known_by_its_key_and_by_itself() {
     let keyed = |body: &str| Draft { idempotency_key: Some("key".to_owned()), ..draft(body) };
     assert_eq!(one.send("bob", keyed("one")).await, "stored");
     one.line(Line::Cut);
-    assert_eq!(one.send("bob", keyed("one again")).await, "queued");
+    assert_eq!(one.send("bob", keyed("one")).await, "queued");
     assert_eq!(one.say("bob", "two").await, "queued");
     // Its first try, of which nobody has heard, arrives after the log was looked through.
     one.line(Line::BringsItTwice);
     assert_eq!(one.say("bob", "three").await, "stored");
     assert_eq!(other.read("bob").await, "one, two, three");
+}
+
+#[tokio::test]
+async fn what_waits_under_a_key_of_another_text_comes_back_and_nothing_is_dropped() {
+    let (one, other) = two().await;
+    let keyed = |body: &str| Draft { idempotency_key: Some("key".to_owned()), ..draft(body) };
+    assert_eq!(one.send("bob", keyed("one")).await, "stored");
+    one.line(Line::Cut);
+    assert_eq!(one.send("bob", keyed("another")).await, "queued");
+    one.line(Line::Good);
+    assert_eq!(one.say("bob", "two").await, "stored");
+    let kept = one.mesh.queued().await.expect("listed");
+    let [(to, why)] = kept[0].returned.as_slice() else { panic!("{kept:?}") };
+    assert_eq!(to, "bob");
+    assert!(why.starts_with("the idempotency key `key` stands for another message to `bob`"), "{why}");
+    assert_eq!(other.read("bob").await, "one, two");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{World, draft, name};
-use crate::message::{Draft, LONGEST_BODY};
+use crate::message::{Draft, LONGEST_BODY, Priority};
 use crate::receipt::Rung;
 use crate::testing::{call, session_call, shell_call};
 use crate::{Audience, SendError};
@@ -150,6 +150,45 @@ async fn a_keyed_sending_that_broke_off_is_completed_under_one_id_and_noted_once
     let told: Vec<_> =
         diary.events.iter().filter(|event| event.kind == "sent").map(|event| &event.details["to"]).collect();
     assert_eq!(told, [&serde_json::json!(["bob"]), &serde_json::json!(["carol"])]);
+}
+
+#[tokio::test]
+async fn a_key_stands_for_what_was_said_under_it_and_for_nothing_else() {
+    let world = World::new();
+    let alice = world.joined("alice").await;
+    for recipient in ["bob", "carol", "dave"] {
+        world.joined(recipient).await;
+    }
+    let keyed = |said: Draft| Draft { idempotency_key: Some("k".to_owned()), ..said };
+    let first = world.send(&alice, "bob", keyed(draft("one"))).await.expect("sent");
+    let same = [draft("one"), Draft { subject: Some("one".to_owned()), tags: vec![" ".to_owned()], ..draft("one") }];
+    for said in same {
+        let again = world.send(&alice, "bob", keyed(said)).await.expect("sent");
+        assert_eq!((again.id, again.recipients[0].duplicate), (first.id, true));
+    }
+    let others = [
+        draft("two"),
+        Draft { subject: Some("another".to_owned()), ..draft("one") },
+        Draft { thread: Some("another".to_owned()), ..draft("one") },
+        Draft { tags: vec!["review".to_owned()], ..draft("one") },
+        Draft { priority: Priority::Urgent, ..draft("one") },
+        Draft { reply_to: Some(first.id), ..draft("one") },
+    ];
+    let refusal = format!("the idempotency key `k` stands for another message to `bob`, `{}`", first.id);
+    for said in others {
+        for process in [&world, &world.another_process()] {
+            let caller = world.mesh.identify(&alice).await.expect("identified");
+            let sent = process.mesh.send(&caller, &["bob".to_owned()], keyed(said.clone())).await;
+            assert_eq!(sent.expect_err("refused").to_string(), refusal, "{said:?}");
+        }
+    }
+    let caller = world.mesh.identify(&alice).await.expect("identified");
+    let to = ["carol", "bob", "dave"].map(str::to_owned);
+    let half = world.mesh.send(&caller, &to, keyed(draft("two"))).await;
+    let Err(SendError::OtherUnderKey { to, older, stored, .. }) = half else { panic!("{half:?}") };
+    assert_eq!((to, older, stored), (name("bob"), first.id, vec![name("carol")]), "who has it is said");
+    let read = (world.fetch("bob").await, world.fetch("carol").await, world.fetch("dave").await);
+    assert_eq!(read, ("one".to_owned(), "two".to_owned(), String::new()));
 }
 
 #[tokio::test]

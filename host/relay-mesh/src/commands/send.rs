@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// A word to filter by; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// A name of your own for this sending: the same one twice is stored once
+    /// A name of your own for this sending: the same twice is stored once, another text under it refused
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Send to everyone who is not gone

@@ -155,7 +155,7 @@ pub(crate) struct SentToShape {
     /// Why nobody was woken, where waking stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<String>,
-    /// The same idempotency key had been stored before: this is that message.
+    /// The same had been stored before under the same idempotency key: this is that message.
     pub(crate) duplicate: bool,
 }
 
