@@ -222,9 +222,16 @@ fn damaged_files_in_the_data_folder() {
         assert!(read.contains("after worse damage"), "a bad line costs itself alone: {read}");
 
         let meta = find(&stage.data.join("agents/bob"), "meta");
+        let sound = std::fs::read_to_string(&meta).expect("it is there");
         std::fs::write(&meta, "{ not JSON").expect("the stage is writable");
         check!(stage, "corrupt-agent-record", stage.run(&["send", "bob", "hello"]));
         assert_eq!(std::fs::read_to_string(&meta).expect("it is still there"), "{ not JSON", "it is left for a look");
+        // Both ends are as they were, and what stands between them is not.
+        let damaged = sound.replace("\"profile\":", "\"profile\"");
+        std::fs::write(&meta, &damaged).expect("the stage is writable");
+        check!(stage, "agent-record-that-is-corrupt-inside", stage.run(&["send", "bob", "hello"]));
+        check!(stage, "registering-over-a-corrupt-record", stage.run(&["register", "bob"]));
+        assert_eq!(std::fs::read_to_string(&meta).expect("it is still there"), damaged, "it is left for a look");
     });
 }
 

@@ -6,7 +6,7 @@ use futures::{Stream, StreamExt as _, stream};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Matcher, Utf32Str};
 use serde::{Deserialize, Serialize};
-use store::{Beside, Child, Durability, Leaf, StoreError};
+use store::{Beside, Child, Durability, Leaf, Store, StoreError};
 
 use crate::agent::{Agent, Presence, Seen};
 use crate::keys::{CURSOR, HEARTBEAT, INBOX, META, RECEIPTS};
@@ -60,7 +60,7 @@ impl Mesh {
 
     async fn agents_now(&self) -> Result<Vec<Seen>, FindError> {
         let mut all = Vec::new();
-        let mut looks = pin!(of_each(self.crowd().await?, |Glimpse { name, agent, beside }| async move {
+        let mut looks = pin!(self.of_each(self.crowd().await?, |Glimpse { name, agent, beside }| async move {
             match agent {
                 Ok(agent) => (name, self.seen_beside(agent, &beside).await),
                 Err(error) => (name, Err(error)),
@@ -175,8 +175,10 @@ impl Mesh {
     }
 
     async fn glimpses(&self, beside: &[Leaf<'_>]) -> Result<Vec<Glimpse>, StoreError> {
-        let children = self.shared.children(&keys::agents(), META, beside).await?;
-        let mut crowd: Vec<Glimpse> = children.into_iter().filter_map(|child| Glimpse::of(child, beside)).collect();
+        let store = self.shared.as_ref();
+        let children = store.children(&keys::agents(), META, beside).await?;
+        let mut crowd: Vec<Glimpse> =
+            children.into_iter().filter_map(|child| Glimpse::of(child, beside, store)).collect();
         crowd.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(crowd)
     }
@@ -187,10 +189,21 @@ impl Mesh {
     }
 }
 
-/// Asks something of each agent, of some at once. The answers come in the order in which they were asked for, and
-/// who stops taking them has the rest not asked.
-pub(crate) fn of_each<T, F: Future>(agents: Vec<T>, ask: impl Fn(T) -> F) -> impl Stream<Item = F::Output> {
-    stream::iter(agents.into_iter().map(ask)).buffered(AT_ONCE)
+impl Mesh {
+    /// Asks something of each agent, of some at once where each answer is a way to the servers. The answers come in
+    /// the order in which they were asked for, and who stops taking them has the rest not asked.
+    pub(crate) fn of_each<T, F: Future, A: Fn(T) -> F>(
+        &self,
+        agents: Vec<T>,
+        ask: A,
+    ) -> impl Stream<Item = F::Output> + use<T, F, A> {
+        let asked = stream::iter(agents.into_iter().map(ask));
+        if self.has_servers() {
+            asked.buffered(AT_ONCE).left_stream()
+        } else {
+            asked.then(|answer| answer).right_stream()
+        }
+    }
 }
 
 /// One agent among all.
@@ -259,9 +272,10 @@ impl BesideAgent {
 }
 
 impl Glimpse {
-    fn of(child: Child, leaves: &[Leaf<'_>]) -> Option<Glimpse> {
+    fn of(child: Child, leaves: &[Leaf<'_>], store: &dyn Store) -> Option<Glimpse> {
         let name: AgentName = child.key.leaf().parse().ok()?;
-        let agent = child.value.and_then(|value| records::parse_at(|| keys::meta(&name), &value.bytes));
+        let place = || store.place(&keys::meta(&name));
+        let agent = child.value.and_then(|value| records::parse_at(place, &value.bytes));
         Some(Glimpse { name, agent, beside: BesideAgent::of(child.beside, leaves) })
     }
 }

@@ -125,7 +125,7 @@ impl Mesh {
         let key = || keys::heartbeat(&agent.name);
         let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
             (Some(_), _) | (None, Beside::Nothing) => None,
-            (None, Beside::Value(Ok(value))) => Some(records::parse_at(key, &value.bytes)?),
+            (None, Beside::Value(Ok(value))) => Some(records::parse_at(|| self.shared.place(&key()), &value.bytes)?),
             // What was damaged a moment ago may be whole again, and else says why.
             (None, Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown) => {
                 records::load(self.shared.as_ref(), &key()).await?.map(|(_, heartbeat)| heartbeat)

@@ -13,7 +13,7 @@ pub(crate) async fn load<T: DeserializeOwned>(
     key: &Key,
 ) -> Result<Option<(Revision, T)>, StoreError> {
     match store.get(key).await? {
-        Some(value) => Ok(Some((value.revision, parse(key, &value.bytes)?))),
+        Some(value) => Ok(Some((value.revision, parse_at(|| store.place(key), &value.bytes)?))),
         None => Ok(None),
     }
 }
@@ -95,13 +95,12 @@ pub(crate) fn json<T: Serialize>(record: &T) -> Vec<u8> {
 
 /// A record from JSON text, or an error that names the key.
 pub(crate) fn parse<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Result<T, StoreError> {
-    parse_at(|| key.clone(), bytes)
+    parse_at(|| key.to_string(), bytes)
 }
 
-/// The same, with a key that is spelled only where the record is damaged.
-pub(crate) fn parse_at<T: DeserializeOwned>(key: impl FnOnce() -> Key, bytes: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| StoreError::Damaged { what: key().to_string(), why: error.to_string() })
+/// The same, with a place that is worked out only where the record is damaged.
+pub(crate) fn parse_at<T: DeserializeOwned>(place: impl FnOnce() -> String, bytes: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes).map_err(|error| StoreError::Damaged { what: place(), why: error.to_string() })
 }
 
 /// Reads a log from a position to its end, handing each entry on. Gives the end and how many

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use store::StoreError;
 
 use crate::agent::Seen;
-use crate::agents::{Glimpse, MailBeside, of_each};
+use crate::agents::{Glimpse, MailBeside};
 use crate::message::Message;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::RecipientStatus;
@@ -128,7 +128,7 @@ impl Mesh {
 
     async fn status_now(&self) -> Result<MeshStatus, StoreError> {
         let mut status = MeshStatus::default();
-        let mut looks = pin!(of_each(self.crowd().await?, |Glimpse { name, agent, beside }| async move {
+        let mut looks = pin!(self.of_each(self.crowd().await?, |Glimpse { name, agent, beside }| async move {
             let seen = match agent {
                 Ok(agent) => self.seen_beside(agent, &beside).await,
                 Err(damage) => Err(damage),

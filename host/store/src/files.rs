@@ -175,6 +175,10 @@ impl Store for FilesStore {
         value::get_recent(&self.recent, &ValuePaths::of(&self.shared.root, key).value)
     }
 
+    fn place(&self, key: &Key) -> String {
+        ValuePaths::of(&self.shared.root, key).value.display().to_string()
+    }
+
     async fn swap(
         &self,
         key: &Key,

@@ -281,8 +281,13 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a log and everything in it.
     async fn remove(&self, log: &Key) -> Result<(), StoreError>;
 
-    /// The value of a key.
+    /// The value of a key, as it lies there: that it still is the JSON that was put there shows when it is read.
     async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
+
+    /// Where a value lies, in the words in which a person would look for it.
+    fn place(&self, key: &Key) -> String {
+        key.to_string()
+    }
 
     /// Sets a key to `next` (or removes it, where `next` is none) if it still is at `expected`
     /// (absent, where that is none). Gives the new revision; none where the key was removed.

@@ -276,7 +276,7 @@ impl Mesh {
         let key = keys::reservations_of(repository);
         let Some(value) = self.shared.get(&key).await? else { return Ok(None) };
         let near = written::near(&value.bytes, patterns);
-        near.map(Some).map_err(|why| StoreError::Damaged { what: key.to_string(), why: why.to_string() })
+        near.map(Some).map_err(|why| StoreError::Damaged { what: self.shared.place(&key), why: why.to_string() })
     }
 
     /// Changes a repository's reservations by a pure decision, which also says whether it changed anything.

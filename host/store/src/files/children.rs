@@ -112,7 +112,7 @@ impl Glance<'_> {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(StoreError::io("could not read", &self.path.join(file))(error.into())),
         }
-        match value::skimmed(bytes) {
+        match value::understood(bytes) {
             Ok(None) => Ok(None),
             Ok(Some(value)) => Ok(Some(Ok(value))),
             Err(why) => Ok(Some(Err(value::damaged(&self.path.join(file), why)))),

@@ -243,18 +243,9 @@ fn parse(bytes: &[u8]) -> Result<Versioned, String> {
     Ok(Versioned { revision: stored.revision, bytes })
 }
 
+/// A file as this store lays it out, told by its two ends. That what lies between them is still JSON is left to
+/// whoever reads it, for whoever does reads all of it: looking twice is what a crowd of values would cost most.
 fn parse_own(bytes: &[u8]) -> Option<Versioned> {
-    own(bytes).filter(|value| is_json(&value.bytes))
-}
-
-/// What a value's file says; none where it says nothing, or why it is damaged. Whether what this
-/// store wrote is still JSON is left to whoever reads many of them, and each of them anyway.
-pub(super) fn skimmed(bytes: &[u8]) -> Result<Option<Versioned>, String> {
-    own(bytes).map_or_else(|| understood(bytes), |value| Ok(Some(value)))
-}
-
-/// A file as this store lays it out, by its two ends.
-fn own(bytes: &[u8]) -> Option<Versioned> {
     let rest = bytes.strip_prefix(b"{\"revision\":")?.strip_suffix(b"}\n")?;
     let comma = rest.iter().position(|byte| *byte == b',')?;
     let revision: u64 = std::str::from_utf8(&rest[..comma]).ok()?.parse().ok()?;
