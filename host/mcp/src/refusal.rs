@@ -107,6 +107,7 @@ impl From<RegisterError> for Refusal {
     fn from(error: RegisterError) -> Refusal {
         let next = match &error {
             RegisterError::Name(_) => "Choose another one.",
+            RegisterError::TwoTeams { .. } => "Leave team out, or give a name without @.",
             RegisterError::TooLong { .. } | RegisterError::TooManySkills(_) => "Make it shorter.",
             RegisterError::Crowded(_) => "Choose another name.",
             RegisterError::Contended(_) => "Try again, or choose another name.",

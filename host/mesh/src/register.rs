@@ -23,7 +23,7 @@ const LONGEST_PATH: usize = 4096;
 pub struct Registration {
     /// The name that it would like. Left out, one is made from the harness and the project.
     pub name: Option<AgentName>,
-    /// The team that it joins, where the name does not say.
+    /// The team that it joins. Where the name says one too, it has to be the same.
     pub team: Option<String>,
     /// What it says of itself.
     pub profile: Profile,
@@ -64,6 +64,14 @@ pub enum RegisterError {
     /// The team is not a name.
     #[error(transparent)]
     Name(#[from] InvalidName),
+    /// The name says one team, and another one was asked for.
+    #[error("`{name}` is in the team its name says, and not in `{team}`")]
+    TwoTeams {
+        /// The name.
+        name: AgentName,
+        /// The other team.
+        team: String,
+    },
     /// A field of the profile is too long.
     #[error("`{field}` has {bytes} bytes and may have {limit}")]
     TooLong {
@@ -93,6 +101,11 @@ impl Mesh {
     /// the one asked for belongs to somebody else.
     pub async fn register(&self, caller: &Caller, wanted: Registration) -> Result<Registered, RegisterError> {
         check_profile(&wanted.profile)?;
+        if let (Some(name), Some(team)) = (&wanted.name, &wanted.team)
+            && name.team().is_some_and(|said| said != team)
+        {
+            return Err(RegisterError::TwoTeams { name: name.clone(), team: team.clone() });
+        }
         let mut profile = wanted.profile;
         fill(&mut profile, &caller.profile);
         if let Some(name) = self.own_agent(caller).await? {

@@ -121,7 +121,10 @@ impl CommandError {
                 IdentifyError::Store(_) => Exit::Store,
             },
             CommandError::Register(error) => match error {
-                RegisterError::Name(_) | RegisterError::TooLong { .. } | RegisterError::TooManySkills(_) => Exit::Usage,
+                RegisterError::Name(_)
+                | RegisterError::TwoTeams { .. }
+                | RegisterError::TooLong { .. }
+                | RegisterError::TooManySkills(_) => Exit::Usage,
                 RegisterError::Crowded(_) | RegisterError::Contended(_) => Exit::Failure,
                 RegisterError::Store(_) => Exit::Store,
             },
@@ -329,6 +332,9 @@ fn of_identify(error: &IdentifyError) -> Option<String> {
 fn of_register(error: &RegisterError) -> Option<String> {
     match error {
         RegisterError::Name(_) => Some("a name looks like `alice` or `alice@backend`".to_owned()),
+        RegisterError::TwoTeams { name, team } => {
+            Some(format!("leave `--team` out, or write `{}@{team}`", name.local()))
+        }
         RegisterError::TooManySkills(_) => Some("name the most telling ones".to_owned()),
         RegisterError::TooLong { .. } => Some("say it shorter; details belong into a message".to_owned()),
         RegisterError::Crowded(_) => Some("choose another name".to_owned()),

@@ -60,7 +60,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         bead: args.bead,
         skills: args.skills,
     };
-    let team = args.team.or_else(|| context.settings.team.value.clone());
+    // The settings' team is for names that say none; a flag that contradicts the name is a mistake.
+    let usual = if args.name.team().is_some() { None } else { context.settings.team.value.clone() };
+    let team = args.team.or(usual);
     let registered = open.mesh.register(&caller, Registration { name: Some(args.name), team, profile }).await?;
     context.printer.show(&RegisteredShape::from(&registered))?;
     if let mesh::Outcome::Numbered { wanted } = &registered.outcome {
