@@ -143,6 +143,46 @@ fn the_same_key_is_stored_once() {
 }
 
 #[test]
+fn a_name_is_in_the_team_that_it_says_or_nothing_is_registered() {
+    let stage = stage();
+    let refused = stage.run(&["register", "anna@red", "--team", "blue"]);
+    let expected = "error: `anna@red` is in the team its name says, and not in `blue`\n\
+        hint: leave `--team` out, or write `anna@blue`\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (Some(2), expected));
+    assert_eq!(stage.relay_ok(&["agents", "--json"]).matches("anna").count(), 0, "nobody was registered");
+    assert!(stage.relay_ok(&["register", "anna@red", "--team", "red"]).contains("anna@red"));
+    let usual = stage.relay(&["register", "bob@red"]).env("RELAY_TEAM", "blue").succeed();
+    assert!(usual.contains("bob@red"), "what is usual gives way to what a name says: {usual}");
+}
+
+#[test]
+fn a_message_whose_id_cannot_be_printed_is_said_to_be_stored() {
+    let stage = stage();
+    stage.relay_ok(&["register", "bob"]);
+    let script = "exec \"$0\" send bob 'only once' >/dev/full";
+    let binary = env!("CARGO_BIN_EXE_relay-mesh");
+    let unsaid = Program::new("sh").args(["-c", script, binary]).envs(stage.environment()).run();
+    let id = id_in(&unsaid.stderr.replace('`', " "));
+    let expected = format!("error: the message is stored, as `{id}`, but nothing could be printed");
+    assert!(unsaid.code == Some(1) && unsaid.stderr.starts_with(&expected), "{unsaid:?}");
+    assert!(unsaid.stderr.contains("hint: do not send it again"), "{unsaid:?}");
+    assert!(stage.relay_ok(&["message", &id]).contains("bob"), "the id is the message's");
+}
+
+#[test]
+fn a_settings_file_that_lies_elsewhere_by_a_link_is_refused_with_what_to_do() {
+    let stage = stage();
+    let elsewhere = stage.folder.join("elsewhere.json");
+    std::fs::write(&elsewhere, "{}").expect("the stage is writable");
+    std::os::unix::fs::symlink(&elsewhere, stage.project.join(".mcp.json")).expect("the stage is writable");
+    let refused = stage.run(&["install", "claude-code", "--project", ".", "--yes"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("leads out of the root `project` by a symbolic link"), "{refused:?}");
+    assert!(refused.stderr.contains("\nhint: replace the link by a file"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&elsewhere).expect("it is still there"), "{}");
+}
+
+#[test]
 fn who_finds_nothing_is_told_so_and_of_a_name_that_nobody_has() {
     let stage = stage();
     let check = |arguments: &[&str], expected: &str| {

@@ -130,7 +130,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         open.mesh.send(&caller, &recipients, draft).await?
     };
     let from = caller.agent().cloned().unwrap_or_else(AgentName::shell);
-    context.printer.show(&SentShape::of(&sent, from.to_string()))?;
+    context.printer.show(&SentShape::of(&sent, from.to_string())).map_err(|error| unsaid(error, &sent))?;
     if sent.recipients.is_empty() {
         context.printer.say("nobody else is here");
     }
@@ -138,6 +138,22 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         wake(context, &open, &caller, &sent).await?;
     }
     Ok(Outcome::DONE)
+}
+
+/// That a message was sent and its id could not be printed: whoever took that for a failure would send it twice.
+fn unsaid(error: CommandError, sent: &Sent) -> CommandError {
+    if error.is_reader_gone() || sent.recipients.is_empty() {
+        return error;
+    }
+    let waits = sent.recipients.iter().any(|recipient| recipient.rung == Rung::Queued);
+    let state = if waits { "waits here until the servers can be reached" } else { "is stored" };
+    let id = sent.id;
+    CommandError::Told {
+        what: format!("the message {state}, as `{id}`, but nothing could be printed"),
+        hint: Some(format!("do not send it again; `relay-mesh message {id}` shows how far it got")),
+        exit: Exit::Failure,
+        source: Some(Box::new(error)),
+    }
 }
 
 /// The recipients, and the text where it stands on the command line.
