@@ -23,7 +23,7 @@ use mesh::harness::{Action, Edit, Plan, Scope};
 
 use crate::adapters::Adapters;
 use crate::grants::{Denied, Grants};
-use crate::roots::{OpenRoot, RootError};
+use crate::roots::{OpenRoot, RootError, hint_of_link};
 use crate::template::Surroundings;
 use journal::{Change, Journal, Stage, Standing};
 use perform::Target;
@@ -100,9 +100,7 @@ impl ApplyError {
                 _ => None,
             },
             ApplyError::Stranded { .. } => Some("run `relay-mesh uninstall` once the cause is mended".to_owned()),
-            ApplyError::Root(RootError::Escapes { .. }) => {
-                Some("replace the link by a file, or edit the file that it leads to by hand".to_owned())
-            }
+            ApplyError::Root(error @ RootError::Escapes { .. }) => hint_of_link(&error.to_string()),
             ApplyError::Adapter(_) | ApplyError::Denied(_) | ApplyError::Root(_) | ApplyError::Twice(_) => None,
         }
     }

@@ -47,7 +47,7 @@ pub use examine::{Audit, Examination, Grantee, Objection};
 pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
 pub use parcel::{Parcel, ParcelError};
-pub use roots::RootError;
+pub use roots::{RootError, hint_of_link};
 pub use section::Excess;
 pub use shelf::{Shelf, ShelfError};
 pub use sources::Source;

@@ -33,6 +33,17 @@ pub(crate) struct Located {
     pub(crate) path: PathBuf,
 }
 
+/// How what is refused for a link ends.
+const BY_A_LINK: &str = "by a symbolic link";
+
+/// What to do about a link that leads out of a root, where an adapter's refusal is about one: an adapter passes
+/// the host's reason on as words.
+pub fn hint_of_link(refusal: &str) -> Option<String> {
+    refusal
+        .contains(BY_A_LINK)
+        .then(|| "replace the link by a file, or edit the file that it leads to by hand".to_owned())
+}
+
 /// Why a path under a root cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
@@ -59,7 +70,7 @@ pub enum RootError {
         path: String,
     },
     /// A path that leaves the root by a symbolic link.
-    #[error("`{path}` leads out of the root `{root}` by a symbolic link")]
+    #[error("`{path}` leads out of the root `{root}` {BY_A_LINK}")]
     Escapes {
         /// The root's name.
         root: String,

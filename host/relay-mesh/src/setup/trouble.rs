@@ -20,7 +20,7 @@ pub(crate) fn unknown(harness: &str, known: &dyn Harnesses) -> CommandError {
 pub(crate) fn of_adapter(harness: &str, error: HarnessError) -> CommandError {
     let (exit, hint) = match &error {
         HarnessError::NotFound(_) => (Exit::NotFound, None),
-        HarnessError::Denied(_) => (Exit::Refused, None),
+        HarnessError::Denied(why) => (Exit::Refused, adapters::hint_of_link(why)),
         HarnessError::Unsupported(_) => (Exit::Failure, None),
         HarnessError::Busy(milliseconds) => (Exit::Failure, Some(format!("try again after {milliseconds} ms"))),
         HarnessError::Failed(_) => {
