@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread;
 
 use serde_json::json;
-use test_support::{Outcome, Program, Stage, StdioClient, isolated};
+use test_support::{Outcome, Program, Stage, StdioClient, isolated, wait_for};
 
 /// Compares an outcome with the snapshot of that name.
 macro_rules! check {
@@ -186,11 +186,18 @@ fn a_disk_that_is_full() {
         Program::new("mount").args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "disk"]).arg(&small).succeed();
         let at = |arguments: &[&str]| stage.relay(arguments).env("RELAY_DIR", small.join("mesh"));
         at(&["register", "bob"]).succeed();
+        at(&["reserve", "notes.md", "--from", "bob", "--ttl", "1s"]).succeed();
         at(&["send", "bob", "This one was stored."]).succeed();
+        wait_for("the reservation to lapse", || {
+            at(&["gc", "--dry-run", "--json"]).succeed().contains("notes.md").then_some(())
+        });
         let mut filler = std::fs::File::create(small.join("filler")).expect("the disk has room for a name");
         // Writing until it fails is the point.
         while filler.write_all(&[0; 4096]).is_ok() {}
         check!(stage, "disk-is-full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
+        let gc = at(&["gc", "--stale", "0s"]).run();
+        assert!(gc.code == Some(5) && gc.stderr.contains("no room left even to note what is let go of"), "{gc:?}");
+        assert!(gc.stderr.contains("hint: free a few hundred kilobytes on that disk"), "{gc:?}");
         let up = at(&["up", "--http", "127.0.0.1:0"]).run();
         assert!(up.code == Some(1) && up.stderr.contains("hint: run `relay-mesh serve`"), "it has no log: {up:?}");
         let left = std::fs::read_dir(small.join("mesh")).expect("readable").flatten();

@@ -1,13 +1,16 @@
 //! `relay-mesh gc`: let go of what is over and old.
 
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use mesh::{Broom, Scope};
+use store::StoreError;
 
 use crate::cli::Outcome;
 use crate::commands::waiting::patience;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::exit::Exit;
 use crate::shapes::swept::SweptShape;
 
 /// Let go of what is over and old
@@ -37,7 +40,25 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let scope = if args.expired_only { Scope::Expired } else { Scope::Everything };
     let broom = if args.dry_run { Broom::Look } else { Broom::Sweep };
     let stale = args.stale.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-    let swept = open.mesh.sweep(scope, broom, stale).await?;
+    let swept = open.mesh.sweep(scope, broom, stale).await.map_err(failed)?;
     context.printer.show(&SweptShape::of(&swept, broom))?;
     Ok(Outcome::DONE)
+}
+
+/// Why nothing more could be let go of. Whoever runs this may do so because the disk is full.
+fn failed(error: StoreError) -> CommandError {
+    let is_full = |source: &io::Error| matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    if !matches!(&error, StoreError::Io { source, .. } if is_full(source)) {
+        return error.into();
+    }
+    CommandError::Told {
+        what: "there is no room left even to note what is let go of".to_owned(),
+        hint: Some(
+            "free a few hundred kilobytes on that disk, of something else, and run it again; delete nothing in the \
+             data folder by hand"
+                .to_owned(),
+        ),
+        exit: Exit::Store,
+        source: Some(Box::new(error)),
+    }
 }
