@@ -192,7 +192,7 @@ fn two_adapters_have_no_name_in_common() {
 #[test]
 fn a_shelf_that_cannot_be_written_is_told() {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    std::fs::create_dir_all(&stage.data).expect("the home is writable");
+    stage.relay_ok(&["register", "alice"]);
     std::fs::write(stage.data.join("plugins"), "a file").expect("the home is writable");
     let path =
         ship(&stage.folder.join("parcel"), "polite", &built("polite"), &manifest("polite")).display().to_string();
