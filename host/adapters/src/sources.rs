@@ -236,7 +236,7 @@ impl Sources {
     /// The built-in adapters by whose client names and variables somebody goes.
     pub(crate) fn own_by(&self, goes: impl Fn(&BuiltIn) -> bool) -> Vec<Arc<Candidate>> {
         let meant = BUILT_IN.iter().zip(&self.built_in).filter(|(one, _)| goes(one));
-        meant.filter_map(|(one, _)| self.built_in(one.name)?.ok()).collect()
+        meant.filter_map(|(one, parsed)| parsed_once(one, parsed).ok()).collect()
     }
 
     /// The names of all built-in adapters.
@@ -247,7 +247,7 @@ impl Sources {
     /// The built-in adapter of this name.
     pub(crate) fn built_in(&self, name: &str) -> Option<Result<Arc<Candidate>, String>> {
         let index = self.own_names().position(|own| own == name)?;
-        Some(self.built_in[index].get_or_init(|| parse_built_in(&BUILT_IN[index]).map(Arc::new)).clone())
+        Some(parsed_once(&BUILT_IN[index], &self.built_in[index]))
     }
 
     /// What lies in the plugin folders now, and what there cannot be used.
@@ -321,6 +321,10 @@ fn read(file: &PluginFile) -> Result<Candidate, String> {
     let parcel = Parcel::read(&file.component, &file.manifest).map_err(|error| error.to_string())?;
     let source = Source::Plugin(file.component.clone());
     Ok(Candidate::on_disk(parcel.manifest, parcel.digest, parcel.component, source))
+}
+
+fn parsed_once(one: &BuiltIn, parsed: &OnceLock<Result<Arc<Candidate>, String>>) -> Result<Arc<Candidate>, String> {
+    parsed.get_or_init(|| parse_built_in(one).map(Arc::new)).clone()
 }
 
 fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {

@@ -228,14 +228,14 @@ impl Mesh {
         reach: Reach,
     ) -> Result<Sent, SendError> {
         let mut sent = Sent::of(&sending);
-        let to: Vec<String> = recipients.iter().map(ToString::to_string).collect();
+        let to = || -> Vec<String> { recipients.iter().map(ToString::to_string).collect() };
         match self.send_what_waits_before(&sending.from).await {
             Way::Open => {
                 self.send_to(&sending, recipients, reach, Try::First, &mut sent).await?;
                 Ok(sent)
             }
-            Way::Blocked => self.queue(sending, &to, reach, sent).await,
-            Way::Busy => self.queue_behind(sending, &to, reach).await,
+            Way::Blocked => self.queue(sending, &to(), reach, sent).await,
+            Way::Busy => self.queue_behind(sending, &to(), reach).await,
         }
     }
 

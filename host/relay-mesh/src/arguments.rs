@@ -49,9 +49,13 @@ type Hurried = (&'static str, fn(clap::Command) -> clap::Command);
 fn read_alone(arguments: &[OsString]) -> Option<Cli> {
     let name = arguments.get(1)?.to_str()?;
     let (name, takes) = HURRIED.into_iter().find(|(hurried, _)| *hurried == name)?;
-    let command = Common::augment_args(clap::Command::new("relay-mesh").disable_help_subcommand(true));
-    let command = command.subcommand(takes(clap::Command::new(name)));
-    Cli::from_arg_matches(&command.try_get_matches_from(arguments).ok()?).ok()
+    Cli::from_arg_matches(&alone(name, takes).try_get_matches_from(arguments).ok()?).ok()
+}
+
+/// relay-mesh as if it had one command.
+fn alone(name: &'static str, takes: fn(clap::Command) -> clap::Command) -> clap::Command {
+    let bare = clap::Command::new("relay-mesh").disable_help_subcommand(true);
+    Common::augment_args(bare).subcommand(takes(clap::Command::new(name)))
 }
 
 /// Help and version are data; everything else is talk. A hook's command line that is not
@@ -110,8 +114,7 @@ mod tests {
         let mut every = Cli::command();
         every.build();
         for (name, describe) in HURRIED {
-            let mut alone = Common::augment_args(clap::Command::new("relay-mesh"));
-            alone = alone.subcommand(describe(clap::Command::new(name)));
+            let mut alone = alone(name, describe);
             alone.build();
             let [alone, among_all] = [&alone, &every].map(|all| all.find_subcommand(name).map(takes));
             let among_all = among_all.unwrap_or_else(|| panic!("{name} is no command"));

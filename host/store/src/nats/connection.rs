@@ -88,11 +88,10 @@ impl Connection {
     /// allow it, and leaves the question itself without an answer: then this gives what the server said.
     pub(super) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
         let mut refused = self.refused.subscribe();
-        let named = format!("{subject}\"");
         let refusal = async {
             loop {
                 match refused.recv().await {
-                    Ok(why) if why.contains(&named) => return why,
+                    Ok(why) if why.contains(&format!("{subject}\"")) => return why,
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     // Nobody says anything any more, and the answer alone is waited for.
                     Err(RecvError::Closed) => std::future::pending().await,
