@@ -185,15 +185,23 @@ fn a_disk_that_is_full() {
         std::fs::create_dir(&small).expect("the stage is writable");
         Program::new("mount").args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "disk"]).arg(&small).succeed();
         let at = |arguments: &[&str]| stage.relay(arguments).env("RELAY_DIR", small.join("mesh"));
+        let reserve = || {
+            at(&["reserve", "notes.md", "--from", "bob", "--ttl", "1s"]).succeed();
+            wait_for("the reservation to lapse", || {
+                at(&["gc", "--dry-run", "--json"]).succeed().contains("notes.md").then_some(())
+            });
+        };
+        let fill = || {
+            let mut filler = std::fs::File::create(small.join("filler")).expect("the disk has room for a name");
+            // Writing until it fails is the point.
+            while filler.write_all(&[0; 4096]).is_ok() {}
+        };
         at(&["register", "bob"]).succeed();
-        at(&["reserve", "notes.md", "--from", "bob", "--ttl", "1s"]).succeed();
         at(&["send", "bob", "This one was stored."]).succeed();
-        wait_for("the reservation to lapse", || {
-            at(&["gc", "--dry-run", "--json"]).succeed().contains("notes.md").then_some(())
-        });
-        let mut filler = std::fs::File::create(small.join("filler")).expect("the disk has room for a name");
-        // Writing until it fails is the point.
-        while filler.write_all(&[0; 4096]).is_ok() {}
+        reserve();
+        // As in a data folder of before, where nothing kept the room that removing takes.
+        std::fs::remove_file(small.join("mesh/reservations/.values.lock")).expect("it can be taken away");
+        fill();
         check!(stage, "disk-is-full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
         let gc = at(&["gc", "--stale", "0s"]).run();
         assert!(gc.code == Some(5) && gc.stderr.contains("no room left even to note what is let go of"), "{gc:?}");
@@ -203,12 +211,17 @@ fn a_disk_that_is_full() {
         let left = std::fs::read_dir(small.join("mesh")).expect("readable").flatten();
         let left: Vec<_> = left.filter(|entry| entry.file_name().to_string_lossy().contains("token")).collect();
         assert!(left.is_empty(), "nothing is left half-written: {left:?}");
-        drop(filler);
         std::fs::remove_file(small.join("filler")).expect("the filler can be taken away");
         at(&["send", "bob", "And this one too."]).succeed();
         let read = at(&["read", "--agent", "bob", "--peek"]).succeed();
         assert!(read.contains("This one was stored.") && read.contains("And this one too."), "{read}");
         assert!(!read.contains("xxxx"), "what was refused is not half there");
+
+        at(&["gc"]).succeed();
+        reserve();
+        fill();
+        let gc = at(&["gc", "--stale", "0s"]).succeed();
+        assert!(gc.contains("removed 1 reservation: bob notes.md"), "what is over goes without any room: {gc}");
     });
 }
 

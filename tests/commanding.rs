@@ -192,9 +192,13 @@ fn whoever_waits_is_told_that_somebody_fell_silent() {
     assert!(stale.code == Some(0) && stale.stdout.contains("ci") && stale.stdout.contains("away"), "{stale:?}");
     assert_eq!(stage.run(&["wait-for", "alice", "ci", "--until-stale", "--timeout", "10ms"]).code, Some(7));
     assert_eq!(stage.run(&["wait-for", "nobody", "--until-stale"]).code, Some(3));
+    let vain = stage.run(&["wait-for", "alice", "nobody", "--timeout", "10ms"]);
+    assert_eq!((vain.code, vain.stderr.trim()), (Some(7), "nobody has not joined"), "{vain:?}");
     let asked = stage.run(&["cmd", "ci", "/x", "--ttl", "1s", "--wait"]);
     assert!(asked.code == Some(7) && !asked.stderr.contains("the command waits for it"), "{asked:?}");
     stage.configure("away-after = '0s'\n");
+    let vain = stage.run(&["wait-for", "ci", "--timeout", "10ms"]);
+    assert!(vain.code == Some(7) && vain.stderr.starts_with("ci is away: nothing heard for"), "{vain:?}");
     let asked = stage.run(&["cmd", "ci", "/x", "--ttl", "1s", "--wait"]);
     assert!(asked.code == Some(7) && asked.stderr.contains("ci is away"), "{asked:?}");
 }

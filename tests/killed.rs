@@ -2,8 +2,12 @@
 //! its first rename, and so on. Whatever it left, everything can be read, and the same command done again does
 //! what it should.
 
+use std::borrow::Cow;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
-use test_support::{Program, Stage};
+use test_support::{Program, Stage, wait_for};
 
 /// What changes files, or waits for them to be on disk. Not every system has each.
 const CALLS: [&str; 9] =
@@ -22,6 +26,9 @@ struct Case {
     holds: fn(&Stage, &str),
 }
 
+/// Stands in a command for the id of the newest command, and of bob's newest letter.
+const NEWEST_COMMAND: &str = "NEWEST COMMAND";
+const NEWEST_LETTER: &str = "NEWEST LETTER";
 const RESERVE: &[&str] = &["reserve", "src/**", "--from", "alice"];
 const RELEASE: &[&str] = &["release", "--all", "--from", "alice"];
 
@@ -121,7 +128,7 @@ fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
         after: &[READ],
         holds: |stage, cut| {
             // The one that was killed has sent its letter, or not.
-            let letters = letters(stage, &["--unread"]);
+            let letters = letters(stage, "bob", &["--unread"]);
             assert!((1..=2).contains(&letters.len()), "{cut}: {letters:?}");
             assert!(letters.iter().all(|letter| letter == "one letter"), "{cut}: {letters:?}");
         },
@@ -132,8 +139,8 @@ fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
         again: (READ, &[0]),
         after: &[],
         holds: |stage, cut| {
-            assert!(letters(stage, &["--unread"]).is_empty(), "{cut}: it was read");
-            assert_eq!(letters(stage, &["--last", "1"]), ["keep this"], "{cut}: it is kept");
+            assert!(letters(stage, "bob", &["--unread"]).is_empty(), "{cut}: it was read");
+            assert_eq!(letters(stage, "bob", &["--last", "1"]), ["keep this"], "{cut}: it is kept");
         },
     });
     const JOIN: &[&str] = &["register", "carol"];
@@ -146,16 +153,154 @@ fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
     });
 }
 
-/// The bodies of bob's mail, looked at.
-fn letters(stage: &Stage, which: &[&str]) -> Vec<String> {
-    let read = stage.relay_ok(&[&["read", "--agent", "bob", "--peek", "--json"], which].concat());
+#[test]
+fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
+    const TAKE_OVER: &[&str] = &["reserve", "src/x", "--force", "--from", "bob"];
+    check(&Case {
+        before: &[RESERVE],
+        killed: TAKE_OVER,
+        again: (TAKE_OVER, &[0]),
+        after: &[&["release", "--all", "--from", "bob"], &["read", "--agent", "alice", "--unread", "--mark-read"]],
+        holds: |stage, cut| {
+            assert_eq!(held(stage), ["bob src/x"], "{cut}");
+            // Whoever lost it is told, also where the one that took it was killed right behind it.
+            let told = letters(stage, "alice", &["--unread"]);
+            assert!(!told.is_empty() && told.iter().all(|one| one.starts_with("bob took over")), "{cut}: {told:?}");
+        },
+    });
+    const NARROW: &[&str] = &["reserve", "src/x", "--narrow", "--from", "alice"];
+    check(&Case {
+        before: &[RESERVE],
+        killed: NARROW,
+        again: (NARROW, &[0]),
+        after: &[RELEASE],
+        holds: |stage, cut| assert_eq!(held(stage), ["alice src/x"], "{cut}"),
+    });
+    check(&Case {
+        before: &[&["cmd", "alice", "/test", "--from", "bob"], &["cmd", "take", "alice"]],
+        killed: &["cmd", "done", NEWEST_COMMAND, "all green", "--from", "alice"],
+        // It is ended once: the second time it has ended before.
+        again: (&["cmd", "done", NEWEST_COMMAND, "all green", "--from", "alice"], &[0, 4]),
+        after: &[],
+        holds: |stage, cut| {
+            let newest = newest(stage, &["cmd", "list", "--all", "--json"], "commands");
+            assert_eq!((&newest["state"], &newest["result"]), (&"succeeded".into(), &"all green".into()), "{cut}");
+        },
+    });
+    check(&Case {
+        before: &[&["send", "bob", "keep this"]],
+        killed: &["ack", NEWEST_LETTER, "--agent", "bob"],
+        again: (&["ack", NEWEST_LETTER, "--agent", "bob"], &[0]),
+        after: &[],
+        holds: |stage, cut| {
+            assert!(letters(stage, "bob", &["--unread"]).is_empty(), "{cut}: it was acknowledged");
+            assert_eq!(letters(stage, "bob", &["--last", "1"]), ["keep this"], "{cut}: it is kept");
+        },
+    });
+    const WISH: &[&str] = &["wait-for", "bob", "--until-stale", "--by-mail", "--from", "alice"];
+    check(&Case {
+        before: &[],
+        killed: WISH,
+        again: (WISH, &[0]),
+        after: &[&["read", "--agent", "alice", "--unread", "--mark-read"]],
+        holds: |stage, cut| {
+            // By the settings of this stage bob is silent at once, which whoever follows events sees.
+            let mut following = stage.relay(&["log", "--follow"]).start(&stage.folder.join("follow.log"));
+            let told = wait_for("alice to be told", || {
+                Some(letters(stage, "alice", &["--unread"])).filter(|all| !all.is_empty())
+            });
+            following.stop();
+            assert_eq!(told.len(), 1, "{cut}: once, however often she wished it: {told:?}");
+        },
+    });
+}
+
+#[test]
+fn whoever_is_killed_while_setting_something_up_leaves_it_whole() {
+    check(&Case {
+        before: &[&["reservations", "mode", "enforce"]],
+        killed: &["reservations", "mode", "advise"],
+        again: (&["reservations", "mode", "advise"], &[0]),
+        after: &[],
+        holds: |stage, cut| {
+            let settings = stage.project.join(".relay-mesh.toml");
+            let text = std::fs::read_to_string(settings).expect("it was written");
+            assert_eq!(text, "[reservations]\nmode = \"advise\"\n", "{cut}");
+        },
+    });
+    check(&Case {
+        before: &[],
+        killed: &["cmd", "allow", "alice", "/test"],
+        again: (&["cmd", "allow", "alice", "/test"], &[0]),
+        after: &[&["cmd", "disallow", "alice", "/test"]],
+        holds: |stage, cut| assert_eq!(count(stage, &["cmd", "allowed", "--json"], "allowed"), 1, "{cut}"),
+    });
+    const UNITS: &[&str] = &["wake", "install", "--yes", "--", "true"];
+    check(&Case {
+        before: &[],
+        killed: UNITS,
+        again: (UNITS, &[0]),
+        after: &[&["wake", "uninstall", "--yes"]],
+        holds: |stage, cut| assert_eq!(stage.tree(&stage.home.join(".config/systemd/user")).len(), 2, "{cut}"),
+    });
+    check(&Case {
+        before: &[UNITS],
+        killed: &["wake", "uninstall", "--yes"],
+        again: (&["wake", "uninstall", "--yes"], &[0]),
+        after: &[],
+        holds: |stage, cut| assert!(!stage.home.join(".config/systemd").exists(), "{cut}"),
+    });
+}
+
+#[test]
+fn whoever_is_killed_while_putting_a_guard_in_or_out_leaves_the_hook_that_was_there() {
+    // None, a script that takes lines, and one that is kept beside ours.
+    for old in [None, Some("#!/bin/sh\necho mine\n"), Some("#!/usr/bin/env python3\nprint('mine')\n")] {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        let hook = stage.project.join(".git/hooks/pre-commit");
+        if let Some(text) = old {
+            std::fs::write(&hook, text).expect("the project is writable");
+            std::fs::set_permissions(&hook, Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        let hooks = || stage.tree(&stage.project.join(".git/hooks"));
+        let before = hooks();
+        let mut kills = 0;
+        for (call, nth) in CALLS.into_iter().flat_map(|call| (1..=3).map(move |nth| (call, nth))) {
+            for command in ["install", "uninstall"] {
+                let ended = end_at(&stage, &["guard".into(), command.into()], call, nth);
+                kills += usize::from(ended == Ended::Killed);
+                let cut = format!("{command} over {old:?} killed at {call} number {nth}");
+                // Git runs what lies there: the old one or ours, which runs the old one.
+                assert!(old.is_none() || hook.exists(), "{cut}");
+                stage.relay_ok(&["guard", command]);
+                match command {
+                    "install" => assert_eq!(stage.run(&["guard", "status"]).code, Some(0), "{cut}: it stands"),
+                    _ => assert_eq!(hooks(), before, "{cut}: every byte is as it was"),
+                }
+            }
+        }
+        assert!(kills > 2, "{old:?}: killed {kills} times");
+    }
+}
+
+/// The bodies of an agent's mail, looked at.
+fn letters(stage: &Stage, agent: &str, which: &[&str]) -> Vec<String> {
+    let read = stage.relay_ok(&[&["read", "--agent", agent, "--peek", "--json"], which].concat());
     let mail: Value = serde_json::from_str(&read).expect("JSON");
     let messages = mail["messages"].as_array().cloned().unwrap_or_default();
     messages.iter().map(|message| message["body"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// All that is held, as `owner pattern`.
+fn held(stage: &Stage) -> Vec<String> {
+    let told: Value = serde_json::from_str(&stage.relay_ok(&["reservations", "--json"])).expect("JSON");
+    let word = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    let all = told["reservations"].as_array().expect("a list").iter();
+    all.map(|one| format!("{} {}", word(one, "owner"), word(one, "pattern"))).collect()
+}
+
 fn check(case: &Case) {
-    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let stage = &Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     // By then everybody is silent who says nothing just now; and a wake waits for nobody.
     stage.configure("away-after = '0s'\n[wake]\ntimeout = '1ms'\n");
     for agent in ["alice", "bob"] {
@@ -167,8 +312,8 @@ fn check(case: &Case) {
             for command in case.before {
                 stage.relay_ok(command);
             }
-            let is_over = !killed_at(&stage, case.killed, call, nth);
-            kills += usize::from(!is_over);
+            let ended = end_at(stage, &meant(stage, case.killed), call, nth);
+            kills += usize::from(ended == Ended::Killed);
             let cut = format!("{:?} killed at {call} number {nth}", case.killed);
             let status = stage.run(&["status", "--json"]);
             let told: Value = serde_json::from_str(&status.stdout).unwrap_or_else(|error| panic!("{cut}: {error}"));
@@ -176,13 +321,14 @@ fn check(case: &Case) {
             let log = stage.run(&["log"]);
             assert_eq!((log.code, log.stderr.as_str()), (Some(0), ""), "{cut}: every line of the log is whole");
             let (again, codes) = case.again;
-            let done = stage.run(again);
+            let again = meant(stage, again);
+            let done = stage.run(&again.iter().map(AsRef::as_ref).collect::<Vec<_>>());
             assert!(done.code.is_some_and(|code| codes.contains(&code)), "{cut}, then {again:?}: {done:?}");
-            (case.holds)(&stage, &cut);
+            (case.holds)(stage, &cut);
             for command in case.after {
                 stage.relay_ok(command);
             }
-            if is_over {
+            if ended == Ended::ByItself {
                 break;
             }
         }
@@ -190,19 +336,51 @@ fn check(case: &Case) {
     assert!(kills > 1, "{:?} was killed {kills} times", case.killed);
 }
 
-/// Runs a command and kills it where it makes a system call for the nth time; whether it came so far.
-fn killed_at(stage: &Stage, command: &[&str], call: &str, nth: usize) -> bool {
+/// A command with the ids that it is about.
+fn meant<'c>(stage: &Stage, command: &[&'c str]) -> Vec<Cow<'c, str>> {
+    let id = |newest: Value| Cow::Owned(newest["id"].as_str().expect("an id").to_owned());
+    let word = |word: &&'c str| match *word {
+        NEWEST_COMMAND => id(newest(stage, &["cmd", "list", "--all", "--json"], "commands")),
+        NEWEST_LETTER => id(newest(stage, &["read", "--agent", "bob", "--peek", "--last", "1", "--json"], "messages")),
+        word => Cow::Borrowed(word),
+    };
+    command.iter().map(word).collect()
+}
+
+/// How a command ended that was to be killed.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    /// So.
+    Killed,
+    /// A program that it had started was killed, and it gave up.
+    InVain,
+    /// It did not come so far, and did what it should.
+    ByItself,
+}
+
+/// Runs a command and kills whoever of it makes a system call for the nth time.
+fn end_at(stage: &Stage, command: &[Cow<'_, str>], call: &str, nth: usize) -> Ended {
     let inject = format!("inject={call}:signal=KILL:when={nth}");
     let outcome = Program::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject])
         .arg(stage.binary())
-        .args(command)
+        .args(command.iter().map(AsRef::as_ref))
         .envs(stage.environment())
         .within(&stage.project)
         .run();
     // It ends as what it traced did.
     assert!(!outcome.stderr.contains("strace: "), "{outcome:?}");
-    outcome.code.is_none()
+    match outcome.code {
+        None => Ended::Killed,
+        Some(0) => Ended::ByItself,
+        Some(_) => Ended::InVain,
+    }
+}
+
+/// The last of a list that a command prints.
+fn newest(stage: &Stage, arguments: &[&str], list: &str) -> Value {
+    let told: Value = serde_json::from_str(&stage.relay_ok(arguments)).expect("JSON");
+    told[list].as_array().and_then(|all| all.last()).cloned().expect("there is one")
 }
 
 fn count(stage: &Stage, arguments: &[&str], list: &str) -> usize {

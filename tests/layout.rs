@@ -1,5 +1,5 @@
 //! The linker of the released program, `host/relay-mesh/layout/linker`: no test builds the release, so a small
-//! program is linked by it here. Elsewhere than on x86-64 Rust does not link by lld, and nothing is put in order.
+//! program is linked by it here, as rustc would have it and as it would for musl, where it does not name lld itself.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::path::Path;
@@ -8,6 +8,14 @@ use test_support::Program;
 
 #[test]
 fn the_functions_of_a_program_lie_in_the_order_of_the_list() {
+    for (linked_by, arguments) in
+        [("the lld that rustc names", &[][..]), ("the lld that it found", &["-C", "linker-features=-lld"])]
+    {
+        in_the_order_of_the_list(linked_by, arguments);
+    }
+}
+
+fn in_the_order_of_the_list(linked_by: &str, arguments: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let listed = std::fs::read_to_string(root.join("host/relay-mesh/layout/functions")).expect("the list is there");
     // With digests of another compiler, so that they are found by their names.
@@ -29,7 +37,9 @@ fn the_functions_of_a_program_lie_in_the_order_of_the_list() {
     let linker = format!("linker={}", root.join("host/relay-mesh/layout/linker").display());
     let program = deps.join("program");
     Program::new("rustc")
-        .args(["--edition", "2024", "-O", "-C", &linker, "-o"])
+        .args(["--edition", "2024", "-O", "-C", &linker])
+        .args(arguments)
+        .arg("-o")
         .arg(&program)
         .arg("main.rs")
         .environment_of_this_process()
@@ -43,7 +53,7 @@ fn the_functions_of_a_program_lie_in_the_order_of_the_list() {
         let address = line.and_then(|line| line.split_whitespace().next()).unwrap_or_else(|| panic!("no {name}"));
         u64::from_str_radix(address, 16).expect("an address")
     });
-    assert!(places.is_sorted(), "they lie in the order of the list: {places:x?}");
+    assert!(places.is_sorted(), "they lie in the order of the list by {linked_by}: {places:x?}");
 }
 
 /// A symbol as another compiler would have it.

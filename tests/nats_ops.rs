@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use async_nats::jetstream::{self, stream};
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_support::{NatsServer, Outcome, Program, Stage};
 
 /// From the documentation of NATS: a key that protects nothing.
@@ -62,7 +62,15 @@ fn the_doctor_says_what_is_wrong_with_a_server_and_what_to_do() {
         "jetstream {}\naccounts { A { jetstream: { max_streams: 1 }, users: [{ user: bob, password: right }] } }";
     check("a quota", full, &login(&right), "maximum number of streams", "raise its limits");
 
+    check("too many replicas", "jetstream {}", "replicas = 3", "replicas", "set `replicas` in [nats] to 1");
+    check("a domain that is not there", "jetstream {}", "domain = 'away'", "unavailable", "set `domain` in [nats]");
+
     let stage = stage();
+    let server = NatsServer::start();
+    stage.relay(&["register", "bob"]).env("RELAY_STORE", server.url()).succeed();
+    let away = stage.relay(&["send", "bob", "Later.", "--nats-option", "domain=away"]).env("RELAY_STORE", server.url());
+    // As behind a leaf node whose hub is away.
+    assert!(away.succeed().contains(" queued for bob"));
     let nobody = examined(&stage, "nats://127.0.0.1:1", "");
     refused("nobody listens", &nobody, "could not connect to nats://127.0.0.1:1", "start nats-server");
     let unknown = examined(&stage, "nats://no-such-host.invalid", "");
@@ -98,6 +106,109 @@ async fn the_doctor_knows_a_stream_that_is_somebody_elses_or_full_or_drops() {
     assert_eq!(warned.code, Some(0), "{warned:?}");
     assert!(warned.stdout.contains("warning  servers: SIX_MESSAGES drops what is old"), "{}", warned.stdout);
     assert!(warned.stdout.contains("clock and the server's agree"), "{}", warned.stdout);
+    let hasty = stage().relay(&["doctor", "--store", &server.url()]).env("RELAY_TEST_CLOCK_WRONG_BY", "7200").succeed();
+    assert!(hasty.contains("warning  servers: this machine's clock is 2h ahead of the server's"), "{hasty}");
+}
+
+#[test]
+fn a_flag_is_stronger_than_a_variable_and_that_than_the_file() {
+    let server = NatsServer::configured("jetstream {}\nauthorization { user: bob, password: right }", &[]);
+    let stage = stage();
+    let (right, wrong) = (stage.home.join("right"), stage.home.join("wrong"));
+    std::fs::write(&right, "right").expect("a file");
+    std::fs::write(&wrong, "wrong").expect("a file");
+    let (right, wrong) = (right.display().to_string(), wrong.display().to_string());
+    let check = |file: &str, variable: Option<&str>, flag: Option<&str>, expected: i32| {
+        stage.configure(&format!(
+            "store = '{}'\n[nats]\nuser = 'bob'\npassword = '{file}'\nprefix = 'FILE'\n",
+            server.url()
+        ));
+        let by_flag = flag.map(|file| format!("password={file}"));
+        let flags = by_flag.iter().flat_map(|flag| ["--nats-option", "user=bob", "--nats-option", flag]);
+        let mut command = stage.relay(&["agents"].into_iter().chain(flags).collect::<Vec<_>>());
+        if let Some(file) = variable {
+            command = command.env("RELAY_NATS_USER", "bob").env("RELAY_NATS_PASSWORD", file);
+        }
+        let outcome = command.run();
+        assert_eq!(outcome.code, Some(expected), "{file} {variable:?} {flag:?}: {outcome:?}");
+    };
+    check(&right, None, None, 0);
+    check(&wrong, None, None, 5);
+    check(&wrong, Some(&right), None, 0);
+    check(&right, Some(&wrong), None, 5);
+    check(&wrong, Some(&wrong), Some(&right), 0);
+    check(&right, Some(&right), Some(&wrong), 5);
+    stage.relay(&["register", "alice", "--nats-option", "prefix=FLAG"]).env("RELAY_NATS_PREFIX", "NAMED").succeed();
+    let listed = |more: &[&str]| stage.relay_ok(&[&["agents"], more].concat()).contains("alice");
+    assert!(!listed(&[]) && listed(&["--nats-option", "prefix=FLAG"]), "two meshes on one server");
+    let unknown = stage.run(&["agents", "--nats-option", "secret=x"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains("unknown field `secret`, expected one of `credentials`"), "{}", unknown.stderr);
+    let missing = stage.run(&["agents", "--nats-option", "ca=/nowhere/ca.pem"]);
+    assert!(missing.stderr.contains("`/nowhere/ca.pem`, which `nats.ca` names, cannot be read"), "{}", missing.stderr);
+    let half = stage.run(&["agents", "--nats-option", "certificate=/etc/hosts"]);
+    assert!(half.stderr.contains("`nats.certificate` is set, and no `nats.key`"), "{}", half.stderr);
+}
+
+#[test]
+fn a_stream_that_keeps_nothing_is_not_used_and_one_that_keeps_less_is_told() {
+    let server = NatsServer::start();
+    let made = |name: &str, more: &Value| {
+        let mut config = json!({ "name": name, "storage": "file", "retention": "limits" });
+        config.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let answer = server.request(&format!("$JS.API.STREAM.CREATE.{name}"), &config);
+        assert!(answer["error"].is_null(), "{answer}");
+    };
+    let check_refused = |prefix: &str, name: &str, more: Value, why: &str, fix: &str| {
+        made(name, &more);
+        let stage = stage();
+        let examined = examined(&stage, &server.url(), &format!("prefix = '{prefix}'"));
+        refused(prefix, &examined, why, fix);
+        let sent = stage.run(&["register", "alice"]);
+        let sent = if sent.code == Some(0) { stage.run(&["send", "alice", "Hello."]) } else { sent };
+        assert_eq!(sent.code, Some(5), "{prefix}: {sent:?}");
+        assert!(sent.stderr.contains(why), "{prefix}: {}", sent.stderr);
+        assert!(sent.stderr.contains("hint: ") && sent.stderr.contains("set `prefix` in [nats]"), "{}", sent.stderr);
+    };
+    let stays = "nothing sent there would stay";
+    let on = |subject: &str, retention: &str| json!({ "subjects": [subject], "retention": retention });
+    check_refused("INT", "INT_MESSAGES", on("int.*.>", "interest"), "its retention is `interest`", stays);
+    check_refused("WQ", "WQ_MESSAGES", on("wq.*.>", "workqueue"), "its retention is `workqueue`", stays);
+    check_refused("DUMB", "DUMB_MESSAGES", json!({ "subjects": ["dumb.*.>"], "no_ack": true }), "`no_ack`", stays);
+    check_refused("MIRR", "MIRR_MESSAGES", json!({ "mirror": { "name": "SOURCE" } }), "a mirror of SOURCE", stays);
+    let overlap = ("subjects overlap with an existing stream", "that name or those subjects");
+    check_refused("OVER", "OTHERS", json!({ "subjects": ["over.>"] }), overlap.0, overlap.1);
+    check_refused("KEYS", "MORE", json!({ "subjects": ["$KV.KEYS_MAP.x.>"] }), overlap.0, overlap.1);
+    let check_told = |prefix: &str, name: &str, more: Value, words: &str| {
+        made(name, &more);
+        let told = examined(&stage(), &server.url(), &format!("prefix = '{prefix}'"));
+        assert_eq!(told.code, Some(0), "{prefix}: {told:?}");
+        assert!(told.stdout.contains(&format!("warning  servers: {name} {words}")), "{prefix}: {}", told.stdout);
+        assert!(told.stdout.contains("were kept, read back and removed"), "{prefix}: {}", told.stdout);
+    };
+    let hour = 3_600_000_000_000_u64;
+    check_told(
+        "MEM",
+        "MEM_MESSAGES",
+        json!({ "subjects": ["mem.>"], "storage": "memory" }),
+        "lies in the server's memory",
+    );
+    check_told(
+        "HOUR",
+        "HOUR_MESSAGES",
+        json!({ "subjects": ["hour.>"], "max_age": hour }),
+        "lets go of everything after 1h",
+    );
+    check_told(
+        "FIVE",
+        "FIVE_MESSAGES",
+        json!({ "subjects": ["five.>"], "max_msgs_per_subject": 5 }),
+        "drops what is old",
+    );
+    let values = json!({ "subjects": ["$KV.DAY_MAP.>"], "max_msgs_per_subject": 1, "max_age": 24 * hour });
+    check_told("DAY", "KV_DAY_MAP", values, "lets go of everything after 1day");
+    let blink = json!({ "subjects": ["blink.>"], "duplicate_window": 100_000_000 });
+    check_told("BLINK", "BLINK_MESSAGES", blink, "knows a message that is sent again only for 100ms");
 }
 
 #[test]
@@ -290,6 +401,15 @@ fn a_server_of_ones_own_starts_is_found_again_and_stops() {
     let down: Value = serde_json::from_str(&stage.relay_ok(&["down", "--json"])).expect("JSON");
     assert_eq!(down["server_pid"], first["server"]["pid"]);
     assert_eq!(with(&["read", "--agent", "bob"]).code, Some(5), "the server is gone");
+
+    // A host that runs on files serves nobody's mail on a server.
+    let on_files = stage.relay(&["up"]).env("RELAY_HTTP", "127.0.0.1:0").run();
+    assert_eq!(on_files.code, Some(0), "{on_files:?}");
+    let another = stage.relay(&["up", "--nats"]).env("PATH", &path).env("RELAY_HTTP", "127.0.0.1:0").run();
+    assert_eq!(another.code, Some(1), "{another:?}");
+    assert!(another.stderr.contains("keeps its mesh at files:"), "{}", another.stderr);
+    assert!(another.stderr.contains("hint: stop it by `relay-mesh down`"), "{}", another.stderr);
+    stage.relay_ok(&["down"]);
 
     // The record of a server that is no more is nobody's, and the next one takes its place and its data.
     let second = up(&["up", "--nats", "--json"]);

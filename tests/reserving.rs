@@ -92,10 +92,42 @@ fn worktrees_of_one_repository_share_its_reservations() {
     assert_eq!(within("src", "main.rs"), Some(6));
     assert_eq!(within("src", "../docs/main.md"), Some(0));
     assert_eq!(held(&stage), ["alice src/**", "bob docs/main.md"]);
+    // One that lies in the project is not a folder of it.
+    stage.git(&["worktree", "add", "-q", ".trees/inner"]);
+    let inner = stage.run(&["reserve", ".trees/inner/src/main.rs", "--from", "bob"]);
+    assert_eq!(inner.code, Some(6), "{inner:?}");
+    let outer = stage.relay(&["reserve", &format!("{}/src/main.rs", stage.project_path()), "--from", "bob"]);
+    assert_eq!(outer.within(&other).run().code, Some(6));
     let elsewhere = stage.folder.join("elsewhere");
     std::fs::create_dir_all(&elsewhere).expect("the stage is writable");
     let outcome = stage.relay(&["reserve", "src/main.rs", "--from", "bob"]).within(&elsewhere).run();
     assert_eq!(outcome.code, Some(0), "another folder is another repository: {}", outcome.stderr);
+}
+
+#[test]
+fn what_lies_in_a_repository_within_another_is_reserved_in_that_one() {
+    let stage = stage(&["alice", "bob"]);
+    let part = stage.project.join("part");
+    std::fs::create_dir_all(&part).expect("the stage is writable");
+    stage.git(&["-C", "part", "init", "-q"]);
+    let refused = stage.run(&["reserve", "part/main.rs", "--from", "alice"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
+    assert!(refused.stderr.contains("lies in a repository of its own"), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("--repo {}", part.display())), "{refused:?}");
+    stage.relay_ok(&["reserve", "main.rs", "--from", "alice", "--repo", "part"]);
+    assert_eq!(stage.relay(&["reserve", "main.rs", "--from", "bob"]).within(&part).run().code, Some(6));
+    stage.relay_ok(&["reserve", "main.rs", "--from", "bob"]);
+}
+
+#[test]
+fn what_is_called_like_nothing_yet_is_a_file_and_whoever_meant_a_folder_is_told() {
+    let stage = stage(&["alice", "bob"]);
+    for (typed, is_told) in [("drafts", true), ("notes.md", false), ("letters/", false), ("[ab]x", false)] {
+        let reserved = stage.run(&["reserve", typed, "--from", "alice"]);
+        let told = reserved.stderr.contains(&format!("`{typed}/` is everything in a folder"));
+        assert_eq!((reserved.code, told), (Some(0), is_told), "{reserved:?}");
+    }
+    assert_eq!(stage.run(&["reserve", "letters/one.md", "--from", "bob"]).code, Some(6));
 }
 
 #[test]

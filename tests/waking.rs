@@ -113,6 +113,21 @@ fn each_way_is_tried_in_order_until_one_works() {
 }
 
 #[test]
+fn a_gateway_that_takes_too_long_is_ended_with_all_that_it_has_started() {
+    let stage = stage("");
+    let (pid, settings) = (stage.folder.join("pid"), stage.folder.join("gateway.sh"));
+    std::fs::write(&settings, format!("sleep 1000 &\necho $! > {}\nwait\n", pid.display())).expect("written");
+    stage.configure(&format!("[wake]\ngateway = ['sh', '{}']\ntimeout = '2s'\n", settings.display()));
+    let woken = stage.run(&["wake", "get up", "--method", "gateway"]);
+    assert!(woken.code == Some(1) && woken.stdout.contains("gateway failed: it took more than 2s"), "{woken:?}");
+    let pid = std::fs::read_to_string(pid).expect("it has begun");
+    let status = format!("/proc/{}/status", pid.trim());
+    wait_for("what the script has started to be over", || {
+        std::fs::read_to_string(&status).map_or(Some(()), |status| status.contains("State:\tZ").then_some(()))
+    });
+}
+
+#[test]
 fn an_agent_is_woken_by_its_own_ways_first() {
     let stage = stage("[wake]\ntimeout = '100ms'\n");
     // Nobody is there for it. The message waits, and the file says so.

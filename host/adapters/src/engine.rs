@@ -55,6 +55,9 @@ fn settings() -> Config {
         .max_wasm_stack(GUEST_STACK)
         .async_stack_size(GUEST_STACK + 256 * 1024)
         .memory_reservation(RESERVED)
+        // Nobody unwinds through an adapter, and musl's unwinder takes a component's functions in one by one and
+        // looks through all of them for each that it lets go of.
+        .native_unwind_info(false)
         // The interface has no async functions, so nothing is kept ready for them.
         .concurrency_support(false);
     config

@@ -177,6 +177,7 @@ impl From<PlaceError> for Refusal {
         let next = match &error {
             PlaceError::Glob(_) => "Write it as `src/parser/**` or `*.{rs,toml}`.",
             PlaceError::Outside { .. } => "Pass the folder of another repository in repo.",
+            PlaceError::OfItsOwn { .. } => "Pass that folder in repo; patterns then start there.",
             PlaceError::Unseen { .. } => "Check that the folder exists and can be read.",
         };
         Refusal::of(&error, next)

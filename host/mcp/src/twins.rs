@@ -227,7 +227,7 @@ impl SentTwin {
                 recipient.presence.word()
             ));
             if matches!(recipient.rung, RungTwin::Queued) {
-                text.push_str("; the servers cannot be reached: it waits on this machine and is sent when they can");
+                text.push_str("; it waits on this machine until the servers take it");
             }
             if let Some(held) = &recipient.held {
                 text.push_str(&format!("; nobody was woken: {held}"));

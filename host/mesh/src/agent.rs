@@ -104,8 +104,8 @@ impl Presence {
 /// An agent as others see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Its record.
-    pub agent: Agent,
+    /// Its record. They come by the thousand, and go from hand to hand.
+    pub agent: Box<Agent>,
     /// How present it is.
     pub presence: Presence,
     /// The sentence that says why we think so.

@@ -6,13 +6,13 @@ use futures::{Stream, StreamExt as _, stream};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Matcher, Utf32Str};
 use serde::{Deserialize, Serialize};
-use store::{Beside, Child, Durability, Leaf, Store, StoreError};
+use store::{Beside, Child, Durability, Key, Leaf, Store, StoreError, Taker};
 
 use crate::agent::{Agent, Presence, Seen};
 use crate::keys::{CURSOR, HEARTBEAT, INBOX, META, RECEIPTS};
 use crate::machine::Instant;
 use crate::names::AgentName;
-use crate::presence::span;
+use crate::presence::{Heartbeat, span};
 use crate::records::Next;
 use crate::{Mesh, keys, records};
 
@@ -128,7 +128,7 @@ impl Mesh {
                 // How they are, and what waits for them, is looked at for those alone who are shown.
                 let mut found = Vec::new();
                 for (score, agent) in best(&pattern, agents, |agent| agent, limit) {
-                    found.push(Found { seen: self.seen(agent).await?, score });
+                    found.push(Found { seen: self.seen_beside(agent, &BesideAgent::UNKNOWN).await?, score });
                 }
                 Ok(found)
             }
@@ -142,7 +142,7 @@ impl Mesh {
     }
 
     /// The record of every agent, without those that are damaged.
-    async fn records_of_all(&self) -> Result<Vec<Agent>, StoreError> {
+    async fn records_of_all(&self) -> Result<Vec<Box<Agent>>, StoreError> {
         let mut all = Vec::new();
         for Glimpse { name, agent, .. } in self.glimpses(&[]).await? {
             match agent {
@@ -176,10 +176,12 @@ impl Mesh {
 
     async fn glimpses(&self, beside: &[Leaf<'_>]) -> Result<Vec<Glimpse>, StoreError> {
         let store = self.shared.as_ref();
-        let children = store.children(&keys::agents(), META, beside).await?;
-        let mut crowd: Vec<Glimpse> =
-            children.into_iter().filter_map(|child| Glimpse::of(child, beside, store)).collect();
-        crowd.sort_by(|one, other| one.name.cmp(&other.name));
+        let (mut crowd, mut rest) = (Vec::new(), Vec::new());
+        let take = |onto: &mut Vec<Glimpse>, child: Child<'_>| onto.extend(Glimpse::of(child, beside, store));
+        let takers: [Taker<'_>; 2] = [&mut |child| take(&mut crowd, child), &mut |child| take(&mut rest, child)];
+        store.children(&keys::agents(), META, beside, takers).await?;
+        // They come in the order of keys, which spell names as they are.
+        crowd.append(&mut rest);
         Ok(crowd)
     }
 
@@ -210,16 +212,39 @@ impl Mesh {
 pub(crate) struct Glimpse {
     pub(crate) name: AgentName,
     /// Its record; an error where that is damaged.
-    pub(crate) agent: Result<Agent, StoreError>,
+    pub(crate) agent: Result<Box<Agent>, StoreError>,
     pub(crate) beside: BesideAgent,
 }
 
 /// What one look at all agents showed of one beside its record.
 pub(crate) struct BesideAgent {
     /// When it was last heard of, where its session does not say so.
-    pub(crate) heartbeat: Beside,
+    pub(crate) heartbeat: SignBeside,
     /// What waits for it.
     pub(crate) mail: MailBeside,
+}
+
+/// What one look at all agents showed of one's sign of life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SignBeside {
+    /// It never gave one.
+    Nothing,
+    /// The last one.
+    Given(Heartbeat),
+    /// Whoever wants to know reads it: what was damaged a moment ago may be whole again, and else says why.
+    Unknown,
+}
+
+impl SignBeside {
+    fn of(seen: &Beside) -> SignBeside {
+        match seen {
+            Beside::Nothing => SignBeside::Nothing,
+            Beside::Value(Ok(value)) => {
+                serde_json::from_slice(&value.bytes).map_or(SignBeside::Unknown, SignBeside::Given)
+            }
+            Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown => SignBeside::Unknown,
+        }
+    }
 }
 
 /// What one look at all agents showed of one's mail.
@@ -244,14 +269,14 @@ impl MailBeside {
 
 impl BesideAgent {
     /// Of an agent that was looked at alone.
-    pub(crate) const UNKNOWN: BesideAgent = BesideAgent { heartbeat: Beside::Unknown, mail: MailBeside::Unknown };
+    pub(crate) const UNKNOWN: BesideAgent = BesideAgent { heartbeat: SignBeside::Unknown, mail: MailBeside::Unknown };
 
-    fn of(beside: Vec<Beside>, leaves: &[Leaf<'_>]) -> BesideAgent {
-        let mut heartbeat = Beside::Unknown;
+    fn of(beside: &mut Vec<Beside>, leaves: &[Leaf<'_>]) -> BesideAgent {
+        let mut heartbeat = SignBeside::Unknown;
         let (mut inbox, mut receipts, mut cursor) = (Beside::Unknown, Beside::Unknown, Beside::Unknown);
-        for (leaf, seen) in leaves.iter().zip(beside) {
+        for (leaf, seen) in leaves.iter().zip(beside.drain(..)) {
             match leaf {
-                Leaf::Value(HEARTBEAT) => heartbeat = seen,
+                Leaf::Value(HEARTBEAT) => heartbeat = SignBeside::of(&seen),
                 Leaf::Value(CURSOR) => cursor = seen,
                 Leaf::Log(INBOX) => inbox = seen,
                 Leaf::Log(RECEIPTS) => receipts = seen,
@@ -272,10 +297,10 @@ impl BesideAgent {
 }
 
 impl Glimpse {
-    fn of(child: Child, leaves: &[Leaf<'_>], store: &dyn Store) -> Option<Glimpse> {
-        let name: AgentName = child.key.leaf().parse().ok()?;
+    fn of(child: Child<'_>, leaves: &[Leaf<'_>], store: &dyn Store) -> Option<Glimpse> {
+        let name: AgentName = Key::decode(child.name).parse().ok()?;
         let place = || store.place(&keys::meta(&name));
-        let agent = child.value.and_then(|value| records::parse_at(place, &value.bytes));
+        let agent = child.value.and_then(|value| records::parse_at(place, value));
         Some(Glimpse { name, agent, beside: BesideAgent::of(child.beside, leaves) })
     }
 }

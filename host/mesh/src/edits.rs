@@ -211,18 +211,18 @@ impl Mesh {
         // The folders of a new file may be new too.
         let around = resolved.path.ancestors().skip(1).map(|folder| self.known_everywhere(folder));
         let its_own = around.into_iter().find_map(Result::ok);
+        // A worktree may lie in the working copy of the editor's folder: in there its own paths count.
+        let here = here.filter(|here| its_own.as_ref().is_none_or(|own| own.repository != here.repository));
         let mut places: Vec<Written> = Vec::new();
         for checkout in here.into_iter().chain(its_own.as_ref()) {
             let Ok(within) = resolved.path.strip_prefix(&checkout.top) else { continue };
             let within = within.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
-            let what = match resolved.found {
-                Found::Folder => Literally::WhatIsIn,
-                Found::Nothing | Found::File => Literally::ThePath,
+            let pattern = match resolved.found {
+                Found::Folder => Glob::of_path(within, Literally::WhatIsIn),
+                Found::Nothing | Found::File => Glob::of_file(within),
             };
-            let pattern = Glob::of_path(within, what).map_err(io::Error::other)?;
-            if places.iter().all(|place| place.repository != checkout.repository) {
-                places.push(Written { repository: checkout.repository.clone(), pattern });
-            }
+            let pattern = pattern.map_err(io::Error::other)?;
+            places.push(Written { repository: checkout.repository.clone(), pattern });
         }
         Ok(places)
     }
@@ -236,7 +236,8 @@ impl Mesh {
         ttl: Ttl,
     ) -> Result<(), StoreError> {
         for (repository, patterns) in files {
-            let ids: Vec<_> = patterns.into_iter().map(|pattern| (self.new_id(self.machine.now()), pattern)).collect();
+            let patterns = patterns.into_iter().filter(|pattern| !pattern.is_too_long());
+            let ids: Vec<_> = patterns.map(|pattern| (self.new_id(self.machine.now()), pattern)).collect();
             let claimed = self
                 .change_ledger(&repository, |ledger| {
                     let claimed = ledger.claim_by_the_way(agent, session, &ids, ttl, self.machine.now());

@@ -96,7 +96,9 @@ pub use invite::{InviteError, Invited, LONGEST_INVITATION};
 pub use loops::LoopLimits;
 pub use outbox::Queued;
 pub use register::{Outcome, RegisterError, Registered, Registration};
-pub use reservations::{Given, Others, Own, Release, ReleaseError, Reserve, ReserveError, Reserved, Wanted};
+pub use reservations::{
+    Given, Listed, Listing, Others, Own, Release, ReleaseError, Reserve, ReserveError, Reserved, Wanted, Written,
+};
 pub use roster::{Roster, RosterError, Rostered};
 pub use running::{Prospect, Ran, Runner};
 pub use send::{Audience, SendError, Sent, SentTo};

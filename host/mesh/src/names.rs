@@ -41,6 +41,12 @@ impl AgentName {
         self.0.split_once('@').map(|(_, team)| team)
     }
 
+    /// Whether text that was kept is a name, without making one of it. The shell's own name is kept too, where only
+    /// the host wrote it.
+    pub(crate) fn check_kept(text: &str) -> Result<(), InvalidName> {
+        if text == "shell" { Ok(()) } else { check(text) }
+    }
+
     /// The same name in a team, or in none.
     pub fn in_team(&self, team: Option<&str>) -> Result<AgentName, InvalidName> {
         match team {
@@ -116,10 +122,7 @@ impl TryFrom<String> for AgentName {
     type Error = InvalidName;
 
     fn try_from(text: String) -> Result<AgentName, InvalidName> {
-        // The shell's own name is read back from the store, where only the host wrote it.
-        if text != "shell" {
-            check(&text)?;
-        }
+        AgentName::check_kept(&text)?;
         Ok(AgentName(text))
     }
 }

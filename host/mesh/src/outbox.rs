@@ -1,6 +1,8 @@
 //! The outbox: what could not be handed to the servers waits in this machine's own store, and is sent when
 //! they can be reached again, by whichever process of the machine comes to it first.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError, SwapError};
 
@@ -14,6 +16,10 @@ use crate::{AddressError, Mesh, SendError, Sent, SentTo, keys, records};
 
 /// How the outbox is called in the ladder of what waits in it.
 const ROUTE: &str = "outbox";
+/// How long who sends waits for another process that is just sending what was said before, and how often it looks.
+/// Whoever went on at once would put more behind it than it gets away.
+const ITS_TURN: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A message in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub struct Queued {
     pub to: Vec<String>,
     /// What it is about.
     pub subject: String,
+    /// Why it waits, where that is something else than servers that cannot be reached.
+    pub refused: Option<String>,
     /// To whom it cannot be sent, and why.
     pub returned: Vec<(String, String)>,
 }
@@ -37,8 +45,10 @@ pub struct Queued {
 pub(crate) enum Outbox {
     /// Everything was sent, or could not be and never will.
     Done,
-    /// Something waits, or another process is at it.
+    /// Something waits that is not taken yet.
     Waits,
+    /// Something waits, and another process is at it.
+    IsSent,
 }
 
 /// Whether something may be sent now, as far as the outbox has found out just now.
@@ -48,7 +58,7 @@ pub(crate) enum Way {
     Open,
     /// The servers cannot be reached, and whatever is sent now waits behind the rest.
     Blocked,
-    /// Another process is still sending what the same sender said before.
+    /// What the same sender said before is not sent yet: another process is at it, or the servers do not take it.
     Busy,
 }
 
@@ -65,6 +75,9 @@ struct Outgoing {
     /// Who has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     stored: Vec<AgentName>,
+    /// Why the servers did not take it when it was tried last, though they were there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
     /// To whom it cannot be sent, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     returned: Vec<(String, String)>,
@@ -86,6 +99,7 @@ impl Mesh {
                 subject: outgoing.sending.draft.subject_or_default(),
                 from: outgoing.sending.from,
                 to: outgoing.to,
+                refused: outgoing.refused,
                 returned: outgoing.returned,
             });
         }
@@ -110,7 +124,7 @@ impl Mesh {
             }
         }
         let to = waiting.iter().map(ToString::to_string).collect();
-        let outgoing = Outgoing { to, reach, stored, returned: Vec::new(), done: false, sending };
+        let outgoing = Outgoing { to, reach, stored, refused: None, returned: Vec::new(), done: false, sending };
         let there = self.local.list(&keys::outbox()).await.map_err(SendError::NotQueued)?;
         let number = there.last().and_then(number_of).map_or(0, |last| last + 1);
         let key = keys::outgoing(number, outgoing.sending.id);
@@ -131,16 +145,25 @@ impl Mesh {
     }
 
     /// Puts a message behind what another process is just sending, which sends it too, unless it has ended
-    /// meanwhile.
+    /// meanwhile. What does not come to its turn soon is queued.
     pub(crate) async fn queue_behind(&self, sending: Sending, to: &[String], reach: Reach) -> Result<Sent, SendError> {
         let name = sending.id.to_string();
         let sent = Sent::of(&sending);
         let mut sent = self.queue(sending, to, reach, sent).await?;
+        let until = tokio::time::Instant::now() + ITS_TURN;
         let round = async {
-            // It may have looked for the last time before this was put there.
-            self.send_what_waits().await?;
-            let left = self.local.list(&keys::outbox()).await?;
-            Ok::<bool, StoreError>(left.iter().any(|key| key.as_str().ends_with(&name)))
+            loop {
+                // It may have looked for the last time before this was put there.
+                let outbox = self.send_what_waits().await?;
+                let left = self.local.list(&keys::outbox()).await?;
+                let waits = left.iter().any(|key| key.as_str().ends_with(&name));
+                match outbox {
+                    Outbox::IsSent if waits && tokio::time::Instant::now() < until => {
+                        tokio::time::sleep(LOOK_AGAIN).await;
+                    }
+                    Outbox::IsSent | Outbox::Waits | Outbox::Done => return Ok::<bool, StoreError>(waits),
+                }
+            }
         };
         match round.await {
             Ok(true) => {}
@@ -161,7 +184,7 @@ impl Mesh {
         }
         let waits = match self.send_what_waits().await {
             Ok(Outbox::Done) => return Way::Open,
-            Ok(Outbox::Waits) => self.waits_for_its_turn(sender).await,
+            Ok(Outbox::Waits | Outbox::IsSent) => self.waits_for_its_turn(sender).await,
             Err(error) => Err(error),
         };
         match waits {
@@ -193,20 +216,24 @@ impl Mesh {
     /// servers cannot be reached, and leaves what it has not sent.
     pub(crate) async fn send_what_waits(&self) -> Result<Outbox, StoreError> {
         let mut waits = self.local.list(&keys::outbox()).await?;
+        let mut outbox = Outbox::Done;
         while !waits.is_empty() {
-            let Some(hold) = self.local.hold(&keys::draining()).await? else { return Ok(Outbox::Waits) };
-            let came_back = self.send_everything().await?;
+            let Some(hold) = self.local.hold(&keys::draining()).await? else { return Ok(Outbox::IsSent) };
+            let left = self.send_everything().await?;
             drop(hold);
+            outbox = if left.is_refused { Outbox::Waits } else { Outbox::Done };
             // Looked at once more now that it is given up: who put something there meanwhile left it to us.
             waits = self.local.list(&keys::outbox()).await?;
-            waits.retain(|key| !came_back.contains(key));
+            waits.retain(|key| !left.keys.contains(key));
         }
-        Ok(Outbox::Done)
+        Ok(outbox)
     }
 
-    /// Goes through the outbox once, under the hold. Gives what came back, which its sender may still look at.
-    async fn send_everything(&self) -> Result<Vec<store::Key>, StoreError> {
-        let mut came_back = Vec::new();
+    /// Goes through the outbox once, under the hold. What the servers do not take now holds up what its sender
+    /// said afterwards, and nobody else.
+    async fn send_everything(&self) -> Result<Left, StoreError> {
+        let mut left = Left { keys: Vec::new(), is_refused: false };
+        let mut held_up: Vec<AgentName> = Vec::new();
         // Listed under the hold: what another process has sent is not there any more.
         for key in self.local.list(&keys::outbox()).await? {
             let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else {
@@ -214,12 +241,22 @@ impl Mesh {
             };
             if outgoing.done {
                 self.forget_when_old(&key, revision, &outgoing).await?;
-                came_back.push(key);
+                left.keys.push(key);
+                continue;
+            }
+            if held_up.contains(&outgoing.sending.from) {
+                left.keys.push(key);
                 continue;
             }
             let before = outgoing.clone();
+            outgoing.refused = None;
             let outcome = self.send_again(&mut outgoing).await;
             outgoing.done = outcome.is_ok();
+            if let Err(error) = &outcome
+                && !ends_the_round(error)
+            {
+                outgoing.refused = Some(words(error));
+            }
             let next = if outgoing.done && outgoing.returned.is_empty() { None } else { Some(&outgoing) };
             if next != Some(&before) {
                 let value = next.map(records::json);
@@ -229,16 +266,22 @@ impl Mesh {
                     Err(SwapError::Store(error)) => return Err(error),
                 }
             }
-            outcome?;
-            if outgoing.done && !outgoing.returned.is_empty() {
-                came_back.push(key);
+            match outcome {
+                Ok(()) if outgoing.returned.is_empty() => {}
+                Ok(()) => left.keys.push(key),
+                Err(error) if ends_the_round(&error) => return Err(error),
+                Err(_) => {
+                    left.is_refused = true;
+                    held_up.push(outgoing.sending.from);
+                    left.keys.push(key);
+                }
             }
         }
         self.forget_what_is_there();
-        Ok(came_back)
+        Ok(left)
     }
 
-    /// Sends one message to whoever has not got it.
+    /// Sends one message to whoever has not got it. What can never be sent comes back.
     async fn send_again(&self, outgoing: &mut Outgoing) -> Result<(), StoreError> {
         let from = outgoing.sending.from.clone();
         // Its name is another machine's to speak for by now.
@@ -251,11 +294,10 @@ impl Mesh {
         for address in &outgoing.to {
             match self.resolve(address, Some(&from)).await {
                 Ok(name) => recipients.push((address.clone(), name)),
-                Err(AddressError::Store(error)) => return Err(error),
-                Err(error) => outgoing.returned.push((address.clone(), error.to_string())),
+                Err(AddressError::Store(error)) if !error.is_for_good() => return Err(error),
+                Err(error) => outgoing.returned.push((address.clone(), words(&error))),
             }
         }
-        outgoing.to.retain(|address| recipients.iter().any(|(known, _)| known == address));
         let mut sent = Sent::of(&outgoing.sending);
         let stored = std::mem::take(&mut outgoing.stored);
         sent.recipients.extend(stored.into_iter().map(|to| SentTo {
@@ -265,28 +307,43 @@ impl Mesh {
             held: None,
             duplicate: false,
         }));
-        let names: Vec<AgentName> = recipients.iter().map(|(_, name)| name.clone()).collect();
-        let outcome = match names.is_empty() && sent.recipients.is_empty() {
-            true => Ok(()),
-            false => self.send_to(&outgoing.sending, &names, outgoing.reach, Try::Again, &mut sent).await,
+        let outcome = loop {
+            let has_it = |name: &AgentName| sent.recipients.iter().any(|recipient| recipient.to == *name);
+            recipients.retain(|(_, name)| !has_it(name));
+            let names: Vec<AgentName> = recipients.iter().map(|(_, name)| name.clone()).collect();
+            if names.is_empty() && sent.recipients.is_empty() {
+                break Ok(());
+            }
+            match self.send_to(&outgoing.sending, &names, outgoing.reach, Try::Again, &mut sent).await {
+                Ok(()) => {
+                    recipients.clear();
+                    break Ok(());
+                }
+                // The others are tried nevertheless.
+                Err(SendError::Store { to, source, .. }) if source.is_for_good() => {
+                    let reason = words(&source);
+                    let is_for_it = |(_, name): &mut (String, AgentName)| *name == to;
+                    let back = recipients.extract_if(.., is_for_it).map(|(address, _)| (address, reason.clone()));
+                    outgoing.returned.extend(back);
+                }
+                Err(SendError::Store { source, .. } | SendError::Unreadable(source) | SendError::NotQueued(source))
+                    if !source.is_for_good() =>
+                {
+                    let has_it = |name: &AgentName| sent.recipients.iter().any(|recipient| recipient.to == *name);
+                    recipients.retain(|(_, name)| !has_it(name));
+                    break Err(source);
+                }
+                Err(error) => {
+                    let reason = words(&error);
+                    let back = std::mem::take(&mut recipients).into_iter();
+                    outgoing.returned.extend(back.map(|(address, _)| (address, reason.clone())));
+                    break Ok(());
+                }
+            }
         };
         outgoing.stored = sent.recipients.into_iter().map(|recipient| recipient.to).collect();
-        outgoing.to = recipients
-            .into_iter()
-            .filter(|(_, name)| !outgoing.stored.contains(name))
-            .map(|(address, _)| address)
-            .collect();
-        match outcome {
-            Ok(()) => Ok(()),
-            Err(SendError::Store { source, .. } | SendError::Unreadable(source) | SendError::NotQueued(source)) => {
-                Err(source)
-            }
-            Err(error) => {
-                let reason = error.to_string();
-                outgoing.returned.extend(std::mem::take(&mut outgoing.to).into_iter().map(|to| (to, reason.clone())));
-                Ok(())
-            }
-        }
+        outgoing.to = recipients.into_iter().map(|(address, _)| address).collect();
+        outcome
     }
 
     /// What came back stays for as long as settled mail does, so that its sender may see it.
@@ -325,8 +382,9 @@ impl Mesh {
             return Ok(None);
         }
         let at = outgoing.sending.at;
+        let refused = outgoing.refused.map(|why| serde_json::json!({ "refused": why }));
         let status = |to: &str, undeliverable: Option<String>| {
-            let climbed = Climbed { at, route: ROUTE.to_owned(), evidence: None };
+            let climbed = Climbed { at, route: ROUTE.to_owned(), evidence: refused.clone() };
             let ladder = Ladder { climbed: [(Rung::Queued, climbed)].into(), undeliverable, ..Ladder::default() };
             to.parse().ok().map(|to| RecipientStatus { to, stored: at, ladder })
         };
@@ -339,6 +397,37 @@ impl Mesh {
         }
         Ok(Some((message, recipients)))
     }
+}
+
+/// What is left in the outbox after a round.
+struct Left {
+    /// What came back, which its sender may still look at, and what waits.
+    keys: Vec<store::Key>,
+    /// Whether the servers did not take something that may be taken later.
+    is_refused: bool,
+}
+
+/// Whether nothing else could be sent either: the servers cannot be reached, or this machine's own folder is in trouble.
+fn ends_the_round(error: &StoreError) -> bool {
+    match error {
+        StoreError::Server { .. } => error.is_out_of_reach(),
+        StoreError::Io { .. } | StoreError::Injected(_) => true,
+        StoreError::Damaged { .. } | StoreError::Elsewhere { .. } | StoreError::Unfit { .. } => false,
+    }
+}
+
+/// An error and its causes, each once.
+fn words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(error) = at {
+        let reason = error.to_string();
+        if !text.contains(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        at = error.source();
+    }
+    text
 }
 
 /// The number of a key of the outbox.

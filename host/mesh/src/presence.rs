@@ -1,10 +1,8 @@
 //! Presence, judged by evidence: a process, a session, a hook that spoke; never by a timer alone.
 
-use store::Beside;
-
 use crate::Mesh;
 use crate::agent::{Agent, Presence, Seen};
-use crate::agents::{BesideAgent, MailBeside};
+use crate::agents::{BesideAgent, MailBeside, SignBeside};
 use crate::caller::CONNECTION;
 use crate::machine::Instant;
 use crate::names::AgentName;
@@ -110,11 +108,11 @@ pub(crate) fn span(milliseconds: u64) -> String {
 impl Mesh {
     /// Collects what is known of an agent's session.
     pub(crate) async fn traces(&self, agent: &Agent) -> Result<Traces, store::StoreError> {
-        self.traces_beside(agent, &Beside::Unknown).await
+        self.traces_beside(agent, SignBeside::Unknown).await
     }
 
     /// The same, where one look may have shown its sign of life already.
-    async fn traces_beside(&self, agent: &Agent, heartbeat: &Beside) -> Result<Traces, store::StoreError> {
+    async fn traces_beside(&self, agent: &Agent, heartbeat: SignBeside) -> Result<Traces, store::StoreError> {
         let here = agent.host == self.machine.host();
         let record = match &agent.session {
             Some(session) if here => self.session_record(session).await?,
@@ -122,13 +120,12 @@ impl Mesh {
         };
         let process_runs = record.as_ref().and_then(|record| record.process).map(|process| self.machine.lives(process));
         // A session speaks by its hooks; only without one is a heartbeat written.
-        let key = || keys::heartbeat(&agent.name);
         let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
-            (Some(_), _) | (None, Beside::Nothing) => None,
-            (None, Beside::Value(Ok(value))) => Some(records::parse_at(|| self.shared.place(&key()), &value.bytes)?),
-            // What was damaged a moment ago may be whole again, and else says why.
-            (None, Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown) => {
-                records::load(self.shared.as_ref(), &key()).await?.map(|(_, heartbeat)| heartbeat)
+            (Some(_), _) | (None, SignBeside::Nothing) => None,
+            (None, SignBeside::Given(heartbeat)) => Some(heartbeat),
+            (None, SignBeside::Unknown) => {
+                let found = records::load(self.shared.as_ref(), &keys::heartbeat(&agent.name)).await?;
+                found.map(|(_, heartbeat)| heartbeat)
             }
         };
         Ok(Traces {
@@ -141,14 +138,14 @@ impl Mesh {
 
     /// An agent's traces as they are now, and what they show.
     pub(crate) async fn judged(&self, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
-        self.judged_beside(agent, &Beside::Unknown).await
+        self.judged_beside(agent, SignBeside::Unknown).await
     }
 
     /// The same, where one look may have shown its sign of life already.
     pub(crate) async fn judged_beside(
         &self,
         agent: &Agent,
-        heartbeat: &Beside,
+        heartbeat: SignBeside,
     ) -> Result<(Traces, Presence, String), store::StoreError> {
         let traces = self.traces_beside(agent, heartbeat).await?;
         let (presence, why) = judge(agent, &traces, self.machine.now(), self.limits.away_after);
@@ -187,12 +184,12 @@ impl Mesh {
 
     /// An agent as others see it.
     pub(crate) async fn seen(&self, agent: Agent) -> Result<Seen, store::StoreError> {
-        self.seen_beside(agent, &BesideAgent::UNKNOWN).await
+        self.seen_beside(Box::new(agent), &BesideAgent::UNKNOWN).await
     }
 
     /// The same, where one look has shown some of it already.
-    pub(crate) async fn seen_beside(&self, agent: Agent, beside: &BesideAgent) -> Result<Seen, store::StoreError> {
-        let (traces, presence, evidence) = self.judged_beside(&agent, &beside.heartbeat).await?;
+    pub(crate) async fn seen_beside(&self, agent: Box<Agent>, beside: &BesideAgent) -> Result<Seen, store::StoreError> {
+        let (traces, presence, evidence) = self.judged_beside(&agent, beside.heartbeat).await?;
         let waiting = match beside.mail {
             MailBeside::Nothing => 0,
             MailBeside::Counted(messages) => messages,
@@ -238,7 +235,7 @@ impl Mesh {
 
 /// When an agent was last heard of, by those who do not see its session: because it has none, or because
 /// that is on another machine.
-#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Heartbeat {
     pub(crate) at: Instant,
     /// What its session does, as its own machine says.

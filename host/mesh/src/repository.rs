@@ -75,6 +75,14 @@ pub enum PlaceError {
         /// The uppermost folder.
         top: PathBuf,
     },
+    /// It leads into a repository that lies in this one, such as a submodule.
+    #[error("`{path}` lies in a repository of its own, `{}`", top.display())]
+    OfItsOwn {
+        /// What was asked for.
+        path: String,
+        /// That one's uppermost folder.
+        top: PathBuf,
+    },
     /// The file system does not say.
     #[error("`{path}` cannot be looked at")]
     Unseen {
@@ -109,7 +117,8 @@ impl Mesh {
     /// A pattern as it is meant from the top of a working copy. What was typed starts at `folder`, where it is
     /// not absolute. Symlinks before the first `*` are followed, so that one file has one name; an existing
     /// folder stands for everything in it. What exists is meant as it is named, so that `app/[id]/*.tsx` is in
-    /// the folder `[id]` where there is one.
+    /// the folder `[id]` where there is one. In another working copy of the same repository it is what it is there:
+    /// its worktrees often lie in it.
     pub fn pattern(&self, checkout: &Checkout, folder: &Path, typed: &str) -> Result<Glob, PlaceError> {
         let is_there = |path: &str| {
             self.machine.resolve(&folder.join(path)).is_ok_and(|resolved| resolved.found != Found::Nothing)
@@ -127,8 +136,16 @@ impl Mesh {
         }
         let unseen = |source| PlaceError::Unseen { path: typed.to_owned(), source };
         let resolved = self.machine.resolve(&folder.join(literal)).map_err(unseen)?;
+        let nearest = self.nearest(checkout, &resolved.path).map_err(unseen)?;
+        let top = match &nearest {
+            Some(nearest) if nearest.repository == checkout.repository => &nearest.top,
+            Some(nearest) if nearest.top.starts_with(&checkout.top) => {
+                return Err(PlaceError::OfItsOwn { path: typed.to_owned(), top: nearest.top.clone() });
+            }
+            Some(_) | None => &checkout.top,
+        };
         let outside = || PlaceError::Outside { path: typed.to_owned(), top: checkout.top.clone() };
-        let within = resolved.path.strip_prefix(&checkout.top).map_err(|_| outside())?;
+        let within = resolved.path.strip_prefix(top).map_err(|_| outside())?;
         let within = within.to_str().ok_or_else(|| unseen(io::ErrorKind::InvalidFilename.into()))?;
         let everything = resolved.found == Found::Folder || within.is_empty() || literal.ends_with('/');
         Ok(match rest {
@@ -137,6 +154,22 @@ impl Mesh {
             rest if within.is_empty() => rest.parse()?,
             rest => format!("{}/{rest}", Glob::of_path(within, Literally::ThePath)?).parse()?,
         })
+    }
+
+    /// The working copy that a path lies in, where it is another one than this.
+    fn nearest(&self, checkout: &Checkout, path: &Path) -> io::Result<Option<Checkout>> {
+        if !path.starts_with(&checkout.top) {
+            // The folders of what is new may be new too.
+            return Ok(path.ancestors().find_map(|folder| self.known_everywhere(folder).ok()));
+        }
+        let within = path.ancestors().take_while(|folder| *folder != checkout.top);
+        for folder in within {
+            if self.machine.resolve(&folder.join(".git")).is_ok_and(|git| git.found != Found::Nothing) {
+                let nearest = self.known_everywhere(folder)?;
+                return Ok((nearest.top != checkout.top).then_some(nearest));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -117,13 +117,18 @@ pub struct Taken {
 impl Reservation {
     /// Whether it holds at a time.
     pub fn holds(&self, now: Instant) -> bool {
-        self.taken.is_none() && now < self.expires
+        holds(self.taken.as_ref(), self.expires, now)
     }
 
     /// How long it still lasts, in milliseconds.
     pub fn left(&self, now: Instant) -> u64 {
         self.expires.since(now)
     }
+}
+
+/// Whether what was so taken and lapses then holds at a time.
+pub(crate) fn holds(taken: Option<&Taken>, expires: Instant, now: Instant) -> bool {
+    taken.is_none() && now < expires
 }
 
 /// What stands in the way of a reservation.

@@ -107,7 +107,7 @@ impl Mesh {
             if agent.host != self.machine.host() {
                 continue;
             }
-            let (_, presence, _) = self.judged_beside(&agent, &beside.heartbeat).await?;
+            let (_, presence, _) = self.judged_beside(&agent, beside.heartbeat).await?;
             if silences.news(&name, presence).is_some() {
                 news.push(name);
             }

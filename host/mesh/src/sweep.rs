@@ -84,7 +84,8 @@ impl Mesh {
 
     async fn sweep_reservations(&self, broom: Broom) -> Result<Vec<(Repository, Reservation)>, StoreError> {
         let all = self.reservations(&Wanted { also_over: true, ..Wanted::default() }).await?;
-        let repositories: BTreeSet<Repository> = all.into_iter().map(|(repository, _)| repository).collect();
+        let all = all.read()?;
+        let repositories = all.iter().map(|listed| Repository::named(&listed.repository));
         let mut swept = Vec::new();
         for repository in repositories {
             let gone = self
@@ -134,8 +135,10 @@ impl Mesh {
     /// Removes the records of agents that nobody will miss. Their mail, all of it settled, stays until its
     /// segments are old: a message that is stored at this very moment is found by whoever has the name next.
     async fn sweep_agents(&self, broom: Broom, stale: u64) -> Result<Vec<AgentName>, StoreError> {
-        let holding: BTreeSet<AgentName> =
-            self.reservations(&Wanted::default()).await?.into_iter().map(|(_, one)| one.owner).collect();
+        let held = self.reservations(&Wanted::default()).await?;
+        let held = held.read()?;
+        let holding: BTreeSet<&str> =
+            held.iter().flat_map(|listed| &listed.reservations).map(|one| one.owner.as_ref()).collect();
         let now = self.machine.now();
         let asked: BTreeSet<AgentName> = self
             .commands(None)
@@ -149,7 +152,7 @@ impl Mesh {
             let key = keys::meta(&name);
             let Some((revision, agent)) = records::load::<Agent>(self.shared.as_ref(), &key).await? else { continue };
             // What lives on another machine shows no sign of life here.
-            if agent.host != self.machine.host() || holding.contains(&name) || asked.contains(&name) {
+            if agent.host != self.machine.host() || holding.contains(name.as_str()) || asked.contains(&name) {
                 continue;
             }
             let seen = self.seen(agent).await?;

@@ -67,6 +67,12 @@ impl FakeMachine {
     }
 }
 
+impl FakeMachine {
+    fn is_top(&self, folder: &Path) -> bool {
+        self.checkout(folder).is_ok_and(|checkout| checkout.top == folder)
+    }
+}
+
 impl Machine for FakeMachine {
     fn now(&self) -> Instant {
         Instant(self.now.load(Ordering::Relaxed))
@@ -86,12 +92,17 @@ impl Machine for FakeMachine {
     }
 
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
-        // A folder of this name is a repository in another one.
+        // A folder of this name is a repository in another one; and one of that, another working copy of the one
+        // around it.
+        let up_to = |end: usize| folder.components().take(end).collect::<PathBuf>();
         let within = folder.components().position(|part| part.as_os_str() == "submodule");
-        let top: PathBuf = folder.components().take(within.map_or(2, |at| at + 1)).collect();
+        let worktree = folder.components().position(|part| part.as_os_str() == "worktree");
+        let top = up_to(within.or(worktree).map_or(2, |at| at + 1));
+        let repository = up_to(within.map_or(2, |at| at + 1));
         // A repository below `/clone` was fetched from somewhere.
-        let everywhere = top.to_str().filter(|top| top.starts_with("/clone")).map(|_| "example.org/it".to_owned());
-        Ok(Checkout { repository: Repository::named(&top.to_string_lossy()), everywhere, top })
+        let everywhere =
+            repository.to_str().filter(|top| top.starts_with("/clone")).map(|_| "example.org/it".to_owned());
+        Ok(Checkout { repository: Repository::named(&repository.to_string_lossy()), everywhere, top })
     }
 
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
@@ -115,6 +126,7 @@ impl Machine for FakeMachine {
         let found = match name.as_str() {
             "[id].tsx" => Found::File,
             "[slug]" => Found::Folder,
+            ".git" if resolved.parent().is_some_and(|folder| self.is_top(folder)) => Found::File,
             name if !name.contains(['.', '*', '?', '[', '{', '}']) => Found::Folder,
             _ => Found::Nothing,
         };

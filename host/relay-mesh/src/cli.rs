@@ -10,7 +10,7 @@ use crate::commands::{
     guard, harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt,
     read, register, release, reservations, reserve, send, serve, status, store, uninstall, up, version, wait_for, wake,
 };
-use crate::config::{ConfigError, Durable, StoreAt, Values};
+use crate::config::{ConfigError, Durable, NatsOption, NatsValues, StoreAt, Values};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -51,6 +51,9 @@ pub(crate) struct Common {
     /// What machines share: `files:DIR` for one, `nats://HOST:4222` for many [$RELAY_STORE]
     #[arg(long, global = true, value_name = "STORE", hide_short_help = true, help_heading = "For every command")]
     pub(crate) store: Option<Option<StoreAt>>,
+    /// How servers are reached, a value of `[nats]` each, as in `domain=relay` [$RELAY_NATS_DOMAIN …]
+    #[arg(long, global = true, value_name = "KEY=VALUE", hide_short_help = true, help_heading = "For every command")]
+    pub(crate) nats_option: Vec<NatsOption>,
     /// Print results, and errors too, as JSON: one value on each line
     #[arg(long, global = true, help_heading = "For every command")]
     pub(crate) json: bool,
@@ -75,7 +78,8 @@ impl Common {
     /// What these flags say about the settings.
     fn values(&self) -> Result<Values, ConfigError> {
         let (dir, shared) = StoreAt::with_dir(self.dir.clone(), self.store.clone().flatten())?;
-        Ok(Values { dir, shared, durability: self.durability, ..Values::default() })
+        let nats = NatsValues::of_options(&self.nats_option).map_err(ConfigError::NatsOptions)?;
+        Ok(Values { dir, shared, nats, durability: self.durability, ..Values::default() })
     }
 
     /// How results are printed.

@@ -2,13 +2,16 @@
 //! on that, because it is kept in the data folder.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use mesh::machine::Instant;
 use serde::{Deserialize, Serialize};
+use store::Durability;
 use store::nats::Timekeeper;
+
+use crate::whole;
 
 /// The file in the data folder.
 const FILE: &str = "clock.json";
@@ -64,8 +67,8 @@ impl Clock {
         Instant(self.own().saturating_add_signed(self.ahead.load(Ordering::Relaxed)))
     }
 
-    /// The machine's own time.
-    fn own(&self) -> u64 {
+    /// The machine's own time, right or wrong.
+    pub(crate) fn own(&self) -> u64 {
         #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
         let now = std::time::SystemTime::now();
         let since_epoch = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -74,10 +77,7 @@ impl Clock {
 
     fn keep(&self, kept: Kept) -> io::Result<()> {
         let text = serde_json::to_vec(&kept)?;
-        let folder = self.file.parent().unwrap_or(&self.file);
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(&text)?;
-        file.persist(&self.file).map(drop).map_err(|error| error.error)
+        whole::replace(&self.file, &text, 0o600, Durability::Process)
     }
 }
 
@@ -93,7 +93,10 @@ impl Timekeeper for Clock {
             _ => servers.cast_signed().saturating_sub(own.cast_signed()),
         };
         if ahead != 0 && self.ahead.load(Ordering::Relaxed) == 0 {
-            tracing::warn!(milliseconds = -ahead, "this machine's clock is ahead of its servers' and goes by theirs");
+            tracing::warn!(
+                ahead_by_milliseconds = -ahead,
+                "this machine's clock is not as its servers', and relay-mesh goes by theirs"
+            );
         }
         self.ahead.store(ahead, Ordering::Relaxed);
         self.learned.store(own, Ordering::Relaxed);

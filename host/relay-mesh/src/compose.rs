@@ -79,6 +79,17 @@ pub(crate) enum OpenError {
     /// A user of the servers without a password.
     #[error("`nats.user` is set, and no file with a password")]
     NoPassword,
+    /// A password of nobody's.
+    #[error("`nats.password` is set, and no user")]
+    NoUser,
+    /// A certificate without its key, or a key without its certificate.
+    #[error("`nats.{given}` is set, and no `nats.{missing}`")]
+    HalfACertificate {
+        /// What is there.
+        given: &'static str,
+        /// What is not.
+        missing: &'static str,
+    },
     /// The server of this machine's own left no record that can be read.
     #[error(transparent)]
     Server(#[from] HostError),
@@ -192,14 +203,28 @@ fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -
         }
         NatsValues { user: Some(_), password: None, .. } => return Err(OpenError::NoPassword),
         NatsValues { token: Some(file), .. } => NatsAuth::Token(secret("nats.token", file)?),
+        NatsValues { password: Some(_), .. } => return Err(OpenError::NoUser),
         _ => NatsAuth::Nobody,
+    };
+    // Whoever uses them later says that a file is missing, and not which.
+    for (key, file) in [("nats.ca", &values.ca), ("nats.certificate", &values.certificate), ("nats.key", &values.key)] {
+        if let Some(path) = file {
+            let unreadable = |source| OpenError::Secret { key, path: path.clone(), source };
+            std::fs::File::open(path).map_err(unreadable)?;
+        }
+    }
+    let client_certificate = match (&values.certificate, &values.key) {
+        (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+        (Some(_), None) => return Err(OpenError::HalfACertificate { given: "certificate", missing: "key" }),
+        (None, Some(_)) => return Err(OpenError::HalfACertificate { given: "key", missing: "certificate" }),
+        (None, None) => None,
     };
     let usual = NatsOptions::default();
     let options = NatsOptions {
         servers: servers.addresses().to_vec(),
         auth,
         root_certificates: values.ca.clone(),
-        client_certificate: values.certificate.clone().zip(values.key.clone()),
+        client_certificate,
         domain: values.domain.clone(),
         prefix: values.prefix.clone().unwrap_or(usual.prefix),
         host: machine.host().to_owned(),

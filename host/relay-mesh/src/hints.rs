@@ -18,6 +18,8 @@ use crate::events::Unwanted;
 use crate::exit::Exit;
 use crate::host::HostError;
 
+/// What to do where a stream cannot lie on as many servers as was asked for.
+pub(crate) const REPLICAS: &str = "set `replicas` in [nats] to 1, or to 3 or 5 where the cluster has so many servers";
 const WHO_IS_HERE: &str = "run `relay-mesh agents` to see who is here";
 
 impl CommandError {
@@ -95,6 +97,7 @@ impl CommandError {
                 | ConfigError::Variable { .. }
                 | ConfigError::Flags
                 | ConfigError::NoStore
+                | ConfigError::NatsOptions(_)
                 | ConfigError::NoHome,
             )
             | CommandError::Name(_)
@@ -165,7 +168,7 @@ impl CommandError {
                 InviteError::Store(_) | InviteError::Roster(RosterError::Store(_)) => Exit::Store,
             },
             CommandError::Place(error) => match error {
-                PlaceError::Glob(_) | PlaceError::Outside { .. } => Exit::Usage,
+                PlaceError::Glob(_) | PlaceError::Outside { .. } | PlaceError::OfItsOwn { .. } => Exit::Usage,
                 PlaceError::Unseen { .. } => Exit::NotFound,
             },
             CommandError::Reserve(error) => match error {
@@ -239,6 +242,7 @@ fn of_config(error: &ConfigError) -> String {
              looks at the one that is set"
                 .to_owned()
         }
+        ConfigError::NatsOptions(_) => "`relay-mesh help config` lists what [nats] may say".to_owned(),
         ConfigError::Flags => "give one of them".to_owned(),
         ConfigError::NoHome => "say where by `--dir DIR`, or set RELAY_DIR or HOME".to_owned(),
     }
@@ -256,6 +260,10 @@ fn of_open(error: &OpenError) -> Option<String> {
         OpenError::NoPassword => {
             Some("set `password` in `[nats]`, or RELAY_NATS_PASSWORD, to a file that holds it".to_owned())
         }
+        OpenError::HalfACertificate { .. } => {
+            Some("set both `certificate` and `key` in `[nats]`: each is a file in PEM".to_owned())
+        }
+        OpenError::NoUser => Some("set `user` in `[nats]`, or RELAY_NATS_USER, beside the password".to_owned()),
         OpenError::Server(error) => of_host(error),
         OpenError::Prefix(_) => Some("set `prefix` in `[nats]` to a word such as RELAY".to_owned()),
     }
@@ -299,9 +307,23 @@ pub(crate) fn of_store(error: &StoreError) -> Option<String> {
                     .to_owned()
             }
             std::io::ErrorKind::Unsupported => {
-                "nobody answers for JetStream there: run `relay-mesh doctor --store` to see why".to_owned()
+                "the server is too old, or nobody answers for JetStream there: `relay-mesh doctor --store` says which"
+                    .to_owned()
             }
-            std::io::ErrorKind::FileTooLarge => "raise max_payload of the server".to_owned(),
+            std::io::ErrorKind::FileTooLarge => {
+                "raise max_payload of the server, or max_msg_size of the stream; `relay-mesh doctor --store` says which"
+                    .to_owned()
+            }
+            std::io::ErrorKind::AddrInUse => {
+                "another mesh or program has that name or those subjects: set `prefix` in [nats] to a word of your own"
+                    .to_owned()
+            }
+            std::io::ErrorKind::InvalidInput => {
+                "nothing sent there would stay: change the stream or let it go (`nats stream edit`, `nats stream rm`), or set \
+                 `prefix` in [nats] to a word of your own"
+                    .to_owned()
+            }
+            _ if source.to_string().contains("replicas") => REPLICAS.to_owned(),
             _ => "check that a nats-server with JetStream runs there, or leave `--store` out to work on this machine alone"
                 .to_owned(),
         }),
@@ -440,6 +462,9 @@ fn of_place(error: &PlaceError) -> Option<String> {
             Some("`relay-mesh help reserve` shows how patterns are written; quote them for the shell".to_owned())
         }
         PlaceError::Outside { .. } => Some("name another repository by `--repo DIR`".to_owned()),
+        PlaceError::OfItsOwn { top, .. } => {
+            Some(format!("name that one by `--repo {}`; patterns then start there", top.display()))
+        }
         PlaceError::Unseen { .. } => {
             Some("check that it is there, and that it and its symlinks can be read".to_owned())
         }

@@ -26,6 +26,7 @@ mod setup;
 mod shapes;
 mod signals;
 mod wake;
+mod whole;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -40,6 +41,15 @@ use crate::environment::Environment;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::render::Printer;
+
+// It is linked by being named.
+#[cfg(target_env = "musl")]
+use memcpy as _;
+
+/// musl's own has one lock for all threads, and gives memory back at once (docs/adr/0012).
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();

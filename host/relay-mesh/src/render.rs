@@ -61,8 +61,12 @@ impl Printer {
     pub(crate) fn show(&self, shown: &impl Show) -> Result<(), CommandError> {
         match self.format {
             Format::Text => {
-                let text = shown.text();
-                if text.is_empty() { Ok(()) } else { self.data(&text) }
+                let mut text = shown.text();
+                if text.is_empty() {
+                    return Ok(());
+                }
+                end_last_line(&mut text);
+                self.bytes(text.as_bytes())
             }
             Format::Json => self.line(shown),
         }
@@ -77,8 +81,9 @@ impl Printer {
 
     /// Prints text to standard output, ends its last line, and flushes it.
     pub(crate) fn data(&self, text: &str) -> Result<(), CommandError> {
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        self.bytes(format!("{text}{end}").as_bytes())
+        let mut text = text.to_owned();
+        end_last_line(&mut text);
+        self.bytes(text.as_bytes())
     }
 
     /// Writes bytes to standard output as they are, and flushes them.
@@ -144,6 +149,12 @@ impl Printer {
     }
 }
 
+fn end_last_line(text: &mut String) {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
 /// What clap found wrong with a command line, and with which argument: its first paragraph, on one line.
 pub(crate) fn what_is_wrong(usage: &str) -> String {
     let lines: Vec<&str> = usage.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
@@ -203,7 +214,8 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Whether text has nothing but the visible characters of ASCII and spaces, as nearly all of a table's cells.
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+    // Not ended early, so that many bytes are looked at at once.
+    text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'))
 }
 
 /// The same, on one line.
@@ -219,9 +231,12 @@ pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(printable(text).replace(['\n', '\t'], " "))
 }
 
+/// How many bytes the cells of a row have, at a guess.
+const WIDE: usize = 64;
+
 /// Rows of cells in columns, each as wide as its widest cell, two spaces apart; the last one is as long as it is.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut table = Table::new(head);
+    let mut table = Table::new(head, rows.len());
     for row in rows {
         row.iter().for_each(|cell| table.cell(cell));
     }
@@ -237,9 +252,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with nothing but its head.
-    pub(crate) fn new(head: &[&str]) -> Table {
-        let mut table = Table { columns: head.len(), cells: String::new(), ends: Vec::new() };
+    /// A table with nothing but its head, and room for so many rows.
+    pub(crate) fn new(head: &[&str], rows: usize) -> Table {
+        let columns = head.len();
+        let (cells, ends) = (String::with_capacity(rows * WIDE), Vec::with_capacity((rows + 1) * columns));
+        let mut table = Table { columns, cells, ends };
         head.iter().for_each(|cell| table.cell(cell));
         table
     }
@@ -257,24 +274,31 @@ impl Table {
 
     /// The lines, without a line break at the end.
     pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        self.onto(&mut text);
+        text
+    }
+
+    /// Adds the lines to a text, without a line break at the end.
+    pub(crate) fn onto(&self, text: &mut String) {
         let mut widths = vec![0; self.columns];
         for row in self.ends.chunks(self.columns) {
             widths.iter_mut().zip(row).for_each(|(widest, (_, width))| *widest = (*widest).max(*width));
         }
         let longest = widths.iter().sum::<usize>() + 2 * self.columns;
-        let mut text = String::with_capacity(longest * self.ends.len() / self.columns.max(1));
+        text.reserve(longest * self.ends.len() / self.columns.max(1));
+        let spaces = " ".repeat(longest);
         let mut begin = 0;
         for row in self.ends.chunks(self.columns) {
             for ((end, width), widest) in row.iter().zip(&widths) {
                 text.push_str(&self.cells[begin..*end]);
-                text.extend(std::iter::repeat_n(' ', widest - width + 2));
+                text.push_str(&spaces[..widest - width + 2]);
                 begin = *end;
             }
             text.truncate(text.trim_end_matches(' ').len());
             text.push('\n');
         }
         text.truncate(text.len() - 1);
-        text
     }
 }
 

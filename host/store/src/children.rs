@@ -17,14 +17,18 @@ pub enum Leaf<'a> {
 
 /// One of many keys of one kind.
 #[derive(Debug)]
-pub struct Child {
-    /// The key that the leaves are below of: `agents/alice`.
-    pub key: Key,
+pub struct Child<'a> {
+    /// The last segment of the key that the leaves are below of, as [`Key::encode`] spells it: `alice` of
+    /// `agents/alice`.
+    pub name: &'a str,
     /// The value that was asked for; an error where it is damaged, which costs no other child anything.
-    pub value: Result<Versioned, StoreError>,
-    /// What a glance showed of the others, in the order in which they were asked for.
-    pub beside: Vec<Beside>,
+    pub value: Result<&'a [u8], StoreError>,
+    /// What a glance showed of the others, in the order in which they were asked for. May be taken out.
+    pub beside: &'a mut Vec<Beside>,
 }
+
+/// Takes one child after the other. What it borrows from is gone afterwards.
+pub type Taker<'a> = &'a mut (dyn FnMut(Child<'_>) + Send);
 
 /// What a glance shows of a leaf.
 #[derive(Debug)]
@@ -42,13 +46,33 @@ pub enum Beside {
 /// How many values are asked for at once: on servers each is a way there and back.
 const AT_ONCE: usize = 64;
 
+/// One of many keys of one kind, for a store that has gathered all of them before it hands on the first.
+pub(crate) struct Gathered {
+    /// The key that the leaves are below of: `agents/alice`.
+    pub(crate) key: Key,
+    pub(crate) value: Result<Versioned, StoreError>,
+    pub(crate) beside: Vec<Beside>,
+}
+
+/// Hands them on.
+pub(crate) fn hand_on(children: Vec<Gathered>, take: Taker<'_>) {
+    for Gathered { key, value, mut beside } in children {
+        let name = key.segments().next_back().unwrap_or_default();
+        let (bytes, damage) = match value {
+            Ok(value) => (value.bytes, None),
+            Err(damage) => (Vec::new(), Some(damage)),
+        };
+        take(Child { name, value: damage.map_or(Ok(&bytes), Err), beside: &mut beside });
+    }
+}
+
 /// For a store that has no quicker way: each value by its key, and of what lies beside them nothing.
 pub(crate) async fn by_key<S: Store + ?Sized>(
     store: &S,
     prefix: &Key,
     leaf: &str,
     beside: &[Leaf<'_>],
-) -> Result<Vec<Child>, StoreError> {
+) -> Result<Vec<Gathered>, StoreError> {
     let mut wanted: Vec<(Key, Key)> = Vec::new();
     for key in store.list(prefix).await? {
         let below = key.as_str().strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('/'));
@@ -69,7 +93,7 @@ pub(crate) async fn by_key<S: Store + ?Sized>(
             Err(error @ StoreError::Damaged { .. }) => Err(error),
             Err(error) => return Err(error),
         };
-        children.push(Child { key, value, beside: beside.iter().map(|_| Beside::Unknown).collect() });
+        children.push(Gathered { key, value, beside: beside.iter().map(|_| Beside::Unknown).collect() });
     }
     Ok(children)
 }

@@ -10,7 +10,7 @@ mod watching;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Durability, Expect, Key, Position, Store};
+use crate::{Beside, Child, Durability, Expect, Key, Leaf, Position, Store, Taker};
 
 /// One store under test, seen by two users who share nothing but what is stored: for files two
 /// openings of one folder, for a server two connections.
@@ -32,6 +32,24 @@ pub async fn check(make: impl Fn() -> Pair) {
 /// Runs the promises about watches alone, for a backend that has several ways to watch.
 pub async fn check_watches(make: impl Fn() -> Pair) {
     watching::check(&make).await;
+}
+
+/// What a store tells of a crowd, as it was told: each one's name, its value and what lies beside it.
+pub async fn crowd(
+    store: &dyn Store,
+    prefix: &Key,
+    leaf: &str,
+    beside: &[Leaf<'_>],
+) -> Vec<(String, Vec<u8>, Vec<Beside>)> {
+    let (mut all, mut rest) = (Vec::new(), Vec::new());
+    let keep = |onto: &mut Vec<_>, child: Child<'_>| {
+        let value = child.value.expect("a value").to_vec();
+        onto.push((Key::decode(child.name).into_owned(), value, std::mem::take(child.beside)));
+    };
+    let takers: [Taker<'_>; 2] = [&mut |child| keep(&mut all, child), &mut |child| keep(&mut rest, child)];
+    store.children(prefix, leaf, beside, takers).await.expect("looked");
+    all.append(&mut rest);
+    all
 }
 
 /// How long a test waits for what must happen.

@@ -39,7 +39,7 @@ use self::recent::Recent;
 use self::shared::Shared;
 pub use self::watch::Watching;
 use crate::{
-    AppendError, Batch, Child, Durability, Expect, Hold, Key, Leaf, Position, Revision, Store, StoreError, SwapError,
+    AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Position, Revision, Store, StoreError, SwapError, Taker,
     Versioned, Watch,
 };
 
@@ -198,8 +198,14 @@ impl Store for FilesStore {
         value::list(&self.shared.root, prefix)
     }
 
-    async fn children(&self, prefix: &Key, leaf: &str, beside: &[Leaf<'_>]) -> Result<Vec<Child>, StoreError> {
-        executor::may_block(|| children::look(&self.shared, prefix, leaf, beside))
+    async fn children(
+        &self,
+        prefix: &Key,
+        leaf: &str,
+        beside: &[Leaf<'_>],
+        takers: [Taker<'_>; 2],
+    ) -> Result<(), StoreError> {
+        executor::may_block(|| children::look(&self.shared, prefix, leaf, beside, takers))
     }
 
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {

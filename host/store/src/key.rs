@@ -1,6 +1,7 @@
 //! Keys: `/`-separated segments of a small alphabet, so that they are file names, NATS subjects
 //! and words on a terminal all at once.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -50,12 +51,19 @@ impl Key {
 
     /// The last segment, with encoding undone.
     pub fn leaf(&self) -> String {
-        Key::decode(self.segments().next_back().unwrap_or_default())
+        Key::decode(self.segments().next_back().unwrap_or_default()).into_owned()
     }
 
     /// Whether this key is `other` or lies under it.
     pub fn is_under(&self, other: &Key) -> bool {
         self.0 == other.0 || self.0.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether text can stand between the slashes of a key.
+    pub(crate) fn is_segment(text: &str) -> bool {
+        (1..=LONGEST).contains(&text.len())
+            && !text.starts_with('.')
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'@' | b'%'))
     }
 
     /// Makes any text a segment: bytes outside the alphabet become `%XX`; text that would be too
@@ -92,9 +100,12 @@ impl Key {
     }
 
     /// Undoes [`Key::encode`], but for text that was too long.
-    pub fn decode(segment: &str) -> String {
+    pub fn decode(segment: &str) -> Cow<'_, str> {
+        if !segment.contains('%') {
+            return Cow::Borrowed(segment);
+        }
         if segment == EMPTY {
-            return String::new();
+            return Cow::Borrowed("");
         }
         let bytes = segment.as_bytes();
         let mut text = Vec::with_capacity(bytes.len());
@@ -115,7 +126,7 @@ impl Key {
                 }
             }
         }
-        String::from_utf8_lossy(&text).into_owned()
+        Cow::Owned(String::from_utf8_lossy(&text).into_owned())
     }
 }
 
@@ -123,14 +134,7 @@ impl FromStr for Key {
     type Err = InvalidKey;
 
     fn from_str(text: &str) -> Result<Key, InvalidKey> {
-        let fits = |segment: &str| {
-            (1..=LONGEST).contains(&segment.len())
-                && !segment.starts_with('.')
-                && segment
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'@' | b'%'))
-        };
-        if text.split('/').all(fits) { Ok(Key(text.to_owned())) } else { Err(InvalidKey(text.to_owned())) }
+        if text.split('/').all(Key::is_segment) { Ok(Key(text.to_owned())) } else { Err(InvalidKey(text.to_owned())) }
     }
 }
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
-pub use children::{Beside, Child, Leaf};
+pub use children::{Beside, Child, Leaf, Taker};
 pub use key::{InvalidKey, Key};
 
 /// A place in a log, between two entries. Positions of one log are ordered; their numbers mean
@@ -180,6 +180,15 @@ impl StoreError {
         }
     }
 
+    /// Whether the same is refused whenever it is tried, because of what was asked for and not of who or when.
+    pub fn is_for_good(&self) -> bool {
+        match self {
+            StoreError::Server { source, .. } => source.kind() == io::ErrorKind::FileTooLarge,
+            StoreError::Damaged { .. } | StoreError::Elsewhere { .. } | StoreError::Unfit { .. } => true,
+            StoreError::Io { .. } | StoreError::Injected(_) => false,
+        }
+    }
+
     /// Wraps the operating system's reason, naming the file concerned.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         move |source| StoreError::Io { doing, what: path.display().to_string(), source }
@@ -306,8 +315,19 @@ pub trait Store: Send + Sync + 'static {
     /// value and with what a glance shows of other leaves of theirs: `agents/*/meta`, and beside each whether
     /// there is an inbox. For whoever wants to see a crowd: what a store can find out in one go costs a
     /// fraction of asking for one key after the other.
-    async fn children(&self, prefix: &Key, leaf: &str, beside: &[Leaf<'_>]) -> Result<Vec<Child>, StoreError> {
-        children::by_key(self, prefix, leaf, beside).await
+    ///
+    /// There are two takers because a store may have two threads look, and then the work of both is shared as
+    /// well. What the first one takes comes before what the second one takes; it may be all of them. Where this
+    /// fails, some may have been taken.
+    async fn children(
+        &self,
+        prefix: &Key,
+        leaf: &str,
+        beside: &[Leaf<'_>],
+        takers: [Taker<'_>; 2],
+    ) -> Result<(), StoreError> {
+        let [first, _] = takers;
+        children::by_key(self, prefix, leaf, beside).await.map(|children| children::hand_on(children, first))
     }
 
     /// Watches logs and values at or under these keys, from now on.

@@ -13,6 +13,7 @@ mod connection;
 mod crowds;
 mod direct;
 mod examining;
+mod fitting;
 mod holds;
 mod homes;
 mod login;
@@ -34,15 +35,16 @@ use async_trait::async_trait;
 pub use self::access::Access;
 pub use self::clock::Timekeeper;
 pub use self::examining::{Seen, StreamSeen};
+pub use self::fitting::Doubt;
 pub use self::homes::{Homes, Part};
 pub use self::options::{InvalidName, NatsAuth, NatsOptions};
 
 use self::connection::Connection;
-use crate::children::by_key;
+use crate::children::{by_key, hand_on};
 use crate::files::{lines, value};
 use crate::{
-    AppendError, Batch, Child, Durability, Expect, Hold, Key, Leaf, Moved, Moving, Position, Revision, Store,
-    StoreError, SwapError, Versioned, Watch, nothing_to_move,
+    AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Moved, Moving, Position, Revision, Store, StoreError,
+    SwapError, Taker, Versioned, Watch, nothing_to_move,
 };
 
 /// A store on a NATS server. Clones share one connection.
@@ -128,11 +130,20 @@ impl Store for NatsStore {
         values::list(&self.connection, prefix).await
     }
 
-    async fn children(&self, prefix: &Key, leaf: &str, beside: &[Leaf<'_>]) -> Result<Vec<Child>, StoreError> {
-        match crowds::children(&self.connection, prefix, leaf, beside).await? {
-            Some(children) => Ok(children),
-            None => by_key(self, prefix, leaf, beside).await,
-        }
+    async fn children(
+        &self,
+        prefix: &Key,
+        leaf: &str,
+        beside: &[Leaf<'_>],
+        takers: [Taker<'_>; 2],
+    ) -> Result<(), StoreError> {
+        let children = match crowds::children(&self.connection, prefix, leaf, beside).await? {
+            Some(children) => children,
+            None => by_key(self, prefix, leaf, beside).await?,
+        };
+        let [first, _] = takers;
+        hand_on(children, first);
+        Ok(())
     }
 
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {

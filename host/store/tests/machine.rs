@@ -95,6 +95,11 @@ async fn fill_the_disk(folder: &Path) {
     let refused = store.swap(&at, revision, Some(large.as_bytes()), Durability::Synced).await;
     assert!(matches!(refused, Err(SwapError::Store(StoreError::Io { .. }))), "{refused:?}");
     assert_eq!(store.get(&at).await.expect("read").expect("a value").bytes, b"\"old\"");
+    // What is there can be removed, which makes room.
+    fs::write(folder.join("rest"), vec![b'z'; 300_000]).expect_err("the disk is full to the last page");
+    let removed = store.swap(&at, revision, None, Durability::Synced).await;
+    assert!(matches!(removed, Ok(None)), "{removed:?}");
+    fs::remove_file(folder.join("rest")).expect("removed");
     // Room again, and it goes on.
     assert!(store.retire(&log, store.end(&log).await.expect("end")).await.expect("retired") > 0);
     store.append(&log, &[entry(7)], Expect::Any, Durability::Synced).await.expect("appended");

@@ -25,6 +25,51 @@ fn pair(server: &NatsServer) -> Pair {
     Pair { one: open("one"), other: open("other") }
 }
 
+/// Two connections to streams as an operator makes them by the tools of NATS: buckets of this kind, subjects that are
+/// wider than ours, and nobody who is told of what was kept.
+fn pair_on_made_streams(server: &NatsServer, buckets: &serde_json::Value) -> Pair {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let prefix = format!("M{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let make = |name: String, more: serde_json::Value| {
+        let mut config = serde_json::json!({ "name": name, "storage": "file", "retention": "limits" });
+        let all = config.as_object_mut().expect("an object");
+        all.extend(more.as_object().expect("an object").clone());
+        let made = server.request(&format!("$JS.API.STREAM.CREATE.{name}"), &config);
+        assert!(made["error"].is_null(), "{made}");
+    };
+    let logs = serde_json::json!({ "subjects": [format!("{}.>", prefix.to_lowercase())], "discard": "old" });
+    make(format!("{prefix}_MESSAGES"), logs);
+    for bucket in ["MAP", "HOLDS"] {
+        let age = if bucket == "HOLDS" { 15_000_000_000_u64 } else { 0 };
+        let mut config = serde_json::json!({
+            "subjects": [format!("$KV.{prefix}_{bucket}.>")], "max_age": age, "discard": "new", "allow_direct": true,
+        });
+        let all = config.as_object_mut().expect("an object");
+        all.extend(buckets.as_object().expect("an object").clone());
+        make(format!("KV_{prefix}_{bucket}"), config);
+    }
+    let open = |host: &str| {
+        let servers = vec![server.url()];
+        let options = NatsOptions { servers, prefix: prefix.clone(), host: host.to_owned(), ..NatsOptions::default() };
+        Arc::new(NatsStore::new(options))
+    };
+    Pair { one: open("one"), other: open("other") }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nats_conforms_on_a_bucket_of_which_nothing_can_be_deleted() {
+    let server = NatsServer::start();
+    let buckets = serde_json::json!({ "max_msgs_per_subject": 1, "allow_rollup_hdrs": true, "deny_delete": true });
+    check(|| pair_on_made_streams(&server, &buckets)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nats_conforms_on_a_bucket_that_keeps_old_values() {
+    let server = NatsServer::start();
+    let buckets = serde_json::json!({ "max_msgs_per_subject": 10, "allow_msg_ttl": true });
+    check(|| pair_on_made_streams(&server, &buckets)).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nats_conforms() {
     let server = NatsServer::start();

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nats_server::NatsServer;
+use store::conformance::crowd;
 use store::nats::{Homes, NatsOptions, NatsStore, Part};
-use store::{AppendError, Beside, Durability, Expect, Key, Leaf, Position, Store, StoreError, SwapError, Versioned};
+use store::{AppendError, Beside, Durability, Expect, Key, Leaf, Position, Store, StoreError, SwapError};
 
 /// What lies under `agents/NAME` is NAME's host's; an inbox is open, and its entries are `{"from":NAME}`.
 struct ByName;
@@ -114,17 +115,16 @@ async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
     }
     let glance = async |store: &NatsStore| {
         let beside = [Leaf::Log("inbox"), Leaf::Log("receipts"), Leaf::Value("beat")];
-        let children = store.children(&key("agents"), "meta", &beside).await.expect("looked");
-        let text = |value: Result<Versioned, StoreError>| String::from_utf8(value.expect("a value").bytes);
-        let lines = children.into_iter().map(|child| {
-            let beside = child.beside.into_iter().map(|beside| match beside {
+        let text = |value: Vec<u8>| String::from_utf8(value).expect("text");
+        let lines = crowd(store, &key("agents"), "meta", &beside).await.into_iter().map(|(name, value, beside)| {
+            let beside = beside.into_iter().map(|beside| match beside {
                 Beside::Nothing => "-".to_owned(),
                 Beside::Appends(count) => count.to_string(),
-                Beside::Value(value) => text(value).expect("text"),
+                Beside::Value(value) => text(value.expect("a value").bytes),
                 Beside::Unknown => "?".to_owned(),
             });
             let beside = beside.collect::<Vec<_>>().join(" ");
-            format!("{}: {}, {beside}", child.key.leaf(), text(child.value).expect("text"))
+            format!("{name}: {}, {beside}", text(value))
         });
         lines.collect::<Vec<_>>()
     };

@@ -95,12 +95,21 @@ impl NatsServer {
 
     /// Starts some that form a cluster, each known by its number.
     pub fn cluster(size: usize) -> Vec<NatsServer> {
+        NatsServer::cluster_at("127.0.0.1", size)
+    }
+
+    /// The same, where other machines reach them too.
+    pub fn cluster_for_machines(size: usize) -> Vec<NatsServer> {
+        NatsServer::cluster_at("0.0.0.0", size)
+    }
+
+    fn cluster_at(address: &str, size: usize) -> Vec<NatsServer> {
         let ports: Vec<u16> = free_ports(size);
         let routes: Vec<String> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
         let routes = routes.join(",");
         let start = |(number, port): (usize, &u16)| {
             let listen = format!("nats://127.0.0.1:{port}");
-            let arguments = ["--cluster_name", "relay", "--cluster", &listen, "--routes", &routes];
+            let arguments = ["--addr", address, "--cluster_name", "relay", "--cluster", &listen, "--routes", &routes];
             NatsServer::with(&format!("node-{number}"), &arguments)
         };
         ports.iter().enumerate().map(start).collect()
@@ -123,6 +132,18 @@ impl NatsServer {
             server
         };
         ports.iter().enumerate().map(start).collect()
+    }
+
+    /// The same server, where other machines reach it too.
+    pub fn open_to_machines(mut self) -> NatsServer {
+        self.arguments.extend(["--addr".to_owned(), "0.0.0.0".to_owned()]);
+        self.restart();
+        self
+    }
+
+    /// Where it writes what happens.
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
     }
 
     /// A port that nobody listens on.
@@ -189,10 +210,15 @@ impl NatsServer {
     pub fn restart(&mut self) {
         self.kill();
         let log = self.folder.path().join("log");
-        let process = Command::new(program())
+        let mut command = Command::new(program());
+        // A configuration that says where things lie means a folder beside where the server is started.
+        let configuration = std::fs::read_to_string(self.folder.path().join("nats.conf")).unwrap_or_default();
+        if !configuration.contains("store_dir") {
+            command.arg("--store_dir").arg(self.folder.path().join("jetstream"));
+        }
+        let process = command
+            .current_dir(self.folder.path())
             .args(["--addr", "127.0.0.1", "--port", &self.port.to_string(), "--name", &self.name])
-            .arg("--store_dir")
-            .arg(self.folder.path().join("jetstream"))
             .arg("--log")
             .arg(&log)
             .args(&self.arguments)

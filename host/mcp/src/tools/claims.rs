@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use mesh::machine::Instant;
 use mesh::repository::Checkout;
-use mesh::reservation::{Conflict, Reservation};
-use mesh::timestamp;
+use mesh::reservation::Conflict;
+use mesh::{Written, timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,12 +28,12 @@ pub(super) struct ReservationTwin {
 }
 
 impl ReservationTwin {
-    pub(super) fn of(reservation: &Reservation, now: Instant) -> ReservationTwin {
+    pub(super) fn of(reservation: &Written<'_>, now: Instant) -> ReservationTwin {
         ReservationTwin {
             owner: reservation.owner.to_string(),
             pattern: reservation.pattern.to_string(),
             mode: reservation.mode.as_str(),
-            reason: reservation.reason.clone(),
+            reason: reservation.reason.as_deref().map(str::to_owned),
             expires: timestamp(reservation.expires),
             seconds_left: reservation.left(now).div_ceil(1_000),
         }
@@ -61,7 +61,7 @@ impl ConflictTwin {
         ConflictTwin {
             asked: conflict.asked.to_string(),
             at: conflict.at.clone(),
-            held: ReservationTwin::of(&conflict.held, now),
+            held: ReservationTwin::of(&Written::of(&conflict.held), now),
         }
     }
 

@@ -38,7 +38,9 @@ impl Tool for ListReservations {
         let wanted = Wanted { repository: Some(checkout.repository), ..Wanted::default() };
         let found = visit.mesh.reservations(&wanted).await.map_err(mesh::ReserveError::from)?;
         let now = visit.mesh.machine().now();
-        let reservations: Vec<ReservationTwin> = found.iter().map(|(_, one)| ReservationTwin::of(one, now)).collect();
+        let found = found.read().map_err(mesh::ReserveError::from)?;
+        let each = found.iter().flat_map(|listed| &listed.reservations);
+        let reservations: Vec<ReservationTwin> = each.map(|one| ReservationTwin::of(one, now)).collect();
         let lines: Vec<String> = reservations.iter().map(ReservationTwin::text).collect();
         let text = if lines.is_empty() { "nothing is reserved".to_owned() } else { lines.join("\n") };
         Ok(Done::new(Output { reservations }, text))

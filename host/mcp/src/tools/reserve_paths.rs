@@ -1,7 +1,7 @@
 //! `reserve_paths`: claim paths before editing them, or look who has.
 
 use mesh::reservation::{InvalidTtl, Mode, Ttl};
-use mesh::{Others, Own, Reserve, Reserved};
+use mesh::{Others, Own, Reserve, Reserved, Written};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,7 +77,7 @@ impl Tool for ReservePaths {
         let output = match reserved {
             Reserved::Granted { granted, .. } => Output {
                 outcome: "reserved",
-                reservations: granted.iter().map(|one| ReservationTwin::of(one, now)).collect(),
+                reservations: granted.iter().map(|one| ReservationTwin::of(&Written::of(one), now)).collect(),
                 conflicts: Vec::new(),
             },
             Reserved::Held(conflicts) => Output {

@@ -45,6 +45,11 @@ impl Branch {
         Branch { prefix, suffix: suffix.into_iter().collect(), steps }
     }
 
+    /// The branch that matches this path alone.
+    pub(super) fn of_path(path: &str) -> Branch {
+        Branch::new(path.chars().map(|letter| Step::One(Class::One(letter))).collect())
+    }
+
     /// How many steps it has.
     pub(super) fn len(&self) -> usize {
         self.steps.len()

@@ -54,19 +54,27 @@ impl Glob {
 
     /// The pattern of one path alone, or of everything in a folder.
     pub fn of_path(path: &str, what: Literally) -> Result<Glob, InvalidGlob> {
-        let mut text = String::with_capacity(path.len() + 3);
-        for character in path.chars() {
-            if parse::SPECIAL.contains(&character) {
-                text.push('\\');
-            }
-            text.push(character);
-        }
+        let mut text = escaped(path);
         match what {
             Literally::ThePath => {}
             Literally::WhatIsIn if text.is_empty() => text.push_str("**"),
             Literally::WhatIsIn => text.push_str("/**"),
         }
         text.parse()
+    }
+
+    /// The pattern of one file that is about to be written, also where its path is longer than what can be reserved.
+    pub fn of_file(path: &str) -> Result<Glob, InvalidGlob> {
+        let text = escaped(path);
+        if !overlap::is_path(path) {
+            return Err(InvalidGlob::new(path, 0, Flaw::Nowhere));
+        }
+        Ok(Glob { branches: vec![Branch::of_path(path)].into(), text })
+    }
+
+    /// Whether it can be reserved: what is written may have a longer path.
+    pub fn is_too_long(&self) -> bool {
+        self.text.len() > LONGEST_GLOB
     }
 
     /// Whether both were written for one place: alike, or one for a path and the other for everything in it. What
@@ -97,10 +105,27 @@ impl Glob {
         pairs.filter(|(ours, theirs)| ours.may_meet(theirs)).find_map(|(ours, theirs)| overlap::witness(ours, theirs))
     }
 
+    /// Whether text that was kept is a pattern, without making one of it.
+    pub(crate) fn check_kept(text: &str) -> Result<(), InvalidGlob> {
+        kept_branches(text).map(drop)
+    }
+
     fn branches(&self) -> &[Branch] {
         // Whoever makes a pattern without its branches has seen that its text is right.
         self.branches.get_or_init(|| parse::branches(&self.text).unwrap_or_default())
     }
+}
+
+/// A path as a pattern that matches it alone.
+fn escaped(path: &str) -> String {
+    let mut text = String::with_capacity(path.len() + 3);
+    for character in path.chars() {
+        if parse::SPECIAL.contains(&character) {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text
 }
 
 /// What a literal path stands for.
@@ -110,6 +135,12 @@ pub enum Literally {
     ThePath,
     /// Everything in it.
     WhatIsIn,
+}
+
+/// The branches of a pattern that was kept, made now only where that is how to see that it is one. It was looked at
+/// when it was first written, so that it need not be walked again.
+fn kept_branches(text: &str) -> Result<OnceLock<Vec<Branch>>, InvalidGlob> {
+    if parse::is_plainly_right(text) { Ok(OnceLock::new()) } else { Ok(parse::branches(text)?.into()) }
 }
 
 impl FromStr for Glob {
@@ -130,9 +161,7 @@ impl TryFrom<String> for Glob {
     type Error = InvalidGlob;
 
     fn try_from(text: String) -> Result<Glob, InvalidGlob> {
-        // It was looked at when it was first written, so that it need not be walked again.
-        let branches = if parse::is_plainly_right(&text) { OnceLock::new() } else { parse::branches(&text)?.into() };
-        Ok(Glob { branches, text })
+        Ok(Glob { branches: kept_branches(&text)?, text })
     }
 }
 

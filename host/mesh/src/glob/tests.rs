@@ -104,6 +104,18 @@ fn a_literal_path_is_matched_whatever_its_characters() {
     assert!(Glob::of_path("", Literally::WhatIsIn).expect("a pattern").matches("x"));
 }
 
+#[test]
+fn a_file_that_is_written_is_found_however_long_its_path_is() {
+    for path in ["a[b]/{c}", "a\\b", &format!("src/{}.rs", "ä/*[".repeat(1_000))] {
+        let file = Glob::of_file(path).expect("a path");
+        assert_eq!(glob("{src,a}*/**").overlap(&file).is_some(), path.contains('/'), "{path}");
+        assert_eq!(glob("**").overlap(&file).as_deref(), Some(path));
+        assert_eq!(file.overlap(&glob("**/*.py")), None, "{path}");
+        assert_eq!(file.is_too_long(), path.len() > parse::LONGEST_GLOB, "{path}");
+    }
+    assert!(Glob::of_file("a/../b").is_err() && Glob::of_file("").is_err());
+}
+
 /// The characters of which generated patterns and the paths to try them on are made.
 const LETTERS: [char; 4] = ['a', 'b', '.', '/'];
 /// How long the paths are that a negative is tried on.
@@ -130,7 +142,7 @@ mod reference {
         is_path(path) && expanded(pattern).iter().any(|plain| whole(plain, path))
     }
 
-    /// All patterns without braces. Generated patterns have neither classes with braces nor escapes.
+    /// All patterns without braces. Generated patterns have no braces in classes and escape none.
     fn expanded(pattern: &str) -> Vec<String> {
         let Some(close) = pattern.find('}') else { return vec![pattern.to_owned()] };
         let open = pattern[..close].rfind('{').expect("braces are in pairs");
@@ -166,6 +178,10 @@ mod reference {
             None => text.is_empty(),
             Some('*') => {
                 text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| name(rest.as_str(), &text[at..]))
+            }
+            // What is escaped is itself.
+            Some('\\') => {
+                rest.next().is_some_and(|letter| left.next() == Some(letter)) && name(rest.as_str(), left.as_str())
             }
             Some('?') => left.next().is_some() && name(rest.as_str(), left.as_str()),
             Some('[') => {
@@ -207,7 +223,9 @@ fn piece() -> impl Strategy<Value = String> {
         6 => prop::sample::select(LETTERS.to_vec()).prop_map(String::from),
         2 => Just("*".to_owned()),
         1 => Just("?".to_owned()),
-        1 => prop::sample::select(vec!["[a]", "[!a]", "[ab]", "[.a]", "[!.]", "[!b.]"]).prop_map(str::to_owned),
+        1 => prop::sample::select(vec!["[a]", "[!a]", "[ab]", "[.a]", "[!.]", "[!b.]", "[a-b]", "[!a-b]"])
+            .prop_map(str::to_owned),
+        1 => prop::sample::select(vec!["\\a", "\\.", "\\*", "\\?", "ä"]).prop_map(str::to_owned),
         2 => prop::sample::select(vec!["**/", "/**/", "/**", "/"]).prop_map(str::to_owned),
         1 => prop::sample::select(vec!["{a,b}", "{a,}", "{.,a/b}", "{*,b/}", "{a{a,b},.b}"]).prop_map(str::to_owned),
     ]

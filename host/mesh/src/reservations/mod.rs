@@ -1,6 +1,8 @@
 //! Reservations: agents claim paths of a repository, and no two claims that exclude each other hold at once.
 
 mod ledger;
+mod listing;
+mod reading;
 mod written;
 
 use store::{Durability, StoreError};
@@ -8,6 +10,8 @@ use store::{Durability, StoreError};
 pub(crate) use ledger::Ledger;
 use ledger::{Asked, MOST, Verdict};
 pub use ledger::{Others, Own};
+pub use listing::{Listed, Listing, Wanted};
+pub use written::Written;
 
 use crate::glob::Glob;
 use crate::message::Draft;
@@ -111,17 +115,6 @@ pub enum ReleaseError {
     Store(#[from] StoreError),
 }
 
-/// Which reservations are wanted.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Only of this repository.
-    pub repository: Option<Repository>,
-    /// Only of this agent.
-    pub owner: Option<AgentName>,
-    /// Also those that have lapsed or were taken, for as long as they are remembered.
-    pub also_over: bool,
-}
-
 impl Mesh {
     /// Reserves paths for the caller's agent, or says who holds them.
     pub async fn reserve(&self, caller: &Caller, wanted: Reserve) -> Result<Reserved, ReserveError> {
@@ -148,11 +141,11 @@ impl Mesh {
             others: wanted.others,
             own: wanted.own,
         };
-        let verdict = self
+        let (verdict, somebody_is_to_be_told) = self
             .change_ledger(&wanted.repository, |ledger| {
                 let verdict = ledger.grant(&asked, self.machine.now());
                 let changed = matches!(verdict, Verdict::Granted { .. });
-                (changed, verdict)
+                (changed, (verdict, !ledger.untold().is_empty()))
             })
             .await?;
         self.beat(&owner).await;
@@ -178,7 +171,7 @@ impl Mesh {
             });
             self.note("reservation-taken", details).await;
         }
-        if !taken.is_empty() {
+        if somebody_is_to_be_told {
             self.tell_of_taken(caller, &wanted.repository).await?;
         }
         Ok(Reserved::Granted { granted, taken, given_up })
@@ -228,38 +221,6 @@ impl Mesh {
         }
         self.tell_of_taken(caller, repository).await?;
         Ok(Given { released })
-    }
-
-    /// Reservations, by repository and in the order in which they were granted.
-    pub async fn reservations(&self, wanted: &Wanted) -> Result<Vec<(Repository, Reservation)>, StoreError> {
-        let now = self.machine.now();
-        let mut found = Vec::new();
-        for ledger in self.ledgers(wanted.repository.as_ref()).await? {
-            let Ledger { repository, reservations } = ledger;
-            let fits = |one: &Reservation| {
-                wanted.owner.as_ref().is_none_or(|owner| one.owner == *owner) && (wanted.also_over || one.holds(now))
-            };
-            found.extend(reservations.into_iter().filter(fits).map(|one| (repository.clone(), one)));
-        }
-        Ok(found)
-    }
-
-    async fn ledgers(&self, only: Option<&Repository>) -> Result<Vec<Ledger>, StoreError> {
-        if let Some(repository) = only {
-            return Ok(self.ledger(repository).await?.into_iter().collect());
-        }
-        let mut ledgers = Vec::new();
-        for key in self.shared.list(&keys::reservations()).await? {
-            match records::load::<Ledger>(self.shared.as_ref(), &key).await {
-                Ok(found) => ledgers.extend(found.map(|(_, ledger)| ledger)),
-                // One damaged value hides one repository from the list; whoever reserves there is told.
-                Err(error @ StoreError::Damaged { .. }) => {
-                    tracing::warn!(%key, %error, "a repository's reservations are passed over");
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(ledgers)
     }
 
     pub(crate) async fn ledger(&self, repository: &Repository) -> Result<Option<Ledger>, StoreError> {

@@ -1,21 +1,24 @@
-//! A repository's reservations as they are written, for those who ask of a few paths: a hook stands in the way
-//! of every edit, and of a thousand claims hardly one concerns it.
+//! A repository's reservations as they are written, for those who pass over most of them or only show them: a hook
+//! stands in the way of every edit, and of a thousand claims hardly one concerns it; a list of a thousand is read
+//! once and printed.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::Ledger;
+use super::{Ledger, reading};
 use crate::glob::Glob;
 use crate::machine::Instant;
 use crate::names::{AgentName, InvalidMessageId, InvalidName, MessageId};
 use crate::repository::Repository;
-use crate::reservation::{Mode, Reservation, Taken};
+use crate::reservation::{self, Mode, Reservation, Taken};
 use crate::session::SessionRef;
 
 /// Why what is written is no ledger.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unreadable {
+pub(crate) enum Unreadable {
+    #[error(transparent)]
+    Text(#[from] std::str::Utf8Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -29,66 +32,106 @@ pub(super) enum Unreadable {
 /// Reads a ledger with those reservations alone that could meet one of these patterns. The others are passed over
 /// as text.
 pub(super) fn near(bytes: &[u8], patterns: &[Glob]) -> Result<Ledger, Unreadable> {
-    let Written { repository, reservations } = serde_json::from_slice(bytes)?;
-    let could_meet = |one: &One<'_>| patterns.iter().any(|pattern| pattern.could_meet(&one.pattern));
-    let near = reservations.into_iter().filter(could_meet).map(Reservation::try_from);
-    Ok(Ledger { repository, reservations: near.collect::<Result<_, _>>()? })
+    let mut near = Vec::new();
+    let repository = reading::each(bytes, |one| {
+        if patterns.iter().any(|pattern| pattern.could_meet(&one.pattern)) {
+            near.push(one.into_reservation());
+        }
+    })?;
+    let reservations = near.into_iter().collect::<Result<_, _>>()?;
+    Ok(Ledger { repository: Repository::named(&repository), reservations })
 }
 
-/// [`Ledger`], borrowed from its text.
-#[derive(Deserialize)]
-struct Written<'a> {
-    repository: Repository,
+/// A [`Reservation`], borrowed from its text.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Written<'a> {
+    /// Its id.
     #[serde(borrow)]
-    reservations: Vec<One<'a>>,
-}
-
-/// [`Reservation`], borrowed from its text.
-#[derive(Deserialize)]
-struct One<'a> {
+    pub id: Cow<'a, str>,
+    /// Who holds it.
     #[serde(borrow)]
-    id: Cow<'a, str>,
+    pub owner: Cow<'a, str>,
+    /// Of which paths, from the top of the repository.
     #[serde(borrow)]
-    owner: Cow<'a, str>,
-    #[serde(borrow)]
-    pattern: Cow<'a, str>,
-    mode: Mode,
+    pub pattern: Cow<'a, str>,
+    /// Whether others may.
+    pub mode: Mode,
+    /// What for, in the owner's words.
     #[serde(borrow, default)]
-    reason: Option<Cow<'a, str>>,
-    granted: Instant,
-    expires: Instant,
+    pub reason: Option<Cow<'a, str>>,
+    /// When it was granted or last renewed.
+    pub granted: Instant,
+    /// When it lapses by itself.
+    pub expires: Instant,
     #[serde(borrow, default)]
     session: Option<Session<'a>>,
+    /// Who took it by force.
     #[serde(default)]
-    taken: Option<Taken>,
+    pub taken: Option<Taken>,
+}
+
+impl<'a> Written<'a> {
+    /// A reservation as it would be read back.
+    pub fn of(one: &'a Reservation) -> Written<'a> {
+        let session = |of: &'a SessionRef| Session {
+            harness: Cow::Borrowed(of.harness.as_str()),
+            id: Cow::Borrowed(of.id.as_str()),
+        };
+        Written {
+            id: Cow::Owned(one.id.to_string()),
+            owner: Cow::Borrowed(one.owner.as_str()),
+            pattern: Cow::Borrowed(one.pattern.as_str()),
+            mode: one.mode,
+            reason: one.reason.as_deref().map(Cow::Borrowed),
+            granted: one.granted,
+            expires: one.expires,
+            session: one.session.as_ref().map(session),
+            taken: one.taken.clone(),
+        }
+    }
+
+    /// Whether it holds at a time.
+    pub fn holds(&self, now: Instant) -> bool {
+        reservation::holds(self.taken.as_ref(), self.expires, now)
+    }
+
+    /// How long it still lasts, in milliseconds.
+    pub fn left(&self, now: Instant) -> u64 {
+        self.expires.since(now)
+    }
+
+    /// Whether it is a reservation, without making one of it.
+    pub(super) fn check(&self) -> Result<(), Unreadable> {
+        self.id.parse::<MessageId>()?;
+        AgentName::check_kept(&self.owner)?;
+        Glob::check_kept(&self.pattern)?;
+        Ok(())
+    }
+
+    /// Makes a reservation of it.
+    pub(crate) fn into_reservation(self) -> Result<Reservation, Unreadable> {
+        let session = self.session.map(|of| SessionRef { harness: of.harness.into_owned(), id: of.id.into_owned() });
+        Ok(Reservation {
+            id: self.id.parse::<MessageId>()?,
+            owner: AgentName::try_from(self.owner.into_owned())?,
+            pattern: Glob::try_from(self.pattern.into_owned())?,
+            mode: self.mode,
+            reason: self.reason.map(Cow::into_owned),
+            granted: self.granted,
+            expires: self.expires,
+            session,
+            taken: self.taken,
+        })
+    }
 }
 
 /// [`SessionRef`], borrowed from its text.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct Session<'a> {
     #[serde(borrow)]
     harness: Cow<'a, str>,
     #[serde(borrow)]
     id: Cow<'a, str>,
-}
-
-impl TryFrom<One<'_>> for Reservation {
-    type Error = Unreadable;
-
-    fn try_from(one: One<'_>) -> Result<Reservation, Unreadable> {
-        let session = one.session.map(|of| SessionRef { harness: of.harness.into_owned(), id: of.id.into_owned() });
-        Ok(Reservation {
-            id: one.id.parse::<MessageId>()?,
-            owner: AgentName::try_from(one.owner.into_owned())?,
-            pattern: Glob::try_from(one.pattern.into_owned())?,
-            mode: one.mode,
-            reason: one.reason.map(Cow::into_owned),
-            granted: one.granted,
-            expires: one.expires,
-            session,
-            taken: one.taken,
-        })
-    }
 }
 
 #[cfg(test)]

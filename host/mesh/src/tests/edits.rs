@@ -2,7 +2,7 @@
 
 use store::Store as _;
 
-use super::{World, name};
+use super::{World, listed, name};
 use crate::glob::Literally;
 use crate::reservation::{Mode, Ttl};
 use crate::session::Call;
@@ -64,7 +64,7 @@ async fn noted(world: &World, kind: &str, fields: &[&str]) -> Vec<String> {
 }
 
 async fn held(world: &World) -> String {
-    let all = world.mesh.reservations(&Wanted::default()).await.expect("read");
+    let all = listed(&world.mesh, &Wanted::default()).await;
     let words = all.iter().map(|(_, one)| format!("{} {}", one.owner, one.pattern));
     words.collect::<Vec<_>>().join(", ")
 }
@@ -91,6 +91,9 @@ async fn a_file_that_another_holds_is_refused_with_who_and_why_and_what_to_do() 
         ("/work/away/c.rs", true),
         ("/another/src/a.rs", true),
         ("/work/src", false),
+        ("/work/trees/worktree/src/d.rs", false),
+        ("/work/trees/worktree/docs/d.rs", true),
+        (&format!("/work/src/{}.rs", "long/".repeat(200)), false),
     ] {
         assert_eq!(edit(&world, path).await.is_empty(), passes, "{path}");
     }

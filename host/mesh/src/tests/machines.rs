@@ -30,6 +30,10 @@ pub(super) enum Line {
     TakesOneLetter,
     /// A letter is overtaken by itself: what an earlier try had sent arrives just before it.
     BringsItTwice,
+    /// The servers are there and take no letter of more than so many bytes.
+    TakesNoLonger(usize),
+    /// The servers are there and have no room for letters to this agent.
+    HasNoRoomFor(&'static str),
 }
 
 /// Servers at the end of a line.
@@ -46,15 +50,48 @@ impl Servers {
     /// What comes back of an answer.
     fn heard<T, E: From<StoreError>>(&self, answer: Result<T, E>) -> Result<T, E> {
         match *self.line.lock().expect("no test panics while it holds this") {
-            Line::Good | Line::TakesOneLetter | Line::BringsItTwice => answer,
+            Line::Good
+            | Line::TakesOneLetter
+            | Line::BringsItTwice
+            | Line::TakesNoLonger(_)
+            | Line::HasNoRoomFor(_) => answer,
             Line::Cut | Line::LosesAnswers => Err(lost().into()),
         }
     }
 
     fn reached(&self) -> Result<(), StoreError> {
         match *self.line.lock().expect("no test panics while it holds this") {
-            Line::Good | Line::LosesAnswers | Line::TakesOneLetter | Line::BringsItTwice => Ok(()),
+            Line::Good
+            | Line::LosesAnswers
+            | Line::TakesOneLetter
+            | Line::BringsItTwice
+            | Line::TakesNoLonger(_)
+            | Line::HasNoRoomFor(_) => Ok(()),
             Line::Cut => Err(lost()),
+        }
+    }
+
+    /// Whether the servers take a letter.
+    fn takes(&self, log: &Key, entries: &[Vec<u8>]) -> Result<(), StoreError> {
+        let refused = |kind: io::ErrorKind| StoreError::Server {
+            doing: "could not append to",
+            what: log.to_string(),
+            source: kind.into(),
+        };
+        match *self.line.lock().expect("no test panics while it holds this") {
+            Line::TakesNoLonger(most) if entries.iter().any(|entry| entry.len() > most) => {
+                Err(refused(io::ErrorKind::FileTooLarge))
+            }
+            Line::HasNoRoomFor(agent) if log.as_str() == format!("agents/{agent}/inbox") => {
+                Err(refused(io::ErrorKind::QuotaExceeded))
+            }
+            Line::Good
+            | Line::Cut
+            | Line::LosesAnswers
+            | Line::TakesOneLetter
+            | Line::BringsItTwice
+            | Line::TakesNoLonger(_)
+            | Line::HasNoRoomFor(_) => Ok(()),
         }
     }
 }
@@ -74,6 +111,7 @@ impl Store for Servers {
         how: Durability,
     ) -> Result<Position, AppendError> {
         self.reached()?;
+        self.takes(log, entries)?;
         let line = *self.line.lock().expect("no test panics while it holds this");
         if line == Line::BringsItTwice && log.leaf() == "inbox" {
             self.set(Line::Good);
@@ -199,7 +237,7 @@ impl Host {
         self.send_as("alice", to, draft).await
     }
 
-    async fn say_as(&self, from: &str, to: &str, body: &str) -> String {
+    pub(super) async fn say_as(&self, from: &str, to: &str, body: &str) -> String {
         self.send_as(from, to, draft(body)).await
     }
 
@@ -230,7 +268,8 @@ impl Host {
         let one = |one: &crate::Queued| {
             let back = one.returned.iter().map(|(to, why)| format!(" came back from {to}: {why}")).collect::<String>();
             let to = one.to.iter().map(|to| format!(" waits for {to}")).collect::<String>();
-            format!("{}{to}{back}", one.subject)
+            let refused = one.refused.iter().map(|why| format!(" ({why})")).collect::<String>();
+            format!("{}{to}{refused}{back}", one.subject)
         };
         queued.iter().map(one).collect::<Vec<_>>().join("; ")
     }

@@ -33,9 +33,22 @@ use crate::harness::{HookCall, Reply};
 use crate::message::Draft;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::Rung;
+use crate::repository::Repository;
+use crate::reservation::Reservation;
 use crate::session::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
-use crate::{Fetch, Limits, Mesh, Outcome, Parts, Registration, SendError, Sent};
+use crate::{Fetch, Limits, Listed, Mesh, Outcome, Parts, Registration, SendError, Sent, Wanted};
+
+/// What is reserved, each with its repository.
+pub(crate) async fn listed(mesh: &Mesh, wanted: &Wanted) -> Vec<(Repository, Reservation)> {
+    let listing = mesh.reservations(wanted).await.expect("readable");
+    let of_one = |listed: Listed<'_>| {
+        let repository = Repository::named(&listed.repository);
+        let each = listed.reservations.into_iter().map(|one| one.into_reservation().expect("a reservation"));
+        each.map(|one| (repository.clone(), one)).collect::<Vec<_>>()
+    };
+    listing.read().expect("sound").into_iter().flat_map(of_one).collect()
+}
 
 /// One mesh, and everything a test may turn.
 pub(crate) struct World {

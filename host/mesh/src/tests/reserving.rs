@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use store::memory::Fault;
 use store::{Durability, Store};
 
-use super::{World, name};
+use super::{World, listed, name};
 use crate::glob::Glob;
 use crate::repository::Repository;
 use crate::reservation::{Mode, Reservation, Ttl};
@@ -76,7 +76,7 @@ impl World {
     }
 
     async fn reserved(&self) -> String {
-        let all = self.mesh.reservations(&Wanted::default()).await.expect("readable");
+        let all = listed(&self.mesh, &Wanted::default()).await;
         let each = all.iter().map(|(_, one)| format!("{} {} {}", one.owner, one.pattern, one.mode.as_str()));
         each.collect::<Vec<_>>().join(", ")
     }
@@ -153,10 +153,10 @@ async fn a_reservation_lapses_with_its_time_and_not_with_its_agent() {
     world.machine.pass(1);
     assert_eq!(world.reserve("bob", ask("a")).await, "granted");
     let all = Wanted { also_over: true, ..Wanted::default() };
-    assert_eq!(world.mesh.reservations(&all).await.expect("readable").len(), 2, "what is over is remembered");
+    assert_eq!(listed(&world.mesh, &all).await.len(), 2, "what is over is remembered");
     world.machine.pass(2 * 3_600_000);
     world.reserve("bob", ask("b")).await;
-    assert_eq!(world.mesh.reservations(&all).await.expect("readable").len(), 1, "for an hour");
+    assert_eq!(listed(&world.mesh, &all).await.len(), 1, "for an hour");
 }
 
 #[tokio::test]
@@ -291,6 +291,15 @@ fn a_pattern_means_the_same_from_everywhere_in_the_repository() {
     check("/work/src", "../../etc/*", "lies outside of the repository `/work`");
     check("/work", "away/secret", "lies outside of the repository `/work`");
     check("/work", "away/*", "lies outside of the repository `/work`");
+    check("/work", "submodule/a.rs", "`submodule/a.rs` lies in a repository of its own, `/work/submodule`");
+    check("/work", "submodule", "`submodule` lies in a repository of its own, `/work/submodule`");
+    check("/work/submodule", "a.rs", "a.rs");
+    check("/work", "trees/worktree/src/*.rs", "src/*.rs");
+    check("/work", "trees/worktree", "**");
+    check("/work/trees/worktree", "src/a.rs", "src/a.rs");
+    check("/work/trees/worktree", "../../src/a.rs", "src/a.rs");
+    check("/work/trees/worktree", "/work/docs/a.rs", "docs/a.rs");
+    check("/work/submodule", "../src/a.rs", "lies outside of the repository `/work/submodule`");
     check("/work", "src/[a", "`src/[a` is not a pattern: this `[` is never closed (at character 5)");
     check("/work", "src/{a,..}/../x", "no path can match it");
 }
@@ -315,7 +324,7 @@ async fn those_who_race_for_one_path_do_not_both_win() {
             granted += usize::from(racer.await.expect("no panic") == "granted");
         }
         assert!(granted > 0, "somebody wins");
-        let held = world.mesh.reservations(&Wanted::default()).await.expect("readable");
+        let held = listed(&world.mesh, &Wanted::default()).await;
         assert_eq!(held.len(), granted, "what was granted is what is held");
         assert_apart(&held.into_iter().map(|(_, one)| one).collect::<Vec<_>>());
         for agent in agents {
@@ -422,7 +431,7 @@ async fn run(acts: Vec<Act>) {
             }
             Act::Fail(fault) => world.store.fail_at(1, fault),
         }
-        let held = world.mesh.reservations(&Wanted::default()).await.expect("readable");
+        let held = listed(&world.mesh, &Wanted::default()).await;
         let held: Vec<Reservation> = held.into_iter().map(|(_, one)| one).collect();
         assert_apart(&held);
         for promise in promises.iter().filter(|promise| promise.until > now) {

@@ -1,11 +1,12 @@
 //! `relay-mesh agents`: who is here.
 
+use mesh::agent::Seen;
 use mesh::machine::Machine;
 
 use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::shapes::agents::{AgentShape, AgentsShape};
+use crate::shapes::agents::AgentsShape;
 
 /// Show who is here
 #[derive(clap::Args, Debug)]
@@ -29,9 +30,9 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
-    let agents: Vec<AgentShape> = match &args.query {
-        Some(query) => open.mesh.find(query, args.limit).await?.into_iter().map(|found| found.seen.into()).collect(),
-        None => open.mesh.agents().await?.into_iter().map(AgentShape::from).collect(),
+    let agents: Vec<Seen> = match &args.query {
+        Some(query) => open.mesh.find(query, args.limit).await?.into_iter().map(|found| found.seen).collect(),
+        None => open.mesh.agents().await?,
     };
     if agents.is_empty() {
         context.printer.say(match args.query {
@@ -39,6 +40,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             None => "nobody is here yet; `relay-mesh register NAME` makes an agent for this command line",
         });
     }
-    context.printer.show(&AgentsShape { agents, now: open.machine.now() })?;
+    context.printer.show(&AgentsShape { agents: &agents, now: open.machine.now() })?;
     Ok(Outcome::DONE)
 }

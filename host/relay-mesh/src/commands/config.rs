@@ -20,7 +20,7 @@ use crate::shapes::settings::ConfigShape;
     [http]                           # yours alone, not a project's\n  \
     listen = \"127.0.0.1:7423\"        # $RELAY_HTTP, --http\n  \
     token = true                     # --no-token\n\n  \
-    [nats]                           # with store = \"nats://HOST\"; yours alone; $RELAY_NATS_USER …\n  \
+    [nats]                           # with store = \"nats://HOST\"; yours alone; $RELAY_NATS_USER …, --nats-option user=…\n  \
     user = \"laptop-4f1c\"            # or token, nkey, credentials: files, never the secrets themselves\n  \
     password = \"~/.config/relay-mesh/nats-password\"\n  \
     ca = \"~/.config/relay-mesh/ca.pem\" # certificate and key where the server asks for ours\n  \

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use mesh::harness::{Harnesses as _, Severity};
-use mesh::machine::Machine as _;
 
 use crate::cli::Outcome;
 use crate::compose::Open;
@@ -59,7 +58,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     tell(Proof::new("data folder", None, data_folder::room(dir)))?;
     if let Some(servers) = &open.servers {
         let seen = servers.examine(&nonce(&open)).await;
-        for finding in servers::findings(&seen, open.machine.now().0) {
+        for finding in servers::findings(&seen, open.machine.own_clock()) {
             tell(Proof::new("servers", None, finding))?;
         }
     }

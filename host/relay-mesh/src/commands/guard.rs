@@ -4,11 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mesh::EditMode;
-use mesh::glob::{Glob, Literally};
+use mesh::glob::Glob;
+use mesh::names::AgentName;
 use mesh::reservation::Conflict;
+use mesh::session::Caller;
+use mesh::{EditMode, IdentifyError};
 
 use crate::cli::Outcome;
+use crate::compose::Open;
 use crate::config::Settings;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -139,19 +142,45 @@ async fn check(context: &Context) -> Outcome {
     }
 }
 
-async fn held(context: &Context) -> Result<Vec<ConflictShape>, CommandError> {
+/// What of a commit is somebody else's.
+struct Held {
+    /// Whose.
+    by: AgentName,
+    /// Which path, who holds it and how, for people.
+    brief: String,
+}
+
+async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
     let staged = Git::staged(&context.workdir).map_err(of_git)?;
     // What is no path of a repository is in nobody's claim.
-    let paths: Vec<Glob> = staged.iter().filter_map(|path| Glob::of_path(path, Literally::ThePath).ok()).collect();
+    let paths: Vec<Glob> = staged.iter().filter_map(|path| Glob::of_file(path).ok()).collect();
     if paths.is_empty() || !has_store(&context.settings) {
         return Ok(Vec::new());
     }
     let open = context.open()?;
-    let caller = context.caller(&open, None).await?;
+    let caller = committer(&open, context).await?;
     let repository = open.mesh.checkout(&context.workdir)?.repository;
     let held: Vec<Conflict> = open.mesh.held_by_others(&caller, &repository, &paths).await?;
     let now = open.mesh.machine().now();
-    Ok(held.iter().map(|conflict| ConflictShape::of(&repository, conflict, now)).collect())
+    let of = |conflict: &Conflict| Held {
+        by: conflict.held.owner.clone(),
+        brief: ConflictShape::of(&repository, conflict, now).brief(),
+    };
+    Ok(held.iter().map(of).collect())
+}
+
+/// Who commits. An agent for whom this shell does not speak, or that there is none of, is nobody here: what others
+/// hold is held for whoever names it too.
+async fn committer(open: &Open, context: &Context) -> Result<Caller, CommandError> {
+    match context.caller(open, None).await {
+        Err(CommandError::Identify(
+            error @ (IdentifyError::Unknown(_) | IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. }),
+        )) => {
+            context.printer.on_standard_error(&format!("relay-mesh guard: {error}; this commit is nobody's\n"));
+            Ok(open.mesh.identify(&context.call(None)).await?)
+        }
+        outcome => outcome,
+    }
 }
 
 /// Whether anything can be held: without a data folder nobody has ever reserved anything on this machine, and a
@@ -163,16 +192,16 @@ fn has_store(settings: &Settings) -> bool {
     }
 }
 
-fn judge(held: &[ConflictShape], context: &Context) -> Outcome {
+fn judge(held: &[Held], context: &Context) -> Outcome {
     if held.is_empty() {
         return Outcome::DONE;
     }
-    let mut owners: Vec<&str> = held.iter().map(|conflict| conflict.held.owner.as_str()).collect();
+    let mut owners: Vec<&str> = held.iter().map(|one| one.by.as_str()).collect();
     owners.sort_unstable();
     owners.dedup();
     let mut text = "relay-mesh guard: this commit changes what others have reserved\n".to_owned();
-    for conflict in held.iter().take(MOST_SHOWN) {
-        text.push_str(&format!("  {}\n", conflict.brief()));
+    for one in held.iter().take(MOST_SHOWN) {
+        text.push_str(&format!("  {}\n", one.brief));
     }
     if let Some(more) = held.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
         text.push_str(&format!("  and {more} more\n"));

@@ -28,6 +28,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let open = context.open()?;
     let caller = context.caller(&open, args.from).await?;
     let seen = open.mesh.heartbeat(&caller, args.task.as_deref()).await?;
-    context.printer.show(&HeartbeatShape::from(seen))?;
+    context.printer.show(&HeartbeatShape::from(&seen))?;
     Ok(Outcome::DONE)
 }

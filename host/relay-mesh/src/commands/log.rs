@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Only what this agent had a part in, or `shell`
     #[arg(long, value_name = "AGENT", value_parser = whom)]
     agent: Option<AgentName>,
-    /// Only since then: `2h` ago, or `2026-11-21T10:00:00Z`
+    /// Only since then: `2h` ago, `2026-11-21`, or `2026-11-21T10:00:00Z`
     #[arg(long, value_name = "TIME", value_parser = Since::parse)]
     since: Option<Since>,
     /// Only events of this kind, as the second column names them; may be given several times

@@ -9,7 +9,7 @@ use crate::cli::Outcome;
 use crate::compose::OpenError;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::setup::nats_conf;
+use crate::setup::{nats_conf, trouble};
 use crate::shapes::nats_auth::{AuthShape, HostShape};
 
 /// Print a nats-server configuration under which no machine passes for another
@@ -81,6 +81,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
     options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
     options.check().map_err(OpenError::from)?;
+    if let Some(why) = mistaken(&options.prefix, &machines) {
+        return Err(trouble::usage(&why, "name each machine once, as `relay-mesh nats-auth` says on it"));
+    }
     let hosts: Vec<(Login, Access)> = machines
         .into_iter()
         .map(|login| {
@@ -102,9 +105,49 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     Ok(Outcome::DONE)
 }
 
+/// Why these machines cannot be told apart by their logins.
+fn mistaken(prefix: &str, machines: &[Login]) -> Option<String> {
+    for (index, Login { host, nkey }) in machines.iter().enumerate() {
+        if *host == nats_conf::operator(prefix) {
+            return Some(format!("`{host}` is the name by which the operator logs in"));
+        }
+        for other in &machines[..index] {
+            if other.host == *host {
+                return Some(format!("`{host}` is named twice"));
+            }
+            let variable = nats_conf::password_variable(host);
+            if (nkey, &other.nkey) == (&None, &None) && nats_conf::password_variable(&other.host) == variable {
+                return Some(format!("`{}` and `{host}` would have one password, ${variable}", other.host));
+            }
+            if nkey.is_some() && *nkey == other.nkey {
+                return Some(format!("`{}` and `{host}` would have one NKey", other.host));
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_machine_has_a_login_of_its_own() {
+        let nkey = format!("U{}", "A".repeat(55));
+        for (words, expected) in [
+            ("one two", None),
+            ("one two one", Some("`one` is named twice".to_owned())),
+            ("a-b a_b", Some("`a-b` and `a_b` would have one password, $RELAY_PASSWORD_A_B".to_owned())),
+            ("a A", Some("`a` and `A` would have one password, $RELAY_PASSWORD_A".to_owned())),
+            ("a-b a_b=KEY", None),
+            ("one=KEY two=KEY", Some("`one` and `two` would have one NKey".to_owned())),
+            ("relay-operator", Some("`relay-operator` is the name by which the operator logs in".to_owned())),
+        ] {
+            let words = words.replace("KEY", &nkey);
+            let machines: Vec<Login> = words.split(' ').map(|word| word.parse().expect("a machine")).collect();
+            assert_eq!(mistaken("RELAY", &machines), expected, "{words}");
+        }
+    }
 
     #[test]
     fn a_machine_is_a_word_of_a_subject_with_or_without_a_key() {

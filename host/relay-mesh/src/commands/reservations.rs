@@ -11,7 +11,7 @@ use crate::config::{self, Origin};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::places;
-use crate::shapes::reservations::{ModeShape, ReservationsShape};
+use crate::shapes::reservations::{ListedShapes, ModeShape, ReservationsShape};
 
 /// Show who has reserved what
 #[derive(clap::Args, Debug)]
@@ -77,8 +77,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     };
     let wanted = Wanted { repository, owner: args.agent.clone(), also_over: args.expired };
     let found = open.mesh.reservations(&wanted).await?;
-    context.printer.show(&ReservationsShape::of(&found, open.mesh.machine().now()))?;
-    if found.is_empty() {
+    let listed = found.read()?;
+    let reservations = ListedShapes::of(&listed, open.mesh.machine().now());
+    context.printer.show(&ReservationsShape { reservations })?;
+    if listed.is_empty() {
         context.say_nothing_found(&open, "nothing is reserved", args.agent.as_ref()).await?;
     }
     Ok(Outcome::DONE)

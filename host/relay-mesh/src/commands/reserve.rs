@@ -1,6 +1,6 @@
 //! `relay-mesh reserve`: claim paths of a repository, or look who has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mesh::glob::Glob;
 use mesh::names::AgentName;
@@ -12,6 +12,7 @@ use crate::cli::Outcome;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::render::printable_line;
 use crate::shapes::reservations::ReservedShape;
 
 /// Claim paths of a repository
@@ -66,6 +67,7 @@ fn ttl(text: &str) -> Result<Ttl, String> {
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
+    let folder = args.repo.as_ref().map_or_else(|| context.workdir.clone(), |folder| context.workdir.join(folder));
     let (repository, patterns) = meant(context, &open.mesh, args.repo, &args.patterns)?;
     let caller = context.caller(&open, args.from).await?;
     let mode = if args.shared { Mode::Shared } else { Mode::Exclusive };
@@ -87,12 +89,27 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let reserved = open.mesh.reserve(&caller, wanted).await?;
     context.printer.show(&ReservedShape::of(&repository, &reserved, open.mesh.machine().now()))?;
     Ok(match reserved {
-        Reserved::Granted { .. } => Outcome::DONE,
+        Reserved::Granted { .. } => {
+            for typed in args.patterns.iter().filter(|typed| may_become_a_folder(&folder, typed)) {
+                context.printer.say(&format!(
+                    "nothing is called `{0}` yet, and a file of that name is reserved; `{0}/` is everything in a folder",
+                    printable_line(typed)
+                ));
+            }
+            Outcome::DONE
+        }
         Reserved::Held(_) => {
             context.printer.say("ask them by `relay-mesh send`, wait until it lapses, or take it by `--force`");
             Outcome::ending(Exit::Held)
         }
     })
+}
+
+/// Whether what was typed is the name of nothing yet, and does not look like a file's.
+fn may_become_a_folder(folder: &Path, typed: &str) -> bool {
+    let is_name = |name: &str| !name.contains(['.', '*', '?', '[', '{', '}', '\\']);
+    let last = typed.rsplit('/').next().unwrap_or(typed);
+    !last.is_empty() && is_name(last) && !typed.contains(['*', '?', '{']) && !folder.join(typed).exists()
 }
 
 /// The repository, and what was typed as patterns from its top.

@@ -146,7 +146,7 @@ fn unsaid(error: CommandError, sent: &Sent) -> CommandError {
         return error;
     }
     let waits = sent.recipients.iter().any(|recipient| recipient.rung == Rung::Queued);
-    let state = if waits { "waits here until the servers can be reached" } else { "is stored" };
+    let state = if waits { "waits here until the servers take it" } else { "is stored" };
     let id = sent.id;
     CommandError::Told {
         what: format!("the message {state}, as `{id}`, but nothing could be printed"),

@@ -97,6 +97,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         listen: listener.address().to_string(),
         url: listener.url(),
         events: events.as_ref().map(|socket| socket.file().to_owned()),
+        store: Some(context.settings.store_shown()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     record.write(dir)?;

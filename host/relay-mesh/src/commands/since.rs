@@ -19,12 +19,11 @@ impl Since {
         if let Ok(ago) = humantime::parse_duration(text) {
             return Ok(Since::Ago(ago));
         }
-        let at = humantime::parse_rfc3339_weak(text).ok();
-        let milliseconds = at
-            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
-            .and_then(|since_epoch| u64::try_from(since_epoch.as_millis()).ok());
-        let at = milliseconds.map(|milliseconds| Since::At(Instant(milliseconds)));
-        at.ok_or_else(|| "write how long ago, as in `2h`, or a time in UTC, as in `2026-11-21T10:00:00Z`".to_owned())
+        moment(text).map(Since::At).ok_or_else(|| {
+            "write how long ago, as in `2h`, or a time, as in `2026-11-21`, `2026-11-21T10:00` (in UTC) or \
+             `2026-11-21T12:00:00+02:00`"
+                .to_owned()
+        })
     }
 
     /// The moment itself.
@@ -34,6 +33,35 @@ impl Since {
             Since::At(at) => at,
         }
     }
+}
+
+/// A time as people and programs write it: a day alone is its beginning, and seconds may be left out.
+fn moment(text: &str) -> Option<Instant> {
+    // The day has dashes of its own.
+    let (local, ahead) = match text.rfind(['+', '-']).filter(|at| *at > "2026-11-21".len()) {
+        Some(at) => (&text[..at], offset(&text[at..])?),
+        None => (text, 0),
+    };
+    let whole = match local.trim_end_matches('Z').len() {
+        10 => format!("{local}T00:00:00"),
+        16 => format!("{}:00", local.trim_end_matches('Z')),
+        _ => local.to_owned(),
+    };
+    let at = humantime::parse_rfc3339_weak(&whole).ok()?;
+    let since_epoch = at.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since_epoch.as_millis()).ok()?.checked_add_signed(-ahead).map(Instant)
+}
+
+/// How far the clocks of a place are ahead of UTC, in milliseconds, from `+02:00` or `-0330`.
+fn offset(text: &str) -> Option<i64> {
+    let (sign, digits) = text.split_at_checked(1)?;
+    let digits = digits.replacen(':', "", 1);
+    if digits.len() != 4 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let (hours, minutes) = (digits[..2].parse::<i64>().ok()?, digits[2..].parse::<i64>().ok()?);
+    let ahead = (hours * 60 + minutes) * 60_000;
+    (hours < 24 && minutes < 60).then_some(if sign == "-" { -ahead } else { ahead })
 }
 
 #[cfg(test)]
@@ -48,6 +76,20 @@ mod tests {
             ("90s", Some(9_910_000)),
             ("1970-01-01T00:00:01Z", Some(1_000)),
             ("1970-01-01 00:00:02", Some(2_000)),
+            ("1970-01-01", Some(0)),
+            ("1970-01-02", Some(86_400_000)),
+            ("1970-01-01T00:02", Some(120_000)),
+            ("1970-01-01T00:02Z", Some(120_000)),
+            ("1970-01-01T02:00:03+02:00", Some(3_000)),
+            ("1970-01-01 01:00+0030", Some(1_800_000)),
+            ("1970-01-01T00:00-00:30", Some(1_800_000)),
+            ("1970-01-01T00:00:00+02:00", None),
+            ("1970-01-01T00:00:00+2", None),
+            ("1970-01-01T00:00:00+99:00", None),
+            ("1970-13-01", None),
+            ("-5m", None),
+            ("ääääääääääääääää", None),
+            ("", None),
             ("yesterday", None),
         ] {
             assert_eq!(Since::parse(text).ok().map(|since| since.before(now).0), expected, "{text}");

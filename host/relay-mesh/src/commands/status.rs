@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use mesh::Wanted;
-use mesh::machine::Machine;
+use mesh::command::Command;
+use mesh::machine::{Instant, Machine};
+use mesh::{Listed, Listing, MeshStatus, Wanted};
 
 use crate::cli::{Format, Outcome};
 use crate::commands::waiting::patience;
@@ -16,7 +17,7 @@ use crate::render::Show;
 use crate::shapes::commands::CommandsShape;
 use crate::shapes::host::{HeldShape, Part, StatusShape};
 use crate::shapes::mail::QueuedShape;
-use crate::shapes::reservations::ReservationsShape;
+use crate::shapes::reservations::ListedShapes;
 use crate::signals::Stop;
 
 /// Show how the mesh is doing
@@ -61,9 +62,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let named = [(args.agents, Part::Agents), (args.reservations, Part::Reservations), (args.commands, Part::Commands)];
     let named: Vec<Part> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
     if !args.follow {
-        let shape = look(context, &open, &named).await?;
-        context.printer.show(&shape)?;
-        return match shape.out_of_reach {
+        let found = look(context, &open).await?;
+        context.printer.show(&shape(context, &found, &found.listed()?, &named))?;
+        return match found.status.out_of_reach {
             None => Ok(Outcome::DONE),
             Some(_) => Ok(Outcome::ending(Exit::Store)),
         };
@@ -73,16 +74,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let mut watch = open.mesh.watch_status().await?;
     let mut last = String::new();
     loop {
-        let shape = look(context, &open, &named).await?;
-        let text = shape.text();
-        if text != last {
-            let is_first = last.is_empty();
-            if !is_first && context.printer.format() == Format::Text {
-                context.printer.data("")?;
-            }
-            context.printer.show(&shape)?;
-            last = text;
-        }
+        let found = look(context, &open).await?;
+        show_if_new(context, &shape(context, &found, &found.listed()?, &named), &mut last)?;
+        drop(found);
         tokio::select! {
             () = stop.asked() => return Ok(Outcome::DONE),
             changed = watch.changed() => {
@@ -94,36 +88,70 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     }
 }
 
+/// Shows it where people would see something else than last time.
+fn show_if_new(context: &Context, shape: &StatusShape<'_>, last: &mut String) -> Result<(), CommandError> {
+    let text = shape.text();
+    if text == *last {
+        return Ok(());
+    }
+    if !last.is_empty() && context.printer.format() == Format::Text {
+        context.printer.data("")?;
+    }
+    *last = text;
+    context.printer.show(shape)
+}
+
+/// Everything that is shown, as it was found.
+struct Found {
+    host: Option<HostRecord>,
+    status: MeshStatus,
+    /// None while the servers are out of reach.
+    reserved: Option<Listing>,
+    commands: Vec<Command>,
+    now: Instant,
+}
+
+impl Found {
+    fn listed(&self) -> Result<Vec<Listed<'_>>, CommandError> {
+        Ok(self.reserved.as_ref().map(Listing::read).transpose()?.unwrap_or_default())
+    }
+}
+
 /// How everything stands now.
-async fn look(context: &Context, open: &Open, named: &[Part]) -> Result<StatusShape, CommandError> {
-    let dir = &context.settings.dir.value;
-    let host = HostRecord::find(dir, open.machine.as_ref())?;
+async fn look(context: &Context, open: &Open) -> Result<Found, CommandError> {
+    let host = HostRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
     let status = open.mesh.status().await?;
     let now = open.machine.now();
     let (reserved, mut commands) = match &status.out_of_reach {
-        None => (open.mesh.reservations(&Wanted::default()).await?, open.mesh.commands(None).await?),
-        Some(_) => (Vec::new(), Vec::new()),
+        None => (Some(open.mesh.reservations(&Wanted::default()).await?), open.mesh.commands(None).await?),
+        Some(_) => (None, Vec::new()),
     };
     commands.retain(|command| !command.standing(now).is_final());
-    let held = status.held.into_iter().map(|held| HeldShape {
+    Ok(Found { host, status, reserved, commands, now })
+}
+
+/// What is shown of it.
+fn shape<'a>(context: &Context, found: &'a Found, listed: &'a [Listed<'a>], named: &[Part]) -> StatusShape<'a> {
+    let Found { host, status, reserved: _, commands, now } = found;
+    let held = status.held.iter().map(|held| HeldShape {
         from: held.from.to_string(),
         to: held.to.to_string(),
         messages: held.messages,
-        reason: held.reason,
+        reason: held.reason.clone(),
     });
-    Ok(StatusShape {
-        dir: dir.display().to_string(),
+    StatusShape {
+        dir: context.settings.dir.value.display().to_string(),
         host: HostRecord::shape(host.as_ref()),
-        agents: status.agents.into_iter().map(Into::into).collect(),
+        agents: &status.agents,
         waiting: status.waiting,
         counted: status.counted,
-        reservations: ReservationsShape::of(&reserved, now).reservations,
-        commands: CommandsShape::of(&commands, now).commands,
+        reservations: ListedShapes::of(listed, *now),
+        commands: CommandsShape::of(commands, *now).commands,
         held: held.collect(),
-        damaged: status.damaged,
+        damaged: status.damaged.clone(),
         queued: status.queued.iter().map(QueuedShape::from).collect(),
         out_of_reach: status.out_of_reach.clone(),
-        now,
+        now: *now,
         named: named.to_vec(),
-    })
+    }
 }

@@ -43,7 +43,18 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let open = context.open()?;
     let dir = &context.settings.dir.value;
     let (outcome, record) = match HostRecord::find(dir, open.machine.as_ref())? {
-        Some(record) => ("running", record),
+        Some(record) => {
+            let wanted = context.settings.store_shown();
+            if let Some(store) = record.store.as_ref().filter(|store| **store != wanted) {
+                return Err(CommandError::Told {
+                    what: format!("the host that runs keeps its mesh at {store}, and not at {wanted}"),
+                    hint: Some("stop it by `relay-mesh down`, and then start it with this store".to_owned()),
+                    exit: Exit::Failure,
+                    source: None,
+                });
+            }
+            ("running", record)
+        }
         None => {
             let arguments = arguments(&context.settings);
             ("started", background::start(dir, &arguments, open.machine.as_ref()).await?)
@@ -108,6 +119,9 @@ fn arguments(settings: &Settings) -> Vec<String> {
     flag("--dir", settings.dir.value.display().to_string());
     if let Shared::Nats(servers) = &settings.shared.value {
         flag("--store", servers.addresses().join(","));
+    }
+    for option in settings.nats_by_flags.as_options() {
+        flag("--nats-option", option);
     }
     flag("--http", settings.listen.value.to_string());
     flag("--tools", settings.tools.value.to_string());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mesh::agent::{Presence, Seen};
 use mesh::machine::Machine;
 use mesh::names::AgentName;
 
@@ -50,7 +51,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         None => context.open()?,
     };
     let patience = Patience::from_now(args.timeout);
-    let (waited, in_vain) = if args.until_stale {
+    let waited = if args.until_stale {
         // Of somebody who never joined it cannot be seen that they left.
         for agent in &args.agents {
             open.mesh.resolve(agent.as_str(), None).await?;
@@ -61,21 +62,37 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             context.printer.say("you will have a message; a host that runs sends it (`relay-mesh up`)");
             return Ok(Outcome::DONE);
         }
-        (patience.wait(open.mesh.stale(&args.agents)).await?, "all of them are still here")
+        patience.wait(open.mesh.stale(&args.agents)).await?
     } else {
-        let in_vain = "they are not all here; `relay-mesh agents` shows who is";
-        (patience.wait(open.mesh.here(&args.agents)).await?, in_vain)
+        patience.wait(open.mesh.here(&args.agents)).await?
     };
     match waited {
         Waited::For(seen) => {
-            let agents = seen?.into_iter().map(Into::into).collect();
-            context.printer.show(&AgentsShape { agents, now: open.machine.now() })?;
+            context.printer.show(&AgentsShape { agents: &seen?, now: open.machine.now() })?;
             Ok(Outcome::DONE)
         }
         Waited::InVain => {
-            context.printer.say(in_vain);
+            let in_vain = match args.until_stale {
+                true => "all of them are still here".to_owned(),
+                false => missing(&args.agents, &open.mesh.agents().await?),
+            };
+            context.printer.say(&in_vain);
             Ok(Outcome::ending(Exit::TimedOut))
         }
         Waited::UntilStopped => Ok(Outcome::ending(Exit::Failure)),
     }
+}
+
+/// Who of those that were waited for is not here, and why.
+fn missing(wanted: &[AgentName], seen: &[Seen]) -> String {
+    let why = |name: &AgentName| match seen.iter().find(|seen| seen.agent.name == *name) {
+        None => Some(format!("{name} has not joined")),
+        Some(seen) => match seen.presence {
+            Presence::Live | Presence::Idle => None,
+            Presence::Away | Presence::Gone => Some(format!("{name} is {}: {}", seen.presence.as_str(), seen.evidence)),
+        },
+    };
+    let missing: Vec<String> = wanted.iter().filter_map(why).collect();
+    // Whoever came at the last moment came too late for this.
+    if missing.is_empty() { "they came too late".to_owned() } else { missing.join("; ") }
 }

@@ -20,7 +20,7 @@ use mesh::{EditMode, EditRules, Limits, LoopLimits};
 use crate::environment::Environment;
 pub(crate) use consents::AllowedCommands;
 pub(crate) use mode::{Place, set_edit_mode};
-pub(crate) use nats::NatsValues;
+pub(crate) use nats::{NatsOption, NatsValues};
 pub(crate) use store::{Servers, Shared, StoreAt};
 pub(crate) use values::{AutoClaim, Durable, TokenUse, Values, at_home, team};
 pub(crate) use wake::{Method, WakeValues};
@@ -78,6 +78,8 @@ pub(crate) struct Settings {
     pub(crate) shared: Setting<Shared>,
     /// Who we are to the servers, put together of what each place says.
     pub(crate) nats: NatsValues,
+    /// What of it the command line says, for a process that is started to go by it too.
+    pub(crate) nats_by_flags: NatsValues,
     /// How whoever listens outside of any harness is woken, put together of what each place says.
     pub(crate) wake: WakeValues,
     /// Both, word by word, with where each came from.
@@ -166,6 +168,9 @@ pub(crate) enum ConfigError {
     /// The command line speaks of a store and names none.
     #[error("`--store` names no store")]
     NoStore,
+    /// The values of the servers on the command line do not fit together.
+    #[error("`--nats-option`: {0}")]
+    NatsOptions(String),
     /// The command line names two data folders.
     #[error("`--dir` and `--store` name two folders, and there is one")]
     Flags,
@@ -211,6 +216,11 @@ impl Settings {
                 .chain(words(layers, &wake.listed(), |values| values.wake.listed()))
                 .collect(),
             nats,
+            nats_by_flags: layers
+                .iter()
+                .find(|(origin, _)| *origin == Origin::Flags)
+                .map(|(_, flags)| flags.nats.clone())
+                .unwrap_or_default(),
             wake,
             tools: pick(layers, |values| values.tools, mcp::Profile::default()),
             agent: pick(layers, |values| values.agent.clone().map(Some), None),
@@ -253,6 +263,14 @@ impl Settings {
         }
     }
 
+    /// The store by its kind and place, without secrets.
+    pub(crate) fn store_shown(&self) -> String {
+        match &self.shared.value {
+            Shared::InTheFolder => format!("files:{}", self.dir.value.display()),
+            Shared::Nats(servers) => servers.to_string(),
+        }
+    }
+
     /// Every setting as `key`, value and origin, in the spelling of the settings files.
     pub(crate) fn listed(&self) -> Vec<(&'static str, String, &Origin)> {
         fn line<'a, T>(
@@ -267,10 +285,7 @@ impl Settings {
         };
         let mut lines = vec![
             line("dir", &self.dir, |dir| dir.display().to_string()),
-            line("store", &self.shared, |shared| match shared {
-                Shared::InTheFolder => format!("files:{}", self.dir.value.display()),
-                Shared::Nats(servers) => servers.to_string(),
-            }),
+            line("store", &self.shared, |_| self.store_shown()),
             line("agent", &self.agent, |agent| agent.as_ref().map_or_else(String::new, AgentName::to_string)),
             line("team", &self.team, |team| team.clone().unwrap_or_default()),
             line("durability", &self.durability, |durability| durability.as_str().to_owned()),

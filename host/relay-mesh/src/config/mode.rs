@@ -1,13 +1,16 @@
 //! Writing one setting into a settings file: `reservations.mode`. Everything else in the file stays as it is.
 
-use std::io::{self, Write};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use mesh::EditMode;
 use serde::Deserialize;
+use store::Durability;
 
 use super::{ConfigError, PROJECT_FILE, USER_FILE, file};
 use crate::environment::Environment;
+use crate::whole;
 
 /// Whose settings are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +56,8 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)?;
-    let mut new = tempfile::Builder::new().prefix(".relay-mesh").tempfile_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    if let Ok(old) = std::fs::metadata(path) {
-        new.as_file().set_permissions(old.permissions())?;
-    } else {
-        use std::os::unix::fs::PermissionsExt as _;
-        new.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    new.persist(path).map(|_| ()).map_err(|error| error.error)
+    let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode() & 0o7777);
+    whole::replace(path, text.as_bytes(), mode, Durability::Synced)
 }
 
 /// The file's text with this mode in it.

@@ -1,9 +1,11 @@
 //! `[nats]`: who we are to the servers, and how the streams are made.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::Deserialize;
 
+use super::ConfigError;
 use crate::environment::Environment;
 
 /// What one place says of the servers. Each field stands for itself: a person may keep the credentials
@@ -35,12 +37,59 @@ pub(crate) struct NatsValues {
     pub(crate) prefix: Option<String>,
 }
 
+/// One value of `[nats]` on a command line, as in `domain=relay`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NatsOption {
+    key: String,
+    value: String,
+}
+
+impl FromStr for NatsOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<NatsOption, String> {
+        let form = || "it is written KEY=VALUE, as in `domain=relay`".to_owned();
+        let (key, value) = text.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or_else(form)?;
+        let option = NatsOption { key: key.to_owned(), value: value.to_owned() };
+        NatsValues::of_options(std::slice::from_ref(&option)).map(|_| option)
+    }
+}
+
+/// The variable that says on how many servers each message is kept.
+const REPLICAS: &str = "RELAY_NATS_REPLICAS";
+
 impl NatsValues {
+    /// What the command line says.
+    pub(crate) fn of_options(options: &[NatsOption]) -> Result<NatsValues, String> {
+        let mut table = toml::Table::new();
+        for NatsOption { key, value } in options {
+            let value = match value.parse() {
+                Ok(number) if key == "replicas" => toml::Value::Integer(number),
+                Ok(_) | Err(_) => toml::Value::String(value.clone()),
+            };
+            table.insert(key.clone(), value);
+        }
+        table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
+    }
+
+    /// The same in the words of a command line.
+    pub(crate) fn as_options(&self) -> impl Iterator<Item = String> {
+        self.listed().into_iter().filter_map(|(key, value)| Some(format!("{}={value}", key.strip_prefix("nats.")?)))
+    }
+
     /// What the environment says.
-    pub(super) fn of_environment(environment: &Environment) -> NatsValues {
+    pub(super) fn of_environment(environment: &Environment) -> Result<NatsValues, ConfigError> {
+        let replicas = match environment.get(REPLICAS).map(|text| (text, text.parse())) {
+            None => None,
+            Some((_, Ok(replicas))) => Some(replicas),
+            Some((text, Err(_))) => {
+                let why = "it is the number of servers that keep each message: 1, 3 or 5".to_owned();
+                return Err(ConfigError::Variable { name: REPLICAS, value: text.to_owned(), why });
+            }
+        };
         let path = |name: &str| environment.get(name).map(PathBuf::from);
         let text = |name: &str| environment.get(name).map(str::to_owned);
-        NatsValues {
+        Ok(NatsValues {
             credentials: path("RELAY_NATS_CREDENTIALS"),
             nkey: path("RELAY_NATS_NKEY"),
             user: text("RELAY_NATS_USER"),
@@ -50,9 +99,9 @@ impl NatsValues {
             certificate: path("RELAY_NATS_CERTIFICATE"),
             key: path("RELAY_NATS_KEY"),
             domain: text("RELAY_NATS_DOMAIN"),
-            replicas: None,
+            replicas,
             prefix: text("RELAY_NATS_PREFIX"),
-        }
+        })
     }
 
     /// The same, with each path changed.
@@ -118,6 +167,26 @@ impl NatsValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_line_sets_each_value_by_its_name() {
+        for (words, expected) in [
+            (&["domain=relay"][..], "domain=relay"),
+            (&["user=u", "password=/p", "replicas=3"], "user=u password=/p replicas=3"),
+            (&["prefix=A", "prefix=B"], "prefix=B"),
+            (&["domain"], "it is written KEY=VALUE, as in `domain=relay`"),
+            (&["domain="], "it is written KEY=VALUE, as in `domain=relay`"),
+            (&["replicas=many"], "invalid type: string \"many\", expected usize"),
+            (&["secret=/p"], "unknown field `secret`, expected one of `credentials`"),
+        ] {
+            let options: Result<Vec<NatsOption>, String> = words.iter().map(|word| word.parse()).collect();
+            let outcome = match options.and_then(|options| NatsValues::of_options(&options)) {
+                Ok(values) => values.as_options().collect::<Vec<_>>().join(" "),
+                Err(why) => why,
+            };
+            assert!(outcome.starts_with(expected), "{words:?}: {outcome}");
+        }
+    }
 
     #[test]
     fn who_we_are_comes_from_one_place() {

@@ -64,7 +64,7 @@ impl FromStr for StoreAt {
             ["nats://", "tls://"]
                 .iter()
                 .find_map(|scheme| address.strip_prefix(scheme))
-                .is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']))
+                .is_some_and(|host| !host.is_empty() && !host.contains(['/', ' ']) && has_a_port_or_none(host))
         };
         let servers: Vec<String> = text.split(',').map(|address| address.trim().to_owned()).collect();
         if servers.iter().all(|address| is_server(address)) {
@@ -72,6 +72,16 @@ impl FromStr for StoreAt {
         } else {
             Err(InvalidStore(text.to_owned()))
         }
+    }
+}
+
+/// Whether what follows a host's last colon is a port, where there is one outside of an address in brackets.
+fn has_a_port_or_none(host: &str) -> bool {
+    let (_, host) = host.rsplit_once('@').unwrap_or(("", host));
+    match host.rsplit_once(':') {
+        Some((_, rest)) if rest.ends_with(']') => true,
+        Some((_, port)) => port.parse::<u16>().is_ok_and(|port| port > 0),
+        None => true,
     }
 }
 
@@ -146,6 +156,10 @@ mod tests {
             ("nats://", refused("nats://")),
             ("nats://one,two", refused("nats://one,two")),
             ("nats://one/two", refused("nats://one/two")),
+            ("nats://[::1]:4222", "nats://[::1]:4222".to_owned()),
+            ("nats://[::1]", "nats://[::1]".to_owned()),
+            ("nats://one:99999", refused("nats://one:99999")),
+            ("nats://one:port", refused("nats://one:port")),
         ] {
             let outcome = match text.parse::<StoreAt>() {
                 Ok(StoreAt::Files(folder)) => folder.display().to_string(),

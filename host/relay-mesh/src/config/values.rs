@@ -167,7 +167,7 @@ pub(super) fn of_environment(environment: &Environment) -> Result<Values, Config
     Ok(Values {
         dir,
         shared,
-        nats: NatsValues::of_environment(environment),
+        nats: NatsValues::of_environment(environment)?,
         agent: parsed(environment, "RELAY_AGENT", |text| text.parse::<AgentName>().map_err(|error| error.to_string()))?,
         team: parsed(environment, "RELAY_TEAM", team)?,
         durability: parsed(environment, "RELAY_DURABILITY", |text| match text {

@@ -188,7 +188,9 @@ impl FromStr for Subscription {
     type Err = Unwanted;
 
     fn from_str(line: &str) -> Result<Subscription, Unwanted> {
-        let asked: Asked = serde_json::from_str(line)?;
+        // A list would be taken for the fields in their order.
+        let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)?;
+        let asked = Asked::deserialize(serde_json::Value::Object(fields))?;
         let topic = |word: String| {
             let known = Topic::ALL.into_iter().find(|topic| topic.as_str() == word);
             known.ok_or_else(|| Unwanted::Topic { word: word.chars().take(40).collect() })
@@ -386,5 +388,6 @@ mod tests {
         check(r#"{"subscribe":["agents"],"cursor":"-1-2"}"#, "is no cursor");
         check("{}", "must name one or more");
         check("garbage", "was not understood");
+        check(r#"[["agents"]]"#, "was not understood: invalid type: sequence, expected a map");
     }
 }

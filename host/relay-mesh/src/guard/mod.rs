@@ -6,12 +6,15 @@ pub(crate) mod git;
 mod place;
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use block::{Form, Starts};
 use git::Git;
+use store::Durability;
+
+use crate::whole;
 pub(crate) use place::{GuardError, Manager, Place, choose};
 
 /// Where a hook is kept that our own stands in the place of.
@@ -36,24 +39,21 @@ pub(crate) fn install(git: &Git, program: &Path, data_folder: Option<&Path>) -> 
     let failed = |source| GuardError::File { path: place.file.clone(), source };
     let old = read(&place.file).map_err(failed)?;
     let new = match &old {
-        Old::Nothing => block::whole(&starts, place.form, None),
-        // Ours stands in the place of another one, which is kept beside it.
-        Old::Text(text) if block::is_whole(text) => {
-            let kept = kept(&place.file);
-            let then = kept.exists().then(|| name_of(&kept));
-            block::whole(&starts, place.form, then.as_deref())
-        }
-        Old::Text(text) if place.takes_lines(text) => block::with(text, &starts, place.form),
+        Old::Text(text) if !block::is_whole(text) && place.takes_lines(text) => block::with(text, &starts, place.form),
+        // Ours stands in the place of another one, which is kept beside it; or it did, and somebody removed it.
+        Old::Nothing => alone(&place, &starts),
+        Old::Text(text) if block::is_whole(text) => alone(&place, &starts),
         Old::Text(_) | Old::Other => {
             let kept = kept(&place.file);
-            if kept.exists() {
-                return Err(GuardError::Kept(kept));
+            // Without its hook the repository is not left for a moment: it has both names until ours takes the first.
+            if !is_one_file(&place.file, &kept) {
+                if kept.symlink_metadata().is_ok() {
+                    return Err(GuardError::Kept(kept));
+                }
+                fs::hard_link(&place.file, &kept).map_err(failed)?;
             }
-            fs::rename(&place.file, &kept).map_err(failed)?;
-            let outcome = write(&place.file, &block::whole(&starts, place.form, Some(&name_of(&kept))), None);
-            if let Err(source) = outcome {
-                // Without its hook the repository must not be left.
-                fs::rename(&kept, &place.file).map_err(failed)?;
+            if let Err(source) = write(&place.file, &alone(&place, &starts), None) {
+                fs::remove_file(&kept).map_err(failed)?;
                 return Err(failed(source));
             }
             return Ok(Installed::Now(place));
@@ -122,14 +122,24 @@ fn read(file: &Path) -> io::Result<Old> {
     Ok(String::from_utf8(fs::read(file)?).map_or(Old::Other, Old::Text))
 }
 
+/// Our hook as a file of its own. It runs the one that is kept beside it, where there is one.
+fn alone(place: &Place, starts: &Starts<'_>) -> String {
+    let kept = kept(&place.file);
+    let then = kept.exists().then(|| name_of(&kept));
+    block::whole(starts, place.form, then.as_deref())
+}
+
 /// Git may run the hook meanwhile: it finds the old one or the new one.
 fn write(file: &Path, text: &str, mode: Option<u32>) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
     fs::create_dir_all(folder)?;
-    let mut new = tempfile::Builder::new().prefix(".relay-mesh").tempfile_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().set_permissions(fs::Permissions::from_mode(mode.unwrap_or(0o755)))?;
-    new.persist(file).map(|_| ()).map_err(|error| error.error)
+    whole::replace(file, text.as_bytes(), mode.unwrap_or(0o755) & 0o7777, Durability::Synced)
+}
+
+/// Whether both names are there and lead to the same file, or are the same link.
+fn is_one_file(file: &Path, other: &Path) -> bool {
+    let place = |path: &Path| path.symlink_metadata().map(|found| (found.dev(), found.ino())).ok();
+    place(file).is_some_and(|found| place(other) == Some(found))
 }
 
 fn kept(file: &Path) -> PathBuf {

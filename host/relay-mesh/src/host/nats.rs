@@ -2,7 +2,7 @@
 //! the data folder, and with its data there too.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use mesh::machine::{Machine, Process};
 use serde::{Deserialize, Serialize};
+use store::Durability;
 
 use super::HostError;
+use crate::whole;
 
 /// How long a server may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -151,11 +153,7 @@ fn kept_token(path: &Path, machine: &dyn Machine) -> io::Result<String> {
 
 /// Writes a file that its owner alone may read, whole or not at all.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    whole::replace(path, text.as_bytes(), 0o600, Durability::Synced)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts nats-server")]

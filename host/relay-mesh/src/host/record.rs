@@ -1,15 +1,16 @@
 //! The file `host.json` in the data folder: which process is the host, and where it listens.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use mesh::machine::{Machine, Process};
 use serde::{Deserialize, Serialize};
+use store::Durability;
 
 use super::HostError;
 use crate::shapes::host::HostShape;
+use crate::whole;
 
 /// The host that runs on a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub(crate) struct HostRecord {
     /// The Unix socket at which it tells of events, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<PathBuf>,
+    /// Where it keeps what machines share, without secrets; none in a record of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) store: Option<String>,
     /// Its version.
     pub(crate) version: String,
 }
@@ -51,13 +55,9 @@ impl HostRecord {
     /// Says that this host runs.
     pub(crate) fn write(&self, dir: &Path) -> Result<(), HostError> {
         let path = HostRecord::path(dir);
-        let new = path.with_extension(format!("{}.new", self.process.pid));
         let write = || {
-            let text = serde_json::to_vec(self).map_err(io::Error::from)?;
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-            file.write_all(&text)?;
-            file.write_all(b"\n")?;
-            fs::rename(&new, &path)
+            let text = serde_json::to_string(self).map_err(io::Error::from)? + "\n";
+            whole::replace(&path, text.as_bytes(), 0o600, Durability::Process)
         };
         write().map_err(|source| HostError::Record { path: path.clone(), source })
     }
@@ -104,6 +104,7 @@ mod tests {
             listen: "127.0.0.1:1".to_owned(),
             url: "http://127.0.0.1:1/mcp".to_owned(),
             events: None,
+            store: None,
             version: "0.1.0".to_owned(),
         };
         let dead = Process { start: this.process.start + 1, ..this.process };

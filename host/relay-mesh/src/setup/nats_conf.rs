@@ -32,7 +32,9 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
          # alone. Words with a dollar sign in front are variables that the server reads when it starts (put quotes\n\
          # into a value that is more than letters, digits and dashes); a password may stand there as well, or its\n\
          # bcrypt digest (`nats server passwd`).\n\n\
-         jetstream {}\n\naccounts {\n",
+         # What is stored lies here, beside where the server is started. Left out, it would lie in the folder for\n\
+         # temporary files, and be gone with it.\n\
+         jetstream { store_dir: \"relay-data\" }\n\naccounts {\n",
     );
     let mut line = |depth: usize, words: &str| {
         let _infallible = writeln!(text, "{}{words}", "  ".repeat(depth));
@@ -117,6 +119,7 @@ mod tests {
             (Login { host: "two".to_owned(), nkey: Some(nkey.clone()) }, options.access_of("two")),
         ];
         let text = render("RELAY", &hosts);
+        assert!(text.contains("\njetstream { store_dir: \"relay-data\" }\n"), "not among temporary files: {text}");
         let (_, of_one) = text.split_once("\"RELAY-one-1f\" {").expect("an account");
         let (of_one, of_two) = of_one.split_once("\"RELAY-two\" {").expect("another");
         assert!(of_one.contains("user: \"one-1f\", password: $RELAY_PASSWORD_ONE_1F"), "{of_one}");

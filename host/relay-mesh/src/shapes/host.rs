@@ -1,13 +1,14 @@
 //! The host and the mesh as a whole: `up`, `down`, `status` and `version`.
 
+use mesh::agent::Seen;
 use mesh::machine::Instant;
 use serde::Serialize;
 
-use super::agents::{AgentShape, agents_table, waits};
+use super::agents::{agents_table, each_agent, waits};
 use super::commands::{CommandShape, commands_table};
 use super::counted;
 use super::mail::{QueuedShape, queued_table};
-use super::reservations::{ReservationShape, reservations_table};
+use super::reservations::{ListedShapes, reservations_table};
 use crate::render::{Show, printable_line, table};
 
 /// The long-lived host of a data folder.
@@ -111,20 +112,21 @@ pub(crate) struct HeldShape {
 
 /// `relay-mesh status`.
 #[derive(Debug, Serialize)]
-pub(crate) struct StatusShape {
+pub(crate) struct StatusShape<'a> {
     /// The data folder.
     pub(crate) dir: String,
     /// The host.
     pub(crate) host: HostShape,
     /// Every agent.
-    pub(crate) agents: Vec<AgentShape>,
+    #[serde(serialize_with = "each_agent")]
+    pub(crate) agents: &'a [Seen],
     /// Messages that wait, over all inboxes.
     pub(crate) waiting: usize,
     /// How many of these the servers have counted and nobody has read.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) counted: usize,
     /// What is reserved.
-    pub(crate) reservations: Vec<ReservationShape>,
+    pub(crate) reservations: ListedShapes<'a>,
     /// Commands that wait or are being worked on, oldest first.
     pub(crate) commands: Vec<CommandShape>,
     /// Where waking stopped.
@@ -160,13 +162,13 @@ pub(crate) enum Part {
     Commands,
 }
 
-impl StatusShape {
+impl StatusShape<'_> {
     /// One part as a table; where it was asked for alone, also that it is empty.
     fn part(&self, part: Part) -> Option<String> {
         let asked = self.named.contains(&part);
         let (empty, table) = match part {
             Part::Agents => {
-                ("nobody has joined", (!self.agents.is_empty()).then(|| agents_table(&self.agents, self.now)))
+                ("nobody has joined", (!self.agents.is_empty()).then(|| agents_table(self.agents, self.now)))
             }
             Part::Reservations => {
                 let some = !self.reservations.is_empty();
@@ -182,7 +184,7 @@ impl StatusShape {
     }
 }
 
-impl Show for StatusShape {
+impl Show for StatusShape<'_> {
     fn text(&self) -> String {
         let host = match (&self.host.url, self.host.pid) {
             (Some(url), Some(pid)) => format!("{url}, process {pid}"),

@@ -148,7 +148,7 @@ impl Show for MailShape {
 pub(crate) struct SentToShape {
     /// The recipient.
     pub(crate) to: String,
-    /// How far it got: `stored`, `offered` where a bell was rung, or `queued` where the servers are out of reach.
+    /// How far it got: `stored`, `offered` where a bell was rung, or `queued` where it waits on this machine.
     pub(crate) rung: &'static str,
     /// How present the recipient is.
     pub(crate) presence: &'static str,
@@ -202,7 +202,7 @@ impl Show for SentShape {
                 line.push_str("; it had been sent before under the same key");
             }
             if recipient.rung == Rung::Queued.as_str() {
-                line.push_str("; the servers cannot be reached: it waits on this machine and is sent when they can");
+                line.push_str("; it waits on this machine until the servers take it (`relay-mesh status` says why)");
             }
             if let Some(reason) = &recipient.held {
                 line.push_str(&format!("; held: {}", printable_line(reason)));
@@ -226,6 +226,9 @@ pub(crate) struct QueuedShape {
     pub(crate) to: Vec<String>,
     /// What it is about.
     pub(crate) subject: String,
+    /// Why the servers did not take it, where they were there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
     /// To whom it cannot be sent, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) returned: Vec<ReturnedShape>,
@@ -251,6 +254,7 @@ impl From<&Queued> for QueuedShape {
             from: queued.from.to_string(),
             to: queued.to.clone(),
             subject: queued.subject.clone(),
+            refused: queued.refused.clone(),
             returned: returned.map(|(to, why)| ReturnedShape { to: to.clone(), reason: why.clone() }).collect(),
             sent: queued.at,
         }
@@ -266,7 +270,11 @@ pub(crate) fn queued_table(queued: &[QueuedShape], now: Instant) -> String {
     let rows: Vec<Vec<String>> = queued
         .iter()
         .flat_map(|one| {
-            let waiting = one.to.iter().map(|to| row(one, to, "waits for the servers".to_owned()));
+            let why = match &one.refused {
+                Some(why) => format!("waits, not taken: {}", printable_line(why)),
+                None => "waits for the servers".to_owned(),
+            };
+            let waiting = one.to.iter().map(move |to| row(one, to, why.clone()));
             let returned = one.returned.iter().map(|back| row(one, &back.to, printable_line(&back.reason)));
             waiting.chain(returned).collect::<Vec<_>>()
         })

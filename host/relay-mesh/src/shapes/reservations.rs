@@ -1,30 +1,32 @@
 //! Reservations: `reserve`, `release` and `reservations`.
 
-use mesh::Reserved;
+use std::borrow::Cow;
+
 use mesh::machine::Instant;
 use mesh::repository::Repository;
 use mesh::reservation::{Conflict, Mode, Reservation};
-use serde::Serialize;
+use mesh::{Listed, Reserved, Written};
+use serde::{Serialize, Serializer};
 
 use super::{as_rfc3339, span};
 use crate::render::{Show, Table, on_one_line, printable_line};
 
 /// A reservation.
 #[derive(Debug, Serialize)]
-pub(crate) struct ReservationShape {
+pub(crate) struct ReservationShape<'a> {
     /// Its id, which a renewal keeps.
-    pub(crate) id: String,
+    pub(crate) id: Cow<'a, str>,
     /// Who holds it.
-    pub(crate) owner: String,
+    pub(crate) owner: Cow<'a, str>,
     /// The repository: the folder of its first working copy.
-    pub(crate) repository: String,
+    pub(crate) repository: &'a str,
     /// Of which paths, from the repository's top.
-    pub(crate) pattern: String,
+    pub(crate) pattern: Cow<'a, str>,
     /// `exclusive` or `shared`.
     pub(crate) mode: &'static str,
     /// What for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
+    pub(crate) reason: Option<Cow<'a, str>>,
     /// When it was granted or last renewed.
     #[serde(serialize_with = "as_rfc3339")]
     pub(crate) granted: Instant,
@@ -43,16 +45,20 @@ pub(crate) struct ReservationShape {
     left: u64,
 }
 
-impl ReservationShape {
-    pub(crate) fn of(repository: &Repository, reservation: &Reservation, now: Instant) -> ReservationShape {
+impl<'a> ReservationShape<'a> {
+    pub(crate) fn of(repository: &'a Repository, reservation: &'a Reservation, now: Instant) -> ReservationShape<'a> {
+        ReservationShape::as_written(repository.as_str(), Written::of(reservation), now)
+    }
+
+    fn as_written(repository: &'a str, reservation: Written<'a>, now: Instant) -> ReservationShape<'a> {
         let left = if reservation.holds(now) { reservation.left(now) } else { 0 };
         ReservationShape {
-            id: reservation.id.to_string(),
-            owner: reservation.owner.as_str().to_owned(),
-            repository: repository.as_str().to_owned(),
-            pattern: reservation.pattern.as_str().to_owned(),
+            id: reservation.id,
+            owner: reservation.owner,
+            repository,
+            pattern: reservation.pattern,
             mode: reservation.mode.as_str(),
-            reason: reservation.reason.clone(),
+            reason: reservation.reason,
             granted: reservation.granted,
             expires: reservation.expires,
             state: match &reservation.taken {
@@ -61,12 +67,12 @@ impl ReservationShape {
                 None => "lapsed",
             },
             seconds_left: left.div_ceil(1_000),
-            taken_by: reservation.taken.as_ref().map(|taken| taken.by.to_string()),
+            taken_by: reservation.taken.map(|taken| taken.by.into()),
             left,
         }
     }
 
-    fn all(repository: &Repository, some: &[Reservation], now: Instant) -> Vec<ReservationShape> {
+    fn all(repository: &'a Repository, some: &'a [Reservation], now: Instant) -> Vec<ReservationShape<'a>> {
         some.iter().map(|one| ReservationShape::of(repository, one, now)).collect()
     }
 
@@ -77,17 +83,17 @@ impl ReservationShape {
 
 /// What is in the way.
 #[derive(Debug, Serialize)]
-pub(crate) struct ConflictShape {
+pub(crate) struct ConflictShape<'a> {
     /// What was asked for, from the repository's top.
     pub(crate) asked: String,
     /// A path that both would hold.
     pub(crate) at: String,
     /// Whose reservation it is.
-    pub(crate) held: ReservationShape,
+    pub(crate) held: ReservationShape<'a>,
 }
 
-impl ConflictShape {
-    pub(crate) fn of(repository: &Repository, conflict: &Conflict, now: Instant) -> ConflictShape {
+impl<'a> ConflictShape<'a> {
+    pub(crate) fn of(repository: &'a Repository, conflict: &'a Conflict, now: Instant) -> ConflictShape<'a> {
         ConflictShape {
             asked: conflict.asked.to_string(),
             at: conflict.at.clone(),
@@ -112,26 +118,26 @@ impl ConflictShape {
 
 /// `relay-mesh reserve`.
 #[derive(Debug, Serialize)]
-pub(crate) struct ReservedShape {
+pub(crate) struct ReservedShape<'a> {
     /// `reserved`, `free` (nothing is in the way of what was checked) or `held` (by somebody else).
     pub(crate) outcome: &'static str,
     /// What is reserved now.
-    pub(crate) reservations: Vec<ReservationShape>,
+    pub(crate) reservations: Vec<ReservationShape<'a>>,
     /// What is in the way.
-    pub(crate) conflicts: Vec<ConflictShape>,
+    pub(crate) conflicts: Vec<ConflictShape<'a>>,
     /// What was taken by force.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) taken: Vec<ReservationShape>,
+    pub(crate) taken: Vec<ReservationShape<'a>>,
     /// What the owner itself gave up for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) given_up: Vec<ReservationShape>,
+    pub(crate) given_up: Vec<ReservationShape<'a>>,
 }
 
-impl ReservedShape {
+impl<'a> ReservedShape<'a> {
     /// What was only looked at.
-    pub(crate) fn checked(repository: &Repository, conflicts: &[Conflict], now: Instant) -> ReservedShape {
+    pub(crate) fn checked(repository: &'a Repository, conflicts: &'a [Conflict], now: Instant) -> ReservedShape<'a> {
         let of = |conflict| ConflictShape::of(repository, conflict, now);
-        let conflicts: Vec<ConflictShape> = conflicts.iter().map(of).collect();
+        let conflicts: Vec<ConflictShape<'a>> = conflicts.iter().map(of).collect();
         ReservedShape {
             outcome: if conflicts.is_empty() { "free" } else { "held" },
             reservations: Vec::new(),
@@ -142,7 +148,7 @@ impl ReservedShape {
     }
 
     /// What was asked for.
-    pub(crate) fn of(repository: &Repository, reserved: &Reserved, now: Instant) -> ReservedShape {
+    pub(crate) fn of(repository: &'a Repository, reserved: &'a Reserved, now: Instant) -> ReservedShape<'a> {
         match reserved {
             Reserved::Granted { granted, taken, given_up } => ReservedShape {
                 outcome: "reserved",
@@ -156,7 +162,7 @@ impl ReservedShape {
     }
 }
 
-impl Show for ReservedShape {
+impl Show for ReservedShape<'_> {
     fn text(&self) -> String {
         let taken = self.taken.iter().map(|one| format!("took {} from {}", printable_line(&one.pattern), one.owner));
         let given_up = self.given_up.iter().map(|one| format!("gave up {}", printable_line(&one.pattern)));
@@ -184,18 +190,18 @@ impl Show for ReservedShape {
 
 /// `relay-mesh release`.
 #[derive(Debug, Serialize)]
-pub(crate) struct ReleasedShape {
+pub(crate) struct ReleasedShape<'a> {
     /// What was reserved and is no more.
-    pub(crate) released: Vec<ReservationShape>,
+    pub(crate) released: Vec<ReservationShape<'a>>,
 }
 
-impl ReleasedShape {
-    pub(crate) fn of(repository: &Repository, released: &[Reservation], now: Instant) -> ReleasedShape {
+impl<'a> ReleasedShape<'a> {
+    pub(crate) fn of(repository: &'a Repository, released: &'a [Reservation], now: Instant) -> ReleasedShape<'a> {
         ReleasedShape { released: ReservationShape::all(repository, released, now) }
     }
 }
 
-impl Show for ReleasedShape {
+impl Show for ReleasedShape<'_> {
     fn text(&self) -> String {
         let lines = self.released.iter().map(|one| match one.state {
             "lapsed" => format!("released {}, which had lapsed", printable_line(&one.pattern)),
@@ -207,21 +213,50 @@ impl Show for ReleasedShape {
 
 /// `relay-mesh reservations`.
 #[derive(Debug, Serialize)]
-pub(crate) struct ReservationsShape {
+pub(crate) struct ReservationsShape<'a> {
     /// By repository, and in the order in which they were first granted.
-    pub(crate) reservations: Vec<ReservationShape>,
+    pub(crate) reservations: ListedShapes<'a>,
 }
 
-impl ReservationsShape {
-    pub(crate) fn of(found: &[(Repository, Reservation)], now: Instant) -> ReservationsShape {
-        let of = |(repository, one): &(Repository, Reservation)| ReservationShape::of(repository, one, now);
-        ReservationsShape { reservations: found.iter().map(of).collect() }
+impl Show for ReservationsShape<'_> {
+    fn text(&self) -> String {
+        if self.reservations.is_empty() { String::new() } else { reservations_table(&self.reservations) }
     }
 }
 
-impl Show for ReservationsShape {
-    fn text(&self) -> String {
-        if self.reservations.is_empty() { String::new() } else { reservations_table(&self.reservations) }
+/// What was listed, a [`ReservationShape`] each: they come by the thousand, so that each is made when it is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListedShapes<'a> {
+    listed: &'a [Listed<'a>],
+    now: Instant,
+}
+
+impl<'a> ListedShapes<'a> {
+    pub(crate) fn of(listed: &'a [Listed<'a>], now: Instant) -> ListedShapes<'a> {
+        ListedShapes { listed, now }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.listed.iter().map(|listed| listed.reservations.len()).sum()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = ReservationShape<'a>> {
+        let now = self.now;
+        let of = move |listed: &'a Listed<'a>| {
+            let each = listed.reservations.iter().cloned();
+            each.map(move |one| ReservationShape::as_written(&listed.repository, one, now))
+        };
+        self.listed.iter().flat_map(of)
+    }
+}
+
+impl Serialize for ListedShapes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 
@@ -241,9 +276,10 @@ impl Show for ModeShape {
 }
 
 /// The table that `reservations` and `status` show.
-pub(crate) fn reservations_table(reservations: &[ReservationShape]) -> String {
-    let mut table = Table::new(&["PATTERN", "HELD BY", "MODE", "LEFT", "REPOSITORY", "REASON"]);
-    for one in reservations {
+pub(crate) fn reservations_table(reservations: &ListedShapes<'_>) -> String {
+    let head = ["PATTERN", "HELD BY", "MODE", "LEFT", "REPOSITORY", "REASON"];
+    let mut table = Table::new(&head, reservations.len());
+    for one in reservations.iter() {
         let left = match (&one.taken_by, one.state) {
             (Some(by), _) => &format!("taken by {by}"),
             (None, "held") => &span(one.left),
@@ -254,7 +290,7 @@ pub(crate) fn reservations_table(reservations: &[ReservationShape]) -> String {
             &one.owner,
             one.mode,
             left,
-            &on_one_line(&one.repository),
+            &on_one_line(one.repository),
             &on_one_line(one.reason.as_deref().unwrap_or_default()),
         ]);
     }

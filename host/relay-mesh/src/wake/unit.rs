@@ -2,11 +2,14 @@
 //! them so that they can be taken out again byte for byte.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use mesh::harness::{Edit, Plan};
 use serde::{Deserialize, Serialize};
+use store::Durability;
+
+use crate::whole;
 
 /// The unit that watches.
 pub(crate) const PATH_UNIT: &str = "relay-mesh-wake.path";
@@ -113,7 +116,8 @@ impl Units {
         fs::create_dir_all(&self.folder).map_err(file("make", &self.folder))?;
         for edit in &plan.edits {
             let path = self.path_of(edit);
-            replace(&path, edit.after.as_deref().unwrap_or_default().as_bytes()).map_err(file("write", &path))?;
+            let text = edit.after.as_deref().unwrap_or_default();
+            whole::replace(&path, text.as_bytes(), 0o644, Durability::Synced).map_err(file("write", &path))?;
         }
         Ok(())
     }
@@ -172,7 +176,7 @@ impl Units {
         let bytes = serde_json::to_vec(journal).map_err(io::Error::from).map_err(file("write", &self.journal))?;
         let folder = self.journal.parent().unwrap_or(&self.journal);
         fs::create_dir_all(folder).map_err(file("make", folder))?;
-        replace(&self.journal, &bytes).map_err(file("write", &self.journal))
+        whole::replace(&self.journal, &bytes, 0o600, Durability::Synced).map_err(file("write", &self.journal))
     }
 }
 
@@ -182,13 +186,6 @@ fn edit(name: &str, before: Option<String>, after: Option<String>) -> Edit {
 
 fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UnitError {
     move |source| UnitError::File { doing, path: path.to_owned(), source }
-}
-
-/// Writes a file anew in one step.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = path.with_extension(format!("new.{}", std::process::id()));
-    let mut file = fs::File::create(&new)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path))
 }
 
 fn path_unit(trigger: &Path) -> String {

@@ -148,14 +148,14 @@ async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
     let gone = swap(&*pair.one, &key("crowd/gone/meta"), None, Some("1")).await.expect("swapped");
     swap(&*pair.one, &key("crowd/gone/meta"), gone, None).await.expect("removed");
     let beside = [Leaf::Value("beat"), Leaf::Log("mail")];
-    let seen = pair.other.children(&key("crowd"), "meta", &beside).await.expect("looked");
-    let mut expected: Vec<&Key> = crowd.iter().collect();
+    let seen = super::crowd(&*pair.other, &key("crowd"), "meta", &beside).await;
+    let mut expected: Vec<_> = crowd.iter().map(Key::leaf).collect();
     expected.sort();
-    assert_eq!(seen.iter().map(|child| &child.key).collect::<Vec<_>>(), expected);
-    for child in seen {
-        let number = child.key.leaf().strip_prefix("one-").expect("one of the crowd").to_owned();
-        assert_eq!(child.value.expect("a value").bytes, number.as_bytes(), "{}", child.key);
-        match (&child.beside[..], number.as_str()) {
+    assert_eq!(seen.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(), expected);
+    for (name, value, beside) in seen {
+        let number = name.strip_prefix("one-").expect("one of the crowd");
+        assert_eq!(value, number.as_bytes(), "{name}");
+        match (&beside[..], number) {
             ([Beside::Unknown, Beside::Unknown], _) => {}
             ([Beside::Value(Ok(beat)), Beside::Nothing], "7") => assert_eq!(beat.bytes, b"[7]"),
             ([Beside::Nothing, Beside::Unknown | Beside::Appends(1)], "8") => {}
@@ -172,16 +172,15 @@ async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
     swap(&*pair.one, &key("crowd/brief/meta"), brief, None).await.expect("removed");
     let (revision, _) = value(&*pair.one, &meta(4)).await.expect("a value");
     swap(&*pair.one, &meta(4), Some(Revision(revision)), None).await.expect("removed");
-    let seen = pair.other.children(&key("crowd"), "meta", &[]).await.expect("looked");
-    let values: BTreeMap<String, Vec<u8>> =
-        seen.into_iter().map(|child| (child.key.leaf(), child.value.expect("a value").bytes)).collect();
+    let seen = super::crowd(&*pair.other, &key("crowd"), "meta", &[]).await;
+    let values: BTreeMap<String, Vec<u8>> = seen.into_iter().map(|(name, value, _)| (name, value)).collect();
     assert_eq!(values.len(), crowd.len());
     for (name, expected) in
         [("late", Some("\"late\"")), ("one-3", Some("\"new\"")), ("one-4", None), ("one-5", Some("5")), ("brief", None)]
     {
         assert_eq!(values.get(name).map(Vec::as_slice), expected.map(str::as_bytes), "{name}");
     }
-    assert!(pair.other.children(&key("nobody"), "meta", &beside).await.expect("looked").is_empty());
+    assert!(super::crowd(&*pair.other, &key("nobody"), "meta", &beside).await.is_empty());
 }
 
 async fn one_at_a_time_holds_a_key(pair: Pair) {

@@ -3,145 +3,189 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
-use rustix::buffer::spare_capacity;
 use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, openat};
-use rustix::io::{Errno, read, retry_on_intr};
+use rustix::io::{Errno, retry_on_intr};
 
 use super::shared::Shared;
-use super::value;
-use crate::{Beside, Child, Key, Leaf, StoreError, Versioned};
+use super::value::{self, Told};
+use crate::{Beside, Child, Key, Leaf, Revision, StoreError, Taker, Versioned};
 
 /// From how many on they are shared by two threads. The second one halves the wait; a third would gain less than
 /// it costs to start, on most machines.
 const CROWD: usize = 128;
 
 /// Looks at every child of a prefix that has a value `leaf`.
-pub(super) fn look(shared: &Shared, prefix: &Key, leaf: &str, beside: &[Leaf<'_>]) -> Result<Vec<Child>, StoreError> {
+pub(super) fn look(
+    shared: &Shared,
+    prefix: &Key,
+    leaf: &str,
+    beside: &[Leaf<'_>],
+    takers: [Taker<'_>; 2],
+) -> Result<(), StoreError> {
     let path = shared.root.join(prefix.as_str());
-    let failed = || StoreError::io("could not list", &path);
-    let names = match fs::read_dir(&path) {
-        Ok(names) => names,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        Err(error) => return Err(failed()(error)),
-    };
-    let folder = File::open(&path).map_err(failed())?;
-    let mut keys = Vec::new();
-    for name in names {
-        let name = name.map_err(failed())?;
-        if name.file_type().map_err(failed())?.is_dir()
-            && let Some(name) = name.file_name().to_str()
-            // What is not named like a key is not ours, whatever it is.
-            && let Ok(key) = format!("{prefix}/{name}").parse::<Key>()
-        {
-            keys.push(key);
-        }
-    }
-    keys.sort();
-    let glance = Glance { path, folder, leaf, beside };
-    let (ours, theirs) = keys.split_at(if keys.len() < CROWD { keys.len() } else { keys.len() / 2 });
+    let Some(names) = Names::of(&path)? else { return Ok(()) };
+    let names = names.in_order();
+    let folder = File::open(&path).map_err(StoreError::io("could not list", &path))?;
+    let beside: Vec<Sought> = beside.iter().map(Sought::of).collect();
+    let glance = Glance { path, folder, value: format!("{leaf}.json"), beside };
+    let (ours, theirs) = names.split_at(if names.len() < CROWD { names.len() } else { names.len() / 2 });
+    let [first, second] = takers;
     thread::scope(|scope| {
-        let helper = (!theirs.is_empty()).then(|| thread::Builder::new().spawn_scoped(scope, || glance.at(theirs)));
-        let mut children = glance.at(ours)?;
+        let helper = || glance.at(theirs, second);
+        let helper = (!theirs.is_empty()).then(|| thread::Builder::new().spawn_scoped(scope, helper));
+        glance.at(ours, first)?;
         match helper {
-            None => {}
-            Some(Ok(helper)) => children.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic))?),
+            None => Ok(()),
+            Some(Ok(helper)) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
             // A system without room for another thread.
-            Some(Err(_)) => children.extend(glance.at(theirs)?),
+            Some(Err(_)) => glance.at(theirs, first),
         }
-        Ok(children)
     })
 }
 
-/// What is looked at, and from where.
-struct Glance<'a> {
-    path: PathBuf,
-    folder: File,
-    leaf: &'a str,
-    beside: &'a [Leaf<'a>],
+/// The names of a folder's folders that are segments of keys, in one text.
+#[derive(Default)]
+struct Names {
+    text: String,
+    each: Vec<Range<usize>>,
 }
 
-/// What one look after the other is made in.
-struct Room {
-    bytes: Vec<u8>,
-    /// The name of the file that is looked at.
-    file: String,
-}
-
-fn spell(file: &mut String, parts: &[&str]) {
-    file.clear();
-    file.extend(parts.iter().copied());
-}
-
-impl Glance<'_> {
-    fn at(&self, keys: &[Key]) -> Result<Vec<Child>, StoreError> {
-        let mut children = Vec::with_capacity(keys.len());
-        let mut room = Room { bytes: Vec::with_capacity(4 << 10), file: String::with_capacity(64) };
-        for key in keys {
-            let name = key.segments().next_back().unwrap_or_default();
-            let Some(value) = self.value(name, self.leaf, &mut room)? else { continue };
-            let beside = self.beside.iter().map(|leaf| match leaf {
-                Leaf::Value(leaf) => Ok(match self.value(name, leaf, &mut room)? {
-                    Some(value) => Beside::Value(value),
-                    None => Beside::Nothing,
-                }),
-                Leaf::Log(leaf) => Ok(self.log(name, leaf, &mut room)),
-            });
-            let beside = beside.collect::<Result<_, StoreError>>()?;
-            children.push(Child { key: key.clone(), value, beside });
+impl Names {
+    /// Those of a folder; none where there is no such folder.
+    fn of(path: &Path) -> Result<Option<Names>, StoreError> {
+        let failed = || StoreError::io("could not list", path);
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(failed()(error)),
+        };
+        let mut names = Names::default();
+        for entry in entries {
+            let entry = entry.map_err(failed())?;
+            if entry.file_type().map_err(failed())?.is_dir()
+                && let Some(name) = entry.file_name().to_str()
+                // What is not named like a key is not ours, whatever it is.
+                && Key::is_segment(name)
+            {
+                let begin = names.text.len();
+                names.text.push_str(name);
+                names.each.push(begin..names.text.len());
+            }
         }
-        Ok(children)
+        Ok(Some(names))
     }
 
-    /// A value, which may be damaged; none where there is none.
-    fn value(
-        &self,
-        name: &str,
-        leaf: &str,
-        room: &mut Room,
-    ) -> Result<Option<Result<Versioned, StoreError>>, StoreError> {
-        let Room { bytes, file } = room;
-        spell(file, &[name, "/", leaf, ".json"]);
-        match self.read(file, bytes) {
+    fn in_order(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.each.iter().map(|at| &self.text[at.clone()]).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// What is looked at, and from where.
+struct Glance {
+    path: PathBuf,
+    folder: File,
+    /// The file of the value.
+    value: String,
+    beside: Vec<Sought>,
+}
+
+/// The files that tell of a leaf beside the value.
+enum Sought {
+    Value(String),
+    Log { lock: String, active: String },
+}
+
+impl Sought {
+    fn of(leaf: &Leaf<'_>) -> Sought {
+        match leaf {
+            Leaf::Value(leaf) => Sought::Value(format!("{leaf}.json")),
+            Leaf::Log(leaf) => Sought::Log { lock: format!(".{leaf}.lock"), active: format!("{leaf}.jsonl") },
+        }
+    }
+}
+
+/// A value that was read, or why its file is damaged.
+type Sound = Result<(Revision, Told), StoreError>;
+
+/// A file, from the open folder on.
+struct FileName {
+    text: String,
+    /// How long the name of the folder that it lies in is, with the slash.
+    folder: usize,
+}
+
+impl FileName {
+    fn enter(&mut self, folder: &str) {
+        self.text.clear();
+        self.text.push_str(folder);
+        self.text.push('/');
+        self.folder = self.text.len();
+    }
+
+    /// The file of this name in the folder that was entered.
+    fn of(&mut self, name: &str) -> &str {
+        self.text.truncate(self.folder);
+        self.text.push_str(name);
+        &self.text
+    }
+}
+
+impl Glance {
+    fn at(&self, names: &[&str], take: Taker<'_>) -> Result<(), StoreError> {
+        let mut file = FileName { text: String::with_capacity(256), folder: 0 };
+        let (mut bytes, mut bytes_beside) = (Vec::with_capacity(4 << 10), Vec::new());
+        let mut beside = Vec::with_capacity(self.beside.len());
+        for name in names {
+            file.enter(name);
+            let Some(value) = self.value(file.of(&self.value), &mut bytes)? else { continue };
+            beside.clear();
+            for sought in &self.beside {
+                beside.push(match sought {
+                    Sought::Value(name) => match self.value(file.of(name), &mut bytes_beside)? {
+                        Some(value) => Beside::Value(
+                            value
+                                .map(|(revision, told)| Versioned { revision, bytes: told.of(&bytes_beside).to_vec() }),
+                        ),
+                        None => Beside::Nothing,
+                    },
+                    Sought::Log { lock, active } => {
+                        // A log without its file and its lock file reads as empty.
+                        let is_empty = self.is_missing(file.of(lock)) && self.is_missing(file.of(active));
+                        if is_empty { Beside::Nothing } else { Beside::Unknown }
+                    }
+                });
+            }
+            let (told, damage) = match value {
+                Ok((_, told)) => (told, None),
+                Err(damage) => (Told::Here(0..0), Some(damage)),
+            };
+            take(Child { name, value: damage.map_or(Ok(told.of(&bytes)), Err), beside: &mut beside });
+        }
+        Ok(())
+    }
+
+    /// Reads the file of a value, which may be damaged, and says where in it the value is; none where there is none.
+    fn value(&self, file: &str, bytes: &mut Vec<u8>) -> Result<Option<Sound>, StoreError> {
+        let opened = retry_on_intr(|| openat(&self.folder, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
+        match opened.and_then(|opened| value::read_all(opened, bytes)) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(StoreError::io("could not read", &self.path.join(file))(error.into())),
         }
-        match value::understood(bytes) {
-            Ok(None) => Ok(None),
-            Ok(Some(value)) => Ok(Some(Ok(value))),
-            Err(why) => Ok(Some(Err(value::damaged(&self.path.join(file), why)))),
-        }
+        let understood = value::understood(bytes).map_err(|why| value::damaged(&self.path.join(file), why));
+        Ok(understood.transpose())
     }
 
-    fn read(&self, file: &str, bytes: &mut Vec<u8>) -> Result<(), Errno> {
-        let opened = retry_on_intr(|| openat(&self.folder, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))?;
-        bytes.clear();
-        loop {
-            bytes.reserve(4 << 10);
-            let room = bytes.capacity() - bytes.len();
-            // A value's file is written before it has its name, so that less than there is room for is all of it.
-            if retry_on_intr(|| read(&opened, spare_capacity(bytes)))? < room {
-                return Ok(());
-            }
-        }
-    }
-
-    /// A log without its file and its lock file reads as empty.
-    fn log(&self, name: &str, leaf: &str, room: &mut Room) -> Beside {
-        let mut is_missing = |parts: &[&str]| {
-            spell(&mut room.file, parts);
-            accessat(&self.folder, room.file.as_str(), Access::EXISTS, AtFlags::empty()) == Err(Errno::NOENT)
-        };
-        if is_missing(&[name, "/.", leaf, ".lock"]) && is_missing(&[name, "/", leaf, ".jsonl"]) {
-            Beside::Nothing
-        } else {
-            Beside::Unknown
-        }
+    fn is_missing(&self, file: &str) -> bool {
+        accessat(&self.folder, file, Access::EXISTS, AtFlags::empty()) == Err(Errno::NOENT)
     }
 }

@@ -33,6 +33,21 @@ pub trait Disk: Send + Sync + 'static {
         file.write_all_at(bytes, 0)
     }
 
+    /// Keeps room on the disk for the first bytes of a file, whose length stays as it is. Where that is not to be had,
+    /// as on a system that does not know it, nothing is kept.
+    fn reserve(&self, file: &File, path: &Path, bytes: u64) -> io::Result<()> {
+        let _ = path;
+        #[cfg(target_os = "linux")]
+        if let Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) =
+            rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes)
+        {
+            return Err(error.into());
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (file, bytes);
+        Ok(())
+    }
+
     /// Cuts a file back to a length.
     fn truncate(&self, file: &File, path: &Path, length: u64) -> io::Result<()> {
         let _ = path;

@@ -4,10 +4,14 @@
 //! none, for a file is either the old one or the new one.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, retry_on_intr};
 use serde::Deserialize;
 
 use super::disk::{self, Access, Disk};
@@ -42,22 +46,60 @@ pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versione
 /// Reads a value and the state that its file was in.
 fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
     let failed = |error| StoreError::io("could not read", path)(error);
-    let mut file = match File::open(path) {
+    let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
     let found = file.metadata().map_err(failed)?;
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
-    file.read_to_end(&mut bytes).map_err(failed)?;
+    read_all(&file, &mut bytes).map_err(|error| failed(error.into()))?;
     match understood(&bytes) {
-        Ok(value) => Ok(value.map(|value| (Stamp::of(&found), value))),
+        Ok(Some((revision, Told::Here(at)))) => {
+            bytes.truncate(at.end);
+            bytes.drain(..at.start);
+            Ok(Some((Stamp::of(&found), Versioned { revision, bytes })))
+        }
+        Ok(Some((revision, Told::Anew(bytes)))) => Ok(Some((Stamp::of(&found), Versioned { revision, bytes }))),
+        Ok(None) => Ok(None),
         Err(why) => Err(damaged(path, why)),
     }
 }
 
+/// Reads all of a value's file into what there is room for, or more. It is written before it has its name, so that
+/// less than there is room for is all of it.
+pub(super) fn read_all(file: impl AsFd, bytes: &mut Vec<u8>) -> Result<(), Errno> {
+    bytes.clear();
+    loop {
+        bytes.reserve(1);
+        let room = bytes.capacity() - bytes.len();
+        if retry_on_intr(|| rustix::io::read(&file, spare_capacity(bytes)))? < room {
+            return Ok(());
+        }
+        bytes.reserve(4 << 10);
+    }
+}
+
+/// Where the value of a file is.
+pub(super) enum Told {
+    /// There, among what was read.
+    Here(Range<usize>),
+    /// A person laid the file out differently: these bytes say the same.
+    Anew(Vec<u8>),
+}
+
+impl Told {
+    /// The value itself, of a file that holds these bytes.
+    pub(super) fn of<'a>(&'a self, file: &'a [u8]) -> &'a [u8] {
+        match self {
+            Told::Here(at) => &file[at.clone()],
+            Told::Anew(bytes) => bytes,
+        }
+    }
+}
+
 /// What a value's file says; none where it says nothing, or why it is damaged.
-pub(super) fn understood(bytes: &[u8]) -> Result<Option<Versioned>, String> {
+pub(super) fn understood(bytes: &[u8]) -> Result<Option<(Revision, Told)>, String> {
     // A loss of power can leave the name of a file that was never synced, without its bytes.
     if bytes.is_empty() { Ok(None) } else { parse(bytes).map(Some) }
 }
@@ -104,7 +146,12 @@ fn swap(shared: &Shared, lock: &File, change: &Swap<'_>) -> Result<Option<Revisi
         Some(bytes) => {
             let before = match current {
                 Some(revision) => revision,
-                None => read_floor(lock, paths)?,
+                None => {
+                    // Whoever removes it needs room for this much, also when the disk is full by then.
+                    let reserved = shared.disk.reserve(lock, &paths.lock, FLOOR_BYTES as u64);
+                    reserved.map_err(StoreError::io("could not write to", &paths.lock))?;
+                    read_floor(lock, paths)?
+                }
             };
             let revision = Revision(before.0 + 1);
             replace(shared, change, revision, bytes)?;
@@ -193,6 +240,9 @@ fn replace(shared: &Shared, change: &Swap<'_>, revision: Revision, value: &[u8])
     Ok(())
 }
 
+/// How long the record of the highest revision that was removed is.
+const FLOOR_BYTES: usize = 21;
+
 /// Removes a value, remembering its revision first: a value that takes its key later goes on from
 /// there, so that nobody takes it for the one that he had read.
 fn remove(disk: &dyn Disk, lock: &File, change: &Swap<'_>, revision: Revision) -> Result<(), StoreError> {
@@ -212,7 +262,7 @@ fn remove(disk: &dyn Disk, lock: &File, change: &Swap<'_>, revision: Revision) -
 
 /// The highest revision that was removed from a folder.
 fn read_floor(lock: &File, paths: &ValuePaths) -> Result<Revision, StoreError> {
-    let mut bytes = [0; 21];
+    let mut bytes = [0; FLOOR_BYTES];
     match lock.read_exact_at(&mut bytes, 0) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Revision(0)),
@@ -231,26 +281,29 @@ struct Stored {
 
 /// Reads a value's file. What this store wrote is taken as it is; what a person laid out
 /// differently is taken for what it means.
-fn parse(bytes: &[u8]) -> Result<Versioned, String> {
-    if let Some(value) = parse_own(bytes) {
-        return Ok(value);
+fn parse(bytes: &[u8]) -> Result<(Revision, Told), String> {
+    if let Some((revision, at)) = parse_own(bytes) {
+        return Ok((revision, Told::Here(at)));
     }
     let stored: Stored = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if stored.revision == Revision(0) {
         return Err("its revision is zero".to_owned());
     }
     let bytes = serde_json::to_vec(&stored.value).map_err(|error| error.to_string())?;
-    Ok(Versioned { revision: stored.revision, bytes })
+    Ok((stored.revision, Told::Anew(bytes)))
 }
 
 /// A file as this store lays it out, told by its two ends. That what lies between them is still JSON is left to
 /// whoever reads it, for whoever does reads all of it: looking twice is what a crowd of values would cost most.
-fn parse_own(bytes: &[u8]) -> Option<Versioned> {
-    let rest = bytes.strip_prefix(b"{\"revision\":")?.strip_suffix(b"}\n")?;
+fn parse_own(bytes: &[u8]) -> Option<(Revision, Range<usize>)> {
+    const BEFORE: &[u8] = b"{\"revision\":";
+    const BETWEEN: &[u8] = b",\"value\":";
+    let rest = bytes.strip_prefix(BEFORE)?.strip_suffix(b"}\n")?;
     let comma = rest.iter().position(|byte| *byte == b',')?;
     let revision: u64 = std::str::from_utf8(&rest[..comma]).ok()?.parse().ok()?;
-    let value = rest[comma..].strip_prefix(b",\"value\":")?;
-    (revision > 0).then(|| Versioned { revision: Revision(revision), bytes: value.to_vec() })
+    let value = rest[comma..].strip_prefix(BETWEEN)?;
+    let begin = BEFORE.len() + comma + BETWEEN.len();
+    (revision > 0).then(|| (Revision(revision), begin..begin + value.len()))
 }
 
 /// That the file of a value does not hold one.
@@ -263,7 +316,8 @@ mod tests {
     use super::*;
 
     fn check(file: &str, expected: Option<(u64, &str)>) {
-        let found = parse(file.as_bytes()).ok().map(|found| (found.revision.0, found.bytes));
+        let found = parse(file.as_bytes()).ok();
+        let found = found.map(|(revision, told)| (revision.0, told.of(file.as_bytes()).to_vec()));
         assert_eq!(found, expected.map(|(revision, value)| (revision, value.as_bytes().to_vec())), "{file}");
     }
 

@@ -1,7 +1,7 @@
 //! One connection, and the streams behind it: made when they are first needed.
 
 use std::io::{Error, ErrorKind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -10,7 +10,9 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, Client, ConnectOptions, Event};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
+use tokio::time::Instant;
 
+use super::fitting::{self, Unfit};
 use super::homes::{Homes, Known};
 use super::login::{self, Credentials};
 use super::options::{NatsAuth, NatsOptions};
@@ -40,6 +42,8 @@ pub(super) struct Connection {
     pub(super) crowds: crowds::Kept,
     /// Counts how often the connection was made: whoever watches looks again after each.
     pub(super) made: Arc<watch::Sender<u64>>,
+    /// Since when the connection is broken. Written as the client tells of it.
+    lost: Arc<Mutex<Option<Instant>>>,
     /// What the server says that it does not allow, for those who wait for an answer.
     refused: broadcast::Sender<String>,
     reached: OnceCell<Reached>,
@@ -58,6 +62,7 @@ impl Connection {
             watched: watching::Watched::default(),
             crowds: crowds::Kept::default(),
             made: Arc::new(watch::Sender::new(0)),
+            lost: Arc::default(),
             refused: broadcast::Sender::new(REFUSALS),
             reached: OnceCell::new(),
             logs: OnceCell::new(),
@@ -104,14 +109,17 @@ impl Connection {
         }
     }
 
-    /// Waits for a connection that is known to be broken, and not for long: who needs it says so.
+    /// Waits for a connection that has just broken, and not for long: who needs it says so. Once it is known to be
+    /// broken for longer than that, nobody waits.
     async fn is_up(&self, client: &Client) -> Result<(), StoreError> {
         let up = async {
             while client.connection_state() == State::Disconnected {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
-        tokio::time::timeout(self.options.patience / 2, up).await.map_err(|_| StoreError::Server {
+        let since = *self.lost.lock().expect("no holder of this lock panics");
+        let until = since.unwrap_or_else(Instant::now) + self.options.patience / 2;
+        tokio::time::timeout_at(until, up).await.map_err(|_| StoreError::Server {
             doing: "could not reach",
             what: self.options.servers.join(", "),
             source: Error::new(ErrorKind::NotConnected, "the connection is broken"),
@@ -208,15 +216,15 @@ impl Connection {
             }
         })?;
         direct::seen(self, &stream.cached_info().config);
-        let has = &stream.cached_info().config.subjects;
-        if wanted.iter().all(|subject| has.contains(subject)) {
-            Ok(stream)
-        } else {
-            let (wanted, has) = (wanted.join(", "), has.join(", "));
-            Err(StoreError::Damaged {
-                what: format!("the stream {name}"),
-                why: format!("it is for {has} and not for {wanted}, so it belongs to somebody else"),
-            })
+        match fitting::check(&stream.cached_info().config, &wanted) {
+            Ok(()) => Ok(stream),
+            Err(unfit) => {
+                let (kind, why) = match unfit {
+                    Unfit::SomebodyElses(why) => (ErrorKind::AddrInUse, why),
+                    Unfit::KeepsNothing(why) => (ErrorKind::InvalidInput, why),
+                };
+                Err(StoreError::Server { doing: "could not use the stream", what: name, source: Error::new(kind, why) })
+            }
         }
     }
 
@@ -241,10 +249,14 @@ impl Connection {
                 })
             }
         };
-        let (made, refused) = (Arc::clone(&self.made), self.refused.clone());
+        let (made, refused, lost) = (Arc::clone(&self.made), self.refused.clone(), Arc::clone(&self.lost));
         connect = connect
             .event_callback(move |event| {
                 let (made, refused) = (Arc::clone(&made), refused.clone());
+                if let Event::Connected | Event::Disconnected = event {
+                    let is_lost = matches!(event, Event::Disconnected).then(Instant::now);
+                    *lost.lock().expect("no holder of this lock panics") = is_lost;
+                }
                 async move {
                     match event {
                         // What came meanwhile was told to nobody here.
@@ -278,7 +290,8 @@ impl Connection {
         if !is_new_enough(&version) {
             let (major, minor) = OLDEST;
             let why = format!("the server is of version {version}, and {major}.{minor} is the oldest that fits");
-            return Err(told(why.into()));
+            let source = Error::new(ErrorKind::Unsupported, why);
+            return Err(StoreError::Server { doing: "could not use", what: servers, source });
         }
         let mut builder = jetstream::context::ContextBuilder::new();
         builder = builder.timeout(options.patience).ack_timeout(options.patience);

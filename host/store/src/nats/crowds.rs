@@ -20,7 +20,8 @@ use super::direct::{self, Answers};
 use super::homes::{self, Having};
 use super::trouble::{again_if_late, trouble};
 use super::{subjects, values};
-use crate::{Beside, Child, Key, Leaf, Revision, StoreError, Versioned};
+use crate::children::Gathered;
+use crate::{Beside, Key, Leaf, Revision, StoreError, Versioned};
 
 /// How many bytes one question brings at most.
 const PIECE: usize = 1 << 20;
@@ -74,7 +75,7 @@ pub(super) async fn children(
     prefix: &Key,
     leaf: &str,
     beside: &[Leaf<'_>],
-) -> Result<Option<Vec<Child>>, StoreError> {
+) -> Result<Option<Vec<Gathered>>, StoreError> {
     let map = connection.map().await?;
     let lies = |name: &str| prefix.child("one").child(name);
     let values_beside = beside.iter().filter_map(|leaf| match leaf {
@@ -202,13 +203,13 @@ struct Glance<'a> {
 }
 
 impl Glance<'_> {
-    fn children(&self, connection: &Connection) -> Vec<Child> {
+    fn children(&self, connection: &Connection) -> Vec<Gathered> {
         let Some((own, others)) = self.looked.split_first() else { return Vec::new() };
-        let mut children: BTreeMap<Key, Child> = self
+        let mut children: BTreeMap<Key, Gathered> = self
             .counting(connection, own)
             .filter_map(|(key, value)| {
                 let child = self.child_of(key, self.leaf)?;
-                Some((child.clone(), Child { key: child, value: Ok(value), beside: Vec::new() }))
+                Some((child.clone(), Gathered { key: child, value: Ok(value), beside: Vec::new() }))
             })
             .collect();
         let mut others = others.iter();

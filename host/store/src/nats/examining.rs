@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::connection::Connection;
+use super::fitting::{Doubt, doubts};
+use super::options::NatsOptions;
 use super::{logs, values};
 use crate::{Expect, Key, Position, StoreError, SwapError};
 
@@ -65,10 +67,8 @@ pub struct StreamSeen {
     pub most_messages: Option<u64>,
     /// On how many servers each message lies.
     pub replicas: usize,
-    /// Whether it drops what is old to make room, read or not.
-    pub drops_what_is_old: bool,
-    /// Whether who may write one value could remove all others.
-    pub may_be_rolled_up: bool,
+    /// What it keeps less well than one that we make.
+    pub doubts: Vec<Doubt>,
 }
 
 /// Looks at everything.
@@ -99,7 +99,7 @@ pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
             Err(error) => Err(error),
         };
         match found {
-            Ok(info) => seen.push(Seen::Stream(StreamSeen::of(name, &info))),
+            Ok(info) => seen.push(Seen::Stream(StreamSeen::of(&connection.options, name, &info))),
             Err(error) => {
                 all_there = false;
                 seen.push(Seen::NoStream { name, error });
@@ -117,7 +117,7 @@ pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
 }
 
 impl StreamSeen {
-    fn of(name: String, info: &async_nats::jetstream::stream::Info) -> StreamSeen {
+    fn of(options: &NatsOptions, name: String, info: &async_nats::jetstream::stream::Info) -> StreamSeen {
         let config = &info.config;
         StreamSeen {
             name,
@@ -126,9 +126,7 @@ impl StreamSeen {
             most_bytes: u64::try_from(config.max_bytes).ok().filter(|most| *most > 0),
             most_messages: u64::try_from(config.max_messages).ok().filter(|most| *most > 0),
             replicas: config.num_replicas,
-            drops_what_is_old: config.discard == async_nats::jetstream::stream::DiscardPolicy::Old
-                && (config.max_bytes > 0 || config.max_messages > 0),
-            may_be_rolled_up: config.allow_rollup,
+            doubts: doubts(options, config),
         }
     }
 }

@@ -64,7 +64,11 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
             return ErrorKind::InvalidData;
         }
         if let Some(io) = error.downcast_ref::<io::Error>() {
-            return io.kind();
+            return match io.kind() {
+                // That is what we say of streams ourselves; of an address it means that it is none.
+                ErrorKind::InvalidInput => ErrorKind::Other,
+                kind => kind,
+            };
         }
         if has("not enabled") || has("resource does not exist") {
             return ErrorKind::Unsupported;
@@ -74,6 +78,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         }
         // A cluster that has lost its majority, or a leaf node its hub, has nobody who answers for a stream.
         if has("no responders")
+            || has("jetstream unavailable")
             || has("no stream found")
             || has("broken pipe")
             || has("dns error")
@@ -81,7 +86,7 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         {
             return ErrorKind::NotConnected;
         }
-        if has("permissions violation") || has("authorization") {
+        if has("permissions violation") || has("authorization") || has("signing nonce") {
             return ErrorKind::PermissionDenied;
         }
         if has("maximum messages")
@@ -91,6 +96,12 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
             || has("resource limits")
         {
             return ErrorKind::QuotaExceeded;
+        }
+        if has("subjects overlap") {
+            return ErrorKind::AddrInUse;
+        }
+        if has("sealed stream") {
+            return ErrorKind::InvalidInput;
         }
         if has("max payload") || has("message size exceeds") {
             return ErrorKind::FileTooLarge;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_TTL};
 use async_nats::jetstream::message::StreamMessage;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 
 use super::connection::Connection;
 use super::direct;
@@ -29,6 +29,8 @@ const MARK_LASTS: &str = "10";
 
 /// From how many keys on it is worth a question of its own whose they are: who lists them looks at them next.
 const MANY: usize = 16;
+/// How many keys are looked at at once.
+const AT_ONCE: usize = 32;
 
 /// What is at a key.
 struct Found {
@@ -59,7 +61,8 @@ pub(super) async fn swap(
     let Some(place) = place(connection, key).await? else { return Err(SwapError::Changed { current: None }) };
     let mut after = expected.map_or(0, |revision| revision.0);
     // A key that is to stay absent, or whose last message says nothing by itself, is looked at first.
-    if (expected.is_none() && next.is_none()) || place == Place::AllParts {
+    let may_be_a_mark = expected.is_some() && marks_stay(connection).await?;
+    if (expected.is_none() && next.is_none()) || place == Place::AllParts || may_be_a_mark {
         let found = look(connection, key, &place).await?;
         let current = found.revision();
         match (current == expected, next) {
@@ -107,7 +110,23 @@ pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
     if connection.homes.is_some() && keys.len() > MANY {
         homes::learn(connection, prefix).await?;
     }
-    Ok(keys)
+    if marks_stay(connection).await? { those_there(connection, keys).await } else { Ok(keys) }
+}
+
+/// Whether the mark of a removal stays, as it may in a bucket that an operator made: then it tells of a key that is
+/// not there any more. Where old values are kept it has to: without it the one before would count again.
+async fn marks_stay(connection: &Connection) -> Result<bool, StoreError> {
+    let config = &connection.map().await?.cached_info().config;
+    Ok(config.deny_delete || !config.allow_message_ttl || config.max_messages_per_subject != 1)
+}
+
+/// Those of some keys that have a value.
+async fn those_there(connection: &Connection, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
+    let looks = futures::stream::iter(keys).map(|key| async move {
+        let value = get(connection, &key).await?;
+        Ok::<_, StoreError>(value.map(|_| key))
+    });
+    looks.buffered(AT_ONCE).try_filter_map(|key| async move { Ok(key) }).try_collect().await
 }
 
 /// A key's oldest message from a sequence on, whoever wrote it.
@@ -202,13 +221,14 @@ async fn look(connection: &Connection, key: &Key, place: &Place) -> Result<Found
 
 /// What each host says of a value, the oldest first, and the last message of all, marks included.
 async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), StoreError> {
-    let mut parts = Vec::new();
+    let mut parts: Vec<Part> = Vec::new();
     let mut last = 0;
     while let Some(message) = first(connection, key, last + 1).await? {
         last = message.sequence;
-        if is_value(&message)
-            && let Some(host) = homes::host_in(connection, &message)
-        {
+        let Some(host) = homes::host_in(connection, &message) else { continue };
+        // A bucket that an operator made may keep more than the newest word of each.
+        parts.retain(|part| part.host != host);
+        if is_value(&message) {
             parts.push(Part { host, bytes: message.payload.to_vec() });
         }
     }
@@ -225,7 +245,7 @@ pub(super) async fn put(
     next: Option<&[u8]>,
 ) -> Result<Option<u64>, StoreError> {
     // The bucket is made before anything is sent to it.
-    let marks_lapse = connection.map().await?.cached_info().config.allow_message_ttl;
+    let marks_lapse = !marks_stay(connection).await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
     if filter != subject {
@@ -245,6 +265,9 @@ pub(super) async fn put(
 /// Takes the mark of a removal away, where the server lets us: else it lapses, or stays and costs room
 /// and nothing else. The next one to set the key goes on from it.
 async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<(), StoreError> {
+    if marks_stay(connection).await? {
+        return Ok(());
+    }
     if let Err(error) = connection.map().await?.delete_message(sequence).await {
         tracing::debug!(%error, %key, "the mark of a removal stays for a while");
     }

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::connection::Connection;
-use super::subjects;
 use super::trouble::trouble;
+use super::{fitting, subjects};
 use crate::{Key, StoreError, Watch};
 
 /// How long the servers of a cluster may take to tell each other who listens.
@@ -64,7 +64,7 @@ async fn begin(connection: &Connection, under: &[Key]) -> Result<Listening, Stor
     let (news, seen) = watch::channel(0_u64);
     let mut tasks = JoinSet::new();
     let (logs, map) = (connection.logs().await?, connection.map().await?);
-    let tells = |stream: &Stream| stream.cached_info().config.republish.is_some();
+    let tells = |stream: &Stream| fitting::tells(options, &stream.cached_info().config);
     if tells(logs) && tells(map) {
         let subjects = under.iter().flat_map(|key| subjects::news_under(options, key)).collect();
         listen(connection, subjects, &news, &mut tasks).await?;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use mesh::harness::{Finding, Severity};
 use mesh::message::LONGEST_BODY;
 use store::StoreError;
-use store::nats::{Seen, StreamSeen};
+use store::nats::{Doubt, Seen, StreamSeen};
 
 use super::{broken, fine, shown};
+use crate::hints::REPLICAS;
 use crate::render::causes;
 
 /// What a message needs beside its text: names, subject, thread, headers.
@@ -74,11 +75,12 @@ fn why_unreached(error: &StoreError) -> &'static str {
         }
         Some(ErrorKind::InvalidData) => {
             "TLS does not come about: name the authority's certificate by `ca` in [nats], ask for the server by the name \
-             in its certificate, and give `certificate` and `key` where it asks for them"
+             in its certificate, give `certificate` and `key` where it asks for them, and have an expired one renewed"
         }
         Some(ErrorKind::ConnectionRefused) => {
             "nothing listens there: start nats-server, or `relay-mesh up --nats` for one on this machine"
         }
+        Some(ErrorKind::Unsupported) => "put a nats-server there that is new enough, or ask for another one",
         Some(ErrorKind::NotFound) => "the file does not exist: see [nats] in `relay-mesh config`",
         Some(ErrorKind::TimedOut) => "nothing answers there: check the address, the network and the firewall",
         Some(_) | None => {
@@ -88,23 +90,27 @@ fn why_unreached(error: &StoreError) -> &'static str {
 }
 
 fn why_no_stream(name: &str, error: &StoreError) -> String {
-    match (error, kind(error)) {
-        (StoreError::Damaged { .. }, _) => {
-            "another mesh or program uses that name: set `prefix` in [nats] to a word of your own".to_owned()
+    match kind(error) {
+        Some(ErrorKind::AddrInUse) => {
+            "another mesh or program has that name or those subjects: set `prefix` in [nats] to a word of your own"
+                .to_owned()
         }
-        (_, Some(ErrorKind::QuotaExceeded)) => {
-            "the account has no room for it: raise its limits on the server".to_owned()
-        }
-        (_, Some(ErrorKind::Unsupported | ErrorKind::NotConnected)) => {
+        Some(ErrorKind::InvalidInput) => format!(
+            "nothing sent there would stay: change it (`nats stream edit {name}`) or let it go (`nats stream rm {name}`) \
+             and run this again, or set `prefix` in [nats] to a word of your own"
+        ),
+        Some(ErrorKind::QuotaExceeded) => "the account has no room for it: raise its limits on the server".to_owned(),
+        Some(ErrorKind::Unsupported | ErrorKind::NotConnected) => {
             "nobody answers for JetStream in this account: set `domain` in [nats] where the mesh lies in another one \
              (`relay-mesh nats-auth` says which), or enable JetStream for the account"
                 .to_owned()
         }
-        (_, Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut)) => format!(
+        Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut) => format!(
             "this login may not ask for it, or nobody leads: allow what `relay-mesh nats-auth` prints, and have an \
              operator run `relay-mesh doctor --store` once to make {name}"
         ),
-        (_, Some(_) | None) => format!("have an operator run `relay-mesh doctor --store` once to make {name}"),
+        Some(_) if words(error).contains("replicas") => REPLICAS.to_owned(),
+        Some(_) | None => format!("have an operator run `relay-mesh doctor --store` once to make {name}"),
     }
 }
 
@@ -148,19 +154,60 @@ fn of_stream(stream: &StreamSeen) -> Vec<Finding> {
         NEARLY_FULL.. => doubtful(format!("{about}, and is {full} % full"), "raise the stream's limits".to_owned()),
         _ => fine(about),
     });
-    if stream.drops_what_is_old {
-        findings.push(doubtful(
-            format!("{name} drops what is old to make room, also mail that nobody has read"),
-            format!("nats stream edit {name} --discard=new"),
-        ));
-    }
-    if stream.may_be_rolled_up {
-        findings.push(doubtful(
-            format!("{name} allows roll-ups, by which one machine can remove what others wrote"),
-            format!("nats stream edit {name} --no-allow-rollup"),
-        ));
-    }
+    findings.extend(stream.doubts.iter().filter_map(|doubt| of_doubt(name, doubt)));
     findings
+}
+
+/// What is worth a line about a stream that keeps less well than ours would.
+fn of_doubt(name: &str, doubt: &Doubt) -> Option<Finding> {
+    let needed = LONGEST_BODY + AROUND_A_BODY;
+    let long = |time: &Duration| humantime::format_duration(*time).to_string();
+    let edit = |option: &str| format!("nats stream edit {name} {option}");
+    let anew = "let an operator make it anew on disk: `relay-mesh store copy` moves what it holds".to_owned();
+    let (severity, what, fix) = match doubt {
+        Doubt::DropsOld => (
+            Severity::Warning,
+            format!("{name} drops what is old to make room, also mail that nobody has read"),
+            format!("{}, and no `--max-msgs-per-subject` for logs", edit("--discard=new")),
+        ),
+        Doubt::RollsUp => (
+            Severity::Warning,
+            format!("{name} allows roll-ups, by which one machine can remove what others wrote"),
+            edit("--no-allow-rollup"),
+        ),
+        Doubt::InMemory => (
+            Severity::Warning,
+            format!("{name} lies in the server's memory: whatever is stored there goes when the server ends"),
+            anew,
+        ),
+        Doubt::Unsynced => (
+            Severity::Warning,
+            format!("{name} acknowledges what is not on the disk yet (`persist_mode: async`)"),
+            anew,
+        ),
+        Doubt::Forgets(after) => (
+            Severity::Warning,
+            format!("{name} lets go of everything after {}, also of what nobody has read", long(after)),
+            edit("--max-age=7d (0 for the bucket of values)"),
+        ),
+        Doubt::TakesNoLonger(most) if *most < needed => (
+            Severity::Broken,
+            format!("{name} takes messages of {most} bytes, and the longest text alone has {LONGEST_BODY}"),
+            edit(&format!("--max-msg-size={needed}")),
+        ),
+        Doubt::TakesNoLonger(_) => return None,
+        Doubt::KnowsAgain(window) => (
+            Severity::Warning,
+            format!("{name} knows a message that is sent again only for {}: one may lie there twice", long(window)),
+            edit("--dupe-window=2m"),
+        ),
+        Doubt::KeepsMarks => (
+            Severity::Warning,
+            format!("{name} keeps a mark of each key that was removed for good, which costs room and time"),
+            edit("--allow-msg-ttl --max-msgs-per-subject=1"),
+        ),
+    };
+    Some(Finding { severity, what, fix: Some(fix) })
 }
 
 fn skew(here: u64, there: u64) -> Finding {
@@ -170,10 +217,8 @@ fn skew(here: u64, there: u64) -> Finding {
     if apart > SKEW {
         Finding {
             severity: Severity::Warning,
-            what: format!("this machine's clock is {shown} {word} the server's"),
-            fix: Some(
-                "set both by a time server, as in `timedatectl set-ntp true`: what lapses is judged by it".to_owned(),
-            ),
+            what: format!("this machine's clock is {shown} {word} the server's, and relay-mesh goes by the server's"),
+            fix: Some("set both by a time server, as in `timedatectl set-ntp true`".to_owned()),
         }
     } else {
         fine("this machine's clock and the server's agree".to_owned())
@@ -202,7 +247,7 @@ mod tests {
             Seen::Kept { took, server_clock: 1_000_000 + 3_600_000 },
             &[
                 "Ok: an entry and a value were kept, read back and removed in 2.0 ms",
-                "Warning: this machine's clock is 1h behind the server's",
+                "Warning: this machine's clock is 1h behind the server's, and relay-mesh goes by the server's",
             ],
         );
         let stream = StreamSeen {
@@ -212,8 +257,7 @@ mod tests {
             most_bytes: Some(100),
             most_messages: None,
             replicas: 1,
-            drops_what_is_old: true,
-            may_be_rolled_up: false,
+            doubts: vec![Doubt::DropsOld],
         };
         check(
             Seen::Stream(stream.clone()),
@@ -222,7 +266,7 @@ mod tests {
                 "Warning: S drops what is old to make room, also mail that nobody has read",
             ],
         );
-        let full = StreamSeen { most_messages: Some(9), drops_what_is_old: false, replicas: 3, ..stream };
+        let full = StreamSeen { most_messages: Some(9), doubts: Vec::new(), replicas: 3, ..stream };
         check(Seen::Stream(full), &["Broken: S holds 9 messages, 95 bytes, on 3 servers, and is full"]);
     }
 }

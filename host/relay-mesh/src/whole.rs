@@ -1,0 +1,98 @@
+//! Writing a file anew in one step: whoever reads it meanwhile, and whoever comes after a kill or a loss of power,
+//! finds the old one or the new one.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use store::Durability;
+
+use crate::machine;
+
+/// What the name of a new file ends with until it is in its place: this, the number of the process that writes
+/// it, and how many it has written before.
+const NEW: &str = ".relay-mesh-new.";
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// Writes a whole file with this mode, by another one beside it and a rename. What somebody left there who was
+/// killed in between is removed.
+pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    for left in left_behind(folder, name)? {
+        // Somebody else may have removed it just now. One that stays is in nobody's way.
+        let _ = fs::remove_file(left);
+    }
+    let before = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let new = folder.join(format!(".{}{NEW}{}-{before}", name.display(), std::process::id()));
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&new)?;
+        // What the process masks for others is not masked here: the mode is that of the old file.
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.write_all(bytes)?;
+        match durability {
+            Durability::Synced => file.sync_all()?,
+            Durability::Process => {}
+        }
+        fs::rename(&new, path)
+    };
+    write().inspect_err(|_| {
+        // The reason is told; a leftover that cannot be removed goes the next time.
+        let _ = fs::remove_file(&new);
+    })
+}
+
+/// What those left beside a file who were killed while they wrote it.
+fn left_behind(folder: &Path, name: &OsStr) -> io::Result<Vec<PathBuf>> {
+    let begins = format!(".{}{NEW}", name.display());
+    let mut left = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let writer = found.to_str().and_then(|found| found.strip_prefix(&begins)?.split('-').next()?.parse().ok());
+        if writer.is_some_and(|pid| machine::process(pid).is_none()) {
+            left.push(entry.path());
+        }
+    }
+    Ok(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_killed_left_goes_and_what_others_write_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let beside = |name: &str| folder.path().join(name);
+        // No process has the highest number, and the first one always runs.
+        let (killed, others) = (beside(".a.relay-mesh-new.4294967295-0"), beside(".a.relay-mesh-new.1-7"));
+        for path in [&killed, &others, &beside(".b.relay-mesh-new.4294967295-0"), &beside("a")] {
+            fs::write(path, "old").expect("written");
+        }
+        replace(&beside("a"), b"new", 0o640, Durability::Synced).expect("written");
+        assert_eq!(fs::read_to_string(beside("a")).expect("a file"), "new");
+        assert_eq!(fs::metadata(beside("a")).expect("a file").permissions().mode() & 0o777, 0o640);
+        assert!(!killed.exists() && others.exists());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);
+
+        // Several at once do not meet.
+        std::thread::scope(|scope| {
+            for text in ["one", "two"] {
+                let write = || replace(&beside("b"), text.as_bytes(), 0o600, Durability::Process).expect("written");
+                scope.spawn(move || (0..200).for_each(|_| write()));
+            }
+        });
+        fs::remove_file(beside("b")).expect("it is there");
+
+        // Where it cannot be put in place, nothing is left.
+        fs::create_dir(beside("c")).expect("made");
+        assert!(replace(&beside("c"), b"new", 0o640, Durability::Process).is_err());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);
+    }
+}

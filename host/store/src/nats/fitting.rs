@@ -1,0 +1,210 @@
+//! Whether a stream that somebody else made will do: where it would not keep what it acknowledges, it is not
+//! used; where it keeps less than ours would, people are told.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
+
+use super::options::NatsOptions;
+use super::subjects;
+
+/// From which window on a message whose answer was lost is known when it comes again.
+const KNOWN_AGAIN: Duration = Duration::from_secs(60);
+
+/// What a stream keeps less well than one that we make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// It drops what is old to make room, read or not.
+    DropsOld,
+    /// Whoever may write one value could remove all others.
+    RollsUp,
+    /// It lies in the server's memory and goes with it.
+    InMemory,
+    /// It acknowledges what is not on the disk yet.
+    Unsynced,
+    /// It lets go of everything after so long, read or not.
+    Forgets(Duration),
+    /// It takes no message of more than so many bytes.
+    TakesNoLonger(usize),
+    /// It knows a message that is sent again only for so long.
+    KnowsAgain(Duration),
+    /// It keeps the mark of whatever was removed for good.
+    KeepsMarks,
+}
+
+/// Why a stream cannot be used, though it has the name of ours.
+pub(super) enum Unfit {
+    /// It is for something else.
+    SomebodyElses(String),
+    /// It does not keep what it is sent, or not as it is sent.
+    KeepsNothing(String),
+}
+
+/// Looks whether a stream can be used that is to keep messages at some subjects.
+pub(super) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
+    let keeps_nothing = |why: &str| Err(Unfit::KeepsNothing(why.to_owned()));
+    if let Some(mirror) = &config.mirror {
+        return keeps_nothing(&format!("it is a mirror of {}, and takes nothing of its own", mirror.name));
+    }
+    if !wanted.iter().all(|wanted| config.subjects.iter().any(|has| covers(has, wanted))) {
+        let (wanted, has) = (wanted.join(", "), config.subjects.join(", "));
+        return Err(Unfit::SomebodyElses(format!("it is for {has} and not for {wanted}")));
+    }
+    if config.sealed {
+        return keeps_nothing("it is sealed, and takes nothing any more");
+    }
+    match config.retention {
+        RetentionPolicy::Limits => {}
+        RetentionPolicy::Interest => {
+            return keeps_nothing("its retention is `interest`: it keeps only what a consumer waits for");
+        }
+        RetentionPolicy::WorkQueue => {
+            return keeps_nothing("its retention is `workqueue`: it lets go of what one consumer has taken");
+        }
+    }
+    if config.no_ack {
+        return keeps_nothing("it acknowledges nothing (`no_ack`), so nobody would know what is stored");
+    }
+    if config.allow_message_counter {
+        return keeps_nothing("it counts (`allow_msg_counter`), and keeps no texts");
+    }
+    if let Some(transform) = &config.subject_transform {
+        return keeps_nothing(&format!("it keeps messages under other subjects (`{}`)", transform.destination));
+    }
+    Ok(())
+}
+
+/// What is doubtful about a stream of logs or values.
+pub(super) fn doubts(options: &NatsOptions, config: &Config) -> Vec<Doubt> {
+    let is_of_logs = config.name == options.log_stream();
+    let is_bounded = config.max_bytes > 0 || config.max_messages > 0;
+    // The bound of one subject drops what is old whatever else the stream discards, unless it is told otherwise.
+    let refuses_by_subject = config.discard == DiscardPolicy::New && config.discard_new_per_subject;
+    let drops_by_subject = is_of_logs && config.max_messages_per_subject > 0 && !refuses_by_subject;
+    let long_enough = if is_of_logs { options.kept_for } else { Duration::MAX };
+    let mut doubts = Vec::new();
+    let mut doubt = |is_so: bool, doubt: Doubt| doubts.extend(is_so.then_some(doubt));
+    doubt((config.discard == DiscardPolicy::Old && is_bounded) || drops_by_subject, Doubt::DropsOld);
+    doubt(config.allow_rollup, Doubt::RollsUp);
+    doubt(config.storage == StorageType::Memory, Doubt::InMemory);
+    doubt(config.persist_mode == Some(PersistenceMode::Async), Doubt::Unsynced);
+    doubt(!config.max_age.is_zero() && config.max_age < long_enough, Doubt::Forgets(config.max_age));
+    if let Ok(most) = usize::try_from(config.max_message_size)
+        && most > 0
+    {
+        doubt(true, Doubt::TakesNoLonger(most));
+    }
+    doubt(config.duplicate_window < KNOWN_AGAIN, Doubt::KnowsAgain(config.duplicate_window));
+    let lets_go_of_marks = config.allow_message_ttl && config.max_messages_per_subject == 1;
+    doubt(!is_of_logs && !lets_go_of_marks, Doubt::KeepsMarks);
+    doubts
+}
+
+/// Whether a stream tells of what it keeps where those listen who watch.
+pub(super) fn tells(options: &NatsOptions, config: &Config) -> bool {
+    config.republish.as_ref().is_some_and(|republish| {
+        matches!(republish.source.as_str(), "" | ">") && republish.destination == subjects::news(options)
+    })
+}
+
+/// Whether whatever fits one pattern of subjects fits another, wider one too.
+fn covers(wide: &str, narrow: &str) -> bool {
+    let (mut wide, mut narrow) = (wide.split('.'), narrow.split('.'));
+    loop {
+        match (wide.next(), narrow.next()) {
+            (Some(">"), Some(_)) | (None, None) => return true,
+            (Some("*"), Some(token)) if token != ">" => {}
+            (Some(token), Some(same)) if token == same => {}
+            (Some(_) | None, Some(_) | None) => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream::stream::{Republish, Source, SubjectTransform};
+
+    use super::*;
+
+    fn ours() -> Config {
+        let options = NatsOptions::default();
+        Config {
+            name: "RELAY_MESSAGES".to_owned(),
+            subjects: vec!["relay.*.>".to_owned()],
+            discard: DiscardPolicy::New,
+            duplicate_window: Duration::from_secs(120),
+            max_age: options.kept_for,
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn what_would_not_keep_what_it_acknowledges_is_not_used() {
+        let check = |config: Config, expected: &str| {
+            let outcome = match super::check(&config, &["relay.*.>".to_owned()]) {
+                Ok(()) => "used".to_owned(),
+                Err(Unfit::SomebodyElses(why)) => format!("somebody else's: {why}"),
+                Err(Unfit::KeepsNothing(why)) => why,
+            };
+            assert!(outcome.starts_with(expected), "{outcome} and not {expected}");
+        };
+        let on = |subject: &str| Config { subjects: vec![subject.to_owned()], ..ours() };
+        check(ours(), "used");
+        check(on("relay.>"), "used");
+        check(on("orders.>"), "somebody else's: it is for orders.> and not for relay.*.>");
+        check(on("relay.*.*"), "somebody else's");
+        check(on("relay.one.>"), "somebody else's");
+        let mirror = Some(Source { name: "SRC".to_owned(), ..Source::default() });
+        check(Config { mirror, subjects: Vec::new(), ..ours() }, "it is a mirror of SRC");
+        check(Config { sealed: true, ..ours() }, "it is sealed");
+        check(Config { retention: RetentionPolicy::Interest, ..ours() }, "its retention is `interest`");
+        check(Config { retention: RetentionPolicy::WorkQueue, ..ours() }, "its retention is `workqueue`");
+        check(Config { no_ack: true, ..ours() }, "it acknowledges nothing");
+        check(Config { allow_message_counter: true, ..ours() }, "it counts");
+        let transform = SubjectTransform { source: "relay.>".to_owned(), destination: "x.>".to_owned() };
+        check(
+            Config { subject_transform: Some(transform), ..ours() },
+            "it keeps messages under other subjects (`x.>`)",
+        );
+    }
+
+    #[test]
+    fn what_keeps_less_than_ours_would_is_told() {
+        let check = |config: Config, expected: &[Doubt]| {
+            assert_eq!(doubts(&NatsOptions::default(), &config), expected, "{config:?}");
+        };
+        let hour = Duration::from_secs(3_600);
+        check(ours(), &[]);
+        check(Config { max_bytes: 9, ..ours() }, &[]);
+        check(Config { max_bytes: 9, discard: DiscardPolicy::Old, ..ours() }, &[Doubt::DropsOld]);
+        check(Config { max_messages_per_subject: 5, ..ours() }, &[Doubt::DropsOld]);
+        check(Config { max_messages_per_subject: 5, discard_new_per_subject: true, ..ours() }, &[]);
+        check(Config { allow_rollup: true, ..ours() }, &[Doubt::RollsUp]);
+        check(Config { storage: StorageType::Memory, ..ours() }, &[Doubt::InMemory]);
+        check(Config { persist_mode: Some(PersistenceMode::Async), ..ours() }, &[Doubt::Unsynced]);
+        check(Config { max_age: hour, ..ours() }, &[Doubt::Forgets(hour)]);
+        check(Config { max_message_size: 9, ..ours() }, &[Doubt::TakesNoLonger(9)]);
+        let blink = Duration::from_millis(100);
+        check(Config { duplicate_window: blink, ..ours() }, &[Doubt::KnowsAgain(blink)]);
+        let map =
+            Config { name: "KV_RELAY_MAP".to_owned(), allow_message_ttl: true, max_messages_per_subject: 1, ..ours() };
+        check(Config { max_age: Duration::ZERO, ..map.clone() }, &[]);
+        let week = ours().max_age;
+        check(Config { allow_message_ttl: false, ..map.clone() }, &[Doubt::Forgets(week), Doubt::KeepsMarks]);
+        let of_old = Config { max_age: Duration::ZERO, max_messages_per_subject: 9, ..map };
+        check(of_old, &[Doubt::KeepsMarks]);
+    }
+
+    #[test]
+    fn who_watches_hears_of_a_stream_that_tells_there_and_nowhere_else() {
+        let check = |source: &str, destination: &str, expected: bool| {
+            let news = Republish { source: source.to_owned(), destination: destination.to_owned(), headers_only: true };
+            let config = Config { republish: Some(news), ..ours() };
+            assert_eq!(tells(&NatsOptions::default(), &config), expected, "{source} to {destination}");
+        };
+        check(">", "relay-news.>", true);
+        check(">", "elsewhere.>", false);
+        check("relay.one.>", "relay-news.>", false);
+        assert!(!tells(&NatsOptions::default(), &ours()));
+    }
+}

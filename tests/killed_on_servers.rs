@@ -1,0 +1,124 @@
+//! Killed on the way to the servers: a command that says several things to a real nats-server is ended by force before
+//! the first of them, the second, and so on. Whatever came through, everything can be read, and the same command done
+//! again does what it should (`killed` is the same on files).
+
+use serde_json::Value;
+use test_support::{NatsServer, Program, Stage};
+
+/// What says something to a server.
+const CALL: &str = "writev";
+/// It is killed at most at so many calls: more than what a command says of its own, and commands that look through
+/// others say something for each of those.
+const MOST_CALLS: usize = 24;
+
+#[test]
+fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
+    const RESERVE: &[&str] = &["reserve", "src/**", "--from", "alice"];
+    const RELEASE: &[&str] = &["release", "--all", "--from", "alice"];
+    const ASK: &[&str] = &["cmd", "alice", "/test", "--from", "bob"];
+    const TAKE: &[&str] = &["cmd", "take", "alice"];
+    const READ: &[&str] = &["read", "--agent", "bob", "--unread", "--mark-read"];
+    let server = NatsServer::start();
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    stage.configure(&format!("store = '{}'\n[wake]\ntimeout = '1ms'\n", server.url()));
+    for agent in ["alice", "bob"] {
+        stage.relay_ok(&["register", agent]);
+    }
+    let check = |before: &[&[&str]], killed: &[&str], after: &[&[&str]], holds: &dyn Fn(&str)| {
+        let mut kills = 0;
+        for nth in 1..=MOST_CALLS {
+            for command in before {
+                stage.relay_ok(command);
+            }
+            let was_killed = killed_at(&stage, killed, nth);
+            let cut = format!("{killed:?} killed at {CALL} number {nth}");
+            let log = stage.run(&["log"]);
+            assert_eq!((log.code, log.stderr.as_str()), (Some(0), ""), "{cut}: every event is whole");
+            let again = stage.run(killed);
+            // What was to be given back, or taken, may be gone by then.
+            assert!(matches!(again.code, Some(0 | 3)), "{cut}: {again:?}");
+            holds(&cut);
+            for command in after {
+                stage.run(command);
+            }
+            if !was_killed {
+                break;
+            }
+            kills += 1;
+        }
+        assert!(kills > 5, "{killed:?} was killed {kills} times");
+    };
+    check(&[], RESERVE, &[RELEASE], &|cut| assert_eq!(held(&stage), ["alice src/**"], "{cut}"));
+    check(&[RESERVE], RELEASE, &[], &|cut| assert!(held(&stage).is_empty(), "{cut}"));
+    check(
+        &[RESERVE],
+        &["reserve", "src/x", "--force", "--from", "bob"],
+        &[&["release", "--all", "--from", "bob"], &["read", "--agent", "alice", "--unread", "--mark-read"]],
+        &|cut| {
+            assert_eq!(held(&stage), ["bob src/x"], "{cut}");
+            assert_eq!(unread(&stage, "alice").len(), 1, "{cut}: whoever lost it is told, and once");
+        },
+    );
+    check(&[], &["send", "bob", "a letter", "--from", "alice"], &[READ], &|cut| {
+        // The one that was killed has sent its letter, or not.
+        let letters = unread(&stage, "bob");
+        assert!(letters == ["a letter"] || letters == ["a letter", "a letter"], "{cut}: {letters:?}");
+    });
+    check(&[&["send", "bob", "a letter"]], READ, &[], &|cut| assert!(unread(&stage, "bob").is_empty(), "{cut}"));
+    check(&[], ASK, &[], &|cut| {
+        // So was the one that asked.
+        let asked = commands(&stage, "pending").len();
+        assert!((1..=2).contains(&asked), "{cut}: {asked}");
+        for _ in 0..asked {
+            stage.relay_ok(TAKE);
+        }
+        assert_eq!(stage.run(TAKE).code, Some(3), "{cut}: each is taken once");
+    });
+    check(&[ASK, ASK], TAKE, &[], &|cut| {
+        let taken = commands(&stage, "consumed").len() + commands(&stage, "pending").len();
+        while stage.run(TAKE).code == Some(0) {}
+        assert_eq!(commands(&stage, "consumed").len(), taken, "{cut}: none is lost");
+    });
+}
+
+/// Runs a command and kills it where it makes a system call for the nth time; whether it came so far.
+fn killed_at(stage: &Stage, command: &[&str], nth: usize) -> bool {
+    let inject = format!("inject={CALL}:signal=KILL:when={nth}");
+    let outcome = Program::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={CALL}"), "-e", &inject])
+        .arg(stage.binary())
+        .args(command)
+        .envs(stage.environment())
+        .within(&stage.project)
+        .run();
+    assert!(!outcome.stderr.contains("strace: "), "{outcome:?}");
+    outcome.code.is_none()
+}
+
+/// All that is held, as `owner pattern`.
+fn held(stage: &Stage) -> Vec<String> {
+    let all = list(stage, &["reservations"], "reservations");
+    all.iter().map(|one| format!("{} {}", word(one, "owner"), word(one, "pattern"))).collect()
+}
+
+/// The bodies of the mail that waits for an agent.
+fn unread(stage: &Stage, agent: &str) -> Vec<String> {
+    let all = list(stage, &["read", "--agent", agent, "--peek", "--unread"], "messages");
+    all.iter().map(|message| word(message, "body")).collect()
+}
+
+/// The commands in one state.
+fn commands(stage: &Stage, state: &str) -> Vec<Value> {
+    let all = list(stage, &["cmd", "list", "--all"], "commands");
+    all.into_iter().filter(|command| word(command, "state") == state).collect()
+}
+
+fn list(stage: &Stage, arguments: &[&str], name: &str) -> Vec<Value> {
+    let told = stage.relay_ok(&[arguments, &["--json"]].concat());
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    told[name].as_array().cloned().unwrap_or_default()
+}
+
+fn word(value: &Value, field: &str) -> String {
+    value[field].as_str().unwrap_or_default().to_owned()
+}
