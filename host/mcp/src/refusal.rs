@@ -4,6 +4,7 @@ use std::error::Error;
 
 use mesh::message::InvalidDraft;
 use mesh::names::AgentName;
+use mesh::reasons;
 use mesh::repository::PlaceError;
 use mesh::{
     AckError, AddressError, BindError, FetchError, FindError, FinishError, IdentifyError, OrderError, RegisterError,
@@ -45,7 +46,7 @@ impl Refusal {
     }
 
     fn of(error: &dyn Error, next: impl Into<String>) -> Refusal {
-        Refusal::new(chain(error), next)
+        Refusal::new(reasons(error), next)
     }
 }
 
@@ -260,21 +261,6 @@ impl From<FindError> for Refusal {
             FindError::Store(_) => Refusal::of(&error, AGAIN),
         }
     }
-}
-
-/// An error with its causes, each once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let clause = error.to_string();
-        if !text.ends_with(&clause) {
-            text.push_str(": ");
-            text.push_str(&clause);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 fn one_of(names: &[AgentName]) -> String {

@@ -208,9 +208,7 @@ impl Mesh {
     /// as a submodule.
     fn places(&self, path: &Path, here: Option<&Checkout>) -> io::Result<Vec<Written>> {
         let resolved = self.machine.resolve(path)?;
-        // The folders of a new file may be new too.
-        let around = resolved.path.ancestors().skip(1).map(|folder| self.known_everywhere(folder));
-        let its_own = around.into_iter().find_map(Result::ok);
+        let its_own = resolved.path.parent().and_then(|folder| self.known_around(folder));
         // A worktree may lie in the working copy of the editor's folder: in there its own paths count.
         let here = here.filter(|here| its_own.as_ref().is_none_or(|own| own.repository != here.repository));
         let mut places: Vec<Written> = Vec::new();

@@ -105,6 +105,7 @@ pub use send::{Audience, SendError, Sent, SentTo};
 pub use sessions::SessionView;
 pub use spacing::spaced;
 pub use status::{HeldPair, MeshStatus, MessageStatus, StatusError};
+pub use store::reasons;
 pub use sweep::{Broom, Scope, Swept};
 pub use ticket::TicketError;
 pub use wait::MailWatch;

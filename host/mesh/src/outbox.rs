@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Durability, StoreError, SwapError};
+use store::{Durability, StoreError, SwapError, reasons};
 
 use crate::agent::Presence;
 use crate::machine::Instant;
@@ -221,7 +221,7 @@ impl Mesh {
             let Some(hold) = self.local.hold(&keys::draining()).await? else { return Ok(Outbox::IsSent) };
             let left = self.send_everything().await?;
             drop(hold);
-            outbox = if left.is_refused { Outbox::Waits } else { Outbox::Done };
+            outbox = if left.held_up.is_empty() { Outbox::Done } else { Outbox::Waits };
             // Looked at once more now that it is given up: who put something there meanwhile left it to us.
             waits = self.local.list(&keys::outbox()).await?;
             waits.retain(|key| !left.keys.contains(key));
@@ -232,8 +232,7 @@ impl Mesh {
     /// Goes through the outbox once, under the hold. What the servers do not take now holds up what its sender
     /// said afterwards, and nobody else.
     async fn send_everything(&self) -> Result<Left, StoreError> {
-        let mut left = Left { keys: Vec::new(), is_refused: false };
-        let mut held_up: Vec<AgentName> = Vec::new();
+        let mut left = Left { keys: Vec::new(), held_up: Vec::new() };
         // Listed under the hold: what another process has sent is not there any more.
         for key in self.local.list(&keys::outbox()).await? {
             let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else {
@@ -244,7 +243,7 @@ impl Mesh {
                 left.keys.push(key);
                 continue;
             }
-            if held_up.contains(&outgoing.sending.from) {
+            if left.held_up.contains(&outgoing.sending.from) {
                 left.keys.push(key);
                 continue;
             }
@@ -255,7 +254,7 @@ impl Mesh {
             if let Err(error) = &outcome
                 && !ends_the_round(error)
             {
-                outgoing.refused = Some(words(error));
+                outgoing.refused = Some(reasons(error));
             }
             let next = if outgoing.done && outgoing.returned.is_empty() { None } else { Some(&outgoing) };
             if next != Some(&before) {
@@ -271,8 +270,7 @@ impl Mesh {
                 Ok(()) => left.keys.push(key),
                 Err(error) if ends_the_round(&error) => return Err(error),
                 Err(_) => {
-                    left.is_refused = true;
-                    held_up.push(outgoing.sending.from);
+                    left.held_up.push(outgoing.sending.from);
                     left.keys.push(key);
                 }
             }
@@ -295,7 +293,7 @@ impl Mesh {
             match self.resolve(address, Some(&from)).await {
                 Ok(name) => recipients.push((address.clone(), name)),
                 Err(AddressError::Store(error)) if !error.is_for_good() => return Err(error),
-                Err(error) => outgoing.returned.push((address.clone(), words(&error))),
+                Err(error) => outgoing.returned.push((address.clone(), reasons(&error))),
             }
         }
         let mut sent = Sent::of(&outgoing.sending);
@@ -315,13 +313,10 @@ impl Mesh {
                 break Ok(());
             }
             match self.send_to(&outgoing.sending, &names, outgoing.reach, Try::Again, &mut sent).await {
-                Ok(()) => {
-                    recipients.clear();
-                    break Ok(());
-                }
+                Ok(()) => break Ok(()),
                 // The others are tried nevertheless.
                 Err(SendError::Store { to, source, .. }) if source.is_for_good() => {
-                    let reason = words(&source);
+                    let reason = reasons(&source);
                     let is_for_it = |(_, name): &mut (String, AgentName)| *name == to;
                     let back = recipients.extract_if(.., is_for_it).map(|(address, _)| (address, reason.clone()));
                     outgoing.returned.extend(back);
@@ -329,12 +324,10 @@ impl Mesh {
                 Err(SendError::Store { source, .. } | SendError::Unreadable(source) | SendError::NotQueued(source))
                     if !source.is_for_good() =>
                 {
-                    let has_it = |name: &AgentName| sent.recipients.iter().any(|recipient| recipient.to == *name);
-                    recipients.retain(|(_, name)| !has_it(name));
                     break Err(source);
                 }
                 Err(error) => {
-                    let reason = words(&error);
+                    let reason = reasons(&error);
                     let back = std::mem::take(&mut recipients).into_iter();
                     outgoing.returned.extend(back.map(|(address, _)| (address, reason.clone())));
                     break Ok(());
@@ -342,6 +335,7 @@ impl Mesh {
             }
         };
         outgoing.stored = sent.recipients.into_iter().map(|recipient| recipient.to).collect();
+        recipients.retain(|(_, name)| !outgoing.stored.contains(name));
         outgoing.to = recipients.into_iter().map(|(address, _)| address).collect();
         outcome
     }
@@ -403,8 +397,8 @@ impl Mesh {
 struct Left {
     /// What came back, which its sender may still look at, and what waits.
     keys: Vec<store::Key>,
-    /// Whether the servers did not take something that may be taken later.
-    is_refused: bool,
+    /// From whom the servers did not take something that they may take later.
+    held_up: Vec<AgentName>,
 }
 
 /// Whether nothing else could be sent either: the servers cannot be reached, or this machine's own folder is in trouble.
@@ -414,20 +408,6 @@ fn ends_the_round(error: &StoreError) -> bool {
         StoreError::Io { .. } | StoreError::Injected(_) => true,
         StoreError::Damaged { .. } | StoreError::Elsewhere { .. } | StoreError::Unfit { .. } => false,
     }
-}
-
-/// An error and its causes, each once.
-fn words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut at = error.source();
-    while let Some(error) = at {
-        let reason = error.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-        at = error.source();
-    }
-    text
 }
 
 /// The number of a key of the outbox.

@@ -114,6 +114,11 @@ impl Mesh {
         Ok(checkout)
     }
 
+    /// The working copy around a path. The folders of what is new may be new too.
+    pub(crate) fn known_around(&self, path: &Path) -> Option<Checkout> {
+        path.ancestors().find_map(|folder| self.known_everywhere(folder).ok())
+    }
+
     /// A pattern as it is meant from the top of a working copy. What was typed starts at `folder`, where it is
     /// not absolute. Symlinks before the first `*` are followed, so that one file has one name; an existing
     /// folder stands for everything in it. What exists is meant as it is named, so that `app/[id]/*.tsx` is in
@@ -159,8 +164,7 @@ impl Mesh {
     /// The working copy that a path lies in, where it is another one than this.
     fn nearest(&self, checkout: &Checkout, path: &Path) -> io::Result<Option<Checkout>> {
         if !path.starts_with(&checkout.top) {
-            // The folders of what is new may be new too.
-            return Ok(path.ancestors().find_map(|folder| self.known_everywhere(folder).ok()));
+            return Ok(self.known_around(path));
         }
         let within = path.ancestors().take_while(|folder| *folder != checkout.top);
         for folder in within {

@@ -18,6 +18,9 @@ use crate::events::Unwanted;
 use crate::exit::Exit;
 use crate::host::HostError;
 
+/// What to do where a stream or its subjects are in use.
+pub(crate) const SOMEBODY_ELSES: &str =
+    "another mesh or program has that name or those subjects: set `prefix` in [nats] to a word of your own";
 /// What to do where a stream cannot lie on as many servers as was asked for.
 pub(crate) const REPLICAS: &str = "set `replicas` in [nats] to 1, or to 3 or 5 where the cluster has so many servers";
 const WHO_IS_HERE: &str = "run `relay-mesh agents` to see who is here";
@@ -314,10 +317,7 @@ pub(crate) fn of_store(error: &StoreError) -> Option<String> {
                 "raise max_payload of the server, or max_msg_size of the stream; `relay-mesh doctor --store` says which"
                     .to_owned()
             }
-            std::io::ErrorKind::AddrInUse => {
-                "another mesh or program has that name or those subjects: set `prefix` in [nats] to a word of your own"
-                    .to_owned()
-            }
+            std::io::ErrorKind::AddrInUse => SOMEBODY_ELSES.to_owned(),
             std::io::ErrorKind::InvalidInput => {
                 "nothing sent there would stay: change the stream or let it go (`nats stream edit`, `nats stream rm`), or set \
                  `prefix` in [nats] to a word of your own"

@@ -2,11 +2,11 @@
 //! carries a meaning alone; a reader that went away is told to nobody.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
+use store::{causes, reasons};
 
 use crate::cli::Format;
 use crate::environment::Environment;
@@ -137,8 +137,7 @@ impl Printer {
 
     /// The same on one line, for a harness's log.
     pub(crate) fn error_line(&self, error: &CommandError) {
-        let words: Vec<String> = std::iter::once(error.to_string()).chain(causes(error)).collect();
-        last_words(&format!("relay-mesh: {}", printable_line(&words.join(": "))));
+        last_words(&format!("relay-mesh: {}", printable_line(&reasons(error))));
     }
 
     fn paint(&self, word: &str, code: &str) -> String {
@@ -176,22 +175,6 @@ pub(crate) fn usage_as_json(usage: &str) {
 pub(crate) fn last_words(text: &str) {
     // With nobody left to listen there is nothing to be done about it.
     let _unheard = writeln!(io::stderr(), "{text}");
-}
-
-/// The causes of an error, outermost first, without those that only repeat the words before.
-pub(crate) fn causes(error: &dyn Error) -> Vec<String> {
-    let mut said = error.to_string();
-    let mut causes = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let words = cause.to_string();
-        if words != said {
-            causes.push(words.clone());
-            said = words;
-        }
-        next = cause.source();
-    }
-    causes
 }
 
 /// Text of strangers, safe for a terminal: control characters are spelled out, so that no message

@@ -12,6 +12,7 @@ pub mod files;
 mod key;
 pub mod memory;
 pub mod nats;
+mod reasons;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 
 pub use children::{Beside, Child, Leaf, Taker};
 pub use key::{InvalidKey, Key};
+pub use reasons::{causes, reasons};
 
 /// A place in a log, between two entries. Positions of one log are ordered; their numbers mean
 /// nothing else, and differ between backends.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -14,6 +13,7 @@ use super::rates::Use;
 use super::{Lent, about, failed, within};
 use crate::bindings::relay::adapter::programs::{Host, Outcome};
 use crate::bindings::relay::adapter::types::Error;
+use crate::group::Group;
 use crate::guest::Guest;
 use crate::template::{Argument, Surroundings};
 
@@ -100,19 +100,6 @@ fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
     std::env::split_paths(folders).map(|folder| folder.join(program)).find(|path| executable(path))
 }
 
-/// Ends a program's whole process group when it is dropped, whether the program ran out of time,
-/// wrote too much, or the call was given up.
-struct Group(Option<Pid>);
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // An error means that the group has ended by itself.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
 async fn run(
     program: &Path,
     arguments: &[String],
@@ -121,19 +108,12 @@ async fn run(
     input: Vec<u8>,
     largest: usize,
 ) -> Lent<Outcome> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .envs(environment)
-        .current_dir(folder)
-        .process_group(0)
-        .kill_on_drop(true)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(environment).current_dir(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Out of time, too much written, or the call given up: all of it ends.
+    let (mut child, _group) = Group::spawn(&mut command)
         .map_err(|error| failed(format!("could not start `{}`: {error}", program.display())))?;
-    let _group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut stdin) = stdin {
@@ -164,6 +144,8 @@ async fn collect(stream: Option<impl AsyncRead + Unpin>, largest: usize) -> Lent
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::Pid;
+
     use super::*;
 
     async fn check(script: &str, input: &str, expected: &str) {

@@ -8,7 +8,7 @@ use mesh::glob::Glob;
 use mesh::names::AgentName;
 use mesh::reservation::Conflict;
 use mesh::session::Caller;
-use mesh::{EditMode, IdentifyError};
+use mesh::{EditMode, IdentifyError, reasons};
 
 use crate::cli::Outcome;
 use crate::compose::Open;
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::guard::block::way_out;
 use crate::guard::git::{Git, GitError};
 use crate::guard::{self, GuardError, Installed, Manager, Place};
-use crate::render::{causes, printable_line};
+use crate::render::printable_line;
 use crate::setup::request::Installation;
 use crate::shapes::guard::{GuardShape, RemovedShape, StandingShape};
 use crate::shapes::reservations::ConflictShape;
@@ -134,10 +134,7 @@ async fn check(context: &Context) -> Outcome {
     };
     match tokio::time::timeout(DEADLINE, held(context)).await {
         Ok(Ok(held)) => judge(&held, context),
-        Ok(Err(error)) => {
-            let words: Vec<String> = std::iter::once(error.to_string()).chain(causes(&error)).collect();
-            pass(&words.join(": "))
-        }
+        Ok(Err(error)) => pass(&reasons(&error)),
         Err(_) => pass(&format!("the store has not answered for {} s", DEADLINE.as_secs())),
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcp::http::{HttpSettings, Listener};
-use mesh::Served;
 use mesh::machine::Machine;
+use mesh::{Served, reasons};
 use store::Key;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,6 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::events::{self, Socket};
 use crate::host::{HostError, HostRecord, token};
-use crate::render::causes;
 use crate::signals::Stop;
 
 /// How the host listens; `serve` and `up` take the same.
@@ -159,8 +158,7 @@ async fn offer_events(context: &Context) -> Option<Socket> {
     match bound {
         Ok(socket) => Some(socket),
         Err(error) => {
-            let words = std::iter::once(error.to_string()).chain(causes(&error)).collect::<Vec<_>>().join(": ");
-            context.printer.warn(&format!("{words}\n  {}", error.hint()));
+            context.printer.warn(&format!("{}\n  {}", reasons(&error), error.hint()));
             None
         }
     }

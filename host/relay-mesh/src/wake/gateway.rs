@@ -3,8 +3,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use adapters::Group;
 use mesh::Wake;
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, Command};
 use tokio::time::timeout;
@@ -23,11 +23,9 @@ pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String>
     let shown = printable_line(program);
     let mut command = Command::new(program);
     command.args(arguments.iter().map(|argument| filled(argument, wake)));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    // A group of its own, so that what a script has started ends with it.
-    command.process_group(0);
-    let mut child = command.spawn().map_err(|error| format!("`{shown}` could not be started: {error}"))?;
-    let group = Group { leader: child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) };
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let (mut child, group) =
+        Group::spawn(&mut command).map_err(|error| format!("`{shown}` could not be started: {error}"))?;
     let mut complaint = Vec::new();
     let status = match child.stderr.take() {
         None => child.wait().await,
@@ -46,6 +44,7 @@ pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String>
             }
         }
     };
+    // What a program that has ended left running is meant to run.
     group.goes_on();
     let status = status.map_err(|error| format!("`{shown}` was lost sight of: {error}"))?;
     if status.success() {
@@ -54,28 +53,6 @@ pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String>
     let complaint = String::from_utf8_lossy(&complaint);
     let last = complaint.lines().rfind(|line| !line.trim().is_empty()).map(printable_line);
     Err(format!("`{shown}` ended with {status}{}", last.map_or_else(String::new, |last| format!(": {last}"))))
-}
-
-/// The program and whatever it has started. All of it is ended where nobody waits for the program any more.
-struct Group {
-    /// The program; none where it has ended by itself.
-    leader: Option<Pid>,
-}
-
-impl Group {
-    /// The program has ended. What it has left running is meant to run.
-    fn goes_on(mut self) {
-        self.leader = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(leader) = self.leader {
-            // Whatever ended just now needs no end.
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
-    }
 }
 
 /// Reads what it complains of to the end. What is too much is let go of, so that it never waits for us.

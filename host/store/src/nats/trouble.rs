@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind};
 
-use crate::{Key, StoreError};
+use crate::{Key, StoreError, reasons};
 
 /// How often something is asked that may be asked again: a cluster that has lost its leader answers
 /// nobody until it has another.
@@ -49,7 +49,7 @@ pub(super) fn trouble(
     move |error| StoreError::Server {
         doing,
         what,
-        source: io::Error::new(kind_of(error.as_ref()), deepest(error.as_ref())),
+        source: io::Error::new(kind_of(error.as_ref()), reasons(error.as_ref())),
     }
 }
 
@@ -109,18 +109,4 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         at = error.source();
     }
     ErrorKind::Other
-}
-
-/// The whole chain of reasons as one clause, each said once.
-fn deepest(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut at = error.source();
-    while let Some(error) = at {
-        let reason = error.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-        at = error.source();
-    }
-    text
 }

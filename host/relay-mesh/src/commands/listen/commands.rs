@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::Mesh;
 use mesh::command::{Command, Ended};
 use mesh::names::MessageId;
 use mesh::session::Caller;
+use mesh::{Mesh, reasons};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Receipts;
-use super::desk::said;
 
 /// After a fault the store is tried again, and not at once.
 const AFTER_A_FAULT: Duration = Duration::from_secs(2);
@@ -62,7 +61,7 @@ impl Orders {
 
     /// Ends one.
     pub(super) async fn ended(&mut self, id: MessageId, ended: Ended, result: &str) -> Result<(), String> {
-        self.mesh.finish_command(&self.caller, id, ended, result).await.map_err(|error| said(&error))?;
+        self.mesh.finish_command(&self.caller, id, ended, result).await.map_err(|error| reasons(&error))?;
         if self.begun == Some(id) {
             self.begun = None;
             self.room.add_permits(1);
@@ -117,7 +116,7 @@ async fn take(
                 news.send(Ok(command)).await
             }
             Err(error) => {
-                let told = news.send(Err(said(&error))).await;
+                let told = news.send(Err(reasons(&error))).await;
                 tokio::time::sleep(AFTER_A_FAULT).await;
                 told
             }

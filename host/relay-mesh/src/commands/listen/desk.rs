@@ -7,7 +7,7 @@ use std::time::Duration;
 use mesh::names::{AgentName, MessageId};
 use mesh::receipt::Rung;
 use mesh::session::SessionRef;
-use mesh::{Claim, Mesh};
+use mesh::{Claim, Mesh, reasons};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ use super::Receipts;
 use super::target::{Arrival, Found, Rest, Target, follow};
 use super::words::{Heard, News, Said};
 use crate::error::CommandError;
-use crate::render::{Printer, causes};
+use crate::render::Printer;
 use crate::shapes::mail::MessageShape;
 
 /// The route that receipts name.
@@ -92,7 +92,7 @@ impl Desk {
                 match self.mesh.ticket(session).await {
                     Ok(ticket) => (agent, Some(ticket)),
                     Err(error) => {
-                        self.complain(&said(&error))?;
+                        self.complain(&reasons(&error))?;
                         (agent, None)
                     }
                 }
@@ -275,7 +275,7 @@ impl Desk {
                 return Ok(());
             }
         };
-        self.mesh.confirm(&claim, rung, ROUTE, evidence).await.map_err(|error| said(&error))?;
+        self.mesh.confirm(&claim, rung, ROUTE, evidence).await.map_err(|error| reasons(&error))?;
         if rung.settles() {
             if let Some(followed) = self.followed.get_mut(&key.1) {
                 followed.refused = 0;
@@ -303,13 +303,13 @@ impl Desk {
         if self.late_invitation(&session, id, news).await? {
             return Ok(true);
         }
-        let view = self.mesh.session(&session).await.map_err(|error| said(&error))?;
+        let view = self.mesh.session(&session).await.map_err(|error| reasons(&error))?;
         let Some(agent) = view.and_then(|view| view.record.agent) else { return Ok(false) };
         let rung = match news {
             News::Shown | News::Acknowledged => Rung::Shown,
             News::Offered | News::Accepted | News::Refused => return Ok(false),
         };
-        let noted = self.mesh.confirm_late(&agent, id, rung, ROUTE, evidence).await.map_err(|error| said(&error))?;
+        let noted = self.mesh.confirm_late(&agent, id, rung, ROUTE, evidence).await.map_err(|error| reasons(&error))?;
         match news {
             News::Acknowledged if noted => self.acknowledge(&agent, id).await.map(|()| true),
             News::Acknowledged | News::Shown | News::Offered | News::Accepted | News::Refused => Ok(noted),
@@ -317,7 +317,7 @@ impl Desk {
     }
 
     async fn acknowledge(&self, agent: &AgentName, id: MessageId) -> Result<(), String> {
-        self.mesh.acknowledge(agent, &[id]).await.map(|_| ()).map_err(|error| said(&error))
+        self.mesh.acknowledge(agent, &[id]).await.map(|_| ()).map_err(|error| reasons(&error))
     }
 
     async fn give_back(&self, (id, target): &(MessageId, Target), printed: Printed) {
@@ -330,9 +330,4 @@ impl Desk {
             Printed::Invitation | Printed::AnsweredInvitation => self.give_back_invitation(*id, target).await,
         }
     }
-}
-
-/// An error and its causes in one line.
-pub(super) fn said(error: &(dyn std::error::Error + 'static)) -> String {
-    std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
 }

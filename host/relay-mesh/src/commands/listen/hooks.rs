@@ -1,11 +1,11 @@
 //! Events of the harness that come by line: answered as `relay-mesh hook` answers them, without a
 //! process for each.
 
-use mesh::HookOutcome;
 use mesh::harness::HookCall;
 use mesh::names::MessageId;
+use mesh::{HookOutcome, reasons};
 
-use super::desk::{Desk, Printed, said};
+use super::desk::{Desk, Printed};
 use super::target::Target;
 use super::words::Said;
 use crate::error::CommandError;
@@ -26,7 +26,7 @@ impl Desk {
         let HookOutcome { reply, speaker, claim, invitation } = match self.mesh.hook(harness, &asked).await {
             Ok(outcome) => outcome,
             Err(error) => {
-                let error = Some(said(&error));
+                let error = Some(reasons(&error));
                 return self.printer.line(&Said::Answer { call, output: None, mail: Vec::new(), error });
             }
         };

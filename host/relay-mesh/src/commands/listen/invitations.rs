@@ -1,12 +1,12 @@
 //! Invitations of sessions that have not joined: printed for the connector, and what it says became of them.
 
-use mesh::TakenInvitation;
 use mesh::names::MessageId;
 use mesh::receipt::Rung;
 use mesh::session::SessionRef;
+use mesh::{TakenInvitation, reasons};
 
 use super::Receipts;
-use super::desk::{Desk, Printed, said};
+use super::desk::{Desk, Printed};
 use super::target::Target;
 use super::words::{News, Said};
 use crate::error::CommandError;
@@ -59,10 +59,10 @@ impl Desk {
                     }
                 };
                 self.pending.remove(&key);
-                return outcome.map(|_| ()).map_err(|error| said(&error));
+                return outcome.map(|_| ()).map_err(|error| reasons(&error));
             }
         };
-        self.mesh.climb_invitation(session, *id, rung).await.map_err(|error| said(&error))?;
+        self.mesh.climb_invitation(session, *id, rung).await.map_err(|error| reasons(&error))?;
         if rung.settles() {
             self.pending.remove(&key);
         }
@@ -78,7 +78,7 @@ impl Desk {
     ) -> Result<bool, String> {
         match news {
             News::Shown | News::Acknowledged => {
-                self.mesh.climb_invitation(session, id, Rung::Shown).await.map_err(|error| said(&error))
+                self.mesh.climb_invitation(session, id, Rung::Shown).await.map_err(|error| reasons(&error))
             }
             News::Offered | News::Accepted | News::Refused => Ok(false),
         }

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use mesh::harness::{Finding, Severity};
 use mesh::message::LONGEST_BODY;
-use store::StoreError;
 use store::nats::{Doubt, Seen, StreamSeen};
+use store::{StoreError, reasons};
 
 use super::{broken, fine, shown};
-use crate::hints::REPLICAS;
-use crate::render::causes;
+use crate::hints::{REPLICAS, SOMEBODY_ELSES};
 
 /// What a message needs beside its text: names, subject, thread, headers.
 const AROUND_A_BODY: usize = 64 * 1024;
@@ -36,25 +35,20 @@ pub(crate) fn findings(seen: &[Seen], clock: u64) -> Vec<Finding> {
                     ));
                 }
             }
-            Seen::Unreached(error) => findings.push(broken(words(error), why_unreached(error))),
+            Seen::Unreached(error) => findings.push(broken(reasons(error), why_unreached(error))),
             Seen::Payload { most } => findings.push(payload(*most)),
             Seen::Stream(stream) => findings.extend(of_stream(stream)),
             Seen::NoStream { .. } if !jetstream => {}
-            Seen::NoStream { name, error } => findings.push(broken(words(error), why_no_stream(name, error))),
+            Seen::NoStream { name, error } => findings.push(broken(reasons(error), why_no_stream(name, error))),
             Seen::Kept { took, server_clock } => {
                 findings
                     .push(fine(format!("an entry and a value were kept, read back and removed in {}", shown(*took))));
                 findings.push(skew(clock, *server_clock));
             }
-            Seen::NotKept(error) => findings.push(broken(words(error), why_not_kept(error))),
+            Seen::NotKept(error) => findings.push(broken(reasons(error), why_not_kept(error))),
         }
     }
     findings
-}
-
-/// An error and its causes, each once.
-fn words(error: &StoreError) -> String {
-    std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
 }
 
 fn kind(error: &StoreError) -> Option<ErrorKind> {
@@ -91,10 +85,7 @@ fn why_unreached(error: &StoreError) -> &'static str {
 
 fn why_no_stream(name: &str, error: &StoreError) -> String {
     match kind(error) {
-        Some(ErrorKind::AddrInUse) => {
-            "another mesh or program has that name or those subjects: set `prefix` in [nats] to a word of your own"
-                .to_owned()
-        }
+        Some(ErrorKind::AddrInUse) => SOMEBODY_ELSES.to_owned(),
         Some(ErrorKind::InvalidInput) => format!(
             "nothing sent there would stay: change it (`nats stream edit {name}`) or let it go (`nats stream rm {name}`) \
              and run this again, or set `prefix` in [nats] to a word of your own"
@@ -109,7 +100,7 @@ fn why_no_stream(name: &str, error: &StoreError) -> String {
             "this login may not ask for it, or nobody leads: allow what `relay-mesh nats-auth` prints, and have an \
              operator run `relay-mesh doctor --store` once to make {name}"
         ),
-        Some(_) if words(error).contains("replicas") => REPLICAS.to_owned(),
+        Some(_) if reasons(error).contains("replicas") => REPLICAS.to_owned(),
         Some(_) | None => format!("have an operator run `relay-mesh doctor --store` once to make {name}"),
     }
 }

@@ -1,0 +1,44 @@
+//! An error's causes, as words for people.
+
+use std::error::Error;
+
+/// The causes of an error, outermost first, without those that only repeat what was said before.
+pub fn causes(error: &dyn Error) -> Vec<String> {
+    let mut said = error.to_string();
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !said.contains(&words) {
+            said.push_str(&words);
+            causes.push(words);
+        }
+        next = cause.source();
+    }
+    causes
+}
+
+/// An error and its causes as one clause, each said once.
+pub fn reasons(error: &dyn Error) -> String {
+    std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::StoreError;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let server = |reason: &str| StoreError::Server {
+            doing: "could not append to",
+            what: "inbox".to_owned(),
+            source: io::Error::other(reason.to_owned()),
+        };
+        assert_eq!(reasons(&server("the disk is full")), "could not append to inbox: the disk is full");
+        assert_eq!(reasons(&server("append to inbox")), "could not append to inbox");
+        assert_eq!(causes(&server("the disk is full")), ["the disk is full"]);
+    }
+}
