@@ -2,8 +2,8 @@
 //! acknowledged, a message's way to another machine against a bare consumer's, and how what one agent asks
 //! grows with the mail of all others.
 //!
-//! Run by `make bench`. The first argument says how much is measured: `quick`, `growth` alone, or nothing for all
-//! of it. The server is a real one with a folder of its own, and both sides speak to the same.
+//! Run by `make bench`. The first argument says how much is measured: `quick`, `sending` or `growth` alone, or nothing
+//! for all of it. The server is a real one with a folder of its own, and both sides speak to the same.
 
 mod growth;
 mod host;
@@ -23,6 +23,8 @@ pub(crate) enum Extent {
     Quick,
     /// What the budgets speak of.
     Whole,
+    /// Of that, only how much is sent.
+    Sending,
     /// Of that, only what grows.
     Growth,
 }
@@ -35,14 +37,19 @@ fn measure() -> Result<(), Failure> {
     let extent = match std::env::args().nth(1).as_deref() {
         None => Extent::Whole,
         Some("quick") => Extent::Quick,
+        Some("sending") => Extent::Sending,
         Some("growth") => Extent::Growth,
-        Some(other) => return Err(format!("`{other}` is not an extent; write `quick`, `growth`, or nothing").into()),
+        Some(other) => {
+            return Err(format!("`{other}` is not an extent; write `quick`, `sending`, `growth`, or nothing").into());
+        }
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = Report::to_standard_output();
     runtime.block_on(async {
-        if extent != Extent::Growth {
-            against_the_server(extent, &report).await?;
+        match extent {
+            Extent::Quick | Extent::Whole => against_the_server(extent, &report).await?,
+            Extent::Sending => return against_the_server(extent, &report).await,
+            Extent::Growth => {}
         }
         let server = NatsServer::start();
         report.section("what is asked of one agent, while agents and mail of all others grow");
@@ -54,6 +61,9 @@ async fn against_the_server(extent: Extent, report: &Report) -> Result<(), Failu
     let server = NatsServer::start();
     report.section("sending, messages per second, against publish and acknowledge");
     sending::measure(&server, extent, report).await?;
+    if extent == Extent::Sending {
+        return Ok(());
+    }
     report.section("from sent to delivered, against publish to consumer");
     trip::measure(&server, extent, report).await
 }
