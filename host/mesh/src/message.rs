@@ -159,7 +159,11 @@ impl Draft {
     pub fn subject_or_default(&self) -> String {
         match &self.subject {
             Some(subject) => subject.clone(),
-            None => self.body.trim_start().lines().next().unwrap_or_default().chars().take(80).collect(),
+            None => {
+                let line = self.body.trim_start().lines().next().unwrap_or_default();
+                let end = line.char_indices().nth(80).map_or(line.len(), |(at, _)| at);
+                line[..end].to_owned()
+            }
         }
     }
 }

@@ -7,6 +7,9 @@ use store::{AppendError, Durability, Expect, Key, Position, Revision, Store, Sto
 /// How often a change is tried again when somebody else changed the value meanwhile.
 const TRIES: usize = 100;
 
+/// Room for most records, a short message among them, in bytes.
+const USUAL: usize = 512;
+
 /// Reads a record and its revision.
 pub(crate) async fn load<T: DeserializeOwned>(
     store: &dyn Store,
@@ -90,7 +93,9 @@ pub(crate) async fn append_all<T: Serialize + Sync>(
 
 /// A record as JSON text. Our records hold nothing that JSON cannot say.
 pub(crate) fn json<T: Serialize>(record: &T) -> Vec<u8> {
-    serde_json::to_vec(record).expect("records of the mesh are JSON")
+    let mut bytes = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut bytes, record).expect("records of the mesh are JSON");
+    bytes
 }
 
 /// A record from JSON text, or an error that names the key.

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 pub use self::disk::{Disk, RealDisk};
-use self::layout::{LogPaths, ValuePaths};
+use self::layout::{LogPaths, ValuePaths, value_path};
 use self::log::Log;
 use self::recent::Recent;
 use self::shared::Shared;
@@ -172,11 +172,11 @@ impl Store for FilesStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        value::get_recent(&self.recent, &ValuePaths::of(&self.shared.root, key).value)
+        value::get_recent(&self.recent, &value_path(&self.shared.root, key))
     }
 
     fn place(&self, key: &Key) -> String {
-        ValuePaths::of(&self.shared.root, key).value.display().to_string()
+        value_path(&self.shared.root, key).display().to_string()
     }
 
     async fn swap(

@@ -23,7 +23,7 @@ pub(crate) fn first_answer(subject: &Subject, report: &Report) -> Result<(), Fai
             client.finish()?;
             Ok(took)
         },
-        || programs::time(&mut programs::command(&subject.hello), None),
+        || programs::time(&mut programs::command(&subject.baselines.hello), None),
     )?;
     report.ratio("relay-mesh mcp, to the first tool's answer", &compared, 20.0);
     Ok(())

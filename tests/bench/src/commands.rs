@@ -29,7 +29,7 @@ pub(crate) fn send(subject: &Subject, report: &Report) -> Result<(), Failure> {
                 send.args(["send", "bob", "the build is green again", "--from", "alice", "--durability", durability]);
                 programs::time(&mut send, None)
             },
-            || programs::time(&mut programs::command(&subject.hello), None),
+            || programs::time(&mut programs::command(&subject.baselines.hello), None),
         )?;
         report.ratio(name, &compared, 3.0);
     }
@@ -53,7 +53,7 @@ fn lone_sync(file: &Path) -> Result<Duration, Failure> {
 /// around the file.
 pub(crate) fn hook(subject: &Subject, report: &Report) -> Result<(), Failure> {
     let alone = Seat::take(subject, "hook")?;
-    let compared = compare(|| alone.edit(), || programs::time(&mut programs::command(&subject.hello), None))?;
+    let compared = compare(|| alone.edit(), || programs::time(&mut programs::command(&subject.baselines.hello), None))?;
     report.ratio("relay-mesh hook claude-code PreToolUse", &compared, 5.0);
     let crowded = Seat::take(subject, "hook-in-a-crowd")?;
     coordination::claim_a_thousand(subject, &crowded.data, &crowded.project)?;

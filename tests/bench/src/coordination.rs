@@ -43,7 +43,7 @@ pub(crate) fn reservations(subject: &Subject, report: &Report) -> Result<(), Fai
     ] {
         let compared = compare(
             || programs::time(&mut relay(arguments), None),
-            || programs::time(&mut programs::command(&subject.hello), None),
+            || programs::time(&mut programs::command(&subject.baselines.hello), None),
         )?;
         report.ratio(name, &compared, 3.0);
     }
@@ -78,9 +78,16 @@ pub(crate) fn status(subject: &Subject, report: &Report) -> Result<(), Failure> 
     }
     let compared = compare(
         || programs::time(&mut relay(&["status"]), None),
-        || programs::time(&mut programs::command(&subject.hello), None),
+        || programs::time(&mut programs::command(&subject.baselines.hello), None),
     )?;
     report.ratio("status, 1,000 agents", &compared, 10.0);
+    let bare = || {
+        let mut bare = programs::command(&subject.baselines.crowd);
+        bare.arg(data.join("agents"));
+        bare
+    };
+    let compared = compare(|| programs::time(&mut relay(&["status"]), None), || programs::time(&mut bare(), None))?;
+    report.ratio("the same, against a bare reading of its files", &compared, 2.0);
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod tool_list;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::baseline::Baselines;
 pub(crate) use bench::Failure;
 use bench::report::{self, Report};
 
@@ -24,8 +25,8 @@ use bench::report::{self, Report};
 pub(crate) struct Subject {
     /// The relay-mesh binary that is measured.
     pub(crate) relay_mesh: PathBuf,
-    /// A static program that prints one line, as the smallest process there is.
-    pub(crate) hello: PathBuf,
+    /// Static programs in C that do little.
+    pub(crate) baselines: Baselines,
     /// A folder on the disk that the repository lies on; gone afterwards.
     pub(crate) scratch: tempfile::TempDir,
 }
@@ -43,8 +44,8 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<(), Failure> {
     let (relay_mesh, scratch) = bench::subject()?;
-    let hello = baseline::build(scratch.path())?;
-    let subject = Subject { relay_mesh, hello, scratch };
+    let baselines = Baselines::build(scratch.path())?;
+    let subject = Subject { relay_mesh, baselines, scratch };
     let report = Report::to_standard_output();
     // One after the other: two measurements at once would measure each other.
     report.section("whole processes, against a static hello-world");

@@ -69,14 +69,24 @@ pub(super) struct ValuePaths {
 
 impl ValuePaths {
     pub(super) fn of(root: &Path, key: &Key) -> ValuePaths {
-        let (folder, leaf) = folder_and_leaf(root, key);
+        let (folder, _) = folder_and_leaf(root, key);
         ValuePaths {
-            value: folder.join(format!("{leaf}.json")),
+            value: value_path(root, key),
             lock: folder.join(".values.lock"),
             draft: folder.join(".draft"),
             folder,
         }
     }
+}
+
+/// The file of a value, which is all that whoever reads it needs.
+pub(super) fn value_path(root: &Path, key: &Key) -> PathBuf {
+    const ENDING: &str = ".json";
+    let mut path = PathBuf::with_capacity(root.as_os_str().len() + 1 + key.as_str().len() + ENDING.len());
+    path.push(root);
+    path.push(key.as_str());
+    path.as_mut_os_string().push(ENDING);
+    path
 }
 
 /// The file whose lock is the possession of a key.

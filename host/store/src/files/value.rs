@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::disk::{self, Access, Disk};
 use super::executor;
 use super::flock::{self, Sharing};
-use super::layout::ValuePaths;
+use super::layout::{ValuePaths, value_path};
 use super::lines::is_json;
 use super::recent::{Recent, Stamp};
 use super::shared::Shared;
@@ -174,7 +174,7 @@ pub(crate) fn check_fits(value: &[u8]) -> Result<(), StoreError> {
 /// The keys of the values at and under a prefix, in order.
 pub(super) fn list(root: &Path, prefix: &Key) -> Result<Vec<Key>, StoreError> {
     let mut keys = Vec::new();
-    if ValuePaths::of(root, prefix).value.is_file() {
+    if value_path(root, prefix).is_file() {
         keys.push(prefix.clone());
     }
     collect(&root.join(prefix.as_str()), prefix.as_str(), &mut keys)?;

@@ -3,10 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::stream::Stream;
+use async_nats::{HeaderMap, Subject};
 use tokio::time::Instant;
 
 use super::connection::Connection;
@@ -34,7 +34,7 @@ pub(super) async fn send(
 ) -> Result<Result<Option<u64>, PublishError>, StoreError> {
     let (jetstream, client) = (connection.jetstream().await?, connection.client().await?);
     headers.insert(NATS_MESSAGE_ID, client.new_inbox().as_str());
-    let subject = connection.options.way_to(&subject);
+    let subject = Subject::from(connection.options.way_to(&subject));
     let until = Instant::now() + connection.options.patience * LONGER;
     let mut overheard = 0;
     loop {

@@ -17,13 +17,17 @@ use crate::Key;
 /// A key's tokens.
 fn tokens(key: &Key) -> String {
     let mut text = String::with_capacity(key.as_str().len() + 8);
+    push_tokens(&mut text, key);
+    text
+}
+
+fn push_tokens(text: &mut String, key: &Key) {
     for (index, segment) in key.segments().enumerate() {
         if index > 0 {
             text.push('.');
         }
-        push_token(&mut text, segment);
+        push_token(text, segment);
     }
-    text
 }
 
 /// A segment as a token.
@@ -62,7 +66,14 @@ fn key(tokens: &str) -> Option<Key> {
 
 /// Where a host writes a log.
 pub(super) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
-    format!("{}.{host}.{}", root(options), tokens(log))
+    let mut text = String::with_capacity(options.prefix.len() + host.len() + log.as_str().len() + 16);
+    text.push_str(&options.prefix);
+    text.make_ascii_lowercase();
+    text.push('.');
+    text.push_str(host);
+    text.push('.');
+    push_tokens(&mut text, log);
+    text
 }
 
 /// A log, whoever wrote it.
