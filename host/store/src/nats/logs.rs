@@ -225,8 +225,10 @@ impl Place {
 }
 
 pub(super) async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
-    let is_open = connection.homes.as_ref().is_none_or(|homes| homes.is_open(log));
-    match homes::home_of(connection, log).filter(|_| !is_open) {
+    if connection.homes.as_ref().is_none_or(|homes| homes.is_open(log)) {
+        return Ok(Place::Everybodys);
+    }
+    match homes::home_of(connection, log) {
         Some(home) => Ok(homes::host_of(connection, &home).await?.map_or(Place::Nobodys, Place::OfHost)),
         None => Ok(Place::Everybodys),
     }
