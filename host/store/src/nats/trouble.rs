@@ -76,9 +76,14 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         if has("timed out") || has("deadline has elapsed") {
             return ErrorKind::TimedOut;
         }
-        // A cluster that has lost its majority, or a leaf node its hub, has nobody who answers for a stream.
+        // A cluster that has lost its majority or is electing a leader, or a leaf node that has lost its hub, has
+        // nobody who answers for a stream, or who says so.
         if has("no responders")
             || has("jetstream unavailable")
+            || has("temporarily unavailable")
+            || has("can not handle request")
+            || has("is offline")
+            || has("not leader")
             || has("no stream found")
             || has("broken pipe")
             || has("dns error")
@@ -109,4 +114,33 @@ fn kind_of(error: &(dyn Error + 'static)) -> ErrorKind {
         at = error.source();
     }
     ErrorKind::Other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_while_nobody_leads_may_pass() {
+        for said in [
+            "JetStream system temporarily unavailable (10008)",
+            "JetStream cluster can not handle request (10009)",
+            "stream is offline (10118)",
+            "expected last sequence per subject temporarily unavailable",
+            "raft: not leader",
+            "no responders",
+            "request timed out",
+        ] {
+            let error = trouble("could not read", "RELAY_MESSAGES")(format!("jetstream error: {said}").into());
+            assert!(error.is_out_of_reach(), "{said}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_refuses_does_not_pass_by_itself() {
+        for said in ["maximum messages exceeded", "stream name already in use", "Permissions Violation for Publish"] {
+            let error = trouble("could not read", "RELAY_MESSAGES")(format!("jetstream error: {said}").into());
+            assert!(!error.is_out_of_reach(), "{said}: {error:?}");
+        }
+    }
 }
