@@ -15,6 +15,8 @@ use machines::{Figures, Host, send};
 
 /// How many messages are sent.
 const MESSAGES: usize = 400;
+/// How often somebody looks how things stand while a leader is elected.
+const LOOKS: usize = 30;
 
 /// What is there of an inbox when it was fetched once; each text, and how often it was shown.
 fn fetch(client: &mut StdioClient, there: &mut BTreeMap<String, usize>) -> bool {
@@ -92,7 +94,14 @@ fn a_cluster_whose_leader_is_killed_loses_nothing() {
             servers.iter().position(|server| Some(server.name()) == leader.as_deref())
         };
         let leader = wait_for("somebody leads", || led_by(&servers));
-        check("a node of three killed, and the leader moved", &one, &other, || servers[leader].kill());
+        let fault = || {
+            servers[leader].kill();
+            // Whoever looks meanwhile is shown what is known.
+            for _ in 0..LOOKS {
+                one.waiting();
+            }
+        };
+        check("a node of three killed, and the leader moved", &one, &other, fault);
     });
 }
 

@@ -73,6 +73,7 @@ impl Host {
     /// How many sendings wait here.
     pub fn waiting(&self) -> usize {
         let outcome = self.run(&["status", "--json"]);
+        assert!(!outcome.stdout.is_empty(), "status answers, whatever becomes of the servers: {}", outcome.stderr);
         parse(&outcome.stdout)["queued"].as_array().map_or(0, Vec::len)
     }
 }

@@ -8,11 +8,12 @@ use store::StoreError;
 
 use crate::agent::Seen;
 use crate::agents::{Glimpse, MailBeside};
+use crate::command::Command;
 use crate::message::Message;
 use crate::names::{AgentName, MessageId};
 use crate::receipt::RecipientStatus;
 use crate::session::Caller;
-use crate::{Mesh, Queued, keys};
+use crate::{Listing, Mesh, Queued, Wanted, keys};
 
 /// Where a message stands with each recipient.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +124,23 @@ impl Mesh {
                 Ok(MeshStatus { agents, waiting, queued, out_of_reach, ..MeshStatus::default() })
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What is reserved, and which commands there are, beside a status; none while the servers are out of reach.
+    /// Where they went out of reach since, the status says so from now on.
+    pub async fn coordination(&self, status: &mut MeshStatus) -> Result<Option<(Listing, Vec<Command>)>, StoreError> {
+        if status.out_of_reach.is_some() {
+            return Ok(None);
+        }
+        let everything = Wanted::default();
+        match tokio::try_join!(self.reservations(&everything), self.commands(None)) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.is_out_of_reach() => {
+                status.out_of_reach = Some(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 

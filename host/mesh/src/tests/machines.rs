@@ -339,6 +339,17 @@ async fn a_machine_shows_what_it_last_saw() {
 }
 
 #[tokio::test]
+async fn servers_that_go_while_a_status_is_put_together_are_told_of() {
+    let (one, _) = two().await;
+    let mut status = one.mesh.status().await.expect("told");
+    assert!(one.mesh.coordination(&mut status).await.expect("told").is_some(), "nothing is reserved, for sure");
+    assert_eq!(status.out_of_reach, None);
+    one.line(Line::Cut);
+    assert!(one.mesh.coordination(&mut status).await.expect("no reason to show nothing").is_none());
+    assert_eq!((status.agents.len(), status.out_of_reach.as_deref()), (2, Some("could not reach the servers")));
+}
+
+#[tokio::test]
 async fn what_a_session_does_is_known_on_other_machines() {
     let (one, other) = two().await;
     assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mesh::command::Command;
 use mesh::machine::{Instant, Machine};
-use mesh::{Listed, Listing, MeshStatus, Wanted};
+use mesh::{Listed, Listing, MeshStatus};
 
 use crate::cli::{Format, Outcome};
 use crate::commands::waiting::patience;
@@ -120,11 +120,11 @@ impl Found {
 /// How everything stands now.
 async fn look(context: &Context, open: &Open) -> Result<Found, CommandError> {
     let host = HostRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
-    let status = open.mesh.status().await?;
+    let mut status = open.mesh.status().await?;
     let now = open.machine.now();
-    let (reserved, mut commands) = match &status.out_of_reach {
-        None => (Some(open.mesh.reservations(&Wanted::default()).await?), open.mesh.commands(None).await?),
-        Some(_) => (None, Vec::new()),
+    let (reserved, mut commands) = match open.mesh.coordination(&mut status).await? {
+        Some((reserved, commands)) => (Some(reserved), commands),
+        None => (None, Vec::new()),
     };
     commands.retain(|command| !command.standing(now).is_final());
     Ok(Found { host, status, reserved, commands, now })
