@@ -25,16 +25,6 @@ fn json_of(stage: &Stage, arguments: &[&str]) -> Value {
     serde_json::from_str(&stage.relay_ok(&[arguments, &["--json"]].concat())).expect("JSON")
 }
 
-/// Everything that is reserved, as `owner pattern`.
-fn held(stage: &Stage) -> Vec<String> {
-    let told = json_of(stage, &["reservations"]);
-    let word = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
-    let all = told["reservations"].as_array().expect("a list").iter();
-    let mut held: Vec<String> = all.map(|one| format!("{} {}", word(one, "owner"), word(one, "pattern"))).collect();
-    held.sort();
-    held
-}
-
 #[test]
 fn of_fifty_on_two_machines_that_race_only_those_win_that_may() {
     const RACERS: usize = 50;
@@ -73,7 +63,9 @@ fn of_fifty_on_two_machines_that_race_only_those_win_that_may() {
     expected.sort();
     assert!(!won.is_empty());
     for stage in &stages {
-        assert_eq!(held(stage), expected, "who was told that they won holds it, and nobody else does");
+        let mut held = stage.held();
+        held.sort();
+        assert_eq!(held, expected, "who was told that they won holds it, and nobody else does");
         // Whoever holds it is in the way of anybody else who asks for the same, on either machine.
         for number in &won {
             let asked = stage.run(&["reserve", &pattern(*number), "--check", "--json"]);

@@ -7,7 +7,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
-use test_support::{Program, Stage, wait_for};
+use test_support::{Stage, wait_for};
 
 /// What changes files, or waits for them to be on disk. Not every system has each.
 const CALLS: [&str; 9] =
@@ -162,7 +162,7 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
         again: (TAKE_OVER, &[0]),
         after: &[&["release", "--all", "--from", "bob"], &["read", "--agent", "alice", "--unread", "--mark-read"]],
         holds: |stage, cut| {
-            assert_eq!(held(stage), ["bob src/x"], "{cut}");
+            assert_eq!(stage.held(), ["bob src/x"], "{cut}");
             // Whoever lost it is told, also where the one that took it was killed right behind it.
             let told = letters(stage, "alice", &["--unread"]);
             assert!(!told.is_empty() && told.iter().all(|one| one.starts_with("bob took over")), "{cut}: {told:?}");
@@ -174,7 +174,7 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
         killed: NARROW,
         again: (NARROW, &[0]),
         after: &[RELEASE],
-        holds: |stage, cut| assert_eq!(held(stage), ["alice src/x"], "{cut}"),
+        holds: |stage, cut| assert_eq!(stage.held(), ["alice src/x"], "{cut}"),
     });
     check(&Case {
         before: &[&["cmd", "alice", "/test", "--from", "bob"], &["cmd", "take", "alice"]],
@@ -291,14 +291,6 @@ fn letters(stage: &Stage, agent: &str, which: &[&str]) -> Vec<String> {
     messages.iter().map(|message| message["body"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// All that is held, as `owner pattern`.
-fn held(stage: &Stage) -> Vec<String> {
-    let told: Value = serde_json::from_str(&stage.relay_ok(&["reservations", "--json"])).expect("JSON");
-    let word = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
-    let all = told["reservations"].as_array().expect("a list").iter();
-    all.map(|one| format!("{} {}", word(one, "owner"), word(one, "pattern"))).collect()
-}
-
 fn check(case: &Case) {
     let stage = &Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     // By then everybody is silent who says nothing just now; and a wake waits for nobody.
@@ -360,17 +352,7 @@ enum Ended {
 
 /// Runs a command and kills whoever of it makes a system call for the nth time.
 fn end_at(stage: &Stage, command: &[Cow<'_, str>], call: &str, nth: usize) -> Ended {
-    let inject = format!("inject={call}:signal=KILL:when={nth}");
-    let outcome = Program::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject])
-        .arg(stage.binary())
-        .args(command.iter().map(AsRef::as_ref))
-        .envs(stage.environment())
-        .within(&stage.project)
-        .run();
-    // It ends as what it traced did.
-    assert!(!outcome.stderr.contains("strace: "), "{outcome:?}");
-    match outcome.code {
+    match stage.run_killed_at(call, nth, command.iter().map(AsRef::<str>::as_ref)).code {
         None => Ended::Killed,
         Some(0) => Ended::ByItself,
         Some(_) => Ended::InVain,

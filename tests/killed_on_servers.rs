@@ -3,7 +3,7 @@
 //! again does what it should (`killed` is the same on files).
 
 use serde_json::Value;
-use test_support::{NatsServer, Program, Stage};
+use test_support::{NatsServer, Stage};
 
 /// What says something to a server.
 const CALL: &str = "writev";
@@ -48,14 +48,14 @@ fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
         }
         assert!(kills > 5, "{killed:?} was killed {kills} times");
     };
-    check(&[], RESERVE, &[RELEASE], &|cut| assert_eq!(held(&stage), ["alice src/**"], "{cut}"));
-    check(&[RESERVE], RELEASE, &[], &|cut| assert!(held(&stage).is_empty(), "{cut}"));
+    check(&[], RESERVE, &[RELEASE], &|cut| assert_eq!(stage.held(), ["alice src/**"], "{cut}"));
+    check(&[RESERVE], RELEASE, &[], &|cut| assert!(stage.held().is_empty(), "{cut}"));
     check(
         &[RESERVE],
         &["reserve", "src/x", "--force", "--from", "bob"],
         &[&["release", "--all", "--from", "bob"], &["read", "--agent", "alice", "--unread", "--mark-read"]],
         &|cut| {
-            assert_eq!(held(&stage), ["bob src/x"], "{cut}");
+            assert_eq!(stage.held(), ["bob src/x"], "{cut}");
             assert_eq!(unread(&stage, "alice").len(), 1, "{cut}: whoever lost it is told, and once");
         },
     );
@@ -83,22 +83,7 @@ fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
 
 /// Runs a command and kills it where it makes a system call for the nth time; whether it came so far.
 fn killed_at(stage: &Stage, command: &[&str], nth: usize) -> bool {
-    let inject = format!("inject={CALL}:signal=KILL:when={nth}");
-    let outcome = Program::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={CALL}"), "-e", &inject])
-        .arg(stage.binary())
-        .args(command)
-        .envs(stage.environment())
-        .within(&stage.project)
-        .run();
-    assert!(!outcome.stderr.contains("strace: "), "{outcome:?}");
-    outcome.code.is_none()
-}
-
-/// All that is held, as `owner pattern`.
-fn held(stage: &Stage) -> Vec<String> {
-    let all = list(stage, &["reservations"], "reservations");
-    all.iter().map(|one| format!("{} {}", word(one, "owner"), word(one, "pattern"))).collect()
+    stage.run_killed_at(CALL, nth, command).code.is_none()
 }
 
 /// The bodies of the mail that waits for an agent.

@@ -75,7 +75,7 @@ fn what_cannot_be_meant_is_refused_with_a_hint() {
     assert_eq!((conflict.code, &answer["outcome"]), (Some(6), &"held".into()));
     assert_eq!(answer["conflicts"][0]["held"]["owner"], "alice");
     assert_eq!(answer["conflicts"][0]["at"], "held");
-    assert_eq!(held(&stage), ["alice held"], "all of that changed nothing");
+    assert_eq!(stage.held(), ["alice held"], "all of that changed nothing");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn worktrees_of_one_repository_share_its_reservations() {
     assert_eq!(within("", "src/main.rs"), Some(6));
     assert_eq!(within("src", "main.rs"), Some(6));
     assert_eq!(within("src", "../docs/main.md"), Some(0));
-    assert_eq!(held(&stage), ["alice src/**", "bob docs/main.md"]);
+    assert_eq!(stage.held(), ["alice src/**", "bob docs/main.md"]);
     // One that lies in the project is not a folder of it.
     stage.git(&["worktree", "add", "-q", ".trees/inner"]);
     let inner = stage.run(&["reserve", ".trees/inner/src/main.rs", "--from", "bob"]);
@@ -161,7 +161,7 @@ fn of_fifty_that_race_only_those_win_that_may() {
     });
     let mut expected: Vec<String> =
         won.iter().map(|number| format!("{} {}", names[*number], pattern(*number))).collect();
-    let mut held = held(&stage);
+    let mut held = stage.held();
     expected.sort();
     held.sort();
     assert_eq!(held, expected, "who was told that they won holds it, and nobody else does");
@@ -192,10 +192,10 @@ fn who_is_killed_while_reserving_leaves_nothing_half_done() {
     for mut victim in victims {
         victim.kill();
     }
-    let before = held(&stage);
+    let before = stage.held();
     stage.relay_ok(&["reserve", "afterwards", "--from", "bob"]);
     stage.relay_ok(&["release", "afterwards", "--from", "bob"]);
-    assert_eq!(held(&stage), before, "the next one finds what it left");
+    assert_eq!(stage.held(), before, "the next one finds what it left");
     let was_taken = before.iter().all(|one| one != "bob taken/**");
     let news = stage.relay_ok(&["read", "--agent", "bob"]).matches("alice took over").count();
     assert_eq!(news, usize::from(was_taken), "who lost a reservation is told, once");
@@ -225,14 +225,6 @@ fn stage(agents: &[&str]) -> Stage {
         stage.relay_ok(&["register", agent]);
     }
     stage
-}
-
-/// Who holds what.
-fn held(stage: &Stage) -> Vec<String> {
-    let listed: Value = serde_json::from_str(&stage.relay_ok(&["reservations", "--json"])).expect("JSON");
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let all = listed["reservations"].as_array().expect("a list");
-    all.iter().map(|one| format!("{} {}", text(&one["owner"]), text(&one["pattern"]))).collect()
 }
 
 /// Whose reservations meet a pattern.

@@ -17,7 +17,8 @@ use crate::{AddressError, Mesh, SendError, Sent, SentTo, keys, records};
 /// How the outbox is called in the ladder of what waits in it.
 const ROUTE: &str = "outbox";
 /// How long who sends waits for another process that is just sending what was said before, and how often it looks.
-/// Whoever went on at once would put more behind it than it gets away.
+/// Whoever went on at once would put more behind it than it gets away. It looks, and is not only told when something is
+/// sent: of a process that was killed nobody tells, and then it is this one's to send.
 const ITS_TURN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 

@@ -54,15 +54,15 @@ pub(crate) struct Gathered {
     pub(crate) beside: Vec<Beside>,
 }
 
-/// Hands them on.
-pub(crate) fn hand_on(children: Vec<Gathered>, take: Taker<'_>) {
+/// Hands them on: all to the first, for there is nothing left to share.
+pub(crate) fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
     for Gathered { key, value, mut beside } in children {
         let name = key.segments().next_back().unwrap_or_default();
-        let (bytes, damage) = match value {
-            Ok(value) => (value.bytes, None),
-            Err(damage) => (Vec::new(), Some(damage)),
+        let value = match value {
+            Ok(ref value) => Ok(value.bytes.as_slice()),
+            Err(damage) => Err(damage),
         };
-        take(Child { name, value: damage.map_or(Ok(&bytes), Err), beside: &mut beside });
+        take(Child { name, value, beside: &mut beside });
     }
 }
 

@@ -328,8 +328,7 @@ pub trait Store: Send + Sync + 'static {
         beside: &[Leaf<'_>],
         takers: [Taker<'_>; 2],
     ) -> Result<(), StoreError> {
-        let [first, _] = takers;
-        children::by_key(self, prefix, leaf, beside).await.map(|children| children::hand_on(children, first))
+        children::by_key(self, prefix, leaf, beside).await.map(|children| children::hand_on(children, takers))
     }
 
     /// Watches logs and values at or under these keys, from now on.

@@ -141,8 +141,7 @@ impl Store for NatsStore {
             Some(children) => children,
             None => by_key(self, prefix, leaf, beside).await?,
         };
-        let [first, _] = takers;
-        hand_on(children, first);
+        hand_on(children, takers);
         Ok(())
     }
 

@@ -1,8 +1,10 @@
 //! A stage: a home, a project under version control, and a data folder, all of one test's own.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::isolation;
@@ -74,6 +76,35 @@ impl Stage {
         let environment = self.environment();
         let environment = environment.iter().map(|(name, value)| (name, value));
         Program::new(&self.binary).args(arguments).envs(environment).within(&self.project)
+    }
+
+    /// Runs relay-mesh with these arguments in the project, and kills whoever of it makes a system call for the nth
+    /// time. It ends without a code where that was relay-mesh itself.
+    pub fn run_killed_at(
+        &self,
+        call: &str,
+        nth: usize,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Outcome {
+        let inject = format!("inject={call}:signal=KILL:when={nth}");
+        let outcome = Program::new("strace")
+            .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject])
+            .arg(&self.binary)
+            .args(arguments)
+            .envs(self.environment())
+            .within(&self.project)
+            .run();
+        // It ends as what it traced did.
+        assert!(!outcome.stderr.contains("strace: "), "{outcome:?}");
+        outcome
+    }
+
+    /// All that is reserved, as `owner pattern`.
+    pub fn held(&self) -> Vec<String> {
+        let told: Value = serde_json::from_str(&self.relay_ok(&["reservations", "--json"])).expect("JSON");
+        let word = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
+        let all = told["reservations"].as_array().expect("a list").iter();
+        all.map(|one| format!("{} {}", word(one, "owner"), word(one, "pattern"))).collect()
     }
 
     /// The project's folder, as an argument.

@@ -6,7 +6,7 @@ use mesh::Release;
 use mesh::names::AgentName;
 
 use crate::cli::Outcome;
-use crate::commands::reserve::meant;
+use crate::commands::reserve::{folder, meant};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::shapes::reservations::ReleasedShape;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
-    let (repository, patterns) = meant(context, &open.mesh, args.repo, &args.patterns)?;
+    let (repository, patterns) = meant(&open.mesh, &folder(context, args.repo), &args.patterns)?;
     let caller = context.caller(&open, args.from).await?;
     let what = if args.all { Release::All } else { Release::These(patterns) };
     let given = open.mesh.release_reservations(&caller, &repository, &what).await?;

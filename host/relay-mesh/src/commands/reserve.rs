@@ -67,8 +67,8 @@ fn ttl(text: &str) -> Result<Ttl, String> {
 /// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
     let open = context.open()?;
-    let folder = args.repo.as_ref().map_or_else(|| context.workdir.clone(), |folder| context.workdir.join(folder));
-    let (repository, patterns) = meant(context, &open.mesh, args.repo, &args.patterns)?;
+    let folder = folder(context, args.repo);
+    let (repository, patterns) = meant(&open.mesh, &folder, &args.patterns)?;
     let caller = context.caller(&open, args.from).await?;
     let mode = if args.shared { Mode::Shared } else { Mode::Exclusive };
     if args.check {
@@ -112,19 +112,15 @@ fn may_become_a_folder(folder: &Path, typed: &str) -> bool {
     !last.is_empty() && is_name(last) && !typed.contains(['*', '?', '{']) && !folder.join(typed).exists()
 }
 
-/// The repository, and what was typed as patterns from its top.
-pub(crate) fn meant(
-    context: &Context,
-    mesh: &Mesh,
-    repo: Option<PathBuf>,
-    typed: &[String],
-) -> Result<(Repository, Vec<Glob>), CommandError> {
-    let folder = match repo {
-        Some(folder) => context.workdir.join(folder),
-        None => context.workdir.clone(),
-    };
-    let checkout = mesh.checkout(&folder)?;
-    let patterns = typed.iter().map(|typed| mesh.pattern(&checkout, &folder, typed)).collect::<Result<_, _>>()?;
+/// Where patterns start: at the folder that was named, or at this one.
+pub(crate) fn folder(context: &Context, repo: Option<PathBuf>) -> PathBuf {
+    repo.map_or_else(|| context.workdir.clone(), |folder| context.workdir.join(folder))
+}
+
+/// The repository that a folder lies in, and what was typed there as patterns from its top.
+pub(crate) fn meant(mesh: &Mesh, folder: &Path, typed: &[String]) -> Result<(Repository, Vec<Glob>), CommandError> {
+    let checkout = mesh.checkout(folder)?;
+    let patterns = typed.iter().map(|typed| mesh.pattern(&checkout, folder, typed)).collect::<Result<_, _>>()?;
     Ok((checkout.repository, patterns))
 }
 

@@ -164,11 +164,11 @@ impl Glance {
                     }
                 });
             }
-            let (told, damage) = match value {
-                Ok((_, told)) => (told, None),
-                Err(damage) => (Told::Here(0..0), Some(damage)),
+            let value = match value {
+                Ok((_, ref told)) => Ok(told.of(&bytes)),
+                Err(damage) => Err(damage),
             };
-            take(Child { name, value: damage.map_or(Ok(told.of(&bytes)), Err), beside: &mut beside });
+            take(Child { name, value, beside: &mut beside });
         }
         Ok(())
     }

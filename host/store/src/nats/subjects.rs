@@ -66,9 +66,8 @@ fn key(tokens: &str) -> Option<Key> {
 
 /// Where a host writes a log.
 pub(super) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
-    let mut text = String::with_capacity(options.prefix.len() + host.len() + log.as_str().len() + 16);
-    text.push_str(&options.prefix);
-    text.make_ascii_lowercase();
+    let mut text = root(options);
+    text.reserve(host.len() + log.as_str().len() + 16);
     text.push('.');
     text.push_str(host);
     text.push('.');

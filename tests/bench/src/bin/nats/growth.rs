@@ -68,7 +68,7 @@ struct Step {
 pub(crate) async fn measure(server: &NatsServer, extent: Extent, report: &Report) -> Result<(), Failure> {
     let steps: &[usize] = match extent {
         Extent::Quick => &[10, 20],
-        Extent::Whole | Extent::Sending | Extent::Growth => &[10, 100, 1_000, 10_000],
+        Extent::Whole => &[10, 100, 1_000, 10_000],
     };
     let (program, scratch) = bench::subject()?;
     let asker = Asker::start(server, &program, scratch.path()).await?;

@@ -23,9 +23,13 @@ pub(crate) enum Extent {
     Quick,
     /// What the budgets speak of.
     Whole,
-    /// Of that, only how much is sent.
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Everything,
     Sending,
-    /// Of that, only what grows.
     Growth,
 }
 
@@ -34,11 +38,11 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<(), Failure> {
-    let extent = match std::env::args().nth(1).as_deref() {
-        None => Extent::Whole,
-        Some("quick") => Extent::Quick,
-        Some("sending") => Extent::Sending,
-        Some("growth") => Extent::Growth,
+    let (part, extent) = match std::env::args().nth(1).as_deref() {
+        None => (Part::Everything, Extent::Whole),
+        Some("quick") => (Part::Everything, Extent::Quick),
+        Some("sending") => (Part::Sending, Extent::Whole),
+        Some("growth") => (Part::Growth, Extent::Whole),
         Some(other) => {
             return Err(format!("`{other}` is not an extent; write `quick`, `sending`, `growth`, or nothing").into());
         }
@@ -46,24 +50,21 @@ fn measure() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = Report::to_standard_output();
     runtime.block_on(async {
-        match extent {
-            Extent::Quick | Extent::Whole => against_the_server(extent, &report).await?,
-            Extent::Sending => return against_the_server(extent, &report).await,
-            Extent::Growth => {}
+        if part != Part::Growth {
+            let server = NatsServer::start();
+            report.section("sending, messages per second, against publish and acknowledge");
+            sending::measure(&server, extent, &report).await?;
+            if part == Part::Everything {
+                report.section("from sent to delivered, against publish to consumer");
+                trip::measure(&server, extent, &report).await?;
+            }
         }
-        let server = NatsServer::start();
-        report.section("what is asked of one agent, while agents and mail of all others grow");
-        growth::measure(&server, extent, &report).await
+        if part != Part::Sending {
+            // What was sent before is not to be in the way.
+            let server = NatsServer::start();
+            report.section("what is asked of one agent, while agents and mail of all others grow");
+            growth::measure(&server, extent, &report).await?;
+        }
+        Ok(())
     })
-}
-
-async fn against_the_server(extent: Extent, report: &Report) -> Result<(), Failure> {
-    let server = NatsServer::start();
-    report.section("sending, messages per second, against publish and acknowledge");
-    sending::measure(&server, extent, report).await?;
-    if extent == Extent::Sending {
-        return Ok(());
-    }
-    report.section("from sent to delivered, against publish to consumer");
-    trip::measure(&server, extent, report).await
 }

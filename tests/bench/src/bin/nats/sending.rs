@@ -32,7 +32,7 @@ const ENVELOPE: usize = 280;
 pub(crate) async fn measure(server: &NatsServer, extent: Extent, report: &Report) -> Result<(), Failure> {
     let (messages, rounds) = match extent {
         Extent::Quick => (320, 1),
-        Extent::Whole | Extent::Sending | Extent::Growth => (6_400, 5),
+        Extent::Whole => (6_400, 5),
     };
     let recipient = Host::start(server, "everyone-writes-me").await?;
     recipient.end().await?;

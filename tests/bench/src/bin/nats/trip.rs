@@ -27,7 +27,7 @@ const BUDGET: f64 = 3.0;
 pub(crate) async fn measure(server: &NatsServer, extent: Extent, report: &Report) -> Result<(), Failure> {
     let runs = match extent {
         Extent::Quick => 30,
-        Extent::Whole | Extent::Sending | Extent::Growth => 500,
+        Extent::Whole => 500,
     };
     let (one, other) = (Host::start(server, "asker").await?, Host::start(server, "answerer").await?);
     let (came, mut delivered) = mpsc::channel::<Instant>(1);
