@@ -3,35 +3,35 @@
 # Tools that tests/setup installs come before the machine's own.
 export PATH := $(CURDIR)/tests/.venv/bin:$(PATH)
 
-# What is released for Linux stands on musl, with an allocator and copying of its own (docs/adr/0012), at a
-# fixed address and with its functions in order (docs/adr/0014). Any C compiler will do for the little C in it:
-# that allocator gives nothing back when the program ends anyway, and no function of glibc's alone is named.
+# What is released for Linux stands on musl, with an allocator of its own (docs/adr/0012), as a static-pie program,
+# as Rust links for musl (docs/adr/0017). Any C compiler will do for the little C in it: that allocator gives
+# nothing back when the program ends anyway, and no function of glibc's alone is named.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
 export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1
-LINK := -C target-feature=+crt-static -C relocation-model=static -C linker=host/relay-mesh/layout/linker -W linker-messages
 
 # What the runs of the real clients have proven is noted here, for the wake table.
 export RELAY_SIGHTINGS := $(CURDIR)/tests/.sightings
 CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test opencode --test sessions
+ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --run-ignored only
 
-.PHONY: run release release-Linux test clients lint bench plugins demo setup
+.PHONY: run release release-Linux test test-release clients lint bench plugins demo setup toolchain fresh-machine
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
-run:
+run: toolchain
 	cargo run --locked -p relay-mesh -- serve
 
 # Builds target/release/relay-mesh: to be copied into the PATH, and what `bench` measures.
 release: release-$(shell uname -s)
 
 release-Linux:
-	rustup target add $(MUSL)
-	cargo rustc --release --locked --target $(MUSL) -p relay-mesh --bin relay-mesh -- $(LINK)
+	.config/toolchain $(MUSL)
+	cargo build --release --locked --target $(MUSL) -p relay-mesh --bin relay-mesh
 	install -D $(BUILT)/$(MUSL)/release/relay-mesh $(BUILT)/release/relay-mesh
 
-release-%:
+release-%: toolchain
 	cargo build --release --locked -p relay-mesh --bin relay-mesh
 
 # All tests, the real clients included.
@@ -40,6 +40,11 @@ test: setup
 	cargo nextest run --locked --workspace
 	$(WAKE_TABLE)
 	cargo test --locked --workspace --doc
+
+# The tests of the product once more, on what `release` builds: what is released is what is tested.
+test-release: release setup
+	$(ON_RELEASED) -E 'package(relay-mesh) & kind(test)'
+	$(ON_RELEASED) --test released --run-ignored only --success-output final
 
 # The tests with real harnesses alone, and the wake table in docs/ anew from what they saw.
 clients: setup
@@ -66,7 +71,7 @@ bench: release setup
 	cargo run --release --locked -p mcp --example throughput
 
 # Builds every adapter into plugins/NAME/NAME.wasm, for `relay-mesh serve --plugins ./plugins`.
-plugins:
+plugins: toolchain
 	cargo build --locked -p adapters
 
 # The main run, with the real client and a scripted model, told as a readable transcript.
@@ -74,5 +79,13 @@ demo: setup
 	cargo nextest run --locked --workspace --test claude_code --no-capture two_agents_talk
 
 # What the tests need and this machine does not have.
-setup:
+setup: toolchain
 	tests/setup
+
+# What the builds need and rustup may not have.
+toolchain:
+	.config/toolchain
+
+# That a machine with rustup alone gets all of it.
+fresh-machine:
+	tests/fresh-machine

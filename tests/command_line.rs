@@ -160,8 +160,7 @@ fn a_message_whose_id_cannot_be_printed_is_said_to_be_stored() {
     let stage = stage();
     stage.relay_ok(&["register", "bob"]);
     let script = "exec \"$0\" send bob 'only once' >/dev/full";
-    let binary = env!("CARGO_BIN_EXE_relay-mesh");
-    let unsaid = Program::new("sh").args(["-c", script, binary]).envs(stage.environment()).run();
+    let unsaid = Program::new("sh").args(["-c", script]).arg(stage.binary()).envs(stage.environment()).run();
     let id = id_in(&unsaid.stderr.replace('`', " "));
     let expected = format!("error: the message is stored, as `{id}`, but nothing could be printed");
     assert!(unsaid.code == Some(1) && unsaid.stderr.starts_with(&expected), "{unsaid:?}");

@@ -180,7 +180,9 @@ fn build(workspace: &Path, target: &Path, plugins: &[Plugin]) -> Result<(), Stri
     }
     let told = String::from_utf8_lossy(&output.stderr);
     if told.contains("target may not be installed") || told.contains("can't find crate for `core`") {
-        return Err(format!("the target for adapters is missing; add it by `rustup target add {TARGET}`"));
+        return Err(format!(
+            "the target for adapters is missing\nhint: run `rustup target add {TARGET}` in this folder, or `make toolchain`"
+        ));
     }
     Err(format!("the adapters in plugins/ do not build:\n{told}"))
 }

@@ -42,10 +42,6 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::render::Printer;
 
-// It is linked by being named.
-#[cfg(target_env = "musl")]
-use memcpy as _;
-
 /// musl's own has one lock for all threads, and gives memory back at once (docs/adr/0012).
 #[cfg(target_env = "musl")]
 #[global_allocator]

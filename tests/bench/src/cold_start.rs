@@ -25,6 +25,6 @@ pub(crate) fn first_answer(subject: &Subject, report: &Report) -> Result<(), Fai
         },
         || programs::time(&mut programs::command(&subject.baselines.hello), None),
     )?;
-    report.ratio("relay-mesh mcp, to the first tool's answer", &compared, 20.0);
+    report.figure("relay-mesh mcp, to the first tool's answer", &compared);
     Ok(())
 }

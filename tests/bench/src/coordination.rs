@@ -45,7 +45,7 @@ pub(crate) fn reservations(subject: &Subject, report: &Report) -> Result<(), Fai
             || programs::time(&mut relay(arguments), None),
             || programs::time(&mut programs::command(&subject.baselines.hello), None),
         )?;
-        report.ratio(name, &compared, 3.0);
+        report.figure(name, &compared);
     }
     Ok(())
 }
@@ -80,14 +80,14 @@ pub(crate) fn status(subject: &Subject, report: &Report) -> Result<(), Failure> 
         || programs::time(&mut relay(&["status"]), None),
         || programs::time(&mut programs::command(&subject.baselines.hello), None),
     )?;
-    report.ratio("status, 1,000 agents", &compared, 10.0);
+    report.figure("status, 1,000 agents", &compared);
     let bare = || {
         let mut bare = programs::command(&subject.baselines.crowd);
         bare.arg(data.join("agents"));
         bare
     };
     let compared = compare(|| programs::time(&mut relay(&["status"]), None), || programs::time(&mut bare(), None))?;
-    report.ratio("the same, against a bare reading of its files", &compared, 2.0);
+    report.figure("the same, against a bare reading of its files", &compared);
     Ok(())
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn senders(subject: &Subject, report: &Report) -> Result<(), Failure>
         beside.push(send_all(subject, &format!("senders-beside-{round}"), Beside::Others)?);
     }
     let compared = Compared { subject: median(beside), baseline: median(alone) };
-    report.ratio("20 × 1,000 sends beside status --follow and gc", &compared, 2.0);
+    report.figure("20 × 1,000 sends beside status --follow and gc", &compared);
     Ok(())
 }
 

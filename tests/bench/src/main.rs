@@ -1,6 +1,6 @@
 //! Measures the built binary against its budgets and prints one line for each.
 //!
-//! Run by `make bench`, which builds the binary first. Every figure is a ratio to something that
+//! Run by `make bench`, which builds the binary first. Every time is a ratio to something that
 //! is measured in the same run, in turns with it, so that a slow or a busy machine changes both.
 //! Nothing here is asserted: docs/benchmarks.md holds what was measured where.
 
@@ -11,6 +11,7 @@ mod commands;
 mod coordination;
 mod installing;
 mod memory;
+mod package;
 mod programs;
 mod tool_list;
 
@@ -58,6 +59,7 @@ fn measure() -> Result<(), Failure> {
     report.section("many senders");
     coordination::senders(&subject, &report)?;
     report.section("sizes");
+    package::size(&subject, &report)?;
     tool_list::tokens(&subject, &report)?;
     memory::short_lived(&subject, &report)?;
     memory::stdio_server(&subject, &report)?;

@@ -38,7 +38,7 @@ pub(crate) fn short_lived(subject: &Subject, report: &Report) -> Result<(), Fail
         }
         std::thread::yield_now();
     }
-    report.size("a short-lived command, resident", kept.all, 8.0, "MB", &kept.remark());
+    report.amount("a short-lived command, resident", kept.all, "MB", &kept.remark());
     Ok(())
 }
 

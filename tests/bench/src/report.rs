@@ -31,6 +31,18 @@ impl Report {
         ));
     }
 
+    /// The same without a budget.
+    pub fn figure(&self, name: &str, compared: &Compared) {
+        let measured = format!("{} against {}", shown(compared.subject), shown(compared.baseline));
+        self.line(&format!("{name:<46} {measured:<26} {:>5.1} ×", compared.ratio()));
+    }
+
+    /// A time against the longest that it may be.
+    pub fn time(&self, name: &str, measured: Duration, budget: Duration) {
+        let verdict = verdict(measured.as_secs_f64(), budget.as_secs_f64());
+        self.line(&format!("{name:<46} {:<26}           budget {}   {verdict}", shown(measured), shown(budget)));
+    }
+
     /// How much longer one thing takes than another, against what it may.
     pub fn difference(&self, name: &str, subject: Duration, baseline: Duration, budget: Duration) {
         let more = subject.saturating_sub(baseline);
@@ -63,6 +75,11 @@ impl Report {
         let verdict = verdict(measured, budget);
         let measured = format!("{measured:.1} {unit}");
         self.line(&format!("{name:<46} {measured:<26}           budget {budget} {unit}   {verdict}{remark}"));
+    }
+
+    /// The same without a budget.
+    pub fn amount(&self, name: &str, measured: f64, unit: &str, remark: &str) {
+        self.line(&format!("{name:<46} {measured:.1} {unit}{remark}"));
     }
 
     /// A row of a table that is taken over into a document as it is.

@@ -15,7 +15,7 @@ pub(crate) fn tokens(subject: &Subject, report: &Report) -> Result<(), Failure> 
     let tools = list.get("tools").and_then(Value::as_array).ok_or("tools/list holds no tools")?;
     let bytes: usize = tools.iter().map(weight).sum();
     let remark = format!(" ({} tools, {bytes} bytes)", tools.len());
-    report.size("tools/list, core profile", bytes as f64 / 4.0, 1000.0, "tokens", &remark);
+    report.size("tools/list, core profile", bytes as f64 / 4.0, 800.0, "tokens", &remark);
     Ok(())
 }
 

@@ -47,7 +47,7 @@ pub use opencode::{OpenCode, Served};
 pub use programs::{Outcome, Program, Running, search_path};
 pub use rpc::{ToolAnswer, handshake, tool_answer};
 pub use sightings::{Ability, SIGHTINGS, sighted};
-pub use stage::Stage;
+pub use stage::{BINARY, Stage};
 pub use terminal::Terminal;
 pub use transcript::Transcript;
 pub use waiting::{PATIENCE, now, wait_for};

@@ -10,6 +10,10 @@ use tempfile::TempDir;
 use crate::isolation;
 use crate::programs::{Outcome, Program};
 
+/// The variable that names another binary than the one that cargo built for the tests: the released one, by
+/// `make test-release`.
+pub const BINARY: &str = "RELAY_MESH_BINARY";
+
 /// The folders of one test and the binary that it is about.
 pub struct Stage {
     /// Holds all the others.
@@ -25,7 +29,11 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Sets a stage for this binary. Give it `env!("CARGO_BIN_EXE_relay-mesh")`.
+    /// Sets a stage for this binary, or for the one that [`BINARY`] names. Give it
+    /// `env!("CARGO_BIN_EXE_relay-mesh")`.
+    ///
+    /// # Panics
+    /// If the variable names no file.
     pub fn new(binary: &str) -> Stage {
         let mut builder = tempfile::Builder::new();
         builder.prefix("stage-");
@@ -34,10 +42,11 @@ impl Stage {
             None => builder.tempdir(),
         }
         .expect("a temporary folder can be made");
-        Stage::set(binary, temporary)
+        Stage::set(chosen(binary), temporary)
     }
 
-    /// The same in a folder of this one, such as one on a disk: a test's own stage lies in memory.
+    /// The same in a folder of this one, such as one on a disk, for exactly this binary. A test's own stage lies
+    /// in memory.
     pub fn within(folder: &Path, binary: &Path) -> Stage {
         let temporary = tempfile::Builder::new().prefix("stage-").tempdir_in(folder);
         Stage::set(binary, temporary.expect("a temporary folder can be made"))
@@ -180,4 +189,12 @@ impl Stage {
         .map(|(name, value)| (name.to_owned(), value))
         .to_vec()
     }
+}
+
+/// The binary that [`BINARY`] names, or else the one that is given.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says by this variable which binary is tested")]
+fn chosen(built: &str) -> PathBuf {
+    let binary = std::env::var_os(BINARY).map_or_else(|| PathBuf::from(built), PathBuf::from);
+    assert!(binary.is_absolute() && binary.is_file(), "{BINARY} has to be a file's whole path: {}", binary.display());
+    binary
 }

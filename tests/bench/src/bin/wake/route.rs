@@ -61,8 +61,10 @@ impl Route {
     /// What it may take beyond the harness's own time.
     pub(crate) fn budget(self) -> Duration {
         match self {
-            Route::Connector | Route::Http | Route::AppServer => Duration::from_millis(50),
-            Route::Queue | Route::FileWatch => Duration::from_secs(1),
+            Route::AppServer => Duration::from_millis(10),
+            Route::Connector | Route::Http => Duration::from_millis(30),
+            Route::FileWatch => Duration::from_millis(700),
+            Route::Queue => Duration::from_secs(1),
         }
     }
 
