@@ -100,7 +100,7 @@ fn hooks_that_nobody_trusts_leave_the_news_and_a_fetch() {
         let ladder = Ladder::up_to(&stage, &id, "acknowledged");
         assert_eq!(ladder.rungs(), ["stored", "offered", "fetched", "acknowledged"]);
         let report = stage.run(&["doctor", "codex", "--project", &stage.project_path()]).stdout;
-        assert!(report.contains("nobody has trusted them yet"), "{report}");
+        assert!(report.contains("you have not trusted them yet"), "{report}");
     });
 }
 

@@ -186,7 +186,7 @@ fn an_app_server_of_codex_that_died_leaves_a_socket_and_loses_nothing() {
         let session = session_of(&stage, "alice").expect("alice is bound to her thread");
         terminal.close();
         codex.crash_app_server();
-        is_ill(&stage, "codex", "Codex's app server has left a socket on which nobody listens");
+        is_ill(&stage, "codex", "Codex's app server has left a socket on which it no longer listens");
         let id = send(&stage, "alice", "After the crash");
         let terminal = codex.open_with(&["resume", &session]);
         terminal.type_line("Good morning");

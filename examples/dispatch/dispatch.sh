@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a headless agent, or any command, as an agent of the mesh: it registers, claims what the work will touch,
-# gives signs of life while it runs, and gives everything back and reports however it ends.
+# Runs a headless agent, or any command, as an agent of the mesh. It registers, reserves the files that the work
+# will touch, sends heartbeats while the work runs, and releases everything and reports the result however it ends.
 #
 #   dispatch.sh --as NAME [--claim PATTERN]... [--report AGENT] [--task TEXT] [--ttl 30m] -- COMMAND [ARG]...
 #
-# Exit codes: the command's own; 2 for a wrong command line; 6 where somebody else holds what is claimed; 128 and
-# the signal's number where it was stopped.
+# Exit codes: the command's own; 2 for a wrong command line; 6 if another agent holds a file to be reserved; 128
+# plus the signal's number if a signal stopped it.
 set -euo pipefail
 
 relay=${RELAY_MESH_BIN:-relay-mesh}
@@ -42,8 +42,8 @@ done
 output=$(mktemp "${TMPDIR:-/tmp}/dispatch.XXXXXX")
 work='' beats='' reported=''
 
-# The last of what the command printed. A message is text: the rest of a letter that was cut, and what is none, is
-# left out.
+# The last part of the command's output. A message is text, so half a character at the cut and bytes that are not
+# text are left out.
 end_of_output() {
     if command -v iconv >/dev/null; then
         tail -c 4000 "$output" | iconv -c -f UTF-8 -t UTF-8 2>/dev/null || true
@@ -52,7 +52,7 @@ end_of_output() {
     fi
 }
 
-# Gives everything back, and says how it went. Done once, whatever comes first: the end or a signal.
+# Releases everything and reports the result. Runs once, at the end or at the first signal.
 finish() {
     local code=$1 how=$2
     [ -z "$reported" ] || return 0
@@ -62,7 +62,7 @@ finish() {
         kill "$beats" 2>/dev/null || true
         wait "$beats" 2>/dev/null || true
     fi
-    "$relay" release --all --from "$name" --quiet || echo "dispatch: what $name had claimed lapses by itself" >&2
+    "$relay" release --all --from "$name" --quiet || echo "dispatch: the reservations of $name were not released and expire by themselves" >&2
     "$relay" heartbeat --from "$name" --task '' --quiet >/dev/null || true
     if [ -n "$report" ]; then
         { echo "$task: $how (exit code $code)"; echo; end_of_output; } |
@@ -72,7 +72,7 @@ finish() {
     rm -f "$output"
 }
 
-# Stopped from outside: the command is stopped too, and waited for, before anything is given back.
+# After a signal: stops the command and waits for it before anything is released.
 # shellcheck disable=SC2329 # the traps below call it
 stopped() {
     local signal=$1 number=$2
@@ -89,20 +89,20 @@ trap 'stopped HUP 1' HUP
 trap 'stopped INT 2' INT
 trap 'stopped TERM 15' TERM
 
-# The name of the last run, with whatever mail has come for it since; a new one at first.
+# The name of the last run, with the mail that has come for it since, or a new name.
 if ! "$relay" heartbeat --from "$name" --task "$task" --quiet >/dev/null 2>&1; then
     "$relay" register "$name" --program dispatch --task "$task" --quiet >/dev/null
 fi
-# From here on there is somebody to give back and to report.
+# From here on there is an agent that can release and report.
 trap 'finish $? "failed before it began"' EXIT
 
-# All of it or nothing. Where somebody else holds it, they are named, and the next run may find it free.
+# All of them or none. If another agent holds one, the report names it, and the next run may find it free.
 claim() {
     [ ${#claims[@]} -eq 0 ] || "$relay" reserve "${claims[@]}" --ttl "$ttl" --reason "$task" --from "$name" "$@"
 }
 claim
 
-# Signs of life, and the claims again before they lapse. It ends by itself where this script was killed.
+# Heartbeats, and renewals of the reservations before they expire. Ends by itself if this script was killed.
 (
     trap - EXIT
     while sleep "$beat_every" && kill -0 $$ 2>/dev/null; do
@@ -112,7 +112,7 @@ claim
 ) &
 beats=$!
 
-# In the background, so that a signal is heard at once and not only when the command has ended.
+# In the background, so that a signal is handled at once and not only when the command has ended.
 "$@" >"$output" 2>&1 &
 work=$!
 code=0

@@ -1,11 +1,11 @@
-//! What a check of an install finds, collected in order.
+//! Collects what a check of an install finds, in order.
 //!
 //! ```
 //! use relay_mesh_sdk::{checklist::Checklist, files::Root, testing};
 //! use serde_json::json;
 //!
 //! let settings = r#"{"mcpServers": {"relay-mesh": {"command": "/old/relay-mesh"}}}"#;
-//! let _lent = testing::Fakes::default().file("config", "settings.json", settings).lend();
+//! let _host = testing::Fakes::default().file("config", "settings.json", settings).start();
 //! let mut list = Checklist::default();
 //! let settings = list.read(&Root::open("config")?, "settings.json", "Toad")?.map(|(_, value)| value);
 //! let place = ("mcpServers", "relay-mesh");
@@ -24,56 +24,56 @@ use crate::files::Root;
 use crate::install::Finding;
 use crate::{Error, servers};
 
-/// Findings in the making.
+/// The findings so far.
 #[derive(Clone, Debug, Default)]
 pub struct Checklist {
     all: Vec<Finding>,
 }
 
 impl Checklist {
-    /// Something is as it should be.
+    /// Adds a finding that is fine.
     pub fn ok(&mut self, what: impl Into<String>) {
         self.all.push(Finding::ok(what));
     }
 
-    /// Something works, and may surprise.
+    /// Adds a warning: it works, but may surprise.
     pub fn warn(&mut self, what: impl Into<String>, fix: impl Into<String>) {
         self.all.push(Finding::warning(what, fix));
     }
 
-    /// Something does not work.
+    /// Adds something that does not work.
     pub fn broken(&mut self, what: impl Into<String>, fix: impl Into<String>) {
         self.all.push(Finding::broken(what, fix));
     }
 
-    /// A settings file of JSON, comments allowed: its text and what it says. None where it is not
-    /// there, or where it does not parse, which is then a finding with the line and the column.
+    /// Reads a JSON settings file, comments allowed: its text and its value. None if the file does not exist.
+    /// Also none if it does not parse; then a finding names the line and the column.
     pub fn read(&mut self, root: &Root, path: &str, reader: &str) -> Result<Option<(String, Value)>, Error> {
         let Some(text) = root.read_text(path)? else { return Ok(None) };
         match Document::parse(Some(&text)) {
             Ok(document) => Ok(Some((text, document.get(&[]).unwrap_or_default()))),
             Err(broken) => {
-                self.broken(format!("{path}, {broken}"), format!("mend the file: {reader} passes over it as it is"));
+                self.broken(format!("{path}, {broken}"), format!("correct the file: {reader} ignores it as it is"));
                 Ok(None)
             }
         }
     }
 
-    /// The same for a harness that takes plain JSON alone and passes over a file with a comment in it,
-    /// which is then a finding too.
+    /// The same for a harness that reads plain JSON only. A file with comments is a finding too, because such
+    /// a harness ignores it.
     pub fn read_plain(&mut self, root: &Root, path: &str, reader: &str) -> Result<Option<Value>, Error> {
         let Some((text, value)) = self.read(root, path, reader)? else { return Ok(None) };
         if let Err(error) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
             self.broken(
-                format!("{path} is not plain JSON, so {reader} passes over it: {error}"),
-                "take comments and trailing commas out of it",
+                format!("{path} is not plain JSON, so {reader} ignores it: {error}"),
+                "remove comments and trailing commas from it",
             );
         }
         Ok(Some(value))
     }
 
-    /// Whether our server is in a list of servers, under its name, as this setup would write it. `place` is
-    /// the list and the name.
+    /// Checks that our server is in a list of MCP servers as this setup would write it. `place` is the list's
+    /// name and the server's.
     pub fn server(&mut self, settings: Option<&Value>, path: &str, place: (&str, &str), wanted: &Value, again: &str) {
         let (list, name) = place;
         match settings.and_then(|settings| settings.get(list)?.get(name)) {
@@ -88,11 +88,11 @@ impl Checklist {
             ),
         }
         for other in servers::aliases(settings, list, name) {
-            self.warn(format!("{path} names relay-mesh a second time, as `{other}`"), "take one of the two out");
+            self.warn(format!("{path} names relay-mesh a second time, as `{other}`"), "remove one of the two");
         }
     }
 
-    /// Whether our hooks are listed under `hooks` by event, as this setup would write them.
+    /// Checks that `hooks` lists our hooks under their events, as this setup would write them.
     pub fn hooks(
         &mut self,
         settings: Option<&Value>,
@@ -118,13 +118,13 @@ impl Checklist {
         }
     }
 
-    /// All of them.
+    /// Returns the findings.
     pub fn finish(self) -> Vec<Finding> {
         self.all
     }
 }
 
-/// The texts of a list in a value.
+/// The texts in the list at a JSON pointer.
 pub fn texts<'a>(value: Option<&'a Value>, pointer: &str) -> Vec<&'a str> {
     let list = value.and_then(|value| value.pointer(pointer)?.as_array());
     list.into_iter().flatten().filter_map(Value::as_str).collect()

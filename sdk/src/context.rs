@@ -2,10 +2,10 @@
 
 use crate::{Error, Moment};
 
-/// Fits the host's protocol text to a harness. By default it is said as it is, whenever asked.
+/// Fits the host's protocol text to a harness. By default the agent gets it unchanged, on every occasion.
 pub trait Context {
-    /// Makes the text for a moment from the host's own. `agent` is the name that the session is
-    /// registered under, which the host's text already says.
+    /// Returns the text for an occasion, made from the host's text; none says nothing. `agent` is the name
+    /// that the session is registered under, which the host's text already contains.
     fn protocol(base: String, moment: Moment, agent: Option<&str>) -> Result<Option<String>, Error> {
         let _ = (moment, agent);
         Ok(Some(base))

@@ -2,14 +2,14 @@
 
 /// Exports an adapter as a component of `relay:adapter@0.1.0` and embeds its manifest.
 ///
-/// The type needs [`Identity`](crate::Identity), [`Sessions`](crate::Sessions),
+/// The type must implement [`Identity`](crate::Identity), [`Sessions`](crate::Sessions),
 /// [`Context`](crate::Context), [`Push`](crate::Push), [`Install`](crate::Install) and
 /// [`Hooks`](crate::Hooks); an empty `impl` takes every default. The manifest's path is relative to
-/// the file that calls the macro. On any target but wasm the exports are inert, so that the same
-/// crate is tested natively (see [`testing`](crate::testing)).
+/// the file that calls the macro. Only a build for wasm exports anything, so the same crate can be
+/// tested natively (see [`testing`](crate::testing)).
 ///
-/// An adapter whose harness runs slash commands says so by `commands` between the two, and needs
-/// [`Commands`](crate::Commands) too: `export!(Nothing, commands, manifest = "../adapter.toml")`.
+/// To export [optional interfaces](crate::optional) too, list them by name and implement their traits:
+/// `export!(Nothing, [commands], manifest = "../adapter.toml")`.
 ///
 /// ```
 /// use relay_mesh_sdk::{About, Context, Hooks, Identity, Install, Push, Sessions};
@@ -38,35 +38,9 @@
 /// ```
 #[macro_export]
 macro_rules! export {
-    ($adapter:ty, commands, manifest = $manifest:literal) => {
+    ($adapter:ty, [$($optional:ident),* $(,)?], manifest = $manifest:literal) => {
         $crate::export!($adapter, manifest = $manifest);
-
-        #[cfg(target_arch = "wasm32")]
-        const _: () = {
-            use $crate::commands::{Command, Means, Progress};
-
-            struct Component;
-
-            impl $crate::bindings::further::exports::relay::adapter::commands::Guest for Component {
-                fn plan(to: $crate::Session, command: Command) -> Result<Means, $crate::Error> {
-                    <$adapter as $crate::Commands>::plan(&to, &command)
-                }
-                fn run(to: $crate::Session, command: Command) -> Result<Progress, $crate::Error> {
-                    <$adapter as $crate::Commands>::run(&to, &command)
-                }
-                fn watch(to: $crate::Session, command: Command, begun: Progress) -> Result<Progress, $crate::Error> {
-                    <$adapter as $crate::Commands>::watch(&to, &command, begun)
-                }
-            }
-
-    $crate::bindings::further::export_commands!(Component with_types_in $crate::bindings::further);
-        };
-
-        #[cfg(not(target_arch = "wasm32"))]
-        const _: fn() = {
-            fn runs_commands<A: $crate::Commands>() {}
-            runs_commands::<$adapter>
-        };
+        $($crate::optional::$optional::export!($adapter);)*
     };
     ($adapter:ty, manifest = $manifest:literal) => {
         #[cfg(target_arch = "wasm32")]
@@ -158,12 +132,21 @@ macro_rules! export {
             static MANIFEST: [u8; include_bytes!($manifest).len()] = *include_bytes!($manifest);
         };
 
-        // Natively nothing is exported, but what every build can find out, every build does: that the
-        // traits are there and that the manifest lies where the macro says.
+        // A native build exports nothing, but it checks that the type implements the traits and that the
+        // manifest exists at the path given.
         #[cfg(not(target_arch = "wasm32"))]
         const _: (fn(), &[u8]) = {
             fn is_adapter<A: $crate::Adapter>() {}
             (is_adapter::<$adapter>, include_bytes!($manifest))
         };
+    };
+    ($adapter:ty, [commands], manifest = $manifest:literal) => {
+        ::core::compile_error!("optional interfaces are a list: write `[commands]` instead of `commands`");
+    };
+    ($($other:tt)*) => {
+        ::core::compile_error!(
+            "write `export!(TYPE, manifest = \"../adapter.toml\")`, or with optional interfaces \
+             `export!(TYPE, [commands], manifest = \"../adapter.toml\")`"
+        );
     };
 }

@@ -1,5 +1,5 @@
-//! Our hooks in settings of the shape that Claude Code began and Codex took over: an object `hooks`
-//! that lists, per event, groups of handlers.
+//! Our hooks in settings of the shape that Claude Code and Codex share: an object `hooks` that lists groups
+//! of handlers per event.
 //!
 //! ```
 //! use relay_mesh_sdk::{edit::jsonc::Document, hook_groups};
@@ -22,7 +22,7 @@ use crate::checklist::Checklist;
 use crate::edit::jsonc::{Document, Occupied, Step};
 use crate::hook_settings;
 
-/// Puts our groups under their events, in the place of an older install's.
+/// Adds our groups under their events and replaces those of an older install.
 pub fn put(
     document: &mut Document,
     wanted: &[(&str, Value)],
@@ -33,19 +33,19 @@ pub fn put(
     hook_settings::put(document, wanted, |group| is_our_group(group, &is_ours))
 }
 
-/// Takes every handler of ours out, of this install or an older one.
+/// Removes all our handlers, of this install and of older ones.
 pub fn take(document: &mut Document, is_ours: impl Fn(&Value) -> bool) {
     hook_settings::take(document, |group| is_our_group(group, &is_ours));
     take_merged(document, &is_ours, |_| false);
 }
 
-/// Whether every handler of a group is ours, so that the group may go whole.
+/// Whether every handler of a group is ours, so that the whole group can be removed.
 fn is_our_group(group: &Value, is_ours: impl Fn(&Value) -> bool) -> bool {
     let handlers = group.get("hooks").and_then(Value::as_array);
     handlers.is_some_and(|handlers| !handlers.is_empty() && handlers.iter().all(is_ours))
 }
 
-/// Whether every hook that we want stands in the settings, said to `list`.
+/// Checks that the settings contain every hook that we want, and adds the finding to `list`.
 pub fn check(
     list: &mut Checklist,
     path: &str,
@@ -57,7 +57,7 @@ pub fn check(
     list.hooks(settings, path, wanted, |group| is_our_group(group, &is_ours), fix);
 }
 
-/// Takes out ours that stand beside somebody else's, in a group that was merged by hand.
+/// Removes our handlers from groups that also hold other handlers, because a user merged them by hand.
 fn take_merged(document: &mut Document, is_ours: &impl Fn(&Value) -> bool, is_current: impl Fn(&Value) -> bool) {
     let before = document.get(&["hooks"]).unwrap_or_default();
     let group = |event: &str, index: usize| before.get(event).and_then(|groups| groups.get(index));

@@ -1,5 +1,5 @@
-//! Answers in the shape that Claude Code began and Codex took over: JSON on standard output, in which
-//! `hookSpecificOutput` adds to the context or refuses a tool, and `decision` keeps a turn going.
+//! Hook answers in the shape that Claude Code and Codex share: JSON on standard output. In it
+//! `hookSpecificOutput` adds context or denies a tool call, and `decision` keeps a turn going.
 //!
 //! ```
 //! use relay_mesh_sdk::{hook_output, testing::mail};
@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use crate::Mail;
 use crate::hooks::{Reply, in_context};
 
-/// Text for the model, where the event lets us add some: the protocol first, then the mail, then
-/// fields of the harness's own. Silent where there is nothing to say.
+/// Adds the protocol and then the mail to the model's context, and `further` fields of the harness's own.
+/// Prints nothing if all of these are missing.
 pub fn context<'f>(
     event: &str,
     protocol: Option<String>,
@@ -31,7 +31,7 @@ pub fn context<'f>(
     if fields.is_empty() { Reply::silent() } else { specific(event, fields).showing(shows_mail) }
 }
 
-/// Refuses the tool that is about to run. Silent where nothing speaks against it.
+/// Denies the tool call that is about to run. Prints nothing if there is no refusal.
 pub fn deny(event: &str, refusal: Option<String>) -> Reply {
     match refusal {
         None => Reply::silent(),
@@ -42,7 +42,7 @@ pub fn deny(event: &str, refusal: Option<String>) -> Reply {
     }
 }
 
-/// Keeps a turn going that was about to end, with the mail as the reason.
+/// Keeps the agent from ending its turn, with the mail as the reason.
 pub fn block(mail: &Mail) -> Reply {
     Reply::stdout(json!({"decision": "block", "reason": mail.text}).to_string()).showing(true)
 }

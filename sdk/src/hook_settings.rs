@@ -1,4 +1,4 @@
-//! Our hooks in a settings file that lists them under `hooks` by event, as Claude Code's and Cursor's do.
+//! Our hooks in a settings file that lists hooks by event under `hooks`, as Claude Code's and Cursor's do.
 //!
 //! ```
 //! use relay_mesh_sdk::{edit::jsonc::Document, hook_settings};
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::edit::jsonc::{Document, Occupied, Step};
 
-/// Puts our entries in, each under its event, in the place of an older install's.
+/// Adds our entries under their events and replaces those of an older install.
 pub fn put(
     document: &mut Document,
     wanted: &[(&str, Value)],
@@ -39,7 +39,7 @@ pub fn put(
     Ok(())
 }
 
-/// Takes every entry of ours out, of this install or an older one.
+/// Removes all our entries, of this install and of older ones.
 pub fn take(document: &mut Document, is_ours: impl Fn(&Value) -> bool) {
     document.remove_where(|path, value| match path {
         [Step::Key(hooks), Step::Key(_), Step::Index(_)] if hooks == "hooks" => is_ours(value),

@@ -1,18 +1,18 @@
-//! What a harness's own hooks call, in two steps on one instance.
+//! Answers the harness's own hooks, in two steps on one instance.
 
 use serde_json::{Map, Value, json};
 
 pub use crate::bindings::exports::relay::adapter::hooks::{Call, Event, Findings, Reading, Reply};
 use crate::{Error, Mail};
 
-/// Reads a hook's payload and words its answer. By default the harness has no hooks.
+/// Reads a hook's payload and writes its answer. By default the harness has no hooks.
 pub trait Hooks {
-    /// What the payload means: who, what happened, and what of ours fits into the answer.
+    /// What the payload means: whose session, what happened, and how much mail fits into the answer.
     fn read(call: &Call) -> Result<Reading, Error> {
         Err(Error::Unsupported(format!("there is no hook named `{}`", call.name)))
     }
 
-    /// The answer in the harness's own shape, from what the host found.
+    /// The answer in the harness's own shape, made from what the host found.
     fn answer(call: &Call, found: Findings) -> Result<Reply, Error> {
         let _ = found;
         Err(Error::Unsupported(format!("there is no hook named `{}`", call.name)))
@@ -20,19 +20,19 @@ pub trait Hooks {
 }
 
 impl Call {
-    /// A call without variables, of a process that is not known.
+    /// A call without variables and without a known process.
     pub fn new(name: impl Into<String>, payload: impl Into<String>) -> Call {
         Call { name: name.into(), payload: payload.into(), environment: Vec::new(), process: None }
     }
 
-    /// A variable of the hook's process, where it reached us and is not empty.
+    /// A variable of the hook's process; none if it is empty or did not reach us.
     pub fn variable(&self, name: &str) -> Option<&str> {
         crate::variable(&self.environment, name)
     }
 }
 
 impl Reading {
-    /// Nothing of interest: no speaker, no events, no room for mail.
+    /// A reading without session and events that takes no mail.
     pub fn nothing() -> Reading {
         Reading {
             speaker: None,
@@ -47,23 +47,23 @@ impl Reading {
 }
 
 impl Reply {
-    /// Prints nothing and lets the harness go on.
+    /// Prints nothing and exits with 0, so the harness goes on.
     pub fn silent() -> Reply {
         Reply { stdout: None, stderr: None, exit_code: 0, shows_mail: false }
     }
 
-    /// Prints text on standard output and ends well.
+    /// Prints text on standard output and exits with 0.
     pub fn stdout(text: impl Into<String>) -> Reply {
         Reply { stdout: Some(text.into()), ..Reply::silent() }
     }
 
-    /// The same reply, which says whether the mail is in it.
+    /// Sets whether the mail is in the reply.
     pub fn showing(self, shows_mail: bool) -> Reply {
         Reply { shows_mail, ..self }
     }
 }
 
-/// The text for the model where an answer may hold both: the protocol first, then the mail.
+/// The text for the model: the protocol first, then the mail. None if both are missing.
 ///
 /// ```
 /// use relay_mesh_sdk::{hooks::in_context, testing::mail};
@@ -75,12 +75,11 @@ pub fn in_context(protocol: Option<String>, mail: Option<&Mail>) -> Option<Strin
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// The name under which a ticket goes into the arguments of a tool. The host takes it out before the tool
-/// sees them.
+/// The argument that holds the ticket. The host removes it before the tool sees the arguments.
 const HIDDEN: &str = "_relay";
 
-/// The arguments of a call of ours with the session's ticket in them, for a harness that lets a hook
-/// rewrite them. None where the host gave no ticket.
+/// A tool call's arguments with the session's ticket added, for a harness that lets a hook rewrite them. None
+/// if the host gave no ticket.
 ///
 /// ```
 /// use relay_mesh_sdk::hooks::with_ticket;

@@ -2,8 +2,8 @@
 
 pub use crate::bindings::exports::relay::adapter::identity::About;
 
-/// Who this adapter is for. The only trait without a default: everything else can be left out.
+/// Names the harness that this adapter is for. The only trait without defaults.
 pub trait Identity {
-    /// Says the harness's name, its title, and whether one MCP connection carries one session.
+    /// Returns the harness's name, its title, and whether one MCP connection carries one session.
     fn describe() -> About;
 }

@@ -1,4 +1,4 @@
-//! Setting a harness up for the mesh and taking it out again. Adapters plan, the host acts.
+//! Sets a harness up for the mesh and removes the setup. Adapters plan the edits, the host makes them.
 
 pub use crate::bindings::exports::relay::adapter::install::{
     Action, Edit, Finding, Plan, Scope, Server, Setup, Severity,
@@ -6,29 +6,29 @@ pub use crate::bindings::exports::relay::adapter::install::{
 use crate::plan::Draft;
 use crate::{Error, Identity};
 
-/// Plans an install and checks one. By default there is nothing to edit, which is right for a
-/// harness that a person sets up by hand.
+/// Plans and checks an install. By default there is nothing to edit, for a harness that the user sets up
+/// by hand.
 pub trait Install: Identity {
-    /// The harness's version, where it is on this machine.
+    /// The harness's version; none if it is not installed on this machine.
     fn present() -> Result<Option<String>, Error> {
         Ok(None)
     }
 
-    /// Plans what sets it up, from what the files hold now. What is there already is planned no more, so
-    /// that a second install changes nothing.
+    /// Plans the edits that set the harness up, from what the files hold now. A second install must plan no
+    /// edit.
     fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         let _ = (draft, setup);
         Ok(())
     }
 
-    /// Plans what takes it out again.
+    /// Plans the edits that remove the setup.
     fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         let _ = (draft, setup);
         Ok(())
     }
 
-    /// The edits and the next steps. By default those that [`Install::install`] or [`Install::remove`] plans,
-    /// for a server that can have its name.
+    /// The edits and the next steps. By default what [`Install::install`] or [`Install::remove`] plans, after
+    /// [`Setup::check_name`].
     fn propose(setup: &Setup) -> Result<Plan, Error> {
         setup.check_name(&Self::describe().title)?;
         let mut draft = Draft::default();
@@ -39,7 +39,7 @@ pub trait Install: Identity {
         Ok(draft.finish())
     }
 
-    /// Whether it is set up, and rightly.
+    /// Checks that the harness is set up correctly.
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
         let _ = setup;
         Ok(Vec::new())
@@ -47,26 +47,26 @@ pub trait Install: Identity {
 }
 
 impl Setup {
-    /// The server's name becomes part of tool names and of matchers, so it has to be plain.
+    /// Refuses a server name with special characters, because it becomes part of tool names and matchers.
     pub fn check_name(&self, title: &str) -> Result<(), Error> {
         let name = &self.server_name;
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
         match !name.is_empty() && name.chars().all(plain) {
             true => Ok(()),
             false => Err(Error::Failed(format!(
-                "`{name}` cannot name a server of {title}: letters, digits, - and _ may stand in it"
+                "`{name}` cannot name a server of {title}: use only letters, digits, - and _"
             ))),
         }
     }
 
-    /// The words by which a harness runs one of our hooks.
+    /// The command line that runs one of our hooks, as words.
     pub fn hook_words(&self, harness: &str, event: &str) -> Vec<String> {
         let program: &[String] = if self.program.is_empty() { &["relay-mesh".to_owned()] } else { &self.program };
         program.iter().cloned().chain(["hook", harness, event].map(str::to_owned)).collect()
     }
 
-    /// The same as one line for a POSIX shell, with the setup's variables before it: a harness that
-    /// takes a line has no other place for them.
+    /// The command line as one line for a POSIX shell. The setup's variables stand before it, because a
+    /// harness that takes a line has no other place for them.
     ///
     /// ```
     /// use relay_mesh_sdk::{install::{Action, Scope}, testing};
@@ -83,7 +83,7 @@ impl Setup {
         variables.chain(words.iter().map(|word| shell_word(word))).collect::<Vec<_>>().join(" ")
     }
 
-    /// The same for a file that a team commits: it names nothing of this machine.
+    /// The line for a file that a team commits: it holds nothing that belongs to this machine.
     ///
     /// ```
     /// use relay_mesh_sdk::{install::{Action, Scope}, testing};
@@ -98,17 +98,17 @@ impl Setup {
     }
 }
 
-/// How a file that a team commits names the program to a shell: each machine has it in its PATH, or says
-/// where it is.
+/// The program in a shell line that a team commits: each machine has it on its PATH, or sets
+/// RELAY_MESH_BIN.
 pub const COMMITTED_PROGRAM: &str = "\"${RELAY_MESH_BIN:-relay-mesh}\"";
 
-/// Whether a shell's line runs one of our hooks, of this install or an older one: by what it runs, not
-/// by where the program lies.
+/// Whether a shell line runs one of our hooks, of this install or an older one. The program's path does not
+/// matter.
 pub fn is_hook_line(line: &str, harness: &str) -> bool {
     line.contains("relay-mesh") && line.contains(&format!(" hook {harness} "))
 }
 
-/// A word as a POSIX shell takes it.
+/// Quotes a word for a POSIX shell if needed.
 fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@%+,".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
@@ -118,17 +118,17 @@ fn shell_word(word: &str) -> String {
 }
 
 impl Finding {
-    /// Something is as it should be.
+    /// It is fine.
     pub fn ok(what: impl Into<String>) -> Finding {
         Finding { severity: Severity::Ok, what: what.into(), fix: None }
     }
 
-    /// Something works, and may surprise.
+    /// It works, but may surprise.
     pub fn warning(what: impl Into<String>, fix: impl Into<String>) -> Finding {
         Finding { severity: Severity::Warning, what: what.into(), fix: Some(fix.into()) }
     }
 
-    /// Something does not work.
+    /// It does not work.
     pub fn broken(what: impl Into<String>, fix: impl Into<String>) -> Finding {
         Finding { severity: Severity::Broken, what: what.into(), fix: Some(fix.into()) }
     }

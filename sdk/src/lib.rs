@@ -1,22 +1,21 @@
 //! Write a relay-mesh adapter: the piece that teaches the mesh about one harness.
 //!
-//! An adapter is a WebAssembly component. It says which session is speaking ([`Sessions`]), what an
-//! agent is told ([`Context`]), how a message reaches a session ([`Push`]), which files set the
-//! harness up ([`Install`]) and what the harness's own hooks mean ([`Hooks`]). Every one of these
-//! traits has defaults, so that an adapter writes only what is special about its harness; the host
-//! does the rest. Where the harness runs slash commands for others, [`Commands`] is one more.
+//! An adapter is a WebAssembly component for one harness (the agent's client: Claude Code, Codex …). It
+//! says which session makes a call ([`Sessions`]), what an agent is told about the mesh ([`Context`]), how
+//! a message reaches a session ([`Push`]), which files set the harness up ([`Install`]) and what the
+//! harness's own hooks mean ([`Hooks`]). Each of these traits has defaults, so you write only what is
+//! special about your harness. [`optional`] holds further interfaces, such as running slash commands.
 //!
 //! - [`export!`] makes the component and embeds its manifest: `cargo build --target wasm32-wasip2`.
 //! - [`files`], [`state`], [`http`], [`programs`], [`channels`], [`notices`], [`clock`] and the log
-//!   macros are what the host lends, under the names of the manifest.
-//! - [`edit`] changes settings files without disturbing what others wrote in them, [`plan`] makes an
+//!   macros call the host's functions, with the names that your manifest gives to each resource.
+//! - [`edit`] changes settings files and keeps what others wrote in them, [`plan`] makes an
 //!   install plan of such changes, [`servers`] keeps our entry in a list of MCP servers,
 //!   [`hook_settings`] our hooks in a list by event, and [`checklist`] collects what a check finds.
-//! - [`payload`] reads a hook's payload, [`kept`] and [`turns`] remember what a later call needs, and
-//!   [`hook_groups`] and [`hook_output`] are for harnesses whose hooks have Claude Code's shape.
-//! - [`words`] is what agents of every harness are told.
-//! - [`testing`] runs an adapter natively with everything that the host lends faked, so that its
-//!   logic is tested by plain `cargo test`.
+//! - [`payload`] reads a hook's payload, [`dated_state`] and [`turns`] remember what a later call needs,
+//!   and [`hook_groups`] and [`hook_output`] are for harnesses whose hooks have Claude Code's shape.
+//! - [`words`] holds the texts that agents of every harness get.
+//! - [`testing`] fakes every host function, so you test an adapter with plain `cargo test`.
 //!
 //! A hook that shows waiting mail after each tool, and its test:
 //!
@@ -52,24 +51,25 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! Where an author of a component in another language looks is `wit/v0.1`; this crate adds nothing
-//! that cannot be done with that alone.
+//! Authors of a component in another language need only `wit/v0.1`; this crate adds nothing that the
+//! interface does not allow.
 #![deny(missing_docs)]
 
 #[doc(hidden)]
 pub mod bindings;
 pub mod checklist;
-pub mod commands;
 pub mod context;
+pub mod dated_state;
 pub mod edit;
 mod export;
 pub mod hook_groups;
 pub mod hook_output;
 pub mod hook_settings;
 pub mod hooks;
+mod host_functions;
 pub mod identity;
 pub mod install;
-mod lent;
+pub mod optional;
 pub mod payload;
 pub mod plan;
 pub mod push;
@@ -81,21 +81,20 @@ pub mod turns;
 pub mod words;
 
 pub use bindings::relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
-pub use commands::Commands;
 pub use context::Context;
 pub use hooks::Hooks;
+pub use host_functions::{channels, clock, files, http, log, notices, programs, state};
 pub use identity::{About, Identity};
 pub use install::Install;
-pub use lent::{channels, clock, files, http, kept, log, notices, programs, state};
 pub use push::Push;
 pub use sessions::Sessions;
 
-/// An adapter: all six traits. Implemented for whatever implements them.
+/// A type that implements all six traits of an adapter.
 pub trait Adapter: Identity + Sessions + Context + Push + Install + Hooks {}
 
 impl<A: Identity + Sessions + Context + Push + Install + Hooks> Adapter for A {}
 
-/// A variable in an environment, where it is there and not empty.
+/// The value of a variable; none if it is missing or empty.
 ///
 /// ```
 /// let environment = vec![("SESSION".to_owned(), "s1".to_owned()), ("EMPTY".to_owned(), String::new())];
@@ -107,7 +106,7 @@ pub fn variable<'a>(environment: &'a [(String, String)], name: &str) -> Option<&
 }
 
 impl Session {
-    /// A root session of which no more is known than its id and folder.
+    /// A root session with only its id and folder.
     pub fn new(id: impl Into<String>, workdir: impl Into<String>) -> Session {
         Session { id: id.into(), parent: None, workdir: workdir.into(), process: None, route_hint: None }
     }

@@ -1,11 +1,11 @@
-//! A hook's payload, read once at the edge: JSON whose shape the harness owns.
+//! A hook's payload: JSON whose shape the harness owns, parsed once.
 
 use serde_json::Value;
 
 use crate::Error;
 use crate::hooks::Call;
 
-/// The fields of one payload. Whatever is missing or of another shape is said with the event's name.
+/// The fields of one payload. An error for a missing field, or one of another type, names the event.
 ///
 /// ```
 /// use relay_mesh_sdk::{hooks::Call, payload::Fields};
@@ -25,37 +25,37 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Parses a call's payload.
+    /// Parses the payload of a call.
     pub fn of(call: &Call) -> Result<Fields, Error> {
         let value = serde_json::from_str(&call.payload)
             .map_err(|error| Error::Failed(format!("the payload of {} is not JSON: {error}", call.name)))?;
         Ok(Fields { event: call.name.clone(), value })
     }
 
-    /// Everything.
+    /// The whole payload.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// A text, where it is there and not empty.
+    /// A text field; none if it is missing or empty.
     pub fn optional(&self, name: &str) -> Option<String> {
         self.value.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
-    /// A text that every payload of this event has.
+    /// A text field that every payload of this event has.
     pub fn required(&self, name: &str) -> Result<String, Error> {
         let found = self.value.get(name).and_then(Value::as_str).map(str::to_owned);
         found.ok_or_else(|| Error::Failed(format!("the payload of {} has no text `{name}`", self.event)))
     }
 
-    /// A flag that every payload of this event has.
+    /// A boolean field that every payload of this event has.
     pub fn flag(&self, name: &str) -> Result<bool, Error> {
         let found = self.value.get(name).and_then(Value::as_bool);
         found.ok_or_else(|| Error::Failed(format!("the payload of {} has no flag `{name}`", self.event)))
     }
 }
 
-/// A path as a harness names it, absolute or from the session's folder, made absolute.
+/// Makes a path absolute that may be relative to the session's folder.
 ///
 /// ```
 /// use relay_mesh_sdk::payload::absolute;
@@ -69,8 +69,8 @@ pub fn absolute(path: &str, folder: &str) -> String {
     if is_absolute || folder.is_empty() { path.to_owned() } else { format!("{}/{path}", folder.trim_end_matches('/')) }
 }
 
-/// The files that a patch writes, moves or deletes, as it names them. The format is the one of the tool
-/// `apply_patch`, which Codex began and OpenCode took over.
+/// The files that a patch writes, moves or deletes, as the patch names them. The format is that of the tool
+/// `apply_patch` of Codex and OpenCode.
 ///
 /// ```
 /// use relay_mesh_sdk::payload::files_in_patch;
@@ -83,8 +83,7 @@ pub fn files_in_patch(patch: &str) -> Vec<String> {
     patch.lines().filter_map(named).collect()
 }
 
-/// Whether a text carries one of the host's envelopes. A prompt that does was put there by this mesh,
-/// and no person spoke.
+/// Whether a text contains one of the host's envelopes. Then this mesh wrote the prompt, not the user.
 pub fn carries_mail(text: &str) -> bool {
     text.contains("<relay-mesh-message")
 }

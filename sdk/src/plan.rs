@@ -1,12 +1,12 @@
 //! Builds an install plan from what the files hold now.
 //!
-//! An edit is proposed only where a file's bytes would differ, so a second install proposes none.
+//! It contains an edit only if a file's bytes would change, so a second install has none.
 //!
 //! ```
 //! use relay_mesh_sdk::{files::Root, plan::Draft, testing::Fakes};
 //! use serde_json::json;
 //!
-//! let lent = Fakes::default().root("project").lend();
+//! let host = Fakes::default().root("project").start();
 //! let install = || {
 //!     let mut draft = Draft::default();
 //!     draft.jsonc(&Root::open("project")?, ".mcp.json", |servers| {
@@ -17,7 +17,7 @@
 //!
 //! let plan = install()?;
 //! assert_eq!(plan.edits.len(), 1);
-//! lent.apply(&plan).expect("nothing stands in the way");
+//! host.apply(&plan).expect("the files are as planned");
 //! assert!(install()?.edits.is_empty());
 //! # Ok::<(), relay_mesh_sdk::Error>(())
 //! ```
@@ -31,28 +31,27 @@ use crate::files::Root;
 use crate::install::{Edit, Plan, Server, Setup};
 use crate::programs;
 
-/// A plan in the making.
+/// The edits and next steps so far.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     edits: Vec<Edit>,
     next_steps: Vec<String>,
 }
 
-/// What became of a file that is wholly ours.
+/// Who owns a file that should be wholly ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owned {
-    /// It is, or will be, as we want it.
+    /// We do. It holds, or will hold, what we want.
     Ours,
-    /// Somebody else wrote it, or has changed ours. It is left alone.
+    /// The user or another program wrote it or changed it. It stays as it is.
     Theirs,
 }
 
 impl Draft {
-    /// Changes a file of JSON with or without comments. One that is broken, or where something
-    /// stands in the way, is an error that names the file, the line and the column; nothing is
-    /// planned then.
+    /// Changes a JSON file, comments allowed. If the file does not parse, or holds another value where ours
+    /// should go, the error names the file, the line and the column, and nothing is planned.
     ///
-    /// `change` may refuse too, with an error that is one clause.
+    /// `change` may refuse too, with an error of one clause.
     pub fn jsonc<R: fmt::Display>(
         &mut self,
         root: &Root,
@@ -67,7 +66,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes our part out of such a file. What only takes out refuses nothing.
+    /// Removes our part from a JSON file. Unlike [`Draft::jsonc`] the change cannot refuse.
     pub fn prune(&mut self, root: &Root, path: &str, take: impl FnOnce(&mut Document)) -> Result<(), Error> {
         self.jsonc(root, path, |document| {
             take(document);
@@ -75,7 +74,7 @@ impl Draft {
         })
     }
 
-    /// Changes a TOML file, on the same terms.
+    /// Changes a TOML file. Errors are as in [`Draft::jsonc`].
     pub fn toml<R: fmt::Display>(
         &mut self,
         root: &Root,
@@ -90,7 +89,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Puts a block of ours into a text that a person writes, or takes it out where `body` is none.
+    /// Puts a block of ours into a text file that the user writes, or removes it if `body` is none.
     pub fn marked(&mut self, root: &Root, path: &str, name: &str, body: Option<&str>) -> Result<(), Error> {
         let before = root.read_text(path)?;
         let after = match (body, &before) {
@@ -103,51 +102,48 @@ impl Draft {
         Ok(())
     }
 
-    /// Writes a text file that is wholly ours, under a [`stamp`] by which it is known again. A file
-    /// that is there and bears no valid stamp is left alone.
+    /// Writes a text file that is wholly ours, with a [`stamp`] by which we recognise it. An existing file
+    /// without a valid stamp stays as it is.
     pub fn own(&mut self, root: &Root, path: &str, text: &str) -> Result<Owned, Error> {
         self.replace(root, path, Some(stamp(path, text)), is_stamped)
     }
 
-    /// Deletes a text file that [`Draft::own`] wrote and that nobody has changed since.
+    /// Deletes a text file that [`Draft::own`] wrote, if it is unchanged.
     pub fn disown(&mut self, root: &Root, path: &str) -> Result<Owned, Error> {
         self.replace(root, path, None, is_stamped)
     }
 
-    /// As [`Draft::own`], and the person is told where the file is not ours.
+    /// Like [`Draft::own`], with a next step for the user if the file is not ours.
     pub fn own_or_tell(&mut self, root: &Root, path: &str, text: &str) -> Result<(), Error> {
         if self.own(root, path, text)? == Owned::Theirs {
-            self.next_step(format!(
-                "{path} is not as relay-mesh wrote it and is left as it is; delete it to get ours."
-            ));
+            self.next_step(format!("{path} is not as relay-mesh wrote it and stays as it is; delete it to get ours."));
         }
         Ok(())
     }
 
-    /// As [`Draft::disown`], and the person is told where the file is left.
+    /// Like [`Draft::disown`], with a next step for the user if the file stays.
     pub fn disown_or_tell(&mut self, root: &Root, path: &str) -> Result<(), Error> {
         if self.disown(root, path)? == Owned::Theirs {
             self.next_step(format!(
-                "{path} was changed since relay-mesh wrote it and is left; delete it by hand if you want."
+                "{path} was changed since relay-mesh wrote it and stays; delete it by hand if you no longer need it."
             ));
         }
         Ok(())
     }
 
-    /// Says what the person has to do so that a server over HTTP lets the harness in, and nothing where
-    /// the server is started by the harness.
+    /// Adds the next steps that give the harness the HTTP server's token. Adds none for a stdio server.
     pub fn tell_token(&mut self, setup: &Setup, title: &str) {
         if matches!(setup.server, Server::Http(_)) {
             let folder = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
             let folder = folder.map_or("$HOME/.relay-mesh", |(_, folder)| folder.as_str());
             self.next_step(format!("Keep `relay-mesh serve` running: {title} connects to it when a session starts."));
             self.next_step(format!(
-                "Give {title} the host's token before you start it: export RELAY_MESH_TOKEN=\"$(cat \"{folder}/http.token\")\""
+                "Give {title} the server's token before you start it: export RELAY_MESH_TOKEN=\"$(cat \"{folder}/http.token\")\""
             ));
         }
     }
 
-    /// Writes a whole file, or deletes it where `after` is none, unless what is there is not ours.
+    /// Writes a whole file, or deletes it if `after` is none, unless the existing file is not ours.
     pub fn replace(
         &mut self,
         root: &Root,
@@ -163,14 +159,14 @@ impl Draft {
         Ok(Owned::Ours)
     }
 
-    /// Adds what only the person can do.
+    /// Adds a step that only the user can take.
     pub fn next_step(&mut self, step: impl Into<String>) {
         self.next_steps.push(step.into());
     }
 
-    /// Says what a person has to see to because the files that a team commits name nothing of this machine:
-    /// where the program is, where it is not in the PATH, and which variables it needs. The manifest has to
-    /// ask for a program `relay-mesh`, which is only looked for. `servers` is the file that starts ours.
+    /// Adds next steps for what the files that a team commits cannot say: the program's path if it is not on
+    /// the PATH, and the variables that it needs. The manifest must request a program `relay-mesh`, which is
+    /// looked up and not run. `servers` is the file that starts our MCP server.
     pub fn tell_machine(&mut self, setup: &Setup, harness: &str, title: &str, servers: &str) -> Result<(), Error> {
         let found = match programs::find("relay-mesh") {
             Ok(found) => found,
@@ -179,29 +175,29 @@ impl Draft {
         };
         if let (None, Some(program)) = (found, setup.program.first()) {
             let server = match setup.server {
-                Server::Stdio(_) => format!(" The server in {servers} needs it in the PATH."),
+                Server::Stdio(_) => format!(" The server in {servers} needs it on the PATH."),
                 Server::Http(_) => String::new(),
             };
             self.next_step(format!(
-                "`relay-mesh` is not in your PATH. Put it there, or tell the hooks where it is before you start \
+                "`relay-mesh` is not on your PATH. Put it there, or tell the hooks where it is before you start \
                  {title}: export RELAY_MESH_BIN=\"{program}\".{server}"
             ));
         }
         for (name, value) in &setup.environment {
             self.next_step(format!(
-                "Say so before you start {title}, for a team's files cannot: export {name}=\"{value}\". \
-                 Or set it up for yourself alone: `relay-mesh install {harness} --user`."
+                "Before you start {title}, run: export {name}=\"{value}\" (a file that a team commits cannot set it). \
+                 Or set it up for yourself only: `relay-mesh install {harness} --user`."
             ));
         }
         Ok(())
     }
 
-    /// Whether no file would change so far.
+    /// Whether the plan has no edit so far.
     pub fn changes_nothing(&self) -> bool {
         self.edits.is_empty()
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub fn finish(self) -> Plan {
         Plan { edits: self.edits, next_steps: self.next_steps }
     }
@@ -214,11 +210,11 @@ impl Draft {
     }
 }
 
-/// What the line says by which a text file is known to be ours.
+/// The text of the line by which we recognise a file as ours.
 const STAMP: &str = "relay-mesh wrote this file and takes it out again while this line holds: ";
 
-/// The text with a last line that holds a digest of it, so that our file is told from one that
-/// somebody else wrote or changed. The line is a comment of the file's kind, known by its extension.
+/// Adds a last line with a digest of the text, so that we recognise our file if nobody changed it. The line
+/// is a comment; the file's extension decides its syntax.
 ///
 /// ```
 /// use relay_mesh_sdk::plan::{is_stamped, stamp};
@@ -237,8 +233,8 @@ pub fn stamp(path: &str, text: &str) -> String {
     format!("{text}\n\n{open}{STAMP}{:016x}{close}\n", digest(text))
 }
 
-/// Whether a text bears a stamp that holds. Line ends are not looked at: a version control system
-/// may have changed them.
+/// Whether a text ends with a stamp that fits it. Ignores line ends, because a version control system may
+/// have changed them.
 pub fn is_stamped(text: &str) -> bool {
     let text = text.replace("\r\n", "\n");
     let Some((body, line)) = text.trim_end().rsplit_once('\n') else { return false };
@@ -246,8 +242,7 @@ pub fn is_stamped(text: &str) -> bool {
     stamped == Some(format!("{:016x}", digest(body.trim_end())).as_str())
 }
 
-/// FNV-1a of 64 bits: tells an edit from none, which is all that is asked of it. No secret is safe and
-/// no stranger is kept out by it.
+/// 64-bit FNV-1a, to notice edits. Not for security.
 pub fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,23 +1,23 @@
-//! Bringing a message to a session.
+//! Brings messages to a session.
 
 pub use crate::bindings::exports::relay::adapter::push::{Load, Receipt, Route, Rung};
 use crate::{Activity, Error, Mail, Priority, Session, notices};
 
-/// The ways to a session. By default there are none: mail waits for a hook or a fetch.
+/// The routes to a session. By default there are none, and mail waits for a hook or for the agent to read it.
 pub trait Push {
-    /// The ways, in the order to try.
+    /// The routes, in the order to try.
     fn routes(to: &Session) -> Result<Vec<Route>, Error> {
         let _ = to;
         Ok(Vec::new())
     }
 
-    /// Sends mail, or the news of it, by a route that [`Push::routes`] named.
+    /// Sends a message, or the notification that one waits, by a route from [`Push::routes`].
     fn deliver(to: &Session, route: &str, mail: &Mail) -> Result<Receipt, Error> {
         let _ = (to, mail);
         Err(Error::Unsupported(format!("there is no route named `{route}`")))
     }
 
-    /// Looks again at a delivery. By default nothing more is ever learned than at once.
+    /// Checks how far a delivery has come. By default no further than `deliver` said.
     fn confirm(to: &Session, route: &str, sent: Receipt) -> Result<Receipt, Error> {
         let _ = (to, route);
         Ok(sent)
@@ -25,14 +25,14 @@ pub trait Push {
 }
 
 impl Receipt {
-    /// A rung without evidence.
+    /// A receipt with this status and no evidence.
     pub fn at(rung: Rung) -> Receipt {
         Receipt { rung, evidence: None }
     }
 }
 
 impl Route {
-    /// A bell that may be rung for a session that waits or works, and whose ringing is all it proves.
+    /// A notification for an idle or busy session. It proves no more than that it was sent.
     pub fn bell(name: &str, patience_ms: u32) -> Route {
         Route {
             name: name.into(),
@@ -45,26 +45,26 @@ impl Route {
         }
     }
 
-    /// The last route for a session that nothing wakes: its person is told that mail waits. One that works
-    /// takes its mail from a hook, so nobody has to be called.
+    /// The last route for an idle session: a desktop notification tells the user that mail waits. A busy
+    /// session gets its mail from a hook.
     pub fn notice() -> Route {
         Route { when: vec![Activity::Idle], ..Route::bell(NOTICE, 0) }
     }
 }
 
-/// The name of the route that [`Route::notice`] makes.
+/// The name of [`Route::notice`].
 const NOTICE: &str = "notification";
 
-/// Delivers by that route: the person reads which session of `title` has mail, and never what it says.
+/// Delivers by [`Route::notice`]: it shows the user which session of `title` has mail, and no text of it.
 ///
 /// ```
 /// use relay_mesh_sdk::push::{self, Receipt, Rung};
 /// use relay_mesh_sdk::{Session, testing::{Fakes, mail}};
 ///
-/// let lent = Fakes::default().desktop().lend();
+/// let host = Fakes::default().desktop().start();
 /// let to = Session::new("s1", "/home/u/app");
 /// assert_eq!(push::deliver_notice("Toy", &to, "notification", &mail("the secret")), Ok(Receipt::at(Rung::Offered)));
-/// assert_eq!(lent.notices(), [("Toy".to_owned(), "A message waits for the agent in app".to_owned())]);
+/// assert_eq!(host.notices(), [("Toy".to_owned(), "A message waits for the agent in app".to_owned())]);
 /// assert!(push::deliver_notice("Toy", &to, "bell", &mail("x")).is_err());
 /// ```
 pub fn deliver_notice(title: &str, to: &Session, route: &str, mail: &Mail) -> Result<Receipt, Error> {

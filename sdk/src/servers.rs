@@ -18,16 +18,16 @@ use serde_json::Value;
 
 use crate::edit::jsonc::{Document, Occupied};
 
-/// Why our part does not go into a file.
+/// Why our entry cannot go into a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Something of another shape stands where ours should go.
+    /// The file holds a value of another type where ours should go.
     Occupied(Occupied),
-    /// The server's name belongs to somebody else: the list, the name.
+    /// Another server has this name: the list, the name.
     Taken(String, String),
 }
 
-/// Puts our entry into a list of servers, in the place of an older install's.
+/// Adds our entry to a list of servers and replaces that of an older install.
 pub fn put(document: &mut Document, list: &str, name: &str, entry: &Value) -> Result<(), Refused> {
     if document.get(&[list, name]).is_some_and(|found| !is_ours(&found)) {
         return Err(Refused::Taken(list.to_owned(), name.to_owned()));
@@ -35,15 +35,15 @@ pub fn put(document: &mut Document, list: &str, name: &str, entry: &Value) -> Re
     Ok(document.set(&[list, name], entry)?)
 }
 
-/// Takes our entry out, where the one of that name is ours.
+/// Removes the entry of this name if it is ours.
 pub fn take(document: &mut Document, list: &str, name: &str) {
     if document.get(&[list, name]).is_some_and(|found| is_ours(&found)) {
         document.remove(&[list, name]);
     }
 }
 
-/// Whether a server's entry is ours, of this install or an older one: by what it starts, or by the
-/// token that it shows. Not by a URL, which says nothing of who listens there.
+/// Whether a server's entry is ours, of this install or an older one. The program it starts or the token it
+/// sends decides. A URL does not: any server may listen there.
 pub fn is_ours(entry: &Value) -> bool {
     let program = match entry.get("command") {
         Some(Value::Array(words)) => words.first().and_then(Value::as_str),
@@ -55,7 +55,7 @@ pub fn is_ours(entry: &Value) -> bool {
     starts_us || header.is_some_and(|header| header.contains("RELAY_MESH_TOKEN"))
 }
 
-/// The servers of a list that are ours under another name.
+/// Our servers in a list under other names.
 pub fn aliases(settings: Option<&Value>, list: &str, name: &str) -> Vec<String> {
     let servers = settings.and_then(|settings| settings.get(list)?.as_object());
     let others = servers.into_iter().flatten().filter(|(other, entry)| *other != name && is_ours(entry));
@@ -73,7 +73,7 @@ impl fmt::Display for Refused {
         match self {
             Refused::Occupied(occupied) => occupied.fmt(out),
             Refused::Taken(list, name) => {
-                write!(out, "`{list}.{name}`: a server of this name that is not relay-mesh's is there; rename it first")
+                write!(out, "`{list}.{name}`: another server already has this name; rename it first")
             }
         }
     }
@@ -112,8 +112,7 @@ mod tests {
         let refused = put(&mut document, "mcpServers", "relay-mesh", &json!({})).map_err(|refused| refused.to_string());
         assert_eq!(
             refused,
-            Err("`mcpServers.relay-mesh`: a server of this name that is not relay-mesh's is there; rename it first"
-                .into())
+            Err("`mcpServers.relay-mesh`: another server already has this name; rename it first".into())
         );
         take(&mut document, "mcpServers", "relay-mesh");
         assert_eq!(document.text(), Some(theirs));

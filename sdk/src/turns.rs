@@ -1,67 +1,67 @@
-//! What adapters with hooks remember of a session's turns: how often in a row its end was put off,
-//! and which subagents have joined by themselves.
+//! What adapters with hooks remember about a session's turns: how often in a row a hook kept the turn from
+//! ending, and which subagents have registered an agent of their own.
 //!
 //! ```
 //! use relay_mesh_sdk::{testing::Fakes, turns};
 //!
-//! let _lent = Fakes::default().lend();
+//! let _host = Fakes::default().start();
 //! assert!(turns::may_go_on("s1", false)?);
 //! for _ in 0..turns::MOST_BLOCKS {
 //!     turns::count_block("s1")?;
 //! }
-//! assert!(!turns::may_go_on("s1", true)?, "it was put off often enough");
-//! assert!(turns::may_go_on("s1", false)?, "a turn of its own begins the count anew");
+//! assert!(!turns::may_go_on("s1", true)?, "the limit is reached");
+//! assert!(turns::may_go_on("s1", false)?, "another turn resets the count");
 //! # Ok::<(), relay_mesh_sdk::Error>(())
 //! ```
 
-use crate::{Error, kept};
+use crate::{Error, dated_state};
 
-/// Turns end, windows stay open for weeks; what is older belongs to a session that is long gone.
-const LASTS: u64 = 60 * 24 * 3_600_000;
+/// 60 days: windows stay open for weeks, and older values belong to sessions that have ended.
+const MAX_AGE: u64 = 60 * 24 * 3_600_000;
 
-/// How often in a row a hook of ours may keep a session going at its turn's end. Harnesses stop such
-/// a row themselves and tell the person; we stop before.
+/// How often in a row our hook may keep a turn from ending. Harnesses have a limit of their own and warn the
+/// user when it is reached; this one is lower.
 pub const MOST_BLOCKS: u32 = 6;
 
-/// Whether a turn's end may be put off once more. `again` where the harness says that this end follows
-/// one that was put off; else the count begins anew.
+/// Whether our hook may keep a turn from ending once more. `again` means that the harness says a hook has
+/// already kept this turn going; otherwise the count is reset.
 pub fn may_go_on(session: &str, again: bool) -> Result<bool, Error> {
     if !again {
         forget_blocks(session)?;
     }
-    Ok(kept::read::<u32>(&blocks(session))?.unwrap_or(0) < MOST_BLOCKS)
+    Ok(dated_state::read::<u32>(&blocks(session))?.unwrap_or(0) < MOST_BLOCKS)
 }
 
-/// Counts one end more that was put off.
+/// Counts that our hook kept a turn from ending.
 pub fn count_block(session: &str) -> Result<(), Error> {
-    kept::update(&blocks(session), |count: Option<u32>| Some(count.unwrap_or(0) + 1))
+    dated_state::update(&blocks(session), |count: Option<u32>| Some(count.unwrap_or(0) + 1))
 }
 
-/// Begins the count anew.
+/// Resets the count.
 pub fn forget_blocks(session: &str) -> Result<(), Error> {
-    kept::forget(&blocks(session))
+    dated_state::forget(&blocks(session))
 }
 
-/// Notes that a subagent has an agent of its own, so that mail may be shown to it. Until then it
-/// speaks as its root session's agent, whose mail it must not take away.
+/// Remembers that a subagent has an agent of its own, so hooks may show it mail. Until then it speaks as its
+/// root session's agent and must not take that agent's mail.
 pub fn set_apart(session: &str) -> Result<(), Error> {
-    kept::write(&apart(session), &())
+    dated_state::write(&apart(session), &())
 }
 
-/// Whether a subagent has an agent of its own.
+/// Whether [`set_apart`] was called for a subagent.
 pub fn is_apart(session: &str) -> Result<bool, Error> {
-    kept::is_kept(&apart(session))
+    dated_state::exists(&apart(session))
 }
 
 /// Forgets a subagent that ended.
 pub fn forget_apart(session: &str) -> Result<(), Error> {
-    kept::forget(&apart(session))
+    dated_state::forget(&apart(session))
 }
 
-/// Clears away what nobody will ask for any more. To be called where a session starts.
-pub fn clear_away() -> Result<(), Error> {
-    kept::clear_away("blocks/", LASTS)?;
-    kept::clear_away("apart/", LASTS)
+/// Removes values of ended sessions. Call it when a session starts.
+pub fn remove_old() -> Result<(), Error> {
+    dated_state::remove_older_than("blocks/", MAX_AGE)?;
+    dated_state::remove_older_than("apart/", MAX_AGE)
 }
 
 fn blocks(session: &str) -> String {

@@ -1,10 +1,10 @@
-//! What agents of every harness are told in the same words.
+//! Texts that agents of every harness get.
 
-/// A skill in the format that harnesses share (SKILL.md with a front matter): when and how to talk
-/// with other agents. Read when a task calls for it.
+/// A skill (SKILL.md with front matter): when and how to talk with other agents. Harnesses load it when a task
+/// calls for it.
 pub const SKILL: &str = include_str!("../assets/SKILL.md");
 
-/// The same without its front matter, for a harness that wants another one.
+/// The skill without its front matter, for a harness that needs another one.
 pub fn skill_body() -> &'static str {
     let body = SKILL.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
     body.map_or(SKILL, |(_, body)| body.trim_start())

@@ -47,8 +47,7 @@ fn blocks_of_two_harnesses_do_not_touch() {
 #[test]
 fn a_block_without_an_end_is_said_and_left() {
     let broken = "# Rules\n\n<!-- relay-mesh codex: begin -->\nOurs.\n";
-    let said =
-        "line 3, column 1: a block of relay-mesh begins here, and no line `<!-- relay-mesh codex: end -->` ends it";
+    let said = "line 3, column 1: a block of relay-mesh begins here and has no line `<!-- relay-mesh codex: end -->`; add that line, or remove the block";
     assert_eq!(take(broken, "codex").map_err(|broken| broken.to_string()), Err(said.to_owned()));
     assert_eq!(put(Some(broken), "codex", "Ours.").map_err(|broken| broken.to_string()), Err(said.to_owned()));
 }

@@ -1,7 +1,7 @@
-//! Everything of an adapter but who it is, done by answering that it is not done: for components that
-//! never come so far as to be asked. Expects the names that `wit_bindgen::generate!` makes.
+//! Every interface of an adapter except `identity`, answering that it does nothing: for components that the host
+//! never asks for more. Expects the names that `wit_bindgen::generate!` makes.
 
-/// Implements each interface but `identity` for a component.
+/// Implements each interface except `identity` for a component.
 macro_rules! does_nothing {
     ($component:ident) => {
         use exports::relay::adapter::{context, hooks, install, push, sessions};

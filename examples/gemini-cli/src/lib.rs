@@ -1,7 +1,7 @@
-//! The Gemini CLI adapter. Pure translation between Gemini CLI's hooks and settings and the words of the
-//! mesh; what it must remember between calls is in `memory`.
+//! The Gemini CLI adapter. It only translates between Gemini CLI's hooks and settings and the types of the mesh;
+//! `memory` holds what it must remember between calls.
 //!
-//! What it relies on, and how each point was seen, is in the README beside it.
+//! The README beside it says what it relies on and how each point was observed.
 
 mod hooks;
 mod install;
@@ -11,7 +11,7 @@ mod push;
 
 use relay_mesh_sdk::{About, Context, Identity, Sessions};
 
-/// Gemini CLI, as the mesh meets it.
+/// The adapter for Gemini CLI.
 pub struct GeminiCli;
 
 impl Identity for GeminiCli {
@@ -21,17 +21,17 @@ impl Identity for GeminiCli {
             title: "Gemini CLI".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             aliases: vec!["gemini".into()],
-            // One server process per window, which outlives a /clear, and so does the agent.
+            // One server process per window: it and its agent outlive a /clear.
             connection_per_session: true,
         }
     }
 }
 
-/// Neither tools/call nor the server's environment names the session: the ticket that our BeforeTool hook
-/// puts into the arguments does.
+/// Neither tools/call nor the server's environment names the session. The ticket that our BeforeTool hook puts into
+/// the arguments does.
 impl Sessions for GeminiCli {}
 
-/// The host's text goes where the hooks of a session's start, of a prompt and of a tool put it.
+/// Passes the host's text on; the hooks of a session's start, of a prompt and of a tool show it.
 impl Context for GeminiCli {}
 
 relay_mesh_sdk::export!(GeminiCli, manifest = "../adapter.toml");

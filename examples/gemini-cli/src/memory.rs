@@ -1,49 +1,49 @@
-//! What is remembered between calls, in the adapter's state on this machine.
+//! What the adapter remembers between calls, in its state on this machine.
 //!
-//! - `cleared/ID`: a session that /clear has just ended, and its folder. The session that follows in the
-//!   same window begins at once, and nothing in its payload names the one before.
-//! - `untold/ID`: a session that has lost what it was told, at a moment where Gemini CLI lets a hook add
-//!   nothing. The next prompt is the first place.
+//! - `cleared/ID`: a session that /clear has just ended, and its folder. The next session in the window starts at
+//!   once, and nothing in its payload names this one.
+//! - `untold/ID`: a session that has lost the protocol when Gemini CLI lets no hook add text. The next prompt's
+//!   hook adds it.
 
-use relay_mesh_sdk::{Error, Session, kept, state, turns};
+use relay_mesh_sdk::{Error, Session, dated_state, state, turns};
 
-/// Seen: a tenth of a second between the two hooks of a /clear.
+/// The two hooks of a /clear were seen a tenth of a second apart.
 const CLEARS_LAST: u64 = 5_000;
-/// A window stays open for weeks; what is older belongs to one that is long gone.
+/// A window stays open for weeks; older values belong to windows that are closed.
 const OTHERS_LAST: u64 = 60 * 24 * 3_600_000;
 
-/// Notes that another session will follow this one in the same window.
+/// Remembers that another session will follow this one in the same window.
 pub(crate) fn cleared(session: &Session) -> Result<(), Error> {
-    kept::write(&format!("cleared/{}", session.id), &session.workdir)
+    dated_state::write(&format!("cleared/{}", session.id), &session.workdir)
 }
 
-/// The session that this one follows in its window. None where two windows of one folder were cleared at
-/// the same moment: then nobody's agent is given to the wrong window, and it registers again.
+/// The session that this one follows in its window. None if two windows of one folder were cleared at the same
+/// time: then the agent registers again, instead of moving to the wrong window.
 pub(crate) fn cleared_before(session: &Session) -> Result<Option<String>, Error> {
-    kept::clear_away("cleared/", CLEARS_LAST)?;
+    dated_state::remove_older_than("cleared/", CLEARS_LAST)?;
     let mut fitting = Vec::new();
     for key in state::keys("cleared/")? {
-        if kept::read::<String>(&key)?.as_deref() == Some(session.workdir.as_str()) {
+        if dated_state::read::<String>(&key)?.as_deref() == Some(session.workdir.as_str()) {
             fitting.push(key);
         }
     }
     let [key] = fitting.as_slice() else { return Ok(None) };
-    let taken = kept::take::<String>(key)?;
+    let taken = dated_state::take::<String>(key)?;
     Ok(taken.and_then(|_| key.strip_prefix("cleared/")).map(str::to_owned))
 }
 
-/// Notes that a session does not know the protocol any more.
+/// Remembers that a session has lost the protocol.
 pub(crate) fn forgets(session: &str) -> Result<(), Error> {
-    kept::write(&format!("untold/{session}"), &())
+    dated_state::write(&format!("untold/{session}"), &())
 }
 
-/// Whether a session has to be told the protocol. Answers yes once.
+/// Whether a session has lost the protocol. True once.
 pub(crate) fn is_untold(session: &str) -> Result<bool, Error> {
-    Ok(kept::take::<()>(&format!("untold/{session}"))?.is_some())
+    Ok(dated_state::take::<()>(&format!("untold/{session}"))?.is_some())
 }
 
-/// Clears away what nobody will ask for any more. Called where a session starts, which is rare.
+/// Removes old values. Called when a session starts, which is rare.
 pub(crate) fn clear_away() -> Result<(), Error> {
-    turns::clear_away()?;
-    kept::clear_away("untold/", OTHERS_LAST)
+    turns::remove_old()?;
+    dated_state::remove_older_than("untold/", OTHERS_LAST)
 }

@@ -1,18 +1,17 @@
-//! What Gemini CLI writes to a hook's standard input, parsed once at the edge.
+//! What Gemini CLI writes to a hook's standard input, parsed once.
 
 use relay_mesh_sdk::hooks::Call;
 use relay_mesh_sdk::payload::Fields;
 use relay_mesh_sdk::{Error, Session, servers};
 use serde_json::{Map, Value};
 
-/// One hook call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Payload {
     pub(crate) session: Session,
     pub(crate) event: Event,
 }
 
-/// What happened, with the fields that matter to us.
+/// What happened, with the fields that we need.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
     SessionStart(Source),
@@ -21,26 +20,24 @@ pub(crate) enum Event {
     },
     BeforeTool(Tool),
     AfterTool(Tool),
-    /// `again` where this end follows one that was put off.
+    /// `again` if a hook has already kept this turn going.
     AfterAgent {
         again: bool,
     },
-    /// `asks` where a person has to allow a tool.
+    /// `asks` if the user has to allow a tool.
     Notification {
         asks: bool,
     },
-    /// `by_person` for `/compress`. The other kind comes before every request, whether anything is
-    /// compressed or not.
+    /// `by_person` for `/compress`. The other kind comes before every request, even if nothing is compressed.
     PreCompress {
         by_person: bool,
     },
-    /// `cleared` where another session follows in the same window.
+    /// `cleared` if another session follows in the same window.
     SessionEnd {
         cleared: bool,
     },
 }
 
-/// Why a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Startup,
@@ -48,19 +45,18 @@ pub(crate) enum Source {
     Clear,
 }
 
-/// One call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tool {
-    /// Of our server: the tool's name there, and its arguments.
+    /// A tool of our server: its name there, and its arguments.
     Ours(String, Map<String, Value>),
-    /// One of Gemini CLI's own that writes a file.
+    /// A tool of Gemini CLI's own that writes a file.
     Writes(String),
-    /// Any other.
+    /// Any other tool.
     Other,
 }
 
 impl Payload {
-    /// Parses a call. An event that we do not know is `unsupported`, a payload of another shape `failed`.
+    /// Parses a call. Returns `unsupported` for an unknown event and `failed` for a payload of another shape.
     pub(crate) fn parse(call: &Call) -> Result<Payload, Error> {
         let fields = Fields::of(call)?;
         let event = event(&call.name, &fields)?;
@@ -84,7 +80,7 @@ fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
         "Notification" => Event::Notification { asks: fields.required("notification_type")? == "ToolPermission" },
         "PreCompress" => Event::PreCompress { by_person: fields.required("trigger")? == "manual" },
         "SessionEnd" => Event::SessionEnd { cleared: fields.required("reason")? == "clear" },
-        other => return Err(Error::Unsupported(format!("Gemini CLI's hook `{other}` says nothing to the mesh"))),
+        other => return Err(Error::Unsupported(format!("Gemini CLI's hook `{other}` has no meaning for the mesh"))),
     })
 }
 
@@ -103,8 +99,8 @@ impl Tool {
     }
 }
 
-/// Whether Gemini CLI has this tool from our server: by the command that it started, or by our path on
-/// loopback. Not by the server's name, which may begin like ours and be somebody else's.
+/// Whether a tool is our server's, by the command that Gemini CLI started or by our path on loopback. The server's
+/// name does not prove it: another server's name may start like ours.
 fn is_our_server(server: &Value) -> bool {
     let url = server.get("url").and_then(Value::as_str);
     let by_url = url.and_then(|url| url.strip_prefix("http://")).is_some_and(|rest| {

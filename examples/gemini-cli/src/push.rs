@@ -1,6 +1,6 @@
-//! The ways to a session. Nothing wakes one that waits: Gemini CLI watches no file and listens to nobody. A
-//! session that works takes its mail after a tool or at the end of its turn; for one that waits, the person
-//! is told.
+//! The routes to a session. Nothing wakes an idle one: Gemini CLI watches no file and listens on no socket. A busy
+//! session gets its mail after a tool or at the end of its turn; for an idle one, a desktop notification tells the
+//! user.
 
 use relay_mesh_sdk::push::{self, Receipt, Route};
 use relay_mesh_sdk::{Error, Mail, Push, Session};

@@ -1,8 +1,8 @@
-//! The Claude Code adapter. Pure translation between Claude Code's hooks, settings and call metadata
-//! and the words of the mesh; what it must remember between calls is in `memory`.
+//! The Claude Code adapter. It only translates between Claude Code's hooks, settings and call metadata and the
+//! types of the mesh; `memory` holds what it must remember between calls.
 //!
-//! What it relies on, and how each point was seen, is in the README beside this crate and in
-//! `docs/adr/0003-how-claude-code-sessions-are-bound.md`.
+//! The README beside this crate and `docs/adr/0003-how-claude-code-sessions-are-bound.md` say what it relies on and
+//! how each point was observed.
 
 mod hooks;
 mod install;
@@ -13,7 +13,7 @@ mod sessions;
 
 use relay_mesh_sdk::{About, Context, Identity};
 
-/// Claude Code, as the mesh meets it.
+/// The adapter for Claude Code.
 pub struct ClaudeCode;
 
 impl Identity for ClaudeCode {
@@ -23,14 +23,14 @@ impl Identity for ClaudeCode {
             title: "Claude Code".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             aliases: vec!["claude".into()],
-            // One server process per window: it outlives a /clear, and so does the agent. Subagents
-            // speak through it too; their calls are told apart by the hooks.
+            // One server process per window: it and its agent outlive a /clear. Subagents call through it too; the
+            // hooks tell their calls apart.
             connection_per_session: true,
         }
     }
 }
 
-/// The host's text goes where every SessionStart hook, and the hook after registration, put it.
+/// Passes the host's text on; the SessionStart hook and the hook after registration show it.
 impl Context for ClaudeCode {}
 
 relay_mesh_sdk::export!(ClaudeCode, manifest = "../adapter.toml");

@@ -1,26 +1,25 @@
-//! What Claude Code writes to a hook's standard input, parsed once at the edge.
+//! What Claude Code writes to a hook's standard input, parsed once.
 
 use relay_mesh_sdk::hooks::Call;
 use relay_mesh_sdk::payload::Fields;
 use relay_mesh_sdk::{Error, Session};
 use serde_json::Value;
 
-/// One hook call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payload {
-    /// The session of the window.
+    /// The window's session.
     pub(crate) session_id: String,
-    /// The subagent that the hook speaks of, where it speaks of one.
+    /// The subagent that the hook belongs to, if any.
     pub(crate) agent_id: Option<String>,
     pub(crate) cwd: String,
     /// The harness's process, from the hook's environment.
     pub(crate) process: Option<u32>,
-    /// Whether a person sits before the session. A `-p` run is driven by a script.
+    /// Whether a user types in the session. A script drives a `-p` run.
     pub(crate) attended: bool,
     pub(crate) event: Event,
 }
 
-/// What happened, with the fields that matter to us.
+/// What happened, with the fields that we need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     SessionStart(Source),
@@ -44,7 +43,7 @@ pub(crate) enum Event {
     Stop {
         again: bool,
     },
-    /// `internal` for an agent of the client's own, such as the one that compacts: it has no type.
+    /// `internal` for one of the client's own agents, such as the one that compacts: those have no type.
     SubagentStop {
         internal: bool,
     },
@@ -59,7 +58,6 @@ pub(crate) enum Event {
     },
 }
 
-/// Why a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Startup,
@@ -70,8 +68,8 @@ pub(crate) enum Source {
 }
 
 impl Payload {
-    /// Parses a call; none where Cursor makes it. An event that we do not know is `unsupported`, a
-    /// payload of another shape `failed`.
+    /// Parses a call; none if Cursor made it. Returns `unsupported` for an unknown event and `failed` for a payload
+    /// of another shape.
     pub(crate) fn parse(call: &Call) -> Result<Option<Payload>, Error> {
         let fields = Fields::of(call)?;
         if is_run_by_cursor(call, &fields) {
@@ -91,8 +89,8 @@ impl Payload {
         }))
     }
 
-    /// The session that the hook speaks for. A subagent is one of its own: its id is only sure to be
-    /// its own within its window, so the window's comes before it.
+    /// The session of the hook. A subagent's session id starts with the window's, because a subagent's id is unique
+    /// only within its window.
     pub(crate) fn session(&self) -> Session {
         let root = Session { process: self.process, ..Session::new(&self.session_id, &self.cwd) };
         match &self.agent_id {
@@ -104,10 +102,9 @@ impl Payload {
     }
 }
 
-/// Cursor runs the hooks of Claude Code's settings too. It has an adapter of its own: a session of
-/// Cursor is none of Claude Code, and its mail must not be shown twice. A payload that names Cursor's
-/// version is Cursor's; the variable alone may have been inherited by a Claude Code that was started
-/// from one of Cursor's shells, which then names its own process.
+/// Whether Cursor made the call: it also runs the hooks in Claude Code's settings, but has an adapter of its own,
+/// and its mail must not be shown twice. A payload with Cursor's version is Cursor's. The variable alone does not
+/// prove it, because a Claude Code started from one of Cursor's shells inherits it; that one names its own process.
 fn is_run_by_cursor(call: &Call, fields: &Fields) -> bool {
     let by_variable = call.variable("CURSOR_VERSION").is_some() && call.variable("CLAUDE_PID").is_none();
     by_variable || fields.optional("cursor_version").is_some()
@@ -142,11 +139,11 @@ fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
             gone: fields.optional("event").as_deref() == Some("unlink"),
         },
         "SessionEnd" => Event::SessionEnd { reason: fields.required("reason")? },
-        other => return Err(Error::Unsupported(format!("Claude Code's hook `{other}` says nothing to the mesh"))),
+        other => return Err(Error::Unsupported(format!("Claude Code's hook `{other}` has no meaning for the mesh"))),
     })
 }
 
-/// The file that a tool is about to write, absolute or from the session's folder.
+/// The file that a tool is about to write, absolute or relative to the session's folder.
 fn written_path(payload: &Value) -> Option<String> {
     let name = match payload.get("tool_name")?.as_str()? {
         "Edit" | "Write" | "MultiEdit" => "file_path",

@@ -1,13 +1,13 @@
-//! The ways to a session. The bell file is rung by the host when it stores a message, and Claude
-//! Code's own watch of it runs our FileChanged hook; so the first route only gives that some time.
+//! The routes to a session. The host writes to the wake file when it stores a message, and Claude Code, which
+//! watches that file, runs our FileChanged hook. So the first route only gives this some time.
 
 use relay_mesh_sdk::push::{Receipt, Route, Rung};
 use relay_mesh_sdk::{Error, Mail, Push, Session, notices};
 
 use crate::ClaudeCode;
 
-/// Claude Code waits half a second until a file has settled; a busy session takes the news between
-/// two tools.
+/// Claude Code waits half a second until a file has settled. A busy session gets the notification between two
+/// tools.
 const BELL_PATIENCE_MS: u32 = 5_000;
 
 impl Push for ClaudeCode {

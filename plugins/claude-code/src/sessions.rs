@@ -1,4 +1,4 @@
-//! Which session a call comes from, and which sessions live.
+//! Which session makes a call, and which sessions are alive.
 
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::sessions::{Detection, Sighting};
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::{ClaudeCode, memory};
 
-/// Where Claude Code names the tool call, in `_meta` of tools/call.
+/// The field in `_meta` of tools/call in which Claude Code names the tool call.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
 impl Sessions for ClaudeCode {
-    /// Certain where the call bears the id of a tool use that our PreToolUse hook has just seen in
-    /// this session; else inherited from the environment of the process that Claude Code started.
+    /// Certain if our PreToolUse hook has just seen this call's tool use id in a session. Otherwise inherited from
+    /// the environment that Claude Code gave our process.
     fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
         if let Some(id) = tool_use_id(seen)
             && let Some(session) = memory::take_call(&id)?
@@ -27,8 +27,8 @@ impl Sessions for ClaudeCode {
         })))
     }
 
-    /// The client keeps a file for each of its processes, by the process's number, with the session that
-    /// it shows now. One that crashed leaves its file behind; the host knows which processes run.
+    /// The client keeps a file for each of its processes, named by its pid, with the session that it shows now. A
+    /// crashed process leaves its file behind; the host knows which processes run.
     fn discover() -> Result<Vec<Session>, Error> {
         Ok(listed()?.into_iter().map(|listed| listed.session).collect())
     }
@@ -36,7 +36,7 @@ impl Sessions for ClaudeCode {
     fn activity_of(id: &str) -> Result<Activity, Error> {
         let found = listed()?.into_iter().find(|listed| listed.session.id == id);
         let found = found.ok_or_else(|| Error::NotFound(format!("Claude Code lists no session `{id}`")))?;
-        found.activity.ok_or_else(|| Error::Unsupported("Claude Code says nothing of what it does".into()))
+        found.activity.ok_or_else(|| Error::Unsupported("Claude Code does not report what this session does".into()))
     }
 }
 
@@ -46,7 +46,8 @@ struct Listed {
     activity: Option<Activity>,
 }
 
-/// The client's own list, below its settings. Beside each file lies one with a key, which is not read.
+/// The folder of the client's own list, below its settings. Beside each file is one with a key, which we do not
+/// read.
 fn listed() -> Result<Vec<Listed>, Error> {
     let config = Root::open("config")?;
     let mut all = Vec::new();
@@ -55,7 +56,7 @@ fn listed() -> Result<Vec<Listed>, Error> {
         if entry.directory || !numbered {
             continue;
         }
-        // A file that is gone or half written by now is no session; the next look finds it whole.
+        // A file may be deleted or half-written now; the next call reads it whole.
         let text = config.read_text(&format!("sessions/{}", entry.name))?.unwrap_or_default();
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
             all.extend(of_entry(&value));
@@ -66,7 +67,7 @@ fn listed() -> Result<Vec<Listed>, Error> {
 
 fn of_entry(value: &Value) -> Option<Listed> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    // The client's own daemons are listed too.
+    // The list also has the client's own daemons.
     if !matches!(text("kind"), Some("interactive" | "bg")) {
         return None;
     }
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_call_that_the_hook_saw_is_certain_once() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         seen_by_hook(Session::new("s2", "/"));
         check(Some(CALL), INHERITED, "Certain s2 -");
         check(Some(CALL), INHERITED, "Inherited s1 -");
@@ -135,14 +136,14 @@ mod tests {
 
     #[test]
     fn a_subagents_call_is_its_own() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         seen_by_hook(Session { parent: Some("s2".into()), ..Session::new("s2.a1", "/") });
         check(Some(CALL), INHERITED, "Certain s2.a1 s2");
     }
 
     #[test]
     fn another_call_proves_nothing() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         seen_by_hook(Session::new("s2", "/"));
         check(Some(r#"{"claudecode/toolUseId":"toolu_2"}"#), &[], "nobody");
         check(Some("not JSON"), INHERITED, "Inherited s1 -");
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_the_server_inherited_follows_a_clear() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         memory::follow("s1", "s2").expect("it is noted");
         memory::follow("s2", "s3").expect("it is noted");
         check(None, INHERITED, "Inherited s3 -");
@@ -164,14 +165,14 @@ mod tests {
 
     #[test]
     fn the_clients_own_list_says_who_lives() {
-        let _lent = Fakes::default()
+        let _host = Fakes::default()
             .file("config", "sessions/15.json", ENTRY)
             .file("config", "sessions/15.de4fe0e4.key", "{\"peerToken\":\"secret\"}")
             .file("config", "sessions/16.json", ENTRY.replace("s1", "s2").replace("15,", "16,").replace("idle", "busy"))
             .file("config", "sessions/17.json", ENTRY.replace("interactive", "daemon"))
             .file("config", "sessions/18.json", "{\"pid\":18,")
             .file("config", "sessions/19.json", ENTRY.replace("s1", "s3").replace("idle", "shrugging"))
-            .lend();
+            .start();
         let told = |session: &Session| format!("{} in {} of {:?}", session.id, session.workdir, session.process);
         let found: Vec<String> = ClaudeCode::discover().expect("it is listed").iter().map(told).collect();
         assert_eq!(
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(ClaudeCode::activity_of("s2"), Ok(Activity::Busy));
         assert!(matches!(ClaudeCode::activity_of("s3"), Err(Error::Unsupported(_))));
         assert!(matches!(ClaudeCode::activity_of("s9"), Err(Error::NotFound(_))));
-        let _lent = Fakes::default().root("config").lend();
+        let _host = Fakes::default().root("config").start();
         assert_eq!(ClaudeCode::discover(), Ok(Vec::new()));
     }
 }

@@ -1,24 +1,24 @@
-//! Codex's own commands that its app server offers to other programs: `/compact`, and `/review` of what is not
-//! committed or of what is asked for. The others (`/model`, `/new`, `/prompts:NAME` …) are known to the terminal
-//! alone, which nothing outside can have type them.
+//! The Codex commands that its app server offers to other programs: `/compact`, and `/review` of the uncommitted
+//! changes or by instructions. The others (`/model`, `/new`, `/prompts:NAME` …) exist only in the terminal, where
+//! no other program can type them.
 
-use relay_mesh_sdk::commands::{Command, Means, Progress};
-use relay_mesh_sdk::{Commands, Error, Session, clock};
+use relay_mesh_sdk::optional::commands::{Command, Commands, Means, Progress};
+use relay_mesh_sdk::{Error, Session, clock};
 use serde_json::{Value, json};
 
 use crate::Codex;
 use crate::app_server::{AppServer, Status, Trouble, Turn};
 
-/// How long a thread is left alone that is not idle.
+/// How long to wait before asking again about a thread that is not idle.
 const BUSY_MS: u32 = 2_000;
-/// After this, a turn that was asked for and did not begin is not waited for any more, in milliseconds.
+/// How long to wait for a requested turn to start, in milliseconds.
 const NOT_BEGUN_AFTER: u64 = 60_000;
 
-/// A command that can be run.
+/// A command that we can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Known {
     Compact,
-    /// Of what is not committed, or by these instructions.
+    /// Of the uncommitted changes, or by these instructions.
     Review(Option<String>),
 }
 
@@ -45,9 +45,9 @@ impl Commands for Codex {
         let turn = match asked {
             Ok(turn) => turn,
             Err(Trouble::Refused(error)) => return Err(error),
-            // It may have begun, and is looked for.
+            // It may have started; `watch` looks for it.
             Err(Trouble::Unanswered(error)) => {
-                relay_mesh_sdk::warn!("/{} was asked for and not confirmed: {error:?}", command.name);
+                relay_mesh_sdk::warn!("Codex did not confirm /{}, which was requested: {error:?}", command.name);
                 None
             }
         };
@@ -81,17 +81,17 @@ fn known(command: &Command) -> Result<Known, Error> {
         ("review", true) => Ok(Known::Review(None)),
         ("review", false) => Ok(Known::Review(Some(command.arguments.join(" ")))),
         (other, _) => Err(Error::Unsupported(format!(
-            "Codex lets nobody run /{other} from outside of its terminal: /compact and /review are all"
+            "Codex runs /{other} only from its own terminal; other programs can run /compact and /review"
         ))),
     }
 }
 
-/// Whether the thread is there and has nothing to do.
+/// Checks that the thread is loaded and idle.
 fn ready(server: &mut AppServer, to: &Session) -> Result<(), Error> {
     let thread = server.thread(&to.id)?;
     match thread.status {
         Status::Idle if thread.takes_input => Ok(()),
-        Status::Idle => Err(Error::Unsupported("this thread takes no turns from outside".to_owned())),
+        Status::Idle => Err(Error::Unsupported("this thread takes no turns from other programs".to_owned())),
         Status::Active | Status::AwaitingHuman => Err(Error::Busy(BUSY_MS)),
         Status::NotLoaded => {
             Err(Error::Unsupported("the app server that Codex's terminals share has not loaded this thread".to_owned()))
@@ -103,7 +103,8 @@ fn ready(server: &mut AppServer, to: &Session) -> Result<(), Error> {
 fn without_server(error: Error) -> Error {
     match error {
         Error::NotFound(_) => Error::Unsupported(
-            "no app server of Codex's runs here, and a terminal without one takes no commands from outside".to_owned(),
+            "no shared app server of Codex runs here, and a terminal without one takes no commands from other programs"
+                .to_owned(),
         ),
         other => other,
     }
@@ -127,6 +128,6 @@ mod tests {
         check("compact|now", "takes no arguments");
         check("review", "Ok(Review(None))");
         check("review|/compact|the parser", r#"Ok(Review(Some("/compact the parser")))"#);
-        check("model|gpt-6", "lets nobody run /model");
+        check("model|gpt-6", "Codex runs /model only from its own terminal");
     }
 }

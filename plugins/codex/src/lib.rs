@@ -1,7 +1,7 @@
-//! The Codex adapter. Translation between Codex's hooks, settings, call metadata and app server and
-//! the words of the mesh.
+//! The Codex adapter. It translates between Codex's hooks, settings, call metadata and app server and the types of
+//! the mesh.
 //!
-//! What it relies on, and how each point was seen, is in the README beside this crate.
+//! The README beside this crate says what it relies on and how each point was observed.
 
 mod app_server;
 mod commands;
@@ -16,7 +16,7 @@ mod tests;
 
 use relay_mesh_sdk::{About, Context, Identity};
 
-/// Codex, as the mesh meets it.
+/// The adapter for Codex.
 pub struct Codex;
 
 impl Identity for Codex {
@@ -32,7 +32,7 @@ impl Identity for Codex {
     }
 }
 
-/// The host's text goes where the SessionStart hook, and the hook after registration, put it.
+/// Passes the host's text on; the SessionStart hook and the hook after registration show it.
 impl Context for Codex {}
 
-relay_mesh_sdk::export!(Codex, commands, manifest = "../adapter.toml");
+relay_mesh_sdk::export!(Codex, [commands], manifest = "../adapter.toml");

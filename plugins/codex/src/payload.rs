@@ -1,24 +1,22 @@
-//! What Codex writes to a hook's standard input, parsed once at the edge.
+//! What Codex writes to a hook's standard input, parsed once.
 
 use relay_mesh_sdk::hooks::Call;
 use relay_mesh_sdk::payload::{Fields, absolute, files_in_patch};
 use relay_mesh_sdk::{Error, Session};
 
-/// One hook call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payload {
     /// The root thread.
     session_id: String,
-    /// The thread of the subagent that the hook speaks of, where it speaks of one.
+    /// The thread of the subagent that the hook belongs to, if any.
     agent_id: Option<String>,
     cwd: String,
     /// The process that runs the hooks: a terminal's own Codex, or the app server that terminals share.
     pub(crate) process: Option<String>,
-    /// What happened.
     pub(crate) event: Event,
 }
 
-/// What happened, with the fields that matter to us.
+/// What happened, with the fields that we need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     SessionStart(Source),
@@ -30,7 +28,7 @@ pub(crate) enum Event {
         edits: Vec<String>,
     },
     PermissionRequest,
-    /// `registers` where it was our own registration, and it went well.
+    /// `registers` if this was our own registration and it succeeded.
     PostToolUse {
         registers: bool,
     },
@@ -39,12 +37,11 @@ pub(crate) enum Event {
     Stop {
         again: bool,
     },
-    /// The person stopped the turn.
+    /// The user stopped the turn.
     Interrupt,
     SessionEnd,
 }
 
-/// Why a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Startup,
@@ -54,7 +51,7 @@ pub(crate) enum Source {
 }
 
 impl Payload {
-    /// Parses a call. An event that we do not know is `unsupported`, a payload of another shape `failed`.
+    /// Parses a call. Returns `unsupported` for an unknown event and `failed` for a payload of another shape.
     pub(crate) fn parse(call: &Call) -> Result<Payload, Error> {
         let fields = Fields::of(call)?;
         let cwd = fields.optional("cwd").unwrap_or_default();
@@ -68,7 +65,7 @@ impl Payload {
         })
     }
 
-    /// The session that the hook speaks for. A subagent's is its own thread.
+    /// The session of the hook. A subagent's session is its own thread.
     pub(crate) fn session(&self) -> Session {
         match &self.agent_id {
             None => Session::new(&self.session_id, &self.cwd),
@@ -104,6 +101,6 @@ fn event(name: &str, fields: &Fields, cwd: &str) -> Result<Event, Error> {
         "Stop" => Event::Stop { again: fields.flag("stop_hook_active")? },
         "Interrupt" => Event::Interrupt,
         "SessionEnd" => Event::SessionEnd,
-        other => return Err(Error::Unsupported(format!("Codex's hook `{other}` says nothing to the mesh"))),
+        other => return Err(Error::Unsupported(format!("Codex's hook `{other}` has no meaning for the mesh"))),
     })
 }

@@ -1,5 +1,5 @@
-//! The ways to a thread: a turn by the app server, or a break into one; the news by Codex's own queue; a
-//! notification.
+//! The routes to a thread: the app server starts or interrupts a turn; Codex's own queue carries a notification; a
+//! desktop notification tells the user.
 
 use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
 use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, notices, programs};
@@ -11,11 +11,11 @@ use crate::hooks::has_hooks;
 
 /// As much as Codex keeps of a tool's output without cutting it.
 const ROOM: u32 = 9_000;
-/// A busy thread takes a letter up behind its current response, which may be a long one.
+/// A busy thread takes a message after its current response, which may be long.
 const LETTER_PATIENCE_MS: u32 = 30_000;
-/// A terminal looks into the queue every few seconds, and the agent has to fetch then.
+/// A terminal reads the queue every few seconds, and the agent must then read its mail.
 const QUEUE_PATIENCE_MS: u32 = 30_000;
-/// How long a thread is left alone whose person has to answer, or whose hooks will show the mail.
+/// How long to wait for a thread whose user has to answer, or whose hooks will show the mail.
 const BUSY_MS: u32 = 2_000;
 
 impl Push for Codex {
@@ -33,8 +33,8 @@ impl Push for Codex {
             letter("app-server", Activity::Idle, Priority::Normal),
             letter("steer", Activity::Busy, Priority::Urgent),
         ];
-        // Nobody takes from the queue of a headless run: what lies there comes up when a person opens
-        // the thread, days later perhaps. A subagent takes no prompts but its parent's.
+        // Nothing reads the queue of a headless run: its prompts would appear when a user opens the thread, perhaps
+        // days later. A subagent takes prompts only from its parent.
         if !is_headless(to) && to.parent.is_none() {
             routes.push(Route { when: vec![Activity::Idle], ..Route::bell("queue", QUEUE_PATIENCE_MS) });
         }
@@ -54,7 +54,7 @@ impl Push for Codex {
         }
     }
 
-    /// Looks whether the letter stands in its turn by now.
+    /// Checks whether the message is part of its turn now.
     fn confirm(to: &Session, route: &str, sent: Receipt) -> Result<Receipt, Error> {
         let evidence: Value =
             sent.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -68,8 +68,8 @@ impl Push for Codex {
     }
 }
 
-/// A turn with the letter as the output of a tool, so that it has no person's authority. The terminal
-/// shows nothing of it, so the person is told that it came.
+/// Starts a turn with the message as a tool's output, so it does not have the user's authority. The terminal shows
+/// nothing of it, so a desktop notification tells the user.
 fn give(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     let mut server = AppServer::connect()?;
     let thread = server.thread(&to.id)?;
@@ -77,25 +77,25 @@ fn give(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
         Status::Idle => {}
         Status::AwaitingHuman => return Err(Error::Busy(BUSY_MS)),
         Status::Active if mail.priority == Priority::Urgent => return steer(server, to, mail),
-        // Its hooks show the mail between tools or at the turn's end. Where they do not speak, the turn
-        // that runs takes it up.
+        // The thread's hooks show the mail between tools or at the turn's end. If the hooks do not run, the running
+        // turn takes the mail.
         Status::Active if has_hooks(&to.id)? => return Err(Error::Busy(BUSY_MS)),
         Status::Active => {}
         Status::NotLoaded => return Err(Error::NotFound("the app server has not loaded this thread".to_owned())),
     }
     if !thread.takes_input {
-        return Err(Error::NotFound("this thread takes no turns from outside".to_owned()));
+        return Err(Error::NotFound("this thread takes no turns from other programs".to_owned()));
     }
     let given = server.give(&to.id, &mail.text);
     if given.is_ok()
         && let Err(error) = notices::mail_waits("Codex", to, mail)
     {
-        relay_mesh_sdk::debug!("the person is not told of the turn: {error:?}");
+        relay_mesh_sdk::debug!("the user was not told about the turn: {error:?}");
     }
     taken(given, mail)
 }
 
-/// Urgent mail breaks into the turn that runs. The terminal shows our prompt, so nobody is told apart.
+/// Urgent mail interrupts the running turn. The terminal shows our prompt, so no desktop notification is needed.
 fn steer(mut server: AppServer, to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     let Some(turn) = server.running_turn(&to.id)? else { return Err(Error::Busy(BUSY_MS)) };
     let steered = server.steer(&to.id, &turn, &mail.text, first_of(mail));
@@ -106,7 +106,7 @@ fn first_of(mail: &Mail) -> &str {
     mail.ids.first().map(String::as_str).unwrap_or_default()
 }
 
-/// What may be said of a letter that the app server was handed for a turn.
+/// The receipt for a message that the app server got for a turn.
 fn taken(outcome: Result<String, Trouble>, mail: &Mail) -> Result<Receipt, Error> {
     match outcome {
         Ok(turn) => {
@@ -114,15 +114,15 @@ fn taken(outcome: Result<String, Trouble>, mail: &Mail) -> Result<Receipt, Error
             Ok(Receipt { rung: Rung::Accepted, evidence: Some(evidence) })
         }
         Err(Trouble::Refused(error)) => Err(error),
-        // It may have begun: nobody else may show the letter until that has become unlikely.
+        // The turn may have started, so no other route may show the message until that has become unlikely.
         Err(Trouble::Unanswered(error)) => {
-            relay_mesh_sdk::warn!("a turn was asked for and not confirmed: {error:?}");
+            relay_mesh_sdk::warn!("Codex did not confirm a turn that was requested: {error:?}");
             Ok(Receipt { rung: Rung::Offered, evidence: Some(json!({"unanswered": true}).to_string()) })
         }
     }
 }
 
-/// Leaves the news with Codex. That it was taken says nothing of when it will be read, if ever.
+/// Puts a notification into Codex's queue. That Codex took it does not say when the agent reads it, if ever.
 fn queue(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     let outcome = programs::run("codex-queue", &[to.id.clone(), mail.text.clone()], &[])?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().last().unwrap_or_default().trim().to_owned();
@@ -132,8 +132,8 @@ fn queue(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     }
 }
 
-/// Whether a prompt is ours: the news that the host words for bells, which came back by the queue, or what
-/// steers a turn.
+/// Whether a prompt is ours: a notification that the host wrote and that came back from the queue, or the prompt
+/// that steers a turn.
 pub(crate) fn is_bell(prompt: &str) -> bool {
     let prompt = prompt.trim();
     prompt == NUDGE || prompt.contains("relay-mesh message") && prompt.contains("Call fetch_messages to read ")

@@ -1,4 +1,4 @@
-//! Which thread a call comes from, and which threads are live.
+//! Which thread makes a call, and which threads are alive.
 
 use relay_mesh_sdk::sessions::{Detection, Sighting, Transport};
 use relay_mesh_sdk::{Activity, Error, Session, Sessions};
@@ -8,9 +8,8 @@ use crate::app_server::{AppServer, Status, Thread};
 use crate::{Codex, terminals};
 
 impl Sessions for Codex {
-    /// Certain where Codex names the thread in the `_meta` of this very call. A variable counts only on
-    /// a command line: Codex gives none to the servers that it starts, so one that reaches a server
-    /// comes from a Codex further out.
+    /// Certain if Codex names the thread in the `_meta` of this call. A variable counts only on a command line:
+    /// Codex passes none to the servers that it starts, so one that reaches a server comes from an outer Codex.
     fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
         Ok(match seen.transport {
             Transport::Stdio | Transport::Http => match by_call(seen) {
@@ -26,7 +25,7 @@ impl Sessions for Codex {
         })
     }
 
-    /// The threads that the app server has loaded; none where terminals run without it.
+    /// The threads that the app server has loaded; none if terminals run without it.
     fn discover() -> Result<Vec<Session>, Error> {
         let mut server = match AppServer::connect() {
             Ok(server) => server,
@@ -35,7 +34,7 @@ impl Sessions for Codex {
         };
         let mut sessions = Vec::new();
         for id in server.loaded()? {
-            // A thread may be unloaded between the list and the question.
+            // A thread may be unloaded between the list and the request.
             match server.thread(&id) {
                 Ok(thread) if !thread.is_internal && thread.status != Status::NotLoaded => {
                     sessions.push(session(thread));
@@ -52,7 +51,7 @@ impl Sessions for Codex {
             Status::Idle => Ok(Activity::Idle),
             Status::Active => Ok(Activity::Busy),
             Status::AwaitingHuman => Ok(Activity::AwaitingHuman),
-            // It may live in a terminal of its own.
+            // It may be alive in a terminal with its own app server.
             Status::NotLoaded => Err(Error::NotFound(format!("the app server has not loaded the thread {id}"))),
         }
     }
@@ -63,10 +62,10 @@ fn session(thread: Thread) -> Session {
     Session { parent, ..Session::new(thread.id, thread.cwd) }
 }
 
-/// What Codex calls the trigger of a headless run's turns.
+/// Codex's name for what starts the turns of a headless run.
 const HEADLESS: &str = "exec";
 
-/// The thread that Codex names beside the arguments, and what began its turn.
+/// The thread that Codex names beside the arguments, and what started its turn.
 fn by_call(seen: &Sighting) -> Option<(Session, Option<String>)> {
     let meta: Value = serde_json::from_str(seen.meta.as_deref()?).ok()?;
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -83,7 +82,7 @@ fn by_call(seen: &Sighting) -> Option<(Session, Option<String>)> {
     Some((session, trigger))
 }
 
-/// The thread whose shell a command line was given in.
+/// The thread in whose shell a command line ran.
 fn by_shell(seen: &Sighting) -> Option<Session> {
     let thread = seen.variable("CODEX_THREAD_ID")?;
     let parent = seen.variable("CODEX_SESSION_ID").filter(|root| *root != thread).map(str::to_owned);

@@ -1,29 +1,29 @@
-//! Where threads run, and which thread one goes on from that began by /clear.
+//! Where threads run, and which thread a new one continues after /clear.
 //!
-//! Codex begins another thread at /clear and names no predecessor. It counts as known only where one thread
-//! alone can have been on that screen: the agent of another terminal must never move. Kept for it:
+//! Codex starts another thread at /clear and names no predecessor. We accept a predecessor only if no other thread
+//! can have been on that screen, because the agent of another terminal must never move. We store for this:
 //!
-//! - `left/ID`: the thread that a screen showed instead of this one after /clear.
-//! - `shown/PROCESS`: the threads that a Codex with an app server of its own has shown and not left.
-//! - `own/ID`: a thread that runs outside of the app server that terminals share, and in which process.
+//! - `left/ID`: the thread that a screen showed after /clear instead of this one.
+//! - `shown/PROCESS`: the threads that a Codex with its own app server has shown and not left.
+//! - `own/ID`: a thread that runs outside of the app server that terminals share, and its process.
 
-use relay_mesh_sdk::{Error, clock, kept};
+use relay_mesh_sdk::{Error, clock, dated_state};
 
 use crate::app_server::{AppServer, Status};
 use crate::payload::Source;
 
-/// A session's start waits no longer for the app server.
+/// The longest wait for the app server at a session's start.
 const PATIENCE_MS: u64 = 1_000;
-/// The app server keeps a thread that nobody looks at for half an hour. Later than this after /clear, the
-/// predecessor may be gone from its list, and another thread look like the only one.
+/// The app server keeps a thread without viewers for half an hour. Later than this after /clear, the predecessor
+/// may be missing from its list, and another thread may look like the only one.
 const PREDECESSOR_LASTS: u64 = 25 * 60_000;
 /// Terminals stay open for weeks.
 const LASTS: u64 = 60 * 24 * 3_600_000;
-/// A thread that ended without saying so is not spoken of for longer.
+/// A thread that ended without an event counts for this long.
 const OWN_LASTS: u64 = 12 * 3_600_000;
 
-/// A thread has begun a turn for the first time since it was opened; `process` runs its hooks. Gives the
-/// thread that its screen showed before, where /clear has brought it there.
+/// Records that a thread has started its first turn since it was opened; `process` runs its hooks. Returns the
+/// thread that its screen showed before, if it came there by /clear.
 pub(crate) fn enter(
     thread: &str,
     folder: &str,
@@ -32,40 +32,40 @@ pub(crate) fn enter(
 ) -> Result<Option<String>, Error> {
     let before = match shared_with(thread) {
         Ok(Some(mut server)) => {
-            kept::forget(&own(thread))?;
+            dated_state::forget(&own(thread))?;
             match source {
                 Source::Clear => only_one_before(&mut server, thread, folder)?,
                 Source::Startup | Source::Resume | Source::Compact => None,
             }
         }
         Ok(None) => {
-            kept::write(&own(thread), &process)?;
+            dated_state::write(&own(thread), &process)?;
             match process {
                 Some(process) => shown_before(thread, source, process)?,
                 None => None,
             }
         }
-        // It runs and does not answer: whose thread this is stays unknown, and nobody moves.
+        // The app server runs and does not answer, so the predecessor stays unknown and no agent moves.
         Err(error) => {
-            relay_mesh_sdk::warn!("it is not known where the thread {thread} runs: {error:?}");
+            relay_mesh_sdk::warn!("the app server does not say where the thread {thread} runs: {error:?}");
             None
         }
     };
-    // Whoever opens a thread again has not left it.
-    kept::forget(&left(thread))?;
+    // A thread that is opened again has not been left.
+    dated_state::forget(&left(thread))?;
     if let Some(before) = &before {
-        kept::write(&left(before), &thread)?;
-        kept::forget(&own(before))?;
+        dated_state::write(&left(before), &thread)?;
+        dated_state::forget(&own(before))?;
     }
     Ok(before)
 }
 
-/// A thread has ended.
+/// Records that a thread has ended.
 pub(crate) fn leave(thread: &str, process: Option<&str>) -> Result<(), Error> {
-    kept::forget(&own(thread))?;
-    kept::forget(&left(thread))?;
+    dated_state::forget(&own(thread))?;
+    dated_state::forget(&left(thread))?;
     match process {
-        Some(process) => kept::update(&shown(process), |threads: Option<Vec<String>>| {
+        Some(process) => dated_state::update(&shown(process), |threads: Option<Vec<String>>| {
             let rest: Vec<String> = threads?.into_iter().filter(|other| other != thread).collect();
             Some(rest).filter(|rest| !rest.is_empty())
         }),
@@ -73,10 +73,10 @@ pub(crate) fn leave(thread: &str, process: Option<&str>) -> Result<(), Error> {
     }
 }
 
-/// A thread turned out to be a headless run's, which nobody expects to be woken.
+/// Records that a thread belongs to a headless run, which nothing needs to wake.
 pub(crate) fn note_headless(thread: &str) -> Result<(), Error> {
-    match kept::is_kept(&own(thread))? {
-        true => kept::forget(&own(thread)),
+    match dated_state::exists(&own(thread))? {
+        true => dated_state::forget(&own(thread)),
         false => Ok(()),
     }
 }
@@ -86,21 +86,21 @@ pub(crate) fn running_alone() -> Result<usize, Error> {
     let now = clock::now();
     let mut count = 0;
     for key in relay_mesh_sdk::state::keys(OWN)? {
-        let dated = kept::read_dated::<Option<String>>(&key)?;
+        let dated = dated_state::read_dated::<Option<String>>(&key)?;
         count += usize::from(dated.is_some_and(|(at, _)| now.saturating_sub(at) < OWN_LASTS));
     }
     Ok(count)
 }
 
-/// Clears away what nobody will ask for any more. To be called where a session starts.
+/// Removes old values. Call it when a session starts.
 pub(crate) fn clear_away() -> Result<(), Error> {
     for (prefix, lasts) in [(LEFT, LASTS), (SHOWN, LASTS), (OWN, OWN_LASTS)] {
-        kept::clear_away(prefix, lasts)?;
+        dated_state::remove_older_than(prefix, lasts)?;
     }
     Ok(())
 }
 
-/// The app server that terminals share, where it runs this thread.
+/// The app server that terminals share, if it runs this thread.
 fn shared_with(thread: &str) -> Result<Option<AppServer>, Error> {
     let mut server = match AppServer::connect_within(PATIENCE_MS) {
         Ok(server) => server,
@@ -111,8 +111,8 @@ fn shared_with(thread: &str) -> Result<Option<AppServer>, Error> {
     Ok(is_loaded.then_some(server))
 }
 
-/// The one thread of a person that the app server held in this folder before this one began, and that no
-/// screen is known to have left. None where there are several, or where it may have been let go since.
+/// The only user's thread that the app server had in this folder before this one started and that no screen is
+/// known to have left. None if there are several, or if it may have been unloaded since.
 fn only_one_before(server: &mut AppServer, thread: &str, folder: &str) -> Result<Option<String>, Error> {
     let is_recent = began_at(thread).is_some_and(|began| clock::now().saturating_sub(began) < PREDECESSOR_LASTS);
     if !is_recent {
@@ -123,22 +123,23 @@ fn only_one_before(server: &mut AppServer, thread: &str, folder: &str) -> Result
     for id in server.loaded()?.into_iter().filter(|id| id.as_str() < thread) {
         let found = match server.thread(&id) {
             Ok(found) => found,
-            // It was let go between the list and the question: it may be the one.
+            // It was unloaded between the list and the request, so it may be the predecessor.
             Err(Error::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
         let is_a_persons = found.root == id && !found.is_internal && found.status != Status::NotLoaded;
-        if is_a_persons && found.cwd == folder && !kept::is_kept(&left(&id))? {
+        if is_a_persons && found.cwd == folder && !dated_state::exists(&left(&id))? {
             before.push(id);
         }
     }
     Ok(if before.len() == 1 { before.pop() } else { None })
 }
 
-/// Notes that a process shows a thread; gives the only one that it showed before, where /clear took it away.
+/// Records that a process shows a thread. Returns the only thread that it showed before, if /clear replaced that
+/// one.
 fn shown_before(thread: &str, source: Source, process: &str) -> Result<Option<String>, Error> {
     let mut before = None;
-    kept::update(&shown(process), |threads: Option<Vec<String>>| {
+    dated_state::update(&shown(process), |threads: Option<Vec<String>>| {
         let mut threads = threads.unwrap_or_default();
         threads.retain(|other| other != thread);
         before = match (source, threads.as_slice()) {
@@ -151,7 +152,7 @@ fn shown_before(thread: &str, source: Source, process: &str) -> Result<Option<St
     Ok(before)
 }
 
-/// When a thread began, by its id: a UUID of the seventh kind opens with milliseconds.
+/// When a thread started, from its id: a version 7 UUID starts with milliseconds.
 fn began_at(thread: &str) -> Option<u64> {
     let digits: String = thread.chars().filter(|letter| *letter != '-').take(12).collect();
     u64::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 12)
@@ -180,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A thread's id by its number: each began a minute after the last one.
+    /// A thread's id by its number: each started a minute after the previous one.
     fn id(number: u64) -> String {
         let digits = format!("{:012x}", BEGAN + number * 60_000);
         format!("{}-{}-7000-8000-000000000000", &digits[..8], &digits[8..])
@@ -188,8 +189,8 @@ mod tests {
 
     const BEGAN: u64 = 1_795_000_000_000;
 
-    /// An app server that holds these threads of people's: `3` is one in our folder, `3/other` one elsewhere,
-    /// `3s` a subagent's, `3t` one that finds a title.
+    /// An app server that has these users' threads: `3` is in our folder, `3/other` in another one, `3s` a
+    /// subagent's, and `3t` finds a title.
     fn serving(threads: &str) -> Fakes {
         let held: Vec<Value> = threads.split_whitespace().map(described).collect();
         Fakes::default().endpoint("app-server", move |frame| {
@@ -219,10 +220,10 @@ mod tests {
         json!({"id": id, "sessionId": root, "threadSource": source, "cwd": folder, "status": {"type": "idle"}})
     }
 
-    /// Clears to `now`, so many minutes after it began; gives the number of the thread before it.
+    /// Clears to `now`, so many minutes after it started; returns the number of the thread before it.
     #[track_caller]
     fn check(threads: &str, now: u64, minutes: u64, expected: &str) {
-        let _lent = serving(threads).at(BEGAN + (now + minutes) * 60_000).lend();
+        let _host = serving(threads).at(BEGAN + (now + minutes) * 60_000).start();
         let before = enter(&id(now), "/w", Source::Clear, Some("7.1")).expect("it is looked at");
         let before = before.map_or("nobody".to_owned(), |before| {
             (0..now).find(|number| id(*number) == before).expect("a thread before it").to_string()
@@ -244,19 +245,19 @@ mod tests {
 
     #[test]
     fn a_thread_that_was_cleared_away_is_left_unless_somebody_opens_it_again() {
-        let _lent = serving("1 2 3 4").at(BEGAN + 5 * 60_000).lend();
-        kept::write(&left(&id(1)), &id(2)).expect("it is kept");
+        let _host = serving("1 2 3 4").at(BEGAN + 5 * 60_000).start();
+        dated_state::write(&left(&id(1)), &id(2)).expect("it is kept");
         let clear = |number| enter(&id(number), "/w", Source::Clear, None).expect("it is looked at");
         assert_eq!(clear(3), Some(id(2)));
         assert_eq!(clear(4), Some(id(3)));
         enter(&id(1), "/w", Source::Resume, None).expect("it is looked at");
-        kept::forget(&left(&id(3))).expect("it is forgotten");
+        dated_state::forget(&left(&id(3))).expect("it is forgotten");
         assert_eq!(clear(4), None, "the first one may be on a screen again");
     }
 
     #[test]
     fn a_process_of_its_own_shows_one_thread_after_another() {
-        let _lent = Fakes::default().deserted("app-server").at(BEGAN).lend();
+        let _host = Fakes::default().deserted("app-server").at(BEGAN).start();
         let enter = |thread: &str, source, process| enter(thread, "/w", source, process).expect("it is looked at");
         assert_eq!(enter("a", Source::Startup, Some("7.1")), None);
         assert_eq!(enter("x", Source::Startup, Some("8.1")), None);
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_runs_alone_is_counted_until_it_ends() {
-        let lent = Fakes::default().deserted("app-server").at(BEGAN).lend();
+        let host = Fakes::default().deserted("app-server").at(BEGAN).start();
         let alone = || running_alone().expect("it is counted");
         for thread in ["a", "b", "c"] {
             enter(thread, "/w", Source::Startup, Some(thread)).expect("it is looked at");
@@ -281,7 +282,7 @@ mod tests {
         leave("a", Some("a")).expect("it is forgotten");
         note_headless("b").expect("it is forgotten");
         assert_eq!(alone(), 1);
-        lent.advance(OWN_LASTS);
+        host.advance(OWN_LASTS);
         assert_eq!(alone(), 0, "nobody has heard of it for long");
     }
 }

@@ -1,16 +1,16 @@
-//! Routes, deliveries and what the app server is asked, against an app server of a few lines.
+//! Routes, deliveries and requests, against an app server of a few lines.
 
-use relay_mesh_sdk::programs::Outcome;
+use relay_mesh_sdk::programs::ProgramOutput;
 use relay_mesh_sdk::push::{Load, Receipt};
 use relay_mesh_sdk::sessions::{Certainty, Detection, Sighting, Transport};
 use relay_mesh_sdk::testing::{Fakes, mail};
-use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, Sessions, kept};
+use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, Sessions, dated_state};
 use serde_json::{Value, json};
 
 use crate::Codex;
 use crate::app_server::NUDGE;
 
-/// An app server with one thread `t1` in this state, which answers `turn/start` so.
+/// An app server with one thread `t1` with this status, and this answer to `turn/start`.
 fn serving(thread: Value, turn: Value) -> Fakes {
     Fakes::default().desktop().endpoint("app-server", move |frame| {
         let asked: Value = serde_json::from_str(frame).expect("a frame is JSON");
@@ -85,7 +85,7 @@ fn told(outcome: Result<Receipt, Error>) -> String {
 
 #[track_caller]
 fn gives(thread: Value, turn: Value, expected: &str) {
-    let _lent = serving(thread, turn).lend();
+    let _host = serving(thread, turn).start();
     assert_eq!(told(Codex::deliver(&session(), "app-server", &mail("<mail>"))), expected);
 }
 
@@ -101,7 +101,7 @@ fn a_letter_is_given_to_a_thread_that_can_take_it() {
     gives(thread(json!({"type": "notLoaded"})), turn(), "not found: the app server has not loaded this thread");
     let mut closed = thread(json!({"type": "idle"}));
     closed["canAcceptDirectInput"] = json!(false);
-    gives(closed, turn(), "not found: this thread takes no turns from outside");
+    gives(closed, turn(), "not found: this thread takes no turns from other programs");
 }
 
 #[test]
@@ -119,19 +119,19 @@ fn the_app_servers_refusals_are_told_apart() {
 
 #[test]
 fn a_busy_thread_whose_hooks_speak_is_left_to_them() {
-    let _lent = serving(thread(json!({"type": "active", "activeFlags": []})), turn()).lend();
-    kept::write("hooked/t1", &()).expect("it is kept");
+    let _host = serving(thread(json!({"type": "active", "activeFlags": []})), turn()).start();
+    dated_state::write("hooked/t1", &()).expect("it is kept");
     assert_eq!(told(Codex::deliver(&session(), "app-server", &mail("<mail>"))), "busy for 2000");
 }
 
 #[test]
 fn urgent_mail_breaks_into_the_turn_that_runs() {
     let steers = |status: Value, answer: Value, expected: &str| {
-        let lent = serving(thread(status), answer).lend();
-        kept::write("hooked/t1", &()).expect("it is kept");
+        let host = serving(thread(status), answer).start();
+        dated_state::write("hooked/t1", &()).expect("it is kept");
         let urgent = Mail { priority: Priority::Urgent, ..mail("<mail>") };
         assert_eq!(told(Codex::deliver(&session(), "steer", &urgent)), expected);
-        lent.notices().len()
+        host.notices().len()
     };
     let active = |flags: Value| json!({"type": "active", "activeFlags": flags});
     assert_eq!(steers(active(json!([])), turn(), ACCEPTED), 0, "the terminal shows it");
@@ -143,9 +143,9 @@ fn urgent_mail_breaks_into_the_turn_that_runs() {
 
 #[test]
 fn a_letter_is_shown_once_it_stands_in_its_turn() {
-    let lent = serving(thread(json!({"type": "idle"})), turn()).lend();
+    let host = serving(thread(json!({"type": "idle"})), turn()).start();
     let sent = Codex::deliver(&session(), "app-server", &mail("<mail>")).expect("it is given");
-    assert_eq!(lent.notices(), [("Codex".to_owned(), "A message waits for the agent in app".to_owned())]);
+    assert_eq!(host.notices(), [("Codex".to_owned(), "A message waits for the agent in app".to_owned())]);
     let confirmed = told(Codex::confirm(&session(), "app-server", sent));
     assert_eq!(confirmed, ACCEPTED.replace("Accepted", "Shown"));
     let other = Receipt {
@@ -158,13 +158,13 @@ fn a_letter_is_shown_once_it_stands_in_its_turn() {
 #[test]
 fn the_queue_takes_the_news_and_proves_little() {
     let queue = |code, stdout: &str, stderr: &str| {
-        let outcome = Outcome { exit_code: code, stdout: stdout.into(), stderr: stderr.into() };
-        let _lent = Fakes::default()
+        let outcome = ProgramOutput { exit_code: code, stdout: stdout.into(), stderr: stderr.into() };
+        let _host = Fakes::default()
             .program("codex-queue", move |values, _| {
                 assert_eq!(values, ["t1", "<mail>"]);
                 outcome.clone()
             })
-            .lend();
+            .start();
         told(Codex::deliver(&session(), "queue", &mail("<mail>")))
     };
     assert_eq!(
@@ -195,11 +195,11 @@ fn the_queue_is_for_threads_that_a_person_opens() {
 fn the_live_threads_are_those_of_people() {
     let mut child = thread(json!({"type": "idle"}));
     child["sessionId"] = json!("t0");
-    let _lent = serving(child, turn()).lend();
+    let _host = serving(child, turn()).start();
     let found = Codex::discover().expect("it is listed");
     assert_eq!(found, [Session { parent: Some("t0".into()), ..session() }]);
     assert_eq!(Codex::activity_of("t1"), Ok(Activity::Idle));
-    let _lent = Fakes::default().deserted("app-server").lend();
+    let _host = Fakes::default().deserted("app-server").start();
     assert_eq!(Codex::discover(), Ok(Vec::new()));
 }
 

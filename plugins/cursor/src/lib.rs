@@ -1,8 +1,8 @@
-//! The Cursor adapter: the editor and its command line. Pure translation between Cursor's hooks and
-//! settings and the words of the mesh; what it must remember between calls is in `memory`.
+//! The Cursor adapter, for the editor and its command line. It only translates between Cursor's hooks and settings
+//! and the types of the mesh; `memory` holds what it must remember between calls.
 //!
-//! Cursor could not be run where this was written. What is known only from its documents and from
-//! other people's recordings is listed in the README beside this crate.
+//! We could not run Cursor. The README beside this crate lists what we know only from Cursor's documents and from
+//! recordings by others.
 
 mod hooks;
 mod install;
@@ -14,7 +14,7 @@ mod tools;
 
 use relay_mesh_sdk::{About, Context, Identity};
 
-/// Cursor, as the mesh meets it.
+/// The adapter for Cursor.
 pub struct Cursor;
 
 impl Identity for Cursor {
@@ -30,8 +30,7 @@ impl Identity for Cursor {
     }
 }
 
-/// The host's text goes where the hooks at a session's start, after registration and after a
-/// compaction put it.
+/// Passes the host's text on; the hooks at a session's start, after registration and after a compaction show it.
 impl Context for Cursor {}
 
 relay_mesh_sdk::export!(Cursor, manifest = "../adapter.toml");

@@ -1,20 +1,20 @@
-//! What is remembered between calls, in the adapter's state on this machine.
+//! What the adapter remembers between calls, in its state on this machine.
 //!
-//! - `call/HEX`: a call of one of our tools that a hook has just seen, and its conversation. Written
-//!   by the hook, taken out by the tools/call that fits it, or by the hook after the tool.
-//! - `another/TOOL`: another server of this person has a tool of that name, so it gets no ticket.
-//! - `compacted/ID`: a conversation that was compacted and has not been told the protocol since.
+//! - `call/HEX`: a call of one of our tools that a hook has seen, and its conversation. The hook writes it; the
+//!   matching tools/call takes it, or the hook after the tool.
+//! - `another/TOOL`: another server of this user has a tool of that name, so its calls get no ticket.
+//! - `compacted/ID`: a conversation that was compacted and has not got the protocol since.
 
 use relay_mesh_sdk::plan::digest;
-use relay_mesh_sdk::{Error, kept, state};
+use relay_mesh_sdk::{Error, dated_state, state};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::payload::ToolCall;
 
-/// How long a call may take from its hook to the server: a person may have to allow it first.
+/// The longest time from a call's hook to the server: the user may have to allow the call first.
 pub(crate) const CALLS_LAST: u64 = 10 * 60_000;
-/// After a month a server that is gone may have its names back.
+/// After a month without a call, the names of another server's tools are free again.
 const OTHERS_LAST: u64 = 30 * 24 * 3_600_000;
 
 /// A call that a hook saw.
@@ -23,7 +23,7 @@ pub(crate) struct Note {
     pub(crate) conversation: String,
     pub(crate) workspaces: Vec<String>,
     tool: String,
-    /// Of the arguments, however their members are ordered.
+    /// A digest of the arguments that does not depend on the order of their members.
     arguments: String,
 }
 
@@ -42,13 +42,13 @@ impl Note {
     }
 }
 
-/// Remembers a call. One that is told twice is remembered once.
+/// Remembers a call. If two hooks report the same call, it is stored once.
 pub(crate) fn remember_call(call: &ToolCall, note: &Note) -> Result<(), Error> {
-    kept::write(&key_of(call, note), note)
+    dated_state::write(&key_of(call, note), note)
 }
 
-/// Remembers a call that only the hook before MCP calls has seen: the hook before any tool came with an
-/// id, and this one does not.
+/// Remembers a call unless the hook before any tool has stored it: that hook has the call's id, and this one does
+/// not.
 pub(crate) fn remember_unless_seen(call: &ToolCall, note: &Note) -> Result<(), Error> {
     match calls()?.iter().any(|(_, _, seen)| seen == note) {
         true => Ok(()),
@@ -56,64 +56,64 @@ pub(crate) fn remember_unless_seen(call: &ToolCall, note: &Note) -> Result<(), E
     }
 }
 
-/// Forgets a call that has ended, or that turned out to be somebody else's.
+/// Forgets a call that has ended, or that was another server's.
 pub(crate) fn forget_call(call: &ToolCall, note: &Note) -> Result<(), Error> {
-    kept::forget(&key_of(call, note))?;
+    dated_state::forget(&key_of(call, note))?;
     for (key, _, _) in calls()?.iter().filter(|(_, _, seen)| seen == note) {
-        kept::forget(key)?;
+        dated_state::forget(key)?;
     }
     Ok(())
 }
 
-/// Forgets every call of a conversation whose turn is over.
+/// Forgets every call of a conversation whose turn has ended.
 pub(crate) fn forget_calls_of(conversation: &str) -> Result<(), Error> {
     for (key, _, _) in calls()?.iter().filter(|(_, _, note)| note.conversation == conversation) {
-        kept::forget(key)?;
+        dated_state::forget(key)?;
     }
     Ok(())
 }
 
-/// The calls that fit what reached the server, the oldest first, with their keys.
+/// The calls that match what reached the server, oldest first, with their keys.
 pub(crate) fn calls_like(tool: &str, arguments: &Map<String, Value>) -> Result<Vec<(String, Note)>, Error> {
     let mut fitting: Vec<_> = calls()?.into_iter().filter(|(_, _, note)| note.is_of(tool, arguments)).collect();
     fitting.sort_by_key(|(_, at, _)| *at);
     Ok(fitting.into_iter().map(|(key, _, note)| (key, note)).collect())
 }
 
-/// Notes that another server has a tool of this name.
+/// Remembers that another server has a tool of this name.
 pub(crate) fn belongs_to_another(tool: &str) -> Result<(), Error> {
-    kept::write(&format!("another/{tool}"), &())
+    dated_state::write(&format!("another/{tool}"), &())
 }
 
 /// Whether another server has a tool of this name.
 pub(crate) fn is_of_another_server(tool: &str) -> Result<bool, Error> {
-    kept::is_kept(&format!("another/{tool}"))
+    dated_state::exists(&format!("another/{tool}"))
 }
 
-/// Notes that a conversation's context is about to be compacted.
+/// Remembers that a conversation's context is about to be compacted.
 pub(crate) fn compacts(conversation: &str) -> Result<(), Error> {
-    kept::write(&format!("compacted/{:016x}", digest(conversation)), &())
+    dated_state::write(&format!("compacted/{:016x}", digest(conversation)), &())
 }
 
-/// Whether a conversation was compacted since it was last told the protocol. Answers yes once.
+/// Whether a conversation was compacted since it last got the protocol. True once.
 pub(crate) fn was_compacted(conversation: &str) -> Result<bool, Error> {
-    Ok(kept::take::<()>(&format!("compacted/{:016x}", digest(conversation)))?.is_some())
+    Ok(dated_state::take::<()>(&format!("compacted/{:016x}", digest(conversation)))?.is_some())
 }
 
-/// Clears away what nobody will ask for any more.
+/// Removes old values.
 pub(crate) fn clear_away() -> Result<(), Error> {
     for (prefix, lasts) in [("call/", CALLS_LAST), ("another/", OTHERS_LAST), ("compacted/", OTHERS_LAST)] {
-        kept::clear_away(prefix, lasts)?;
+        dated_state::remove_older_than(prefix, lasts)?;
     }
     Ok(())
 }
 
-/// Every call that may still come, with its key and when it was noted.
+/// Every stored call that is recent enough, with its key and time.
 fn calls() -> Result<Vec<(String, u64, Note)>, Error> {
     let now = relay_mesh_sdk::clock::now();
     let mut calls = Vec::new();
     for key in state::keys("call/")? {
-        if let Some((at, note)) = kept::read_dated::<Note>(&key)?
+        if let Some((at, note)) = dated_state::read_dated::<Note>(&key)?
             && now.saturating_sub(at) <= CALLS_LAST
         {
             calls.push((key, at, note));
@@ -135,7 +135,7 @@ fn digest_of(arguments: &Map<String, Value>) -> String {
     format!("{:016x}-{}", digest(&text), text.len())
 }
 
-/// The same value, the members of every object in the order of their names.
+/// The same value with the members of every object sorted by name.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,24 +1,23 @@
-//! What Cursor writes to a hook's standard input, parsed once at the edge.
+//! What Cursor writes to a hook's standard input, parsed once.
 
 use relay_mesh_sdk::hooks::Call;
 use relay_mesh_sdk::payload::Fields;
 use relay_mesh_sdk::{Error, Session};
 use serde_json::{Map, Value};
 
-/// How Cursor marks the tool of an MCP server in the hooks around any tool.
+/// The prefix of an MCP server's tool in the hooks around any tool.
 const MCP: &str = "MCP:";
 
-/// One hook call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Payload {
-    /// A subagent has a conversation of its own, which no payload ties to the one that began it.
+    /// A subagent has a conversation of its own. No payload says which conversation started it.
     pub(crate) conversation: String,
     /// The folders that the window has open.
     pub(crate) workspaces: Vec<String>,
     pub(crate) event: Event,
 }
 
-/// What happened, with the fields that matter to us.
+/// What happened, with the fields that we need.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
     SessionStart,
@@ -32,12 +31,11 @@ pub(crate) enum Event {
     SessionEnd,
 }
 
-/// One call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolCall {
-    /// The tool of an MCP server, without Cursor's mark; none for Cursor's own tools.
+    /// The tool of an MCP server, without Cursor's prefix; none for Cursor's own tools.
     pub(crate) mcp: Option<String>,
-    /// May hold a line break.
+    /// May contain a line break.
     pub(crate) use_id: Option<String>,
     pub(crate) arguments: Map<String, Value>,
     /// The file that one of Cursor's own tools is about to write.
@@ -53,7 +51,7 @@ pub(crate) enum Server {
 }
 
 impl Payload {
-    /// Parses a call. An event that we do not know is `unsupported`, a payload of another shape `failed`.
+    /// Parses a call. Returns `unsupported` for an unknown event and `failed` for a payload of another shape.
     pub(crate) fn parse(call: &Call) -> Result<Payload, Error> {
         let fields = Fields::of(call)?;
         let event = event(&call.name, &fields)?;
@@ -75,12 +73,11 @@ impl Payload {
         })
     }
 
-    /// The first folder of the window.
+    /// The window's first folder.
     pub(crate) fn workdir(&self) -> &str {
         self.workspaces.first().map_or("", String::as_str)
     }
 
-    /// The conversation as a session.
     pub(crate) fn session(&self) -> Session {
         Session::new(&self.conversation, self.workdir())
     }
@@ -91,7 +88,7 @@ fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
         "sessionStart" => Event::SessionStart,
         "beforeSubmitPrompt" => Event::BeforeSubmitPrompt { prompt: fields.required("prompt")? },
         "preToolUse" => Event::PreToolUse(ToolCall::read(fields)?),
-        // This hook is for MCP tools alone, and names them without the mark.
+        // This hook is only for MCP tools and names them without the prefix.
         "beforeMCPExecution" => {
             let call = ToolCall::read(fields)?;
             let mcp = match call.mcp {
@@ -111,7 +108,7 @@ fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
             loop_count: fields.value().get("loop_count").and_then(Value::as_u64).unwrap_or(0),
         },
         "sessionEnd" => Event::SessionEnd,
-        other => return Err(Error::Unsupported(format!("Cursor's hook `{other}` says nothing to the mesh"))),
+        other => return Err(Error::Unsupported(format!("Cursor's hook `{other}` has no meaning for the mesh"))),
     })
 }
 
@@ -120,7 +117,7 @@ impl ToolCall {
         let name = fields.required("tool_name")?;
         let arguments = match fields.value().get("tool_input") {
             Some(Value::Object(arguments)) => arguments.clone(),
-            // Before an MCP call the arguments come as the text of an object.
+            // Before an MCP call the arguments are a JSON object as text.
             Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
             Some(_) | None => Map::new(),
         };
@@ -151,6 +148,6 @@ fn is_writer(tool: &str) -> bool {
     WRITERS.contains(&tool)
 }
 
-/// The tools that change files. `Write` and `Delete` are documented; the others were seen in older
-/// builds, and a name that does not exist does no harm.
+/// The tools that change files. `Write` and `Delete` are documented, the others were seen in older builds. A name
+/// that does not exist does no harm.
 pub(crate) const WRITERS: &[&str] = &["Write", "Delete", "StrReplace", "Edit", "MultiEdit", "EditNotebook"];

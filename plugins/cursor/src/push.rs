@@ -1,5 +1,6 @@
-//! The ways to a conversation. Nothing wakes an idle one: Cursor watches no file and listens to nobody,
-//! so mail waits for the next tool, the end of a turn or a fetch, and the person is told that it does.
+//! The routes to a conversation. Nothing wakes an idle one, because Cursor watches no file and listens on no
+//! socket. So mail waits for the next tool, the end of a turn or until the agent reads it, and a desktop
+//! notification tells the user.
 
 use relay_mesh_sdk::push::{self, Receipt, Route};
 use relay_mesh_sdk::{Error, Mail, Push, Session};
@@ -25,10 +26,10 @@ mod tests {
 
     #[test]
     fn the_person_is_told_where_mail_waits_and_never_what_it_says() {
-        let lent = Fakes::default().desktop().lend();
+        let host = Fakes::default().desktop().start();
         let receipt = Cursor::deliver(&Session::new("c1", "/home/u/app"), "notification", &mail("the secret"));
         assert_eq!(receipt, Ok(Receipt::at(Rung::Offered)));
-        assert_eq!(lent.notices(), [("Cursor".to_owned(), "A message waits for the agent in app".to_owned())]);
+        assert_eq!(host.notices(), [("Cursor".to_owned(), "A message waits for the agent in app".to_owned())]);
         assert!(matches!(Cursor::deliver(&Session::new("c1", "/"), "bell", &mail("x")), Err(Error::NotFound(_))));
     }
 }

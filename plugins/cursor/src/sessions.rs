@@ -1,13 +1,12 @@
-//! Which conversation a call comes from, where it bears no ticket.
+//! Which conversation makes a call that has no ticket.
 //!
-//! Cursor's tools/call names no conversation, and one server process serves all of a window. The hook
-//! before the tool puts a ticket into the arguments; whether Cursor passes them on for MCP tools has
-//! not been seen. So the hook also notes the call, and the one conversation that has just made this
-//! very call is taken to be the caller. That is an inference: it yields to a ticket, and where two
-//! conversations made the same call it says nothing.
+//! Cursor's tools/call names no conversation, and one server process serves a whole window. The hook before the
+//! tool puts a ticket into the arguments, but we have not seen whether Cursor passes them on for MCP tools. So the
+//! hook also stores the call, and the only conversation that has just made this call is taken to be the caller.
+//! That is an inference: a ticket overrides it, and it fails if two conversations made the same call.
 
 use relay_mesh_sdk::sessions::{Detection, Sighting};
-use relay_mesh_sdk::{Error, Session, Sessions, kept};
+use relay_mesh_sdk::{Error, Session, Sessions, dated_state};
 use serde_json::{Map, Value};
 
 use crate::Cursor;
@@ -19,8 +18,8 @@ impl Sessions for Cursor {
         let fitting = memory::calls_like(tool, &arguments)?;
         let Some(conversation) = the_one_conversation(&fitting, seen.workdir.as_deref()) else { return Ok(None) };
         for (key, note) in fitting.iter().filter(|(_, note)| note.conversation == conversation) {
-            // Another process may have taken it for the same call, told twice.
-            if kept::take::<Note>(key)?.is_some() {
+            // Another process may have taken it for the same call, reported twice.
+            if dated_state::take::<Note>(key)?.is_some() {
                 let workdir = note.workspaces.first().map_or("", String::as_str);
                 return Ok(Some(Detection::inherited(Session::new(conversation, workdir))));
             }
@@ -33,7 +32,7 @@ fn arguments(seen: &Sighting) -> Option<Map<String, Value>> {
     serde_json::from_str(seen.arguments.as_deref()?).ok()
 }
 
-/// The conversation that all fitting calls belong to; of several the only one in this folder.
+/// The conversation that all matching calls belong to; if there are several, the only one in this folder.
 fn the_one_conversation(fitting: &[(String, Note)], workdir: Option<&str>) -> Option<String> {
     let only = |notes: Vec<&Note>| {
         let first = notes.first()?.conversation.clone();
@@ -49,13 +48,13 @@ fn the_one_conversation(fitting: &[(String, Note)], workdir: Option<&str>) -> Op
 #[cfg(test)]
 mod tests {
     use relay_mesh_sdk::sessions::{Certainty, Transport};
-    use relay_mesh_sdk::testing::{Fakes, Lent};
+    use relay_mesh_sdk::testing::{FakeHost, Fakes};
     use serde_json::json;
 
     use super::*;
     use crate::payload::ToolCall;
 
-    /// A hook saw `conversation` in `folder` call a tool.
+    /// A hook saw `conversation` call a tool in `folder`.
     fn noted(conversation: &str, folder: &str, tool: &str, arguments: &Value) {
         let arguments = arguments.as_object().expect("an object").clone();
         let note = Note::new(conversation, &[folder.to_owned()], tool, &arguments);
@@ -84,13 +83,13 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    fn lend() -> Lent {
-        Fakes::default().at(1_000_000).lend()
+    fn start() -> FakeHost {
+        Fakes::default().at(1_000_000).start()
     }
 
     #[test]
     fn the_conversation_that_just_made_this_call_is_the_caller_once() {
-        let _lent = lend();
+        let _host = start();
         noted("c1", "/app", "send_message", &json!({"to": "bob", "body": "hello"}));
         noted("c2", "/app", "send_message", &json!({"to": "bob", "body": "bye"}));
         check("send_message", &json!({"to": "bob", "body": "other"}), None, "nobody");
@@ -102,7 +101,7 @@ mod tests {
 
     #[test]
     fn of_two_that_made_the_same_call_the_one_in_the_servers_folder_is_meant() {
-        let _lent = lend();
+        let _host = start();
         noted("c1", "/app", "list_agents", &json!({}));
         noted("c2", "/other", "list_agents", &json!({}));
         check("list_agents", &json!({}), None, "nobody");
@@ -113,9 +112,9 @@ mod tests {
 
     #[test]
     fn a_call_of_long_ago_is_nobodys() {
-        let lent = lend();
+        let host = start();
         noted("c1", "/app", "list_agents", &json!({}));
-        lent.advance(memory::CALLS_LAST + 1);
+        host.advance(memory::CALLS_LAST + 1);
         check("list_agents", &json!({}), None, "nobody");
     }
 }

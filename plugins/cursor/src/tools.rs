@@ -1,9 +1,9 @@
-//! Which of Cursor's tool calls are ours. A hook before a tool is told the tool's name and arguments
-//! and not the server, so a call counts as ours by both: a ticket must not go to somebody else's tool.
+//! Which of Cursor's tool calls are ours. The hook before a tool gets the tool's name and arguments but not the
+//! server, so both must match: a ticket must not go to another server's tool.
 
 use serde_json::{Map, Value};
 
-/// Our tools and what they take. A product test compares this with what the server lists.
+/// Our tools and their arguments. A product test compares this with what the server lists.
 const TOOLS: &[(&str, &[&str])] = &[
     ("register_agent", &["name", "team", "role", "task", "skills", "model", "project", "program", "bead"]),
     ("find_agents", &["query", "limit"]),
@@ -28,12 +28,11 @@ const TOOLS: &[(&str, &[&str])] = &[
     ("bind_session", &["session_id", "harness"]),
 ];
 
-/// The names of our tools.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().map(|(name, _)| *name)
 }
 
-/// Whether a call looks like one of ours: the name is one, and every argument is one that it takes.
+/// Whether a call looks like one of ours: its name is one of ours, and the tool takes every argument.
 pub(crate) fn is_ours(tool: &str, arguments: &Map<String, Value>) -> bool {
     let known = TOOLS.iter().find(|(name, _)| *name == tool);
     known.is_some_and(|(_, takes)| arguments.keys().all(|argument| takes.contains(&argument.as_str())))

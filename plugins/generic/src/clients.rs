@@ -1,21 +1,21 @@
-//! The clients whose settings we know, and how each writes an MCP server down.
+//! The clients whose settings format we know.
 
 use relay_mesh_sdk::install::{Scope, Server, Setup};
 use serde_json::{Map, Value, json};
 
-/// A client: where its settings lie, and what goes in.
+/// A client: where its settings are, and what an MCP server's entry looks like.
 pub(crate) struct Client {
     pub(crate) title: &'static str,
     file: fn(Scope) -> &'static str,
     /// The property that holds the servers.
     list: &'static str,
-    /// What the URL of a server is called.
+    /// The property that holds a server's URL.
     url: &'static str,
-    /// What else stands in an entry, by the kind of server.
+    /// Further properties of an entry, by the kind of server.
     kind: Kind,
 }
 
-/// Whether an entry names how the server is reached.
+/// How an entry says its transport.
 enum Kind {
     /// By which properties it has.
     Told,
@@ -72,7 +72,7 @@ pub(crate) const CLIENTS: &[Client] = &[
 ];
 
 impl Client {
-    /// The step that a person takes for this client: where to put what.
+    /// The user's next step for this client: where to put what.
     pub(crate) fn step(&self, setup: &Setup) -> String {
         let snippet = json!({self.list: {setup.server_name.as_str(): self.entry(setup)}});
         format!("{}: put this into {}\n{snippet:#}", self.title, (self.file)(setup.scope))

@@ -1,5 +1,5 @@
-//! Any MCP client: one of which this mesh knows nothing but that it speaks MCP. One connection is one
-//! session; there are no hooks, so mail is fetched, and a notification tells the person that it waits.
+//! The adapter for any MCP client without an adapter of its own. One connection is one session. There are no hooks,
+//! so the agent reads its mail with a tool, and a desktop notification tells the user that mail waits.
 
 mod clients;
 mod notice;
@@ -22,9 +22,9 @@ impl Identity for Generic {
     }
 }
 
-/// What has to be said more where nothing brings mail by itself.
-const FETCH: &str = "Nothing brings mail to you in this client: call fetch_messages when you begin, between steps \
-                     of longer work, and with wait_seconds where you need an answer to go on.";
+/// Added to the protocol, because nothing delivers mail by itself.
+const FETCH: &str = "Mail does not arrive by itself in this client: call fetch_messages when you start, between steps \
+                     of longer work, and with wait_seconds if you need an answer to go on.";
 
 impl Context for Generic {
     fn protocol(base: String, _moment: Moment, _agent: Option<&str>) -> Result<Option<String>, Error> {
@@ -32,7 +32,7 @@ impl Context for Generic {
     }
 }
 
-/// The host knows the connection, and there is nothing else to know.
+/// The host knows the connection, and nothing else identifies a session.
 impl Sessions for Generic {}
 
 /// There are no hooks.

@@ -1,4 +1,4 @@
-//! The only way to such a client goes by its person: a notification on the desktop.
+//! The only route to such a client is its user: a desktop notification.
 
 use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
 use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, notices};
@@ -25,7 +25,7 @@ impl Push for Generic {
         let folder = to.workdir.rsplit('/').find(|name| !name.is_empty());
         let at = folder.map_or_else(String::new, |folder| format!(" in {folder}"));
         let waiting = if mail.ids.len() > 1 { "Messages wait" } else { "A message waits" };
-        notices::show("relay-mesh", &format!("{waiting} for your agent{at}. Ask it to fetch its messages."))?;
+        notices::show("relay-mesh", &format!("{waiting} for your agent{at}. Ask it to read its messages."))?;
         Ok(Receipt::at(Rung::Offered))
     }
 }
@@ -38,19 +38,19 @@ mod tests {
 
     #[test]
     fn a_notice_says_where_mail_waits_and_never_what_it_says() {
-        let lent = Fakes::default().desktop().lend();
+        let host = Fakes::default().desktop().start();
         let receipt = Generic::deliver(&Session::new("c1", "/home/u/app"), "notification", &mail("the secret"));
         assert_eq!(receipt, Ok(Receipt::at(Rung::Offered)));
-        let [(title, body)] = lent.notices().try_into().expect("one notice");
+        let [(title, body)] = host.notices().try_into().expect("one notice");
         assert_eq!(
             (title.as_str(), body.as_str()),
-            ("relay-mesh", "A message waits for your agent in app. Ask it to fetch its messages.",)
+            ("relay-mesh", "A message waits for your agent in app. Ask it to read its messages.",)
         );
     }
 
     #[test]
     fn without_a_desktop_the_route_says_so() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         let receipt = Generic::deliver(&Session::new("c1", "/"), "notification", &mail("x"));
         assert_eq!(receipt, Err(Error::Unsupported("there is no desktop".into())));
     }

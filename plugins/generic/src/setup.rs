@@ -1,4 +1,4 @@
-//! Setting up a client by hand: nothing is edited, and the exact words to paste are given.
+//! Setup by hand: we edit no file and give the user the exact text to paste.
 
 use relay_mesh_sdk::install::{Server, Setup};
 use relay_mesh_sdk::plan::Draft;
@@ -15,7 +15,7 @@ impl Install for Generic {
         draft.next_step(match setup.server {
             Server::Stdio(_) => "Restart the client, then ask its agent to call register_agent.".to_owned(),
             Server::Http(_) => format!(
-                "Put the content of {}/http.token in the place of TOKEN, keep `relay-mesh serve` running, \
+                "Put the content of {}/http.token in place of TOKEN, keep `relay-mesh serve` running, \
                  restart the client, then ask its agent to call register_agent.",
                 folder(setup)
             ),
@@ -25,14 +25,14 @@ impl Install for Generic {
 
     fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         draft.next_step(format!(
-            "Take the server `{}` out of the settings of your client; relay-mesh has written nothing there.",
+            "Remove the server `{}` from the settings of your client; relay-mesh has not written there.",
             setup.server_name
         ));
         Ok(())
     }
 }
 
-/// The data folder, as far as the setup names one.
+/// The data folder, if the setup names one.
 fn folder(setup: &Setup) -> &str {
     let given = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
     given.map_or("~/.relay-mesh", |(_, folder)| folder.as_str())

@@ -1,17 +1,15 @@
-// The relay-mesh connector: carries lines between OpenCode and `relay-mesh listen`, and does nothing
-// else. OpenCode loads it by itself; `relay-mesh install opencode` wrote it and `relay-mesh uninstall
-// opencode` takes it out.
+// The relay-mesh connector. It only carries lines between OpenCode and `relay-mesh listen`. OpenCode loads it by
+// itself; `relay-mesh install opencode` wrote it and `relay-mesh uninstall opencode` removes it.
 //
-// - It puts a ticket for the session into the arguments of the mesh's tools, so that the mesh knows
-//   which session calls.
-// - It wakes an idle session when a message comes, as the same agent and with the same model, and adds
-//   messages to a person's prompt and, for a busy session, to the results of its tools. An invitation to
-//   a session that has not joined goes the same ways.
+// - It adds the session's ticket to the arguments of the mesh's tools, so that the mesh knows which session calls.
+// - When a message comes, it wakes an idle session, with the session's agent and model. It adds messages to a
+//   user's prompt and, for a busy session, to the results of its tools. It treats an invitation to a session that
+//   has not joined the same way.
 // - It tells the mesh what each session does.
-// - It runs OpenCode's own commands for agents whom the person has allowed (`relay-mesh cmd allow`).
-// - It asks before a file is written whether another agent holds it, and breaks the tool off where the
+// - It runs OpenCode's own commands for agents that the user has allowed (`relay-mesh cmd allow`).
+// - Before a tool writes a file, it asks whether another agent has reserved the file, and stops the tool if the
 //   mesh refuses.
-// Whatever goes wrong here, OpenCode goes on. Mail that was not shown waits in the mesh.
+// Whatever goes wrong here, OpenCode goes on, and mail that was not shown waits in the mesh.
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { homedir } from "node:os"
@@ -29,9 +27,8 @@ const COMPACT = "compact" // the one command of the terminal's own that has a re
 
 type Any = any // OpenCode hands over plain objects; its own types would be a dependency.
 
-/** One session of this process. */
 class Session {
-  /** Settles when OpenCode has said whose child the session is. */
+  /** Settles when OpenCode has said which session is the parent. */
   known: Promise<void> = Promise.resolve()
   parent?: string
   workdir: string
@@ -40,23 +37,23 @@ class Session {
   protocol?: string
   activity?: string
   ended = false
-  /** Messages that were put before the model, with what proves it. */
+  /** Messages that were shown to the model, each with its evidence. */
   shown = new Map<string, Any>()
-  /** Messages whose turn has not begun yet. */
+  /** Messages whose turn has not started yet. */
   coming = new Map<string, (evidence: Any) => void>()
-  /** Messages that stand beside a person's prompt and have not been sent to the model yet. */
+  /** Messages beside a user's prompt that have not been sent to the model yet. */
   beside = new Set<string>()
-  /** A command of an agent's has been begun, and its prompt has not come by yet. */
+  /** An agent's command has started, and its prompt has not appeared yet. */
   ordered = false
   constructor(public id: string, public place: Place) {
     this.workdir = place.directory
   }
 }
 
-/** One instance of OpenCode's for one folder. There may be several for the same folder. */
+/** One instance of OpenCode for one folder. The same folder may have several. */
 type Place = { client: Any; directory: string; url?: URL }
 
-/** What belongs to this machine alone; where the file is not there, PATH says where relay-mesh is. */
+/** What belongs to this machine only. If the file does not exist, relay-mesh must be on PATH. */
 function machine(): { program: string[]; environment: Record<string, string> } {
   let local: Any = {}
   try {
@@ -66,7 +63,7 @@ function machine(): { program: string[]; environment: Record<string, string> } {
   return { program: named ? [named] : (local.program ?? ["relay-mesh"]), environment: local.environment ?? {} }
 }
 
-/** Waits for something, but not for ever. */
+/** Waits for a promise, up to a limit. */
 const within = <T>(ms: number, wait: Promise<T>): Promise<T | undefined> => {
   let timer: Any
   const late = new Promise<undefined>((done) => (timer = setTimeout(done, ms, undefined)))
@@ -75,16 +72,16 @@ const within = <T>(ms: number, wait: Promise<T>): Promise<T | undefined> => {
 
 const texts = (parts: Any[] = []): string => parts.map((part) => (part.type === "text" ? part.text : "")).join("\n")
 const flat = (text: string): string => text.replace(/\s+/g, " ") // OpenCode indents what servers say of themselves
-/** The messages and invitations in parts of a prompt. An invitation may have no envelope, but is marked too. */
+/** The messages and invitations in the parts of a prompt. An invitation may have no envelope, but has a mark too. */
 const idsIn = (parts: Any[] = []): string[] => {
   const marked = parts.flatMap((part) => part.metadata?.["relay-mesh"] ?? [])
   return [...new Set([...[...texts(parts).matchAll(ENVELOPE)].map((match) => match[1]), ...marked])]
 }
 
 /**
- * What people would type behind a command. OpenCode puts it into the command's text as it is, and there runs what
- * stands between backticks, opens what follows an `@`, and understands words with a dollar sign. These are a peer's
- * words, so all of that is refused. The adapter's own way, `src/commands.rs`, goes by the same rules.
+ * The arguments of a command as a user would type them. OpenCode inserts them into the command's text, runs what is
+ * between backticks, opens what follows an `@`, and expands words with a dollar sign. Another agent wrote them, so we
+ * refuse all of that. The adapter's own way, `src/commands.rs`, has the same rules.
  */
 function typed(words: string[]): { line: string; refused?: string } {
   const line: string[] = []
@@ -98,7 +95,7 @@ function typed(words: string[]): { line: string; refused?: string } {
   return { line: line.join(" ") }
 }
 
-/** The one connector of this process, however many folders it works in. */
+/** The only connector of this process, however many folders it works in. */
 class Connector {
   private sessions = new Map<string, Session>()
   private places = new Set<Place>()
@@ -107,15 +104,15 @@ class Connector {
   private calls = 0
   private failures = 0
   private complained = false
-  /** What is still to be shown: before the first prompt there is no terminal that could show it. */
+  /** Notices to show later: before the first prompt there is no terminal that could show them. */
   private untold?: string
 
-  /** An instance serves a folder from now on; false where another copy of this file serves it already. */
+  /** An instance starts to serve a folder; false if another copy of this file serves it already. */
   enter(place: Place): boolean {
     for (const other of this.places) if (other.client === place.client) return false
     this.places.add(place)
     this.listen()
-    // OpenCode begins a folder anew when its settings change; its sessions go on.
+    // OpenCode reloads a folder when its settings change; its sessions continue.
     for (const session of this.sessions.values()) {
       if (this.places.has(session.place) || session.place.directory !== place.directory) continue
       session.place = place
@@ -136,7 +133,7 @@ class Connector {
     if (this.places.size === 0) this.child?.stdin.end()
   }
 
-  /** The session by that id, which is watched from now on. */
+  /** The session of that id, which we track from now on. */
   session(id: string, place: Place): Session {
     let session = this.sessions.get(id)
     if (!session || session.ended) {
@@ -153,7 +150,7 @@ class Connector {
     return session
   }
 
-  /** Tells the mesh of an event of a session; gives what its adapter answers. */
+  /** Reports an event of a session to the mesh; returns the adapter's answer. */
   async tell(session: Session, hook: string, more: Any = {}): Promise<Any> {
     if (!this.child) return undefined
     const call = ++this.calls
@@ -167,7 +164,7 @@ class Connector {
     return answer
   }
 
-  /** Tells the mesh what a session does, where that is news. */
+  /** Reports what a session does, if that has changed. */
   does(session: Session, activity: string) {
     if (session.activity === activity) return
     session.activity = activity
@@ -179,7 +176,7 @@ class Connector {
     return session.ticket
   }
 
-  /** A message is before the model. Said again should its receipt have been lost. */
+  /** Reports that the model has a message. Reports it again if the receipt may have been lost. */
   showed(session: Session, id: string, evidence: Any) {
     session.shown.set(id, evidence)
     if (session.shown.size > MOST_SHOWN) session.shown.delete(session.shown.keys().next().value!)
@@ -199,7 +196,7 @@ class Connector {
     this.say({ unwatch: session.id })
   }
 
-  /** Brings one message or invitation to a session that is idle, or urgently to one that is not. */
+  /** Delivers one message or invitation to an idle session, or an urgent one to a busy session. */
   private async wake(session: Session, mail: Any) {
     const { client } = session.place
     const what = mail.event === "invitation" ? "An invitation" : "A message"
@@ -207,7 +204,7 @@ class Connector {
     if (told) return this.receipt(session, mail.id, "shown", told)
     if (session.coming.has(mail.id)) return this.receipt(session, mail.id, "accepted")
     const began = new Promise<Any>((done) => session.coming.set(mail.id, done))
-    // Said at once, so that what comes meanwhile waits for a tool or for the end of the turn.
+    // Marked at once, so that mail that comes meanwhile waits for a tool or for the end of the turn.
     const before = session.activity
     this.does(session, "session.busy")
     try {
@@ -215,10 +212,10 @@ class Connector {
       const { data } = await client.session.messages({ path, query: { limit: 100 }, throwOnError: true })
       const is = (message: Any) => message.info.role === "user" && idsIn(message.parts).includes(mail.id)
       const there = data.find(is)
-      // A turn knows the prompt that it answers, and ids grow with time: an earlier turn proves nothing.
+      // A turn names the prompt that it answers, and ids grow with time, so an earlier turn proves nothing.
       const turn = there && data.find(({ info }: Any) => info.role === "assistant" && info.parentID >= there.info.id)
       if (turn) return this.showed(session, mail.id, { message: there.info.id, turn: turn.info.id })
-      // Without these OpenCode would take its defaults, and a session that plans would begin to build.
+      // Without these OpenCode would use its defaults, and a session that plans would start to build.
       const last = data.findLast((message: Any) => message.info.role === "user")?.info ?? {}
       const { agent, model, variant } = last
       const text = there ? NUDGE : mail.text
@@ -227,7 +224,7 @@ class Connector {
       await client.session.promptAsync({ path, body, throwOnError: true })
       this.receipt(session, mail.id, "accepted")
       this.toast(session.place, `${what} from ${mail.from}`, "info")
-      // A turn that is late may be waiting for a step of another one; it is waited for until it comes.
+      // A late turn may be waiting for another turn's step, so we wait until it comes.
       if (await within(TURN_MS, began)) return
       const { data: doing } = await client.session.status({ throwOnError: true })
       if (session.coming.has(mail.id) && (doing?.[session.id]?.type ?? "idle") === "idle") throw new Error("no turn began")
@@ -239,7 +236,7 @@ class Connector {
     }
   }
 
-  /** Runs one command, which its sender has been allowed, and says how it ended. */
+  /** Runs a command that the user allowed, and reports how it ended. */
   private async run(session: Session, order: Any) {
     const { client } = session.place
     const path = { id: session.id }
@@ -273,20 +270,20 @@ class Connector {
     }
   }
 
-  /** As whom a session spoke last. Else OpenCode takes its defaults, and one that plans would begin to build. */
+  /** The agent and model of the latest prompt. With OpenCode's defaults a session that plans would start to build. */
   private async last(session: Session): Promise<Any> {
     const { data } = await session.place.client.session.messages({ path: { id: session.id }, query: { limit: 100 }, throwOnError: true })
     const { agent, model, variant } = data.findLast((message: Any) => message.info.role === "user")?.info ?? {}
     return { agent, model, variant: variant ?? model?.variant }
   }
 
-  /** Tells which commands can be run in a session. */
+  /** Reports which commands a session can run. */
   private async offer(session: Session) {
     const { data } = await session.place.client.command.list({ query: { directory: session.workdir } }).catch(() => ({ data: [] }))
     if (!session.ended) this.say({ watch: session.id, commands: [...(data ?? []).map(({ name }: Any) => name), COMPACT] })
   }
 
-  /** What stands in the lines of `relay-mesh listen`. */
+  /** Handles the lines of `relay-mesh listen`. */
   private hear(line: Any) {
     const session = line.session && this.sessions.get(line.session)
     switch (line.event) {
@@ -307,12 +304,12 @@ class Connector {
         return this.say({ command: line.id, ended: "refused" })
       case "answer":
         if (this.answers.has(line.call)) return this.answers.get(line.call)!(line)
-        // Nobody waits for it any more, so its mail goes back.
+        // No caller waits for it any more, so its mail goes back.
         return (line.mail ?? []).forEach((id: string) => this.say({ id, rung: "refused" }))
     }
   }
 
-  /** Introduces a session to the mesh: at first sight, and again to each new listener. */
+  /** Reports a session to the mesh: at its first event, and again to each new listener. */
   private introduce(session: Session) {
     if (session.ended || !this.places.has(session.place)) return
     this.say({ watch: session.id })
@@ -325,7 +322,7 @@ class Connector {
     if (this.child?.stdin.writable) this.child.stdin.write(JSON.stringify(line) + "\n")
   }
 
-  /** Starts `relay-mesh listen`, and starts it again, later each time, should it end. */
+  /** Starts `relay-mesh listen`, and restarts it with growing delays if it ends. */
   private listen() {
     if (this.child || this.places.size === 0) return
     const { program, environment } = machine()
@@ -366,7 +363,7 @@ class Connector {
     for (const session of this.sessions.values()) void session.known.then(() => this.child === child && this.introduce(session))
   }
 
-  /** Said once: a person who was told need not be told again every minute. */
+  /** Reported once: the user need not see it every minute. */
   private complain(why: string) {
     if (this.complained) return
     this.complained = true
@@ -375,7 +372,7 @@ class Connector {
     for (const session of this.sessions.values()) this.remind(session.place)
   }
 
-  /** Shows what could not be shown before. */
+  /** Shows the notices that could not be shown before. */
   remind(place: Place) {
     if (this.untold) this.toast(place, this.untold, "warning", 10_000)
     this.untold = undefined
@@ -390,14 +387,14 @@ class Connector {
   }
 }
 
-/** How the mesh's host can reach this process when this connector cannot: where it really listens. */
+/** Where this process really listens, so that the mesh can reach it without this connector. */
 function server({ url }: Place): Any {
-  // Without a server OpenCode names `localhost`, where nobody listens.
+  // Without a server OpenCode names `localhost`, where nothing listens.
   if (!url || url.hostname === "localhost" || !url.port) return undefined
   return { port: Number(url.port), username: process.env.OPENCODE_SERVER_USERNAME, password: process.env.OPENCODE_SERVER_PASSWORD }
 }
 
-/** Copies of this file (the project's, the person's own) share one connector. */
+/** Copies of this file (the project's and the user's own) share one connector. */
 const connector = (): Connector => ((globalThis as Any)[Symbol.for("relay-mesh.connector")] ??= new Connector())
 
 /** OpenCode's own tools that write files. */
@@ -417,7 +414,7 @@ export const RelayMesh = async (context: Any) => {
   const place: Place = {
     client: context.client,
     directory: context.directory,
-    // Asked for each time: the server may be started after the plugins.
+    // Read each time, because the server may start after the plugins.
     get url() {
       return context.serverUrl
     },
@@ -425,7 +422,7 @@ export const RelayMesh = async (context: Any) => {
   if (!mesh.enter(place)) return {}
   const ours = (tool: string) => tool.startsWith(`${SERVER}_`)
   return {
-    /** What a team commits names no machine: this one's program and data folder are filled in here. */
+    /** A file that a team commits holds nothing of this machine, so its program and data folder are filled in here. */
     config: async (config: Any) => {
       const entry = config.mcp?.[SERVER]
       const { program, environment } = machine()
@@ -464,7 +461,7 @@ export const RelayMesh = async (context: Any) => {
       const mail = answer?.output?.mail
       if (!mail) return
       const ids: string[] = answer.mail ?? [] // What the mesh itself says is no message.
-      // Ids of parts grow with time, and this one has to stand last.
+      // Ids of parts grow with time, and this one has to be last.
       const last = parts.at(-1)?.id
       if (!last || !message?.id) return ids.forEach((id: string) => mesh.receipt(session, id, "refused"))
       parts.push({ id: `${last.slice(0, -2)}zz`, sessionID, messageID: message.id, type: "text", text: mail, synthetic: true, metadata: { "relay-mesh": ids } })
@@ -475,7 +472,7 @@ export const RelayMesh = async (context: Any) => {
         const session = mesh.session(sessionID, place)
         await within(TICKET_MS, session.known)
         const answer = await mesh.tell(session, "tool.execute.before", { file: args.filePath, patch: args.patchText })
-        // What a hook throws is all that the model is told of its call.
+        // The model sees only the text that a hook throws.
         if (answer?.output?.refusal) throw new Error(answer.output.refusal)
         return
       }
@@ -495,26 +492,26 @@ export const RelayMesh = async (context: Any) => {
       else return ids.forEach((id: string) => mesh.receipt(session, id, "refused"))
       ids.forEach((id: string) => mesh.showed(session, id, { tool }))
     },
-    /** What is about to be sent to the model: the proof that a message is shown. */
+    /** The request to the model proves that a message is shown. */
     "experimental.chat.messages.transform": async (_: Any, { messages }: Any) => {
       for (const { info, parts } of messages) {
-        // The session's history keeps the ticket, which is none of the model's business.
+        // The session's history keeps the ticket, which the model must not see.
         for (const part of parts) if (part.type === "tool" && ours(part.tool)) delete part.state?.input?._relay
         if (info.role !== "user") continue
         const session = mesh.session(info.sessionID, place)
         for (const id of idsIn(parts)) if (session.coming.has(id) || session.beside.has(id)) mesh.showed(session, id, { message: info.id })
       }
     },
-    /** Every request to the model says who it is on the mesh, so that no compaction loses it. */
+    /** Adds the agent's name on the mesh to every request to the model, so that compaction does not lose it. */
     "experimental.chat.system.transform": async ({ sessionID }: Any, { system }: Any) => {
       const protocol = sessionID && mesh.session(sessionID, place).protocol
-      // Titles and summaries are written without the mesh's tools, and need not know of it.
+      // OpenCode writes titles and summaries without the mesh's tools, so those need no protocol.
       if (!protocol || !system.some((text: string) => text.includes(`<server name="${SERVER}">`))) return
       const [who, ...rest] = protocol.split("\n")
       const known = system.some((text: string) => flat(text).includes(flat(rest.join(" "))))
       system.push(known ? who : protocol)
     },
-    /** A shell that the agent starts speaks for its session. */
+    /** Gives a shell that the agent starts its session's id. */
     "shell.env": async ({ sessionID }: Any, { env }: Any) => {
       if (sessionID) env.RELAY_OPENCODE_SESSION = sessionID
     },

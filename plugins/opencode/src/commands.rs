@@ -1,24 +1,24 @@
-//! OpenCode's own commands, over HTTP: those that people write (`.opencode/command/NAME.md`), those that MCP
-//! servers bring, and `/compact`, which is another request. Where a connector lives inside OpenCode it runs them
-//! instead, by the same rules.
+//! OpenCode's own commands, over HTTP: those that users write (`.opencode/command/NAME.md`), those of MCP servers,
+//! and `/compact`, which is another request. If a connector runs inside OpenCode, it runs them instead, by the same
+//! rules.
 
-use relay_mesh_sdk::commands::{Command, Means, Progress};
-use relay_mesh_sdk::{Commands, Error, Session, clock, warn};
+use relay_mesh_sdk::optional::commands::{Command, Commands, Means, Progress};
+use relay_mesh_sdk::{Error, Session, clock, warn};
 use serde_json::{Value, json};
 
 use crate::payload::Server;
 use crate::push::{is_role, latest, server_of, settings_of};
 use crate::{OpenCode, http};
 
-/// What the means are called.
+/// The name of our means.
 const MEANS: &str = "command";
-/// The one command of the terminal's own that a server offers by a request of its own.
+/// The only built-in command of the terminal for which the server has a request.
 const COMPACT: &str = "compact";
-/// How many names are told to whoever asked for one that is not there.
+/// How many names an error for an unknown command lists.
 const MOST_NAMES: usize = 12;
-/// How long a session is left alone that works.
+/// How long to wait before asking again about a busy session.
 const BUSY_MS: u32 = 2_000;
-/// After this, what has not turned up in the session is not waited for any more, in milliseconds.
+/// How long to wait for a command to appear in the session, in milliseconds.
 const NOT_BEGUN_AFTER: u64 = 120_000;
 
 impl Commands for OpenCode {
@@ -43,15 +43,15 @@ impl Commands for OpenCode {
     fn run(to: &Session, command: &Command) -> Result<Progress, Error> {
         let server = the_server(to)?;
         let line = words(command)?;
-        // What was said last tells as whom the session speaks, and before what everything of ours comes.
+        // The latest message says with which agent and model the session speaks, and everything of ours comes after
+        // it.
         let messages = latest(&server, to)?;
         let settings = settings_of(&messages);
         let session = http::encoded(&to.id);
         let begun = clock::now();
         let evidence = json!({"after": last_id(&messages), "begun": begun}).to_string();
         let asked = if command.name == COMPACT {
-            let model =
-                settings.model.ok_or_else(|| Error::Failed("nothing was said in this session yet".to_owned()))?;
+            let model = settings.model.ok_or_else(|| Error::Failed("this session has no messages yet".to_owned()))?;
             http::post(&server, &format!("/session/{session}/summarize"), &to.workdir, &model)
         } else {
             let mut body = json!({"command": command.name, "arguments": line});
@@ -66,12 +66,12 @@ impl Commands for OpenCode {
             http::post(&server, &format!("/session/{session}/command"), &to.workdir, &body)
         };
         match asked {
-            // It answers when the turn is over.
+            // The answer comes when the turn ends.
             Ok(_) => Ok(Progress::begun(evidence)),
             Err(error @ (Error::NotFound(_) | Error::Denied(_) | Error::Unsupported(_))) => Err(error),
-            // It may have begun: a turn may take longer than a request may.
+            // It may have started: a turn may take longer than a request may.
             Err(Error::Busy(_) | Error::Failed(_)) => {
-                warn!("OpenCode has not answered for /{} yet; its session tells", command.name);
+                warn!("OpenCode has not answered for /{} yet; its session will show the result", command.name);
                 Ok(Progress::begun(evidence))
             }
         }
@@ -103,19 +103,19 @@ impl Commands for OpenCode {
 
 fn the_server(to: &Session) -> Result<Server, Error> {
     server_of(to).ok_or_else(|| {
-        Error::Unsupported("this OpenCode serves no HTTP, and no connector inside it answers just now".to_owned())
+        Error::Unsupported("this OpenCode serves no HTTP, and no connector inside it answers now".to_owned())
     })
 }
 
-/// What OpenCode itself says: the connector that would tell is not there.
+/// What OpenCode itself says, because there is no connector to tell.
 fn is_busy(server: &Server, to: &Session) -> Result<bool, Error> {
     let status = http::get(server, "/session/status", &to.workdir)?;
     Ok(status.get(&to.id).is_some_and(|doing| doing["type"] != "idle"))
 }
 
-/// What people would type behind the command. OpenCode puts it into the command's text as it is, and there runs
-/// what stands between backticks behind an exclamation mark, opens what follows an `@`, and understands some
-/// words with a dollar sign: all of that is refused, for these are a peer's words.
+/// The arguments as a user would type them. OpenCode inserts them into the command's text, runs what is between
+/// backticks after an exclamation mark, opens what follows an `@`, and expands some words with a dollar sign. We
+/// refuse all of these, because another agent wrote the arguments.
 fn words(command: &Command) -> Result<String, Error> {
     let words: Result<Vec<String>, Error> = command.arguments.iter().map(|argument| word(argument)).collect();
     Ok(words?.join(" "))
@@ -123,14 +123,14 @@ fn words(command: &Command) -> Result<String, Error> {
 
 fn word(argument: &str) -> Result<String, Error> {
     let refused = |what: &str| {
-        Err(Error::Unsupported(format!("an argument holds {what}, which OpenCode would not take as text")))
+        Err(Error::Unsupported(format!("an argument contains {what}, which OpenCode would not treat as text")))
     };
     let mut before = ' ';
     for character in argument.chars() {
         match character {
             '`' => return refused("` (a backtick)"),
             '$' => return refused("$ (a dollar sign)"),
-            // As OpenCode reads it: to it a letter is one of ASCII.
+            // As OpenCode does: only ASCII letters count.
             '@' if !(before.is_ascii_alphanumeric() || before == '_') => return refused("@ (which opens a file)"),
             _ => before = character,
         }
@@ -173,9 +173,9 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    use relay_mesh_sdk::commands::Stage;
     use relay_mesh_sdk::http::Response;
-    use relay_mesh_sdk::testing::{Fakes, Lent};
+    use relay_mesh_sdk::optional::commands::CommandStage;
+    use relay_mesh_sdk::testing::{FakeHost, Fakes};
 
     use super::*;
 
@@ -191,11 +191,11 @@ mod tests {
 
     type Posted = Rc<RefCell<Vec<(String, Value)>>>;
 
-    /// An OpenCode that knows `/review`, with what its session holds and does.
-    fn serving(messages: Value, status: Value) -> (Lent, Posted) {
+    /// An OpenCode that knows `/review`, with this session content and status.
+    fn serving(messages: Value, status: Value) -> (FakeHost, Posted) {
         let posted = Posted::default();
         let kept = Rc::clone(&posted);
-        let lent = Fakes::default()
+        let host = Fakes::default()
             .at(1_000)
             .origin("opencode", move |request| {
                 let path = request.path.split('?').next().unwrap_or_default();
@@ -211,12 +211,12 @@ mod tests {
                 };
                 Response { status: 200, headers: Vec::new(), body: body.to_string().into_bytes() }
             })
-            .lend();
-        (lent, posted)
+            .start();
+        (host, posted)
     }
 
     fn check(line: &str, expected: &str) {
-        let (_lent, posted) = serving(json!([]), json!({}));
+        let (_host, posted) = serving(json!([]), json!({}));
         let planned = format!("{:?}", OpenCode::plan(&session(), &command(line)).map(|means| means.name));
         assert!(planned.contains(expected), "{line}: {planned}");
         assert_eq!(posted.borrow().len(), 0, "a plan does nothing");
@@ -235,11 +235,11 @@ mod tests {
 
     #[test]
     fn a_session_that_works_is_left_alone() {
-        let (_lent, _) = serving(json!([]), json!({"ses_1": {"type": "busy"}}));
+        let (_host, _) = serving(json!([]), json!({"ses_1": {"type": "busy"}}));
         assert_eq!(OpenCode::plan(&session(), &command("review")).map(|means| means.name), Err(Error::Busy(BUSY_MS)));
     }
 
-    /// The connector is held to the same table (`tests/slash.rs`).
+    /// The connector's test has the same table (`tests/slash.rs`).
     #[test]
     fn a_peers_words_run_nothing_and_open_nothing() {
         let table: Vec<Value> = serde_json::from_str(include_str!("arguments.json")).expect("a table");
@@ -261,7 +261,7 @@ mod tests {
     fn a_command_is_run_as_whom_the_session_speaks() {
         let last = json!([{"info": {"id": "msg_1", "role": "user", "agent": "plan",
             "model": {"providerID": "p", "modelID": "m"}}, "parts": []}]);
-        let (_lent, posted) = serving(last, json!({}));
+        let (_host, posted) = serving(last, json!({}));
         let begun = OpenCode::run(&session(), &command("review|two words|it's|/init")).expect("begun");
         assert_eq!((begun.stage, begun.evidence.as_deref()), (Stage::Begun, Some(r#"{"after":"msg_1","begun":1000}"#)));
         let expected =
@@ -271,7 +271,7 @@ mod tests {
 
     #[track_caller]
     fn watched(messages: Value, status: Value, expected: &str) {
-        let (_lent, _) = serving(messages, status);
+        let (_host, _) = serving(messages, status);
         let begun = Progress::begun(json!({"after": "msg_2", "begun": 1_000}).to_string());
         let seen = OpenCode::watch(&session(), &command("review"), begun).expect("looked");
         let told = format!("{:?} {}", seen.stage, seen.said.unwrap_or_default());

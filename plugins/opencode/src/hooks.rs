@@ -1,5 +1,5 @@
-//! The connector's events: `read` says what one means, `answer` words what the connector does next, as
-//! JSON with `agent`, `protocol`, `mail` and `refusal`, each only where there is some.
+//! The connector's events: `read` says what one means, `answer` writes what the connector does next, as JSON with
+//! `agent`, `protocol`, `mail` and `refusal`, each only if present.
 
 use relay_mesh_sdk::hooks::{Call, Event as Happened, Findings, Hooks, Reading, Reply};
 use relay_mesh_sdk::{Activity, Error, Moment};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::payload::{Event, Payload};
 use crate::{OpenCode, servers, sessions};
 
-/// Mail beside a prompt or a tool's result: enough for several messages, and little beside what tools give.
+/// Room for several messages, and still little beside what tools return.
 const ROOM: u32 = 8_000;
 
 impl Hooks for OpenCode {
@@ -29,11 +29,11 @@ impl Hooks for OpenCode {
             }
             Event::Bound => Reading { moment: Some(Moment::Registered), ..spoken(Vec::new()) },
             Event::Busy => spoken(vec![does(Activity::Busy)]),
-            // A subagent's turn is its life. Should its parent go on with it, it is seen again.
+            // A subagent ends with its turn. If its parent continues it, another event reports it.
             Event::Idle if is_subagent => Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() },
             Event::Idle => spoken(vec![does(Activity::Idle)]),
             Event::Asked => spoken(vec![does(Activity::AwaitingHuman)]),
-            // A subagent is prompted by its parent, and a wake is no person either.
+            // A subagent's prompts come from its parent, and a wake-up is not from the user either.
             Event::Prompted { injected } if injected || is_subagent => spoken(vec![does(Activity::Busy)]),
             Event::Prompted { .. } => Reading {
                 attended: true,
@@ -51,7 +51,7 @@ impl Hooks for OpenCode {
     }
 
     fn answer(call: &Call, found: Findings) -> Result<Reply, Error> {
-        // Whatever the host found, the connector knows where it goes.
+        // Pass on everything that the host found; the connector knows where it goes.
         Payload::parse(call)?;
         let Findings { agent, mail, protocol, refusal, .. } = found;
         let mail = mail.map(|mail| mail.text).filter(|text| !text.is_empty());
@@ -81,7 +81,7 @@ mod tests {
     /// Compares what an event means.
     #[track_caller]
     fn check(name: &str, more: Value, expected: &str) {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         let read = match OpenCode::read(&call(name, more)) {
             Ok(read) => reading(&read, |id| id.replace("ses_", "s")),
             Err(error) => format!("refused: {error}"),
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn what_is_not_the_connectors_is_refused() {
-        check("session.shared", json!({}), "says nothing to the mesh");
+        check("session.shared", json!({}), "has no meaning for the mesh");
         check("session.idle", json!({"session": ""}), "names no session");
         check("session.idle", json!({"process": "x"}), "is not the connector's");
     }
 
     #[test]
     fn the_connector_is_told_what_the_host_found() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         let found = |_: &Reading| Findings {
             agent: Some("alice".into()),
             mail: Some(mail("<relay-mesh-message>hello</relay-mesh-message>")),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_way_back_is_handed_to_the_host_and_taken_back() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         let hint = |more: Value| {
             let reading = OpenCode::read(&call("session.idle", more)).expect("read");
             reading.speaker.and_then(|speaker| speaker.route_hint)

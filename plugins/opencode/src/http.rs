@@ -1,4 +1,4 @@
-//! Requests to an OpenCode that serves HTTP on this machine.
+//! Requests to an OpenCode server on this machine.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,29 +8,26 @@ use serde_json::Value;
 
 use crate::payload::Server;
 
-/// The name that OpenCode's server takes where a person chose none.
+/// The user name of OpenCode's server unless the user sets another.
 const USER: &str = "opencode";
-/// After this, a server that has trouble is asked again.
+/// How long to wait before asking a server again that has failed.
 const TROUBLE_MS: u32 = 2_000;
 
-/// Asks for something.
 pub(crate) fn get(server: &Server, path: &str, directory: &str) -> Result<Value, Error> {
     send(server, Request::new("opencode", "GET", with_directory(path, directory)))
 }
 
-/// Tells something.
 pub(crate) fn post(server: &Server, path: &str, directory: &str, body: &Value) -> Result<Value, Error> {
     send(server, Request::new("opencode", "POST", with_directory(path, directory)).json(body.to_string()))
 }
 
-/// What an OpenCode says of its health; null where somebody else listens, who has never heard of that.
-/// `not-found` where nobody does.
+/// OpenCode's health report; null if another program listens there. `not-found` if none does.
 pub(crate) fn health(server: &Server) -> Result<Value, Error> {
     let answer = exchange(server, Request::new("opencode", "GET", "/global/health".to_owned()))?;
     if answer.status == 404 { Ok(Value::Null) } else { body(server.port, &answer) }
 }
 
-/// The answer's body; null where there is none.
+/// The answer's body; null if it has none.
 fn send(server: &Server, request: Request) -> Result<Value, Error> {
     body(server.port, &exchange(server, request)?)
 }
@@ -53,16 +50,16 @@ fn body(port: u16, answer: &Response) -> Result<Value, Error> {
     match answer.status {
         200..=299 if text.trim().is_empty() => Ok(Value::Null),
         200..=299 => serde_json::from_str(&text).map_err(|_| {
-            Error::Failed(format!("what listens on port {port} is no OpenCode: it did not answer with JSON"))
+            Error::Failed(format!("the program on port {port} is not OpenCode: it did not answer with JSON"))
         }),
         401 | 403 => Err(Error::Failed(format!("the OpenCode on port {port} refuses the password"))),
-        404 => Err(Error::NotFound(format!("the OpenCode on port {port} does not know it"))),
+        404 => Err(Error::NotFound(format!("the OpenCode on port {port} does not have it"))),
         429 | 502..=504 => Err(Error::Busy(TROUBLE_MS)),
         status => Err(Error::Failed(format!("the OpenCode on port {port} answered {status}: {}", first_words(&text)))),
     }
 }
 
-/// OpenCode keeps apart what it does for each folder, and else takes the one that it was started in.
+/// OpenCode keeps its sessions per folder and uses its start folder unless this names one.
 fn with_directory(path: &str, directory: &str) -> String {
     let joint = if path.contains('?') { '&' } else { '?' };
     match directory.is_empty() {
@@ -71,7 +68,7 @@ fn with_directory(path: &str, directory: &str) -> String {
     }
 }
 
-/// Percent-encoded, but for what may stand in a query as it is.
+/// Percent-encodes everything that a query may not contain as it is.
 pub(crate) fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -90,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_request_names_its_folder_and_shows_its_password() {
-        let _lent = Fakes::default()
+        let _host = Fakes::default()
             .origin("opencode", |request| {
                 let header =
                     |name: &str| request.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
@@ -106,7 +103,7 @@ mod tests {
                     body: told.replace("\\\"", "").replace("\"-\"", "-").into_bytes(),
                 }
             })
-            .lend();
+            .start();
         let open = Server { port: 4096, username: None, password: None };
         let told = get(&open, "/session/ses_1?limit=2", "/home/u/my app").expect("answered");
         assert_eq!(told, "/session/ses_1?limit=2&directory=/home/u/my%20app 4096 -");
@@ -115,13 +112,13 @@ mod tests {
     #[track_caller]
     fn check(status: u16, body: &str, expected: &str) {
         let body = body.to_owned();
-        let _lent = Fakes::default()
+        let _host = Fakes::default()
             .origin("opencode", move |request| {
                 let basic = ("authorization".to_owned(), "Basic b3BlbmNvZGU6cHc=".to_owned());
                 assert!(request.headers.contains(&basic), "{:?}", request.headers);
                 Response { status, headers: Vec::new(), body: body.clone().into_bytes() }
             })
-            .lend();
+            .start();
         let server = Server { port: 4096, username: None, password: Some("pw".into()) };
         let outcome = format!("{:?}", get(&server, "/session", "/w"));
         assert!(outcome.contains(expected), "{status}: {outcome}");

@@ -1,8 +1,8 @@
-//! The OpenCode adapter. What only code inside OpenCode can do is done by a connector
-//! (`assets/connector.ts`), which the installation puts among OpenCode's plugins; here stands what its
-//! words mean to the mesh, how OpenCode is set up, and the way to a session over HTTP.
+//! The OpenCode adapter. A connector (`assets/connector.ts`), which the install puts among OpenCode's plugins, does
+//! what only code inside OpenCode can do. This crate says what the connector's events mean to the mesh, sets
+//! OpenCode up, and delivers to sessions over HTTP.
 //!
-//! What it relies on, and how each point was seen, is in the README beside this crate.
+//! The README beside this crate says what it relies on and how each point was observed.
 
 mod commands;
 mod hooks;
@@ -15,7 +15,7 @@ mod sessions;
 
 use relay_mesh_sdk::{About, Context, Identity};
 
-/// OpenCode, as the mesh meets it.
+/// The adapter for OpenCode.
 pub struct OpenCode;
 
 impl Identity for OpenCode {
@@ -25,14 +25,14 @@ impl Identity for OpenCode {
             title: "OpenCode".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             aliases: Vec::new(),
-            // One server process for all sessions of a folder, subagents included: each call is told
-            // apart by the ticket that the connector adds.
+            // One server process for all sessions of a folder, subagents included. The ticket that the connector
+            // adds tells their calls apart.
             connection_per_session: false,
         }
     }
 }
 
-/// The host's text goes into the system text of every request, where the connector puts it.
+/// Passes the host's text on; the connector puts it into the system text of every request.
 impl Context for OpenCode {}
 
-relay_mesh_sdk::export!(OpenCode, commands, manifest = "../adapter.toml");
+relay_mesh_sdk::export!(OpenCode, [commands], manifest = "../adapter.toml");

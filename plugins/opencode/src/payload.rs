@@ -1,32 +1,30 @@
-//! What the connector says of an event, parsed once at the edge. The events are OpenCode's own; their
-//! payload is cut to what the mesh needs by `assets/connector.ts`, which is the other half of this file.
+//! The connector's account of an event, parsed once. The events are OpenCode's own; `assets/connector.ts`, the
+//! counterpart of this file, reduces their payload to what the mesh needs.
 
 use relay_mesh_sdk::hooks::Call;
 use relay_mesh_sdk::payload;
 use relay_mesh_sdk::{Activity, Error, Session};
 use serde::{Deserialize, Serialize};
 
-/// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Payload {
     pub(crate) session: Session,
-    /// Where OpenCode serves HTTP, where it does.
+    /// Where OpenCode serves HTTP, if it does.
     pub(crate) server: Option<Server>,
     pub(crate) event: Event,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A session is there, and does this where the connector knows it.
+    /// A session is alive, and does this if the connector knows it.
     Created(Option<Activity>),
     /// Another agent is bound to it.
     Bound,
     Busy,
     Idle,
-    /// It asked its person something.
+    /// It asked its user something.
     Asked,
-    /// A prompt came, from a person or put there by the mesh.
+    /// A prompt came, from the user or from the mesh.
     Prompted {
         injected: bool,
     },
@@ -34,14 +32,14 @@ pub(crate) enum Event {
     ToolBegins {
         edits: Vec<String>,
     },
-    /// A tool came to its end; the mesh's own registration or another one.
+    /// A tool ended: the mesh's own registration, or another one.
     ToolDone {
         registered: bool,
     },
     Deleted,
 }
 
-/// An OpenCode that serves HTTP on this machine: what a route needs, and what never leaves it.
+/// An OpenCode that serves HTTP on this machine: what a route needs, and what must not leave this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Server {
     pub(crate) port: u16,
@@ -51,9 +49,9 @@ pub(crate) struct Server {
     pub(crate) password: Option<String>,
 }
 
-/// The connector's words, as they are written.
+/// The connector's JSON.
 #[derive(Deserialize)]
-struct Written {
+struct ConnectorEvent {
     session: String,
     parent: Option<String>,
     #[serde(default)]
@@ -72,10 +70,11 @@ struct Written {
 }
 
 impl Payload {
-    /// Parses a call. An event that we do not know is `unsupported`, a payload of another shape `failed`.
+    /// Parses a call. Returns `unsupported` for an unknown event and `failed` for a payload of another shape.
     pub(crate) fn parse(call: &Call) -> Result<Payload, Error> {
-        let written: Written = serde_json::from_str(&call.payload)
-            .map_err(|error| Error::Failed(format!("the payload of {} is not the connector's: {error}", call.name)))?;
+        let written: ConnectorEvent = serde_json::from_str(&call.payload).map_err(|error| {
+            Error::Failed(format!("the payload of {} is not from the connector: {error}", call.name))
+        })?;
         if written.session.is_empty() {
             return Err(Error::Failed(format!("the payload of {} names no session", call.name)));
         }
@@ -96,9 +95,9 @@ impl Payload {
             },
             "tool.execute.after" => Event::ToolDone { registered: written.registered },
             "session.deleted" => Event::Deleted,
-            other => return Err(Error::Unsupported(format!("OpenCode's event `{other}` says nothing to the mesh"))),
+            other => return Err(Error::Unsupported(format!("OpenCode's event `{other}` has no meaning for the mesh"))),
         };
-        // Where there is no server now, an older one is forgotten.
+        // If there is no server now, forget an older one.
         let hint = serde_json::to_string(&written.server).unwrap_or_else(|_| "null".to_owned());
         let session = Session {
             id: written.session,
@@ -111,7 +110,7 @@ impl Payload {
     }
 }
 
-/// What a session does, by the event that said so last.
+/// What a session does, by the latest event.
 fn activity(event: &str) -> Option<Activity> {
     match event {
         "session.busy" => Some(Activity::Busy),

@@ -1,8 +1,8 @@
-//! The way to a session over HTTP, where its OpenCode serves it. The connector inside OpenCode is the
-//! better way and holds the delivery of its sessions while it lives, so this one is for when it does not.
+//! The route to a session over HTTP, if its OpenCode serves it. The connector inside OpenCode is the better route
+//! and delivers to its sessions while it runs, so this one is for when it does not run.
 //!
-//! A message that already stands in the session, because whoever brought it ended before saying so,
-//! is never put there again.
+//! A message that is already in the session, because the process that delivered it ended before it could report
+//! that, is never delivered again.
 
 use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
 use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session};
@@ -13,11 +13,11 @@ use crate::{OpenCode, http};
 
 /// The route's name in receipts.
 const ROUTE: &str = "prompt_async";
-/// OpenCode takes prompts of any length; the mesh's own limit of a body and its envelope is less.
+/// OpenCode takes prompts of any length; the mesh limits a body and its envelope to less.
 const ROOM: u32 = 300_000;
-/// A turn begins within a second, or after the step that the session is at.
+/// A turn starts within a second, or after the session's current step.
 const PATIENCE_MS: u32 = 15_000;
-/// How many of the latest messages are looked at.
+/// How many of the latest messages are searched.
 const LATEST: usize = 30;
 
 impl Push for OpenCode {
@@ -26,8 +26,8 @@ impl Push for OpenCode {
             name: ROUTE.into(),
             load: Load::Letter,
             proves: Rung::Shown,
-            // A busy session takes it between two steps. What it does is known from the connector, so
-            // where there is none, "busy" may be long over.
+            // A busy session takes the mail between two steps. Its activity is known from the connector, so without
+            // one "busy" may be out of date.
             when: vec![Activity::Idle, Activity::Busy],
             least: Priority::Normal,
             room: ROOM,
@@ -62,7 +62,7 @@ impl Push for OpenCode {
     }
 }
 
-/// As whom a session speaks.
+/// With which agent and model a session speaks.
 pub(crate) struct Settings {
     pub(crate) agent: Option<Value>,
     /// `providerID` and `modelID`.
@@ -70,8 +70,8 @@ pub(crate) struct Settings {
     pub(crate) variant: Option<Value>,
 }
 
-/// As whom a session spoke last. Without these OpenCode would take its defaults, and a session that plans would
-/// begin to build.
+/// The settings of the session's latest prompt. Without them OpenCode would use its defaults, and a session that
+/// plans would start to build.
 pub(crate) fn settings_of(messages: &[Value]) -> Settings {
     let last = messages.iter().rfind(|message| is_role(message, "user")).map(|message| &message["info"]);
     let field = |name: &str| last.and_then(|info| info.get(name)).filter(|value| !value.is_null()).cloned();
@@ -80,7 +80,7 @@ pub(crate) fn settings_of(messages: &[Value]) -> Settings {
     Settings { agent: field("agent"), model, variant }
 }
 
-/// Where the session is served, as the connector told.
+/// The session's server, as the connector reported it.
 pub(crate) fn server_of(session: &Session) -> Option<Server> {
     serde_json::from_str(session.route_hint.as_deref()?).ok()
 }
@@ -97,11 +97,11 @@ pub(crate) fn latest(server: &Server, session: &Session) -> Result<Vec<Value>, E
     let path = format!("/session/{}/message?limit={LATEST}", http::encoded(&session.id));
     match http::get(server, &path, &session.workdir)? {
         Value::Array(messages) => Ok(messages),
-        _ => Err(Error::Failed(format!("what listens on port {} is no OpenCode", server.port))),
+        _ => Err(Error::Failed(format!("the program on port {} is not OpenCode", server.port))),
     }
 }
 
-/// Where mail already stands in a session: shown, where a turn of the model follows it.
+/// Whether mail is already in a session: shown if a turn of the model follows it.
 fn standing(messages: &[Value], ids: &[String]) -> Option<Receipt> {
     let carries = |message: &Value| {
         let parts = message["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -112,7 +112,7 @@ fn standing(messages: &[Value], ids: &[String]) -> Option<Receipt> {
         is_role(message, "user") && !ids.is_empty() && ids.iter().all(holds)
     };
     let prompt = messages.iter().find(|message| carries(message))?["info"]["id"].as_str()?;
-    // A turn knows the prompt that it answers, and ids grow with time: an earlier turn proves nothing.
+    // A turn names the prompt that it answers, and ids grow with time, so an earlier turn proves nothing.
     let answers = |message: &Value| message["info"]["parentID"].as_str().is_some_and(|answered| answered >= prompt);
     let turn = messages.iter().find(|message| is_role(message, "assistant") && answers(message));
     Some(match turn {
@@ -136,7 +136,7 @@ mod tests {
     use std::rc::Rc;
 
     use relay_mesh_sdk::http::Response;
-    use relay_mesh_sdk::testing::{Fakes, Lent, mail};
+    use relay_mesh_sdk::testing::{FakeHost, Fakes, mail};
 
     use super::*;
 
@@ -150,11 +150,11 @@ mod tests {
     /// What was posted: each path with its body.
     type Posted = Rc<RefCell<Vec<(String, Value)>>>;
 
-    /// An OpenCode whose session holds these messages; it keeps what is posted.
-    fn serving(messages: Value) -> (Lent, Posted) {
+    /// An OpenCode whose session has these messages; it records what is posted.
+    fn serving(messages: Value) -> (FakeHost, Posted) {
         let posted = Posted::default();
         let kept = Rc::clone(&posted);
-        let lent = Fakes::default()
+        let host = Fakes::default()
             .origin("opencode", move |request| {
                 let body = match request.method.as_str() {
                     "POST" => {
@@ -166,8 +166,8 @@ mod tests {
                 };
                 Response { status: 200, headers: Vec::new(), body: body.into_bytes() }
             })
-            .lend();
-        (lent, posted)
+            .start();
+        (host, posted)
     }
 
     fn user(id: &str, text: &str) -> Value {
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_wake_keeps_the_sessions_agent_and_model() {
-        let (_lent, posted) = serving(json!([user("msg_1", "plan this"), assistant("msg_2", "msg_1")]));
+        let (_host, posted) = serving(json!([user("msg_1", "plan this"), assistant("msg_2", "msg_1")]));
         let to = session(r#"{"port":4096}"#);
         let sent = OpenCode::deliver(&to, ROUTE, &mail(TEXT)).expect("delivered");
         assert_eq!(sent.rung, Rung::Accepted);
@@ -202,7 +202,7 @@ mod tests {
 
     #[track_caller]
     fn check(messages: Value, expected: Rung) {
-        let (_lent, posted) = serving(messages);
+        let (_host, posted) = serving(messages);
         let receipt = OpenCode::deliver(&session(r#"{"port":4096}"#), ROUTE, &mail(TEXT)).expect("delivered");
         assert_eq!((receipt.rung, posted.borrow().len()), (expected, 0), "nothing is put there twice");
     }
@@ -222,9 +222,9 @@ mod tests {
             rung: Rung::Accepted,
             evidence: Some(json!({"messages": ["01JD0000000000000000000000"]}).to_string()),
         };
-        let (_lent, _) = serving(json!([user("msg_1", TEXT)]));
+        let (_host, _) = serving(json!([user("msg_1", TEXT)]));
         assert_eq!(OpenCode::confirm(&to, ROUTE, sent.clone()).expect("looked").rung, Rung::Accepted);
-        let (_lent, _) = serving(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]));
+        let (_host, _) = serving(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]));
         let proven = OpenCode::confirm(&to, ROUTE, sent).expect("looked");
         assert_eq!(proven.rung, Rung::Shown);
         assert!(proven.evidence.expect("evidence").contains("\"turn\":\"msg_2\""));

@@ -1,12 +1,12 @@
-//! Which session a call comes from. Calls of tools carry the connector's ticket, which the host reads
-//! by itself; a shell that an agent started is told its session by the connector.
+//! Which session makes a call. Tool calls carry the connector's ticket, which the host reads by itself. In a shell
+//! that an agent started, the connector sets the session's id as a variable.
 
 use relay_mesh_sdk::sessions::{Detection, Sighting, Transport};
-use relay_mesh_sdk::{Error, Session, Sessions, kept};
+use relay_mesh_sdk::{Error, Session, Sessions, dated_state};
 
 use crate::OpenCode;
 
-/// When an OpenCode without plugins was last seen.
+/// The state key for when an OpenCode without plugins last called.
 const PURE: &str = "without-plugins";
 
 impl Sessions for OpenCode {
@@ -14,10 +14,10 @@ impl Sessions for OpenCode {
         match seen.transport {
             Transport::CommandLine => {}
             Transport::Stdio | Transport::Http => {
-                // An OpenCode that was itself started from an agent's shell has inherited that
-                // session's variable, which says nothing of its own sessions.
+                // An OpenCode that was started from an agent's shell inherits that session's variable, which says
+                // nothing about its own sessions.
                 if seen.variable("OPENCODE_PURE").is_some_and(|value| value == "1" || value == "true") {
-                    kept::write(PURE, &())?;
+                    dated_state::write(PURE, &())?;
                 }
                 return Ok(None);
             }
@@ -29,14 +29,14 @@ impl Sessions for OpenCode {
     }
 }
 
-/// When an OpenCode without plugins last called, in milliseconds since the epoch.
+/// When an OpenCode without plugins last called, in milliseconds since the Unix epoch.
 pub(crate) fn last_without_plugins() -> Result<Option<u64>, Error> {
-    Ok(kept::read_dated::<()>(PURE)?.map(|(at, ())| at))
+    Ok(dated_state::read_dated::<()>(PURE)?.map(|(at, ())| at))
 }
 
-/// A connector spoke: plugins are loaded.
+/// Records that a connector made a call, so plugins are loaded.
 pub(crate) fn plugins_are_loaded() -> Result<(), Error> {
-    kept::forget(PURE)
+    dated_state::forget(PURE)
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_shell_belongs_to_its_session_and_a_server_to_none() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         check(Transport::CommandLine, SHELL, Some("ses_1"));
         check(Transport::CommandLine, &[], None);
         check(Transport::Stdio, SHELL, None);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_open_code_without_plugins_is_noted_until_a_connector_speaks() {
-        let _lent = Fakes::default().at(5).lend();
+        let _host = Fakes::default().at(5).start();
         check(Transport::Stdio, &[("OPENCODE_PURE", "1")], None);
         assert_eq!(last_without_plugins().expect("read"), Some(5));
         plugins_are_loaded().expect("written");

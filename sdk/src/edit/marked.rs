@@ -1,5 +1,5 @@
-//! A block of ours in a text file that a person writes, such as AGENTS.md, between two lines that
-//! are Markdown comments. What is put and taken again leaves the very bytes that were there before.
+//! A block of ours in a text file that the user writes, such as AGENTS.md, between two lines that are Markdown
+//! comments. Adding the block and removing it again restores every byte.
 //!
 //! ```
 //! use relay_mesh_sdk::edit::marked;
@@ -13,15 +13,14 @@
 //! # Ok::<(), relay_mesh_sdk::edit::Broken>(())
 //! ```
 //!
-//! As in [`toml`](super::toml), a file that was there and empty gets no newline at its end, so that
-//! it is not taken for one that we made.
+//! As in [`toml`](super::toml), a file that existed and was empty gets no newline at its end. That is how
+//! removal distinguishes it from a file that we made.
 
 use std::ops::Range;
 
 use super::{Broken, line_of, newline_of};
 
-/// The text with our block at its end, or in the place of an older one. None stands for a file that
-/// is not there.
+/// The text with our block at its end, or in place of an older block. None stands for a missing file.
 pub fn put(text: Option<&str>, name: &str, body: &str) -> Result<String, Broken> {
     let newline = newline_of(text.unwrap_or_default());
     let (begin, end) = lines(name);
@@ -32,19 +31,19 @@ pub fn put(text: Option<&str>, name: &str, body: &str) -> Result<String, Broken>
         Some(text) => match find(text, name)? {
             Some(found) => format!("{}{block}{}", &text[..found.start], &text[found.end..]),
             None if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
-            // The final newline that the file lacks, ours lacks too: so it is known again.
+            // The file has no final newline, so the block gets none either: removal recognises it by that.
             None => format!("{text}{newline}{newline}{block}"),
         },
     })
 }
 
-/// The text without our block; none where nothing is left of a file that we made.
+/// The text without our block; none if that leaves nothing of a file that we made.
 pub fn take(text: &str, name: &str) -> Result<Option<String>, Broken> {
     let Some(found) = find(text, name)? else { return Ok(Some(text.to_owned())) };
     let (before, after) = (&text[..found.start], &text[found.end..]);
     let rest = after.strip_prefix("\r\n").or_else(|| after.strip_prefix('\n')).unwrap_or(after);
     let ends_file = after.is_empty();
-    // The blank line before the block is ours, and so is the break that we gave a last line without one.
+    // We added the blank line before the block, and the line break if the last line had none.
     let before = match last_break(before) {
         Some(above) if above.is_empty() || above.ends_with('\n') => match last_break(above).filter(|_| ends_file) {
             Some(above) => above,
@@ -56,7 +55,7 @@ pub fn take(text: &str, name: &str) -> Result<Option<String>, Broken> {
     Ok((!left.is_empty() || ends_file).then_some(left))
 }
 
-/// The block as it stands, without the line break behind it.
+/// The range of the block, without the line break after it.
 fn find(text: &str, name: &str) -> Result<Option<Range<usize>>, Broken> {
     let (begin, end) = lines(name);
     let Some(start) = text.find(&begin) else { return Ok(None) };
@@ -65,7 +64,9 @@ fn find(text: &str, name: &str) -> Result<Option<Range<usize>>, Broken> {
         None => Err(Broken {
             line: line_of(text, start),
             column: 1,
-            what: format!("a block of relay-mesh begins here, and no line `{end}` ends it"),
+            what: format!(
+                "a block of relay-mesh begins here and has no line `{end}`; add that line, or remove the block"
+            ),
         }),
     }
 }
@@ -74,7 +75,7 @@ fn lines(name: &str) -> (String, String) {
     (format!("<!-- relay-mesh {name}: begin -->"), format!("<!-- relay-mesh {name}: end -->"))
 }
 
-/// A text without its last line break; none where it does not end with one.
+/// A text without its last line break; none if it does not end with one.
 fn last_break(text: &str) -> Option<&str> {
     text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text))
 }

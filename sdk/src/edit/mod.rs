@@ -1,10 +1,9 @@
 //! Changes to settings files that leave everything else as it was: comments, order, indentation,
 //! trailing commas, byte order mark, line ends, the final newline.
 //!
-//! [`jsonc`] is for JSON with or without comments, [`toml`] for TOML, [`marked`] for a block in a
-//! text. What was added by one of them
-//! and is taken out again by it leaves the very bytes that were there before, wherever nobody
-//! touched the file in between; also where the object, or the whole file, did not exist.
+//! [`jsonc`] is for JSON with or without comments, [`toml`] for TOML, [`marked`] for a block in a text.
+//! Adding something and removing it again restores every byte, if the file did not change in between. That
+//! holds too if the object around it, or the whole file, did not exist before.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,14 +23,14 @@ pub struct Broken {
     pub what: String,
 }
 
-/// Why a value cannot be put where it should go. The document is unchanged.
+/// Why a value cannot be put in its place. The document is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupied {
     /// The path, joined by dots.
     pub path: String,
-    /// Where what stands there begins, counted from 1.
+    /// The line of the value in the way, counted from 1.
     pub line: usize,
-    /// What would have to be there, such as `an object`.
+    /// What the path would have to hold, such as `an object`.
     pub wanted: &'static str,
 }
 
@@ -59,7 +58,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// The line break that a text uses first, `\n` where it has none.
+/// The first line break of a text, or `\n` if it has none.
 fn newline_of(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -67,7 +66,7 @@ fn newline_of(text: &str) -> &'static str {
     }
 }
 
-/// Applies splices, which are in order and do not overlap.
+/// Applies splices. They must be in order and must not overlap.
 fn spliced(text: &str, splices: Vec<(Range<usize>, String)>) -> String {
     let mut out = String::with_capacity(text.len() + splices.iter().map(|(_, added)| added.len()).sum::<usize>());
     let mut at = 0;

@@ -1,103 +1,107 @@
-//! What is lent in a test, and where the lent functions go natively.
+//! The host functions, faked: a builder for tests, and the native side of [`crate::host_functions`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::Lent;
+use super::FakeHost;
 use crate::files::Entry;
 use crate::http::{Request, Response};
 use crate::log::Level;
-use crate::programs::Outcome;
+use crate::programs::ProgramOutput;
 use crate::{Error, state};
 
 type Origin = Rc<dyn Fn(&Request) -> Response>;
 type Endpoint = Rc<dyn Fn(&str) -> Vec<String>>;
-type Program = Rc<dyn Fn(&[String], &[u8]) -> Outcome>;
+type Program = Rc<dyn Fn(&[String], &[u8]) -> ProgramOutput>;
 
-/// Everything that the host lends, faked. What a test does not lend is denied, as by the host.
+/// Builds a fake host. It denies every resource that the test does not add, as the real host does.
 #[derive(Default)]
 pub struct Fakes {
-    /// Milliseconds since the epoch. Written by [`Fakes::at`] and [`Lent::advance`].
+    /// Milliseconds since the Unix epoch. Written by [`Fakes::at`] and [`FakeHost::advance`].
     pub(crate) now: u64,
-    /// Every line that the adapter logged.
+    /// Written by the adapter's log calls.
     pub(crate) log: Vec<(Level, String)>,
-    /// Root name to path to content. A root without files is a folder that is not there yet.
+    /// Root name to path to content. A root without files stands for a folder that does not exist yet.
     pub(crate) roots: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
-    /// The adapter's own values.
+    /// The adapter's state, by key.
     pub(crate) state: BTreeMap<String, Vec<u8>>,
-    /// Whether there is a desktop to show notices on.
+    /// Whether [`crate::notices::show`] succeeds.
     pub(crate) desktop: bool,
-    /// Every notice that was shown.
+    /// Written by [`crate::notices::show`].
     pub(crate) notices: Vec<(String, String)>,
     origins: BTreeMap<String, Origin>,
-    /// None where nobody listens.
+    /// None if no server listens there.
     endpoints: BTreeMap<String, Option<Endpoint>>,
     programs: BTreeMap<String, Program>,
 }
 
 impl Fakes {
-    /// Sets the clock, in milliseconds since the epoch.
+    /// Sets the clock, in milliseconds since the Unix epoch.
     pub fn at(mut self, now: u64) -> Fakes {
         self.now = now;
         self
     }
 
-    /// Lends a root that holds nothing.
+    /// Adds an empty root.
     pub fn root(mut self, name: &str) -> Fakes {
         self.roots.entry(name.to_owned()).or_default();
         self
     }
 
-    /// Lends a root that holds this file.
+    /// Adds a file, and its root.
     pub fn file(mut self, root: &str, path: &str, content: impl Into<Vec<u8>>) -> Fakes {
         self.roots.entry(root.to_owned()).or_default().insert(path.to_owned(), content.into());
         self
     }
 
-    /// Lends a desktop.
+    /// Adds a desktop for notices.
     pub fn desktop(mut self) -> Fakes {
         self.desktop = true;
         self
     }
 
-    /// Lends an origin that answers by script.
+    /// Adds an HTTP origin; `answer` makes each response.
     pub fn origin(mut self, name: &str, answer: impl Fn(&Request) -> Response + 'static) -> Fakes {
         self.origins.insert(name.to_owned(), Rc::new(answer));
         self
     }
 
-    /// Lends an endpoint: for each frame sent, the frames that come back.
+    /// Adds an endpoint; `answer` makes the frames that come back for each frame sent.
     pub fn endpoint(mut self, name: &str, answer: impl Fn(&str) -> Vec<String> + 'static) -> Fakes {
         self.endpoints.insert(name.to_owned(), Some(Rc::new(answer)));
         self
     }
 
-    /// Lends an endpoint at which nobody listens.
+    /// Adds an endpoint at which no server listens.
     pub fn deserted(mut self, name: &str) -> Fakes {
         self.endpoints.insert(name.to_owned(), None);
         self
     }
 
-    /// Lends a program that answers by script, from the values and the input it is given.
-    pub fn program(mut self, name: &str, answer: impl Fn(&[String], &[u8]) -> Outcome + 'static) -> Fakes {
+    /// Adds an installed program; `answer` makes its output from the values and the input.
+    pub fn program(mut self, name: &str, answer: impl Fn(&[String], &[u8]) -> ProgramOutput + 'static) -> Fakes {
         self.programs.insert(name.to_owned(), Rc::new(answer));
         self
     }
 
-    /// Lends a value in the adapter's state.
+    /// Adds a value to the adapter's state.
     pub fn state<T: serde::Serialize>(mut self, key: &str, value: &T) -> Fakes {
-        self.state.insert(key.to_owned(), state::to_bytes(value).expect("a test's value is JSON"));
+        self.state.insert(
+            key.to_owned(),
+            state::to_bytes(value).unwrap_or_else(|error| {
+                panic!("the value for the state key `{key}` must be serialisable as JSON: {error:?}")
+            }),
+        );
         self
     }
 
-    /// Hands all this to the current thread, in the place of what was lent before.
-    pub fn lend(self) -> Lent {
-        LENT.with(|lent| *lent.borrow_mut() = self);
-        Lent::of_this_thread()
+    /// Makes this the host of the current thread, in place of an earlier one.
+    pub fn start(self) -> FakeHost {
+        HOST.with(|host| *host.borrow_mut() = self);
+        FakeHost::of_this_thread()
     }
 
-    /// Whether the root was lent.
     pub(crate) fn open_root(&self, name: &str) -> Result<(), Error> {
         match self.roots.contains_key(name) {
             true => Ok(()),
@@ -105,14 +109,13 @@ impl Fakes {
         }
     }
 
-    /// A file's bytes, with the host's refusals.
     pub(crate) fn read_file(&self, root: &str, path: &str) -> Result<Vec<u8>, Error> {
         stay_inside(path)?;
         let files = self.roots.get(root).ok_or_else(|| denied("roots", root))?;
         files.get(path).cloned().ok_or_else(|| Error::NotFound(path.to_owned()))
     }
 
-    /// A folder's entries. Folders are where files lie below them.
+    /// A folder exists if there is a file below it.
     pub(crate) fn list_files(&self, root: &str, path: &str) -> Result<Vec<Entry>, Error> {
         stay_inside(path)?;
         let files = self.roots.get(root).ok_or_else(|| denied("roots", root))?;
@@ -131,7 +134,7 @@ impl Fakes {
         }
     }
 
-    /// Compare and set, as [`state::swap`] says.
+    /// Compare and set: see [`state::swap`].
     pub(crate) fn swap_state(&mut self, key: &str, expected: Option<&[u8]>, next: Option<&[u8]>) -> bool {
         if self.state.get(key).map(Vec::as_slice) != expected {
             return false;
@@ -145,12 +148,12 @@ impl Fakes {
 }
 
 thread_local! {
-    static LENT: RefCell<Fakes> = RefCell::default();
+    static HOST: RefCell<Fakes> = RefCell::default();
 }
 
-/// Looks at what is lent to this thread. Nothing that the adapter wrote runs inside.
+/// Gives access to this thread's fakes. Never call the adapter's code from `look`: the fakes are borrowed.
 pub(crate) fn with<T>(look: impl FnOnce(&mut Fakes) -> T) -> T {
-    LENT.with(|lent| look(&mut lent.borrow_mut()))
+    HOST.with(|host| look(&mut host.borrow_mut()))
 }
 
 /// [`crate::http::send`], natively.
@@ -161,7 +164,7 @@ pub(crate) fn answer_request(request: &Request) -> Result<Response, Error> {
 }
 
 /// [`crate::programs::run`], natively.
-pub(crate) fn run_program(name: &str, values: &[String], input: &[u8]) -> Result<Outcome, Error> {
+pub(crate) fn run_program(name: &str, values: &[String], input: &[u8]) -> Result<ProgramOutput, Error> {
     let answer = with(|fakes| fakes.programs.get(name).cloned())
         .ok_or_else(|| Error::NotFound(format!("the program `{name}` is not installed")))?;
     Ok(answer(values, input))
@@ -188,7 +191,7 @@ impl FakeChannel {
     pub(crate) fn open(endpoint: &str, _values: &[String]) -> Result<FakeChannel, Error> {
         let answer =
             with(|fakes| fakes.endpoints.get(endpoint).cloned()).ok_or_else(|| denied("endpoints", endpoint))?;
-        let answer = answer.ok_or_else(|| Error::NotFound(format!("nobody listens at `{endpoint}`")))?;
+        let answer = answer.ok_or_else(|| Error::NotFound(format!("no server listens at `{endpoint}`")))?;
         Ok(FakeChannel { answer, coming: RefCell::default() })
     }
 
@@ -203,12 +206,13 @@ impl FakeChannel {
 }
 
 fn denied(kind: &str, name: &str) -> Error {
-    Error::Denied(format!("the test lends no `{kind}.{name}`"))
+    let method = kind.trim_end_matches('s');
+    Error::Denied(format!("the test fakes no `{kind}.{name}`; add it with `Fakes::{method}`"))
 }
 
 fn stay_inside(path: &str) -> Result<(), Error> {
     match path.starts_with('/') || path.split('/').any(|step| step == "..") {
-        true => Err(Error::Denied(format!("{path} leaves its root"))),
+        true => Err(Error::Denied(format!("{path} leaves its root; use a path relative to the root, without `..`"))),
         false => Ok(()),
     }
 }

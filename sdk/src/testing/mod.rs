@@ -1,31 +1,32 @@
-//! Runs an adapter natively, with everything that the host lends faked.
+//! Runs an adapter natively against a fake host.
 //!
-//! [`Fakes`] is what is lent: folders in memory, state, scripted programs, origins and endpoints, a
-//! clock that stands still. [`Fakes::lend`] hands it to the current thread and gives back a [`Lent`],
-//! by which a test moves the clock, applies an install plan as the host would, and looks at what
-//! the adapter left behind.
+//! [`Fakes`] describes the host: folders in memory, state, scripted programs, origins and endpoints, a
+//! clock that stands still. [`Fakes::start`] makes it the host of the current thread and returns a
+//! [`FakeHost`], with which a test moves the clock, applies an install plan as the host would, and reads
+//! what the adapter did.
 //!
 //! ```
 //! use relay_mesh_sdk::testing::Fakes;
 //! use relay_mesh_sdk::{clock, files::Root, notices};
 //!
-//! let lent = Fakes::default().at(1_000).desktop().file("config", "settings.json", "{}").lend();
+//! let host = Fakes::default().at(1_000).desktop().file("config", "settings.json", "{}").start();
 //! assert_eq!(clock::now(), 1_000);
-//! lent.advance(500);
+//! host.advance(500);
 //! assert_eq!(clock::now(), 1_500);
 //! assert_eq!(Root::open("config")?.read_text("settings.json")?.as_deref(), Some("{}"));
 //! notices::show("relay-mesh", "mail waits")?;
-//! assert_eq!(lent.notices(), [("relay-mesh".to_owned(), "mail waits".to_owned())]);
+//! assert_eq!(host.notices(), [("relay-mesh".to_owned(), "mail waits".to_owned())]);
 //! # Ok::<(), relay_mesh_sdk::Error>(())
 //! ```
 
+mod fake_host;
 pub(crate) mod fakes;
-mod lent;
+
 mod recorded;
 mod words;
 
+pub use fake_host::FakeHost;
 pub use fakes::Fakes;
-pub use lent::Lent;
 pub use recorded::recorded;
 pub use words::{SETTINGS, complaints, reading, reply};
 
@@ -33,7 +34,7 @@ use crate::hooks::{Call, Findings, Hooks, Reading, Reply};
 use crate::install::{Action, Install, Scope, Server, Setup};
 use crate::{Error, Mail, Priority};
 
-/// Runs a hook as the host does: read, let `look_up` play the host's part, answer.
+/// Runs a hook as the host does: `read`, then `look_up` in the host's place, then `answer`.
 pub fn hook<A: Hooks>(call: &Call, look_up: impl FnOnce(&Reading) -> Findings) -> Result<(Reading, Reply), Error> {
     let reading = A::read(call)?;
     let found = look_up(&reading);
@@ -41,7 +42,7 @@ pub fn hook<A: Hooks>(call: &Call, look_up: impl FnOnce(&Reading) -> Findings) -
     Ok((reading, reply))
 }
 
-/// A host that found nothing, for tests that change a field of it.
+/// Findings without mail, protocol or refusal. Tests set the fields that they need.
 pub fn nothing_found() -> Findings {
     Findings {
         agent: None,
@@ -53,12 +54,12 @@ pub fn nothing_found() -> Findings {
     }
 }
 
-/// Mail of one message at normal priority.
+/// Mail of one message with normal priority.
 pub fn mail(text: &str) -> Mail {
     Mail { ids: vec!["01JD0000000000000000000000".to_owned()], text: text.to_owned(), priority: Priority::Normal }
 }
 
-/// A setup as a person's machine would ask for it.
+/// A setup with typical values: a stdio server and a `RELAY_DIR`.
 pub fn setup(action: Action, scope: Scope) -> Setup {
     Setup {
         action,
@@ -70,12 +71,13 @@ pub fn setup(action: Action, scope: Scope) -> Setup {
     }
 }
 
-/// Plans and applies; answers the plan in words: each file, then the steps. Nothing where the plan is
-/// empty.
+/// Plans, applies the plan, and returns it as text: each file, then the next steps. An empty plan gives an
+/// empty text.
 #[track_caller]
-pub fn carry_out<A: Install>(lent: &Lent, setup: &Setup) -> String {
-    let plan = A::propose(setup).unwrap_or_else(|error| panic!("no plan: {error}"));
-    lent.apply(&plan).unwrap_or_else(|error| panic!("not applied: {error}"));
+pub fn carry_out<A: Install>(host: &FakeHost, setup: &Setup) -> String {
+    let plan = A::propose(setup)
+        .unwrap_or_else(|error| panic!("`propose` must return a plan, and it returned an error: {error}"));
+    host.apply(&plan).unwrap_or_else(|error| panic!("the plan cannot be applied: {error}"));
     let file = |edit: &crate::install::Edit| {
         let what = edit.after.as_deref().unwrap_or("(deleted)\n");
         format!("=== {}/{}\n{what}", edit.root, edit.path)
@@ -84,9 +86,9 @@ pub fn carry_out<A: Install>(lent: &Lent, setup: &Setup) -> String {
     plan.edits.iter().map(file).chain(steps).collect()
 }
 
-/// What an install writes, each under its name, ready for a snapshot: into an empty project, for a user, and in
-/// a project by way of HTTP. Of the last one the first file and the steps are shown, for in the others the
-/// transport changes nothing.
+/// What three installs write, each with a name for its snapshot: into an empty project, for a user, and into
+/// a project over HTTP. The last one holds only the first file and the next steps, because the transport
+/// changes nothing else.
 ///
 /// ```no_run
 /// # struct Toy;
@@ -101,7 +103,7 @@ pub fn carry_out<A: Install>(lent: &Lent, setup: &Setup) -> String {
 /// ```
 #[track_caller]
 pub fn install_plans<A: Install>(machine: impl Fn() -> Fakes) -> [(&'static str, String); 3] {
-    let plan = |setup: Setup| carry_out::<A>(&machine().lend(), &setup);
+    let plan = |setup: Setup| carry_out::<A>(&machine().start(), &setup);
     let server = Server::Http("http://127.0.0.1:7423/mcp".into());
     let over_http = plan(Setup { server, ..setup(Action::Install, Scope::Project) });
     let first = over_http.match_indices("=== ").nth(1).map_or(over_http.len(), |(second, _)| second);
@@ -113,21 +115,25 @@ pub fn install_plans<A: Install>(machine: impl Fn() -> Fakes) -> [(&'static str,
     ]
 }
 
-/// Installs twice and removes twice on a machine that holds files as people keep them: the second time of
-/// each changes nothing, and in the end every byte is as it was.
+/// Installs twice and removes twice on a machine that has settings files already. Fails if the second
+/// install or removal changes anything, or if a byte differs in the end.
 #[track_caller]
 pub fn leaves_every_byte<A: Install>(machine: Fakes, scope: Scope) {
-    let lent = machine.lend();
+    let host = machine.start();
     let files = || -> Vec<(String, String)> {
-        let files = lent.files().into_iter();
+        let files = host.files().into_iter();
         files.map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
     };
     let before = files();
-    assert_ne!(carry_out::<A>(&lent, &setup(Action::Install, scope)), "", "something is to be done on {before:#?}");
+    assert_ne!(
+        carry_out::<A>(&host, &setup(Action::Install, scope)),
+        "",
+        "the install must propose edits on a machine without ours: {before:#?}"
+    );
     let installed = files();
-    let again = carry_out::<A>(&lent, &setup(Action::Install, scope));
-    assert_eq!(again, "", "a second install finds nothing to do on {installed:#?}");
-    carry_out::<A>(&lent, &setup(Action::Remove, scope));
-    assert_eq!(files(), before, "{scope:?}");
-    assert_eq!(carry_out::<A>(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+    let again = carry_out::<A>(&host, &setup(Action::Install, scope));
+    assert_eq!(again, "", "a second install must propose no edit; compare with what the files hold: {installed:#?}");
+    carry_out::<A>(&host, &setup(Action::Remove, scope));
+    assert_eq!(files(), before, "a removal must leave every file as it was before the install ({scope:?})");
+    assert_eq!(carry_out::<A>(&host, &setup(Action::Remove, scope)), "", "a second removal must propose no edit");
 }

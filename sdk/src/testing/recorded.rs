@@ -1,12 +1,12 @@
-//! Recorded calls of hooks, from the same files that `relay-mesh plugin test` reads.
+//! Recorded hook calls, from the same files that `relay-mesh plugin test` reads.
 
 use serde_json::Value;
 
 use crate::hooks::Call;
 
 /// The call in `FOLDER/hooks/NAME.json`, in the format of relay-mesh's docs/fixtures.md: event, payload
-/// and environment. What the file expects of it is for the kit. A payload that is a string stands for
-/// itself; JSON is written in one line, its keys in their order.
+/// and environment. Only `relay-mesh plugin test` checks what the file expects. A payload that is a string is
+/// passed as it is; JSON is written on one line, with its keys in order.
 ///
 /// ```
 /// use relay_mesh_sdk::testing::recorded;
@@ -22,8 +22,11 @@ use crate::hooks::Call;
 #[track_caller]
 pub fn recorded(folder: impl AsRef<std::path::Path>, name: &str) -> Call {
     let path = folder.as_ref().join("hooks").join(format!("{name}.json"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    call(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("the fixture {} cannot be read: {error}", path.display()));
+    call(&text).unwrap_or_else(|error| {
+        panic!("the fixture {} is not a recorded call: {error}; docs/fixtures.md has the format", path.display())
+    })
 }
 
 fn call(text: &str) -> Result<Call, String> {

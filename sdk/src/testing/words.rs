@@ -1,10 +1,9 @@
-//! Readings, replies and findings in one line each, and settings as people keep them.
+//! Readings, replies and findings as one line of text each, and typical settings files.
 
 use crate::hooks::{Event, Reading, Reply};
 use crate::install::{Finding, Severity};
 
-/// Settings files of JSON as people keep them, each of which an install and a removal must leave as
-/// they were.
+/// Typical JSON settings files. An install and a removal must leave each of them as it was.
 pub const SETTINGS: &[&str] = &[
     "{}",
     "{}\n",
@@ -14,7 +13,7 @@ pub const SETTINGS: &[&str] = &[
     "{\n  // with a comment\n  \"model\": \"opus\", // and another\n}\n",
 ];
 
-/// A reading in one line. `short` gives the name by which a session is called in the test.
+/// A reading as one line. `short` gives the name that the test uses for a session id.
 pub fn reading(reading: &Reading, short: impl Fn(&str) -> String) -> String {
     let mut words = Vec::new();
     words.push(reading.speaker.as_ref().map_or("nobody".to_owned(), |session| {
@@ -38,14 +37,14 @@ pub fn reading(reading: &Reading, short: impl Fn(&str) -> String) -> String {
     words.join("; ")
 }
 
-/// A reply as `exit code | stdout | stderr | shows mail`.
+/// A reply as one line: `exit code | stdout | stderr | shows mail`.
 pub fn reply(reply: &Reply) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let shows = if reply.shows_mail { "shows mail" } else { "no mail" };
     format!("{} | {} | {} | {shows}", reply.exit_code, text(&reply.stdout), text(&reply.stderr))
 }
 
-/// The findings that are not ok, one a line.
+/// The warnings and broken findings, one per line.
 pub fn complaints(findings: &[Finding]) -> String {
     let worded = |finding: &Finding| {
         let severity = if finding.severity == Severity::Broken { "broken" } else { "warning" };
@@ -55,7 +54,7 @@ pub fn complaints(findings: &[Finding]) -> String {
     bad.map(worded).collect::<Vec<_>>().join("\n")
 }
 
-/// An enum's case, without the type that the generated `Debug` puts before it.
+/// An enum's case without its type, which the generated `Debug` puts before it.
 fn case(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}").rsplit("::").next().unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! Gemini CLI's hooks: `read` says what a payload means, `answer` words the reply in the shape that each
-//! event takes.
+//! Gemini CLI's hooks: `read` says what a payload means, `answer` writes the reply in the shape that each event
+//! takes.
 
 mod answer;
 mod read;

@@ -7,12 +7,12 @@ use relay_mesh_sdk::{Activity, Error, Moment, Session, turns};
 use crate::memory;
 use crate::payload::{Event, Payload, Source, Tool};
 
-/// No limit is known; more than this in one piece would crowd out the work.
+/// Gemini CLI has no known limit, but more than this at once would crowd out the work.
 const ROOM: u32 = 9_000;
-/// After registration the protocol text stands in the same string.
+/// Smaller, because an answer after registration also holds the protocol text.
 const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
 
-/// Reads a payload, and keeps what later calls need of it.
+/// Reads a payload and stores what later calls need.
 pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
     let session = &payload.session;
     let id = session.id.clone();
@@ -23,7 +23,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::SessionStart(source) => session_start(session, *source)?,
         Event::BeforeAgent { prompt } => {
             let mut reading = spoken(vec![does(Activity::Busy)]);
-            // A prompt that a turn's end made of mail is nobody's.
+            // If our hook made this prompt of mail at the end of a turn, it is not the user's.
             if !carries_mail(prompt) {
                 reading.events.push(Happened::HumanSpoke(id.clone()));
                 reading.attended = true;
@@ -69,15 +69,15 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
     })
 }
 
-/// No mail is shown here: what this hook adds is only read with the first prompt, whose own hook brings
-/// the mail; and a session that is closed before that would take it away unread.
+/// Shows no mail. The model reads what this hook adds only with the first prompt, whose own hook brings the mail;
+/// if the session is closed before that, its mail would be lost.
 fn session_start(session: &Session, source: Source) -> Result<Reading, Error> {
     memory::clear_away()?;
     let mut events = vec![Happened::Seen(session.clone())];
     let moment = match source {
         Source::Startup => Some(Moment::SessionStart),
         Source::Resume => Some(Moment::Resumed),
-        // Gemini CLI drops what this hook adds after a /clear; the next prompt's hook says it.
+        // Gemini CLI drops what this hook adds after a /clear, so the next prompt's hook adds it.
         Source::Clear => {
             if let Some(before) = memory::cleared_before(session)? {
                 events.push(Happened::Rebound((before, session.id.clone())));

@@ -1,5 +1,5 @@
-//! Hooks against payloads that the real client wrote (`fixtures/hooks`, named by its version), and the rules
-//! that no payload may break.
+//! Hooks against payloads that the real client wrote (`fixtures/hooks`, named by its version), and rules that hold
+//! for every payload.
 
 use relay_mesh_sdk::hooks::{Call, Findings};
 use relay_mesh_sdk::testing::{self, Fakes, hook, mail, nothing_found};
@@ -10,12 +10,11 @@ use crate::GeminiCli;
 /// The session of most recordings, and the one that followed it after /clear.
 const FIRST: &str = "5d20e1e5-4937-4c69-a085-49c47ebb9562";
 
-/// A recorded call.
 fn recorded(name: &str) -> Call {
     testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("0.61.0-{name}"))
 }
 
-/// The same with a text in the payload replaced.
+/// A recorded call with a text in the payload replaced.
 fn changed(name: &str, from: &str, to: &str) -> Call {
     let call = recorded(name);
     assert!(call.payload.contains(from), "{name} holds no {from}");
@@ -44,7 +43,7 @@ fn with_mail() -> Findings {
 
 #[test]
 fn every_recorded_payload_means_something() {
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart");
     reads("SessionStart-resume", "S; seen S; S Idle; protocol Resumed");
     reads("BeforeAgent-person", "S; S Busy; person spoke in S; room 6500; attended");
@@ -62,7 +61,7 @@ fn every_recorded_payload_means_something() {
 
 #[test]
 fn after_a_clear_the_agent_follows_and_the_next_prompt_tells_the_protocol() {
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     reads("SessionEnd-clear", "nobody; S ended");
     reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle");
     reads("BeforeAgent-after-clear", "S2; S2 Busy; person spoke in S2; protocol Compacted; room 6500; attended");
@@ -71,11 +70,11 @@ fn after_a_clear_the_agent_follows_and_the_next_prompt_tells_the_protocol() {
 
 #[test]
 fn of_two_windows_that_were_cleared_at_once_neither_is_followed() {
-    let lent = Fakes::default().lend();
+    let host = Fakes::default().start();
     reads("SessionEnd-clear", "nobody; S ended");
     told(&changed("SessionEnd-clear", FIRST, "another"));
     reads("SessionStart-clear", "S2; seen S2; S2 Idle");
-    lent.advance(6_000);
+    host.advance(6_000);
     reads("SessionEnd-clear", "nobody; S ended");
     reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle");
     reads("SessionEnd-clear", "nobody; S ended");
@@ -85,14 +84,14 @@ fn of_two_windows_that_were_cleared_at_once_neither_is_followed() {
 
 #[test]
 fn what_a_person_compresses_is_told_again() {
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     reads("PreCompress-manual", "S");
     reads("BeforeAgent-after-compress", "S; S Busy; person spoke in S; protocol Compacted; room 6500; attended");
 }
 
 #[test]
 fn answers_take_the_shape_of_their_event() {
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     let protocol = || Findings { protocol: Some("<protocol>".into()), ..with_mail() };
     answers(
         "SessionStart-startup",
@@ -124,7 +123,7 @@ fn answers_take_the_shape_of_their_event() {
 
 #[test]
 fn a_call_of_ours_gets_the_ticket_beside_all_its_arguments_and_no_other_does() {
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     let ticket = || Findings { ticket: r#"{"session":"S"}"#.into(), ..nothing_found() };
     answers(
         "BeforeTool-mcp",
@@ -147,7 +146,7 @@ fn a_call_of_ours_gets_the_ticket_beside_all_its_arguments_and_no_other_does() {
 
 #[test]
 fn the_end_of_a_turn_is_put_off_six_times_in_a_row_and_no_more() {
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     answers("AfterAgent", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
     for _ in 1..turns::MOST_BLOCKS {
         answers("AfterAgent-again", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
@@ -158,7 +157,7 @@ fn the_end_of_a_turn_is_put_off_six_times_in_a_row_and_no_more() {
 
 #[test]
 fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     let refused = |name: &str, payload: &str| {
         let call = Call::new(name, payload);
         match GeminiCli::read(&call) {
@@ -170,7 +169,7 @@ fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
     };
     assert_eq!(
         refused("BeforeModel", r#"{"session_id":"s"}"#),
-        "unsupported: Gemini CLI's hook `BeforeModel` says nothing to the mesh"
+        "unsupported: Gemini CLI's hook `BeforeModel` has no meaning for the mesh"
     );
     assert_eq!(
         refused("AfterAgent", r#"{"session_id":"s"}"#),

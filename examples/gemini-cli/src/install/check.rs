@@ -1,4 +1,4 @@
-//! Whether Gemini CLI is set up for the mesh, by the rules that it reads its own settings by.
+//! Checks that Gemini CLI is set up for the mesh, by the rules by which Gemini CLI reads its settings.
 
 use relay_mesh_sdk::checklist::{Checklist, texts};
 use relay_mesh_sdk::edit::jsonc::Document;
@@ -8,12 +8,12 @@ use relay_mesh_sdk::{Error, hook_groups, servers};
 use serde_json::Value;
 
 use super::entries::{self, is_our_handler};
-use super::{Place, SERVERS};
+use super::{SERVERS, ScopeFiles};
 
 const AGAIN: &str = "run `relay-mesh install gemini-cli` again";
 
-/// Looks at every file that has a say.
-pub(super) fn check(setup: &Setup, place: &Place) -> Result<Vec<Finding>, Error> {
+/// Checks every file that has an effect on us.
+pub(super) fn check(setup: &Setup, place: &ScopeFiles) -> Result<Vec<Finding>, Error> {
     let mut list = Checklist::default();
     let name = setup.server_name.as_str();
     let settings = list.read(&place.root, place.settings, "Gemini CLI")?;
@@ -38,8 +38,8 @@ pub(super) fn check(setup: &Setup, place: &Place) -> Result<Vec<Finding>, Error>
     Ok(list.finish())
 }
 
-/// A settings file; none where there is none, or no folder for it, or where it does not parse. The file of
-/// this scope has been read already, and what is wrong with it been said.
+/// A settings file; none if it or its folder does not exist, or if it does not parse. The file of this scope has
+/// been read and reported already.
 fn settings_in(root: &str, path: &str) -> Result<Option<Value>, Error> {
     let root = match Root::open(root) {
         Ok(root) => root,
@@ -49,7 +49,7 @@ fn settings_in(root: &str, path: &str) -> Result<Option<Value>, Error> {
     Ok(root.read_text(path)?.and_then(|text| Document::parse(Some(&text)).ok()?.get(&[])))
 }
 
-/// What settings may say against us.
+/// Checks for settings that disable us.
 fn objections(list: &mut Checklist, settings: &Value, path: &str, name: &str) {
     if settings.pointer("/hooksConfig/enabled") == Some(&Value::Bool(false)) {
         list.broken(format!("{path} turns all hooks off"), "take `hooksConfig.enabled` out of it");

@@ -1,16 +1,16 @@
-//! What we write into Gemini CLI's settings, and how we know it again.
+//! What we write into Gemini CLI's settings, and how we recognise it.
 
 use relay_mesh_sdk::install::{Scope, Server, Setup, is_hook_line};
 use serde_json::{Map, Value, json};
 
-/// The adapter's name, as our hooks call it.
+/// The adapter's name in our hooks.
 const HARNESS: &str = "gemini-cli";
-/// Gemini CLI's own patience is a minute.
+/// Gemini CLI's default timeout is a minute.
 const TIMEOUT_MS: u32 = 10_000;
-/// How the settings of a project name the program. Gemini CLI fills in variables of its own environment.
+/// The program in a project's settings. Gemini CLI expands variables of its own environment.
 const COMMITTED_PROGRAM: &str = "${RELAY_MESH_BIN:-relay-mesh}";
 
-/// Our hooks, each with its event, in the order in which a session meets them.
+/// Our hooks with their events, in the order in which a session meets them.
 pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
     let name = &setup.server_name;
     let group = |event: &'static str, matcher: Option<String>| {
@@ -27,7 +27,7 @@ pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
         group("AfterTool", None),
         group("AfterAgent", None),
         group("Notification", None),
-        // The other kind comes before every request, and says nothing.
+        // The other kind comes before every request and means nothing.
         group("PreCompress", Some("manual".to_owned())),
         group("SessionEnd", None),
     ]
@@ -46,8 +46,8 @@ pub(super) fn is_our_handler(handler: &Value) -> bool {
     handler.get("command").and_then(Value::as_str).is_some_and(|command| is_hook_line(command, HARNESS))
 }
 
-/// The entry of our server. It is trusted, so that tools of the mesh run without a question: mail that comes
-/// while nobody looks could not be answered otherwise.
+/// The entry of our server. It is trusted, so tools of the mesh run without a question: otherwise an agent could
+/// not answer mail while its user is away.
 pub(super) fn server(setup: &Setup) -> Value {
     match &setup.server {
         Server::Http(url) => json!({

@@ -1,7 +1,7 @@
-//! Setting Gemini CLI up for the mesh, taking it out again, and proving that it is set up.
+//! Sets Gemini CLI up for the mesh, removes the setup, and checks it.
 //!
-//! One file holds it all: `settings.json`, of the project or of the person. A team commits the project's, so
-//! nothing in it names this machine.
+//! One file holds it all: `settings.json`, of the project or of the user. A team commits the project's file, so it
+//! holds nothing of this machine.
 
 mod check;
 mod entries;
@@ -18,7 +18,7 @@ use relay_mesh_sdk::{Error, Install, hook_groups, programs, words};
 use crate::GeminiCli;
 use entries::is_our_handler;
 
-/// Where Gemini CLI lists its servers.
+/// The property in which Gemini CLI lists its servers.
 const SERVERS: &str = "mcpServers";
 
 impl Install for GeminiCli {
@@ -27,42 +27,44 @@ impl Install for GeminiCli {
     }
 
     fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        install(draft, setup, &Place::of(setup.scope)?)
+        install(draft, setup, &ScopeFiles::of(setup.scope)?)
     }
 
     fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        remove(draft, setup, &Place::of(setup.scope)?)
+        remove(draft, setup, &ScopeFiles::of(setup.scope)?)
     }
 
     fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
         setup.check_name("Gemini CLI")?;
-        check::check(setup, &Place::of(setup.scope)?)
+        check::check(setup, &ScopeFiles::of(setup.scope)?)
     }
 }
 
-/// Where the files of one scope lie.
-struct Place {
+/// The roots and paths of one scope's files.
+struct ScopeFiles {
     root: Root,
     settings: &'static str,
     skill: &'static str,
 }
 
-impl Place {
-    fn of(scope: Scope) -> Result<Place, Error> {
+impl ScopeFiles {
+    fn of(scope: Scope) -> Result<ScopeFiles, Error> {
         Ok(match scope {
-            Scope::Project => Place {
+            Scope::Project => ScopeFiles {
                 root: Root::open("project")?,
                 settings: ".gemini/settings.json",
                 skill: ".gemini/skills/relay-mesh/SKILL.md",
             },
-            Scope::User => {
-                Place { root: Root::open("config")?, settings: "settings.json", skill: "skills/relay-mesh/SKILL.md" }
-            }
+            Scope::User => ScopeFiles {
+                root: Root::open("config")?,
+                settings: "settings.json",
+                skill: "skills/relay-mesh/SKILL.md",
+            },
         })
     }
 }
 
-fn install(draft: &mut Draft, setup: &Setup, place: &Place) -> Result<(), Error> {
+fn install(draft: &mut Draft, setup: &Setup, place: &ScopeFiles) -> Result<(), Error> {
     let name = setup.server_name.as_str();
     draft.jsonc(&place.root, place.settings, |settings: &mut Document| {
         servers::put(settings, SERVERS, name, &entries::server(setup))?;
@@ -88,21 +90,20 @@ fn install(draft: &mut Draft, setup: &Setup, place: &Place) -> Result<(), Error>
     Ok(())
 }
 
-fn remove(draft: &mut Draft, setup: &Setup, place: &Place) -> Result<(), Error> {
+fn remove(draft: &mut Draft, setup: &Setup, place: &ScopeFiles) -> Result<(), Error> {
     draft.prune(&place.root, place.settings, |settings| {
-        // In the reverse order of installing, so that what was made last is gone first.
+        // In the reverse order of the install.
         hook_groups::take(settings, is_our_handler);
         servers::take(settings, SERVERS, &setup.server_name);
     })?;
     draft.disown_or_tell(&place.root, place.skill)?;
     if !draft.changes_nothing() {
-        draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
+        draft.next_step("Running sessions keep their connection to the mesh until they end.");
     }
     Ok(())
 }
 
-/// The settings of a project know the program by name alone: where the shell does not find that name, the
-/// person has to say where it is.
+/// A project's settings have only the program's name. If the shell does not find it, the user must set its path.
 fn tell_program(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let found = match programs::find("relay-mesh") {
         Ok(found) => found,
@@ -111,7 +112,7 @@ fn tell_program(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     };
     if let (None, Some(program)) = (found, setup.program.first()) {
         draft.next_step(format!(
-            "`relay-mesh` is not in your PATH. Put it there, or say where it is before you start Gemini CLI: \
+            "`relay-mesh` is not on your PATH. Put it there, or say where it is before you start Gemini CLI: \
              export RELAY_MESH_BIN=\"{program}\""
         ));
     }

@@ -1,8 +1,8 @@
 //! Install plans, applied to folders in memory as the host would apply them.
 
 use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
-use relay_mesh_sdk::programs::Outcome;
-use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, setup};
+use relay_mesh_sdk::programs::ProgramOutput;
+use relay_mesh_sdk::testing::{self, FakeHost, Fakes, carry_out, setup};
 use relay_mesh_sdk::{Error, Install};
 
 use crate::GeminiCli;
@@ -14,19 +14,19 @@ const RECORDED: [&str; 2] = [
 ];
 
 fn folders() -> Fakes {
-    let version = Outcome { exit_code: 0, stdout: b"0.61.0\n".to_vec(), stderr: Vec::new() };
+    let version = ProgramOutput { exit_code: 0, stdout: b"0.61.0\n".to_vec(), stderr: Vec::new() };
     Fakes::default().root("project").root("config").program("gemini-version", move |_, _| version.clone())
 }
 
-fn run(lent: &Lent, setup: &Setup) -> String {
-    carry_out::<GeminiCli>(lent, setup)
+fn run(host: &FakeHost, setup: &Setup) -> String {
+    carry_out::<GeminiCli>(host, setup)
 }
 
 #[test]
 fn a_project_names_nothing_of_this_machine() {
-    let lent = folders().lend();
-    let shown = run(&lent, &setup(Action::Install, Scope::Project));
-    let settings = lent.text("project", SETTINGS).expect("settings");
+    let host = folders().start();
+    let shown = run(&host, &setup(Action::Install, Scope::Project));
+    let settings = host.text("project", SETTINGS).expect("settings");
     assert!(!settings.contains("/opt/") && !settings.contains("/srv/"), "{settings}");
     for expected in [
         r#""command": "${RELAY_MESH_BIN:-relay-mesh}""#,
@@ -42,9 +42,9 @@ fn a_project_names_nothing_of_this_machine() {
 
 #[test]
 fn a_persons_own_settings_name_this_machine() {
-    let lent = folders().lend();
-    run(&lent, &setup(Action::Install, Scope::User));
-    let settings = lent.text("config", "settings.json").expect("settings");
+    let host = folders().start();
+    run(&host, &setup(Action::Install, Scope::User));
+    let settings = host.text("config", "settings.json").expect("settings");
     for expected in
         [r#""command": "/opt/bin/relay-mesh""#, "RELAY_DIR=/srv/relay /opt/bin/relay-mesh hook gemini-cli AfterAgent"]
     {
@@ -54,9 +54,9 @@ fn a_persons_own_settings_name_this_machine() {
 
 #[test]
 fn over_http_the_token_stays_in_the_environment() {
-    let lent = folders().lend();
+    let host = folders().start();
     let server = Server::Http("http://127.0.0.1:7423/mcp".into());
-    let shown = run(&lent, &Setup { server, ..setup(Action::Install, Scope::Project) });
+    let shown = run(&host, &Setup { server, ..setup(Action::Install, Scope::Project) });
     assert!(shown.contains(r#""httpUrl": "http://127.0.0.1:7423/mcp""#), "{shown}");
     assert!(shown.contains("Bearer ${RELAY_MESH_TOKEN}") && shown.contains("http.token"), "{shown}");
 }
@@ -65,37 +65,37 @@ fn over_http_the_token_stays_in_the_environment() {
 fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
     for scope in [Scope::Project, Scope::User] {
         for theirs in testing::SETTINGS.iter().chain(&RECORDED) {
-            let lent = folders().file("project", SETTINGS, *theirs).file("config", "settings.json", *theirs).lend();
-            let before = lent.files();
-            assert_ne!(run(&lent, &setup(Action::Install, scope)), "");
-            assert_eq!(run(&lent, &setup(Action::Install, scope)), "", "the second time, on {theirs}");
+            let host = folders().file("project", SETTINGS, *theirs).file("config", "settings.json", *theirs).start();
+            let before = host.files();
+            assert_ne!(run(&host, &setup(Action::Install, scope)), "");
+            assert_eq!(run(&host, &setup(Action::Install, scope)), "", "the second time, on {theirs}");
             let complaints = GeminiCli::check(&setup(Action::Install, scope)).expect("it is checked");
             assert_eq!(testing::complaints(&complaints), "", "{theirs}");
-            run(&lent, &setup(Action::Remove, scope));
-            assert_eq!(lent.files(), before, "{scope:?} on {theirs}");
-            assert_eq!(run(&lent, &setup(Action::Remove, scope)), "", "nothing is left to take out");
+            run(&host, &setup(Action::Remove, scope));
+            assert_eq!(host.files(), before, "{scope:?} on {theirs}");
+            assert_eq!(run(&host, &setup(Action::Remove, scope)), "", "nothing is left to take out");
         }
     }
 }
 
 #[test]
 fn a_newer_install_takes_the_place_of_an_older_one() {
-    let lent = folders().lend();
-    run(&lent, &Setup { program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::User) });
-    run(&lent, &setup(Action::Install, Scope::User));
-    let settings = lent.text("config", "settings.json").expect("settings");
+    let host = folders().start();
+    run(&host, &Setup { program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::User) });
+    run(&host, &setup(Action::Install, Scope::User));
+    let settings = host.text("config", "settings.json").expect("settings");
     assert!(!settings.contains("/old/"), "{settings}");
     assert_eq!(settings.matches("hook gemini-cli AfterAgent").count(), 1, "{settings}");
 }
 
 #[test]
 fn a_broken_file_is_named_with_the_place_and_left() {
-    let lent = folders().file("project", SETTINGS, "{\n  \"hooks\": [\n").lend();
+    let host = folders().file("project", SETTINGS, "{\n  \"hooks\": [\n").start();
     let Err(Error::Failed(what)) = GeminiCli::propose(&setup(Action::Install, Scope::Project)) else {
         panic!("a broken file is no place for a plan");
     };
     assert!(what.starts_with(".gemini/settings.json, line 2, column 12"), "{what}");
-    assert_eq!(lent.text("project", SETTINGS).as_deref(), Some("{\n  \"hooks\": [\n"));
+    assert_eq!(host.text("project", SETTINGS).as_deref(), Some("{\n  \"hooks\": [\n"));
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn what_settings_say_against_us_is_found() {
         (r#"{"mcp": {"allowed": ["tickets"]}}"#, "broken: settings.json allows other servers alone"),
         (r#"{"mcp": {"allowed": ["tickets", "relay-mesh"]}}"#, ""),
     ] {
-        let lent = folders().file("config", "settings.json", settings).lend();
-        run(&lent, &setup(Action::Install, Scope::Project));
+        let host = folders().file("config", "settings.json", settings).start();
+        run(&host, &setup(Action::Install, Scope::Project));
         let found = GeminiCli::check(&setup(Action::Install, Scope::Project)).expect("it is checked");
         assert_eq!(testing::complaints(&found), complaint, "{settings}");
     }
-    let _lent = folders().lend();
+    let _host = folders().start();
     let found = GeminiCli::check(&setup(Action::Install, Scope::User)).expect("it is checked");
     let complaints = testing::complaints(&found);
     assert!(complaints.contains("settings.json has no server named `relay-mesh`"), "{complaints}");
@@ -121,6 +121,6 @@ fn what_settings_say_against_us_is_found() {
 
 #[test]
 fn the_version_is_the_clients_own() {
-    let _lent = folders().lend();
+    let _host = folders().start();
     assert_eq!(GeminiCli::present(), Ok(Some("0.61.0".to_owned())));
 }

@@ -1,8 +1,8 @@
-// The {{title}} adapter: pure translation between {{title}}'s hooks and settings and the words of relay-mesh.
+// The {{title}} adapter. It only translates between {{title}}'s hooks and settings and the types of relay-mesh.
 //
-// What the harness does is described in README.md; change both to what yours does. The words are those of
-// wit/, as componentize-qjs spells them: records and resources in camelCase, cases of enums and variants as
-// they stand there, a missing option as null. An error of the interface is thrown, as `{ tag, val }`.
+// README.md describes the harness; change both to match yours. The types are those of wit/, as componentize-qjs
+// spells them: records and resources in camelCase, cases of enums and variants unchanged, a missing option as null.
+// To return an error of the interface, throw `{ tag, val }`.
 
 import files from "relay:adapter/files@0.1.0";
 import programs from "relay:adapter/programs@0.1.0";
@@ -12,24 +12,24 @@ const NAME = "{{name}}";
 const TITLE = "{{title}}";
 // How much mail fits into one answer, in bytes.
 const ROOM = 6_000;
-// How often in a row the end of a turn may be put off.
+// How often in a row our hook may keep a turn from ending.
 const MOST_BLOCKS = 6;
 const EVENTS = ["session-start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"];
-// How a project's settings, which a team commits, name the program: nothing of one machine stands there.
+// The program in a project's settings, which a team commits: it holds nothing of one machine.
 const COMMITTED_PROGRAM = "${RELAY_MESH_BIN:-relay-mesh}";
-// By this key our file is known again.
+// By this key we recognise our file.
 const MARK = "written-by";
-// JSON that is nested more deeply than this is nobody's: a parser that calls itself runs out of stack.
+// Refuse JSON that is nested more deeply than this: a recursive parser would run out of stack.
 const DEEPEST = 200;
 
 export const identity = telling({
-    // Each session starts an MCP server of its own. Where one server serves several, say false.
+    // Each session starts its own MCP server. If one server serves several sessions, say false.
     describe: () => ({ harness: NAME, title: TITLE, version: "0.1.0", aliases: [], connectionPerSession: true }),
 });
 
 export const sessions = telling({
-    // The server's environment names the session that started it. That may be stale by now, so it is inherited;
-    // only what this very call proves is certain.
+    // The server's environment names the session that started it, which may have moved on, so it is inherited. Only
+    // what this very call proves is certain.
     detect(seen) {
         const id = new Map(seen.environment).get("{{NAME}}_SESSION");
         return id ? { session: rootSession(id, seen.workdir ?? ""), certainty: "inherited" } : null;
@@ -43,12 +43,12 @@ export const sessions = telling({
 });
 
 export const context = telling({
-    // The host's text goes where the hooks of a session's start and after registration put it.
+    // Passes the host's text on; the hooks of a session's start and after registration show it.
     protocol: (base) => base,
 });
 
-// Nothing wakes an idle session: mail waits for the next tool, the end of a turn or a fetch. Where your harness
-// can be called (a socket, a command line, a file that it watches), say how here.
+// Nothing wakes an idle session: mail waits for the next tool, the end of a turn, or until the agent reads it. If
+// other programs can reach your harness (a socket, a command line, a file that it watches), say how here.
 export const push = telling({
     routes: () => [],
     deliver(_to, route) {
@@ -57,8 +57,8 @@ export const push = telling({
     confirm: (_to, _route, sent) => sent,
 });
 
-// What the harness's own hooks mean, and how they are answered: the host gives the payload to `read`, looks up
-// mail, protocol and reservations, and gives what it found to `answer`.
+// What the harness's own hooks mean, and how to answer them. The host gives the payload to `read`, looks up mail,
+// protocol and reservations, and gives what it found to `answer`.
 export const hooks = telling({
     read(call) {
         const payload = payloadOf(call);
@@ -79,7 +79,7 @@ export const hooks = telling({
             }
             case "prompt":
                 reading.events = [does("busy")];
-                // A prompt that the end of a turn made of mail is no person's.
+                // If our hook made this prompt of mail at the end of a turn, it is not the user's.
                 if (!text(call, payload, "text").includes("<relay-mesh-message")) {
                     reading.events.push({ tag: "human-spoke", val: session.id });
                     reading.room = ROOM;
@@ -119,7 +119,7 @@ export const hooks = telling({
                 reading.events = [{ tag: "ended", val: session.id }];
                 break;
             default:
-                throw unsupported(`${TITLE}'s hook \`${call.name}\` says nothing to the mesh`);
+                throw unsupported(`${TITLE}'s hook \`${call.name}\` has no meaning for the mesh`);
         }
         return reading;
     },
@@ -158,8 +158,8 @@ export const hooks = telling({
     },
 });
 
-// Sets the harness up for the mesh and takes it out again. Adapters plan, the host acts. {{title}} reads every
-// file in `settings.d`, so all of ours goes into a file of its own, and nobody's is touched.
+// Sets the harness up for the mesh and removes the setup. Adapters plan the edits, the host makes them. {{title}}
+// reads every file in `settings.d`, so ours is a file of its own and no other file changes.
 export const install = telling({
     present() {
         let outcome;
@@ -176,11 +176,11 @@ export const install = telling({
         const { root, path } = place(setup.scope);
         const before = readText(root, path);
         if (before !== null && !isOurs(path, before)) {
-            return { edits: [], nextSteps: [`${path} was not written by relay-mesh and is left; move it away by hand.`] };
+            return { edits: [], nextSteps: [`${path} was not written by relay-mesh and stays; move it away by hand.`] };
         }
         const [after, step] = setup.action === "install"
             ? [settings(setup), `Start a new ${TITLE} session; one that runs knows nothing of the mesh.`]
-            : [null, "Sessions that run already keep their connection to the mesh until they end."];
+            : [null, "Running sessions keep their connection to the mesh until they end."];
         if (before === after) {
             return { edits: [], nextSteps: [] };
         }
@@ -196,7 +196,7 @@ export const install = telling({
             found = readText(root, path);
             ours = found !== null && isOurs(path, found);
         } catch (error) {
-            return finding("broken", told(error).val, "mend the file, or delete it");
+            return finding("broken", told(error).val, "correct the file, or delete it");
         }
         if (found === settings(setup)) {
             return finding("ok", `${path} has the server and all ${EVENTS.length} hooks`, null);
@@ -211,7 +211,7 @@ export const install = telling({
     },
 });
 
-// An interface whose functions throw nothing but errors of the interface.
+// Wraps an interface so that its functions throw only errors of the interface.
 function telling(functions) {
     const tells = (run) => (...given) => {
         try {
@@ -223,8 +223,8 @@ function telling(functions) {
     return Object.fromEntries(Object.entries(functions).map(([name, run]) => [name, tells(run)]));
 }
 
-// What was thrown, as the interface names it: what a lent function answered is the payload of its error, and
-// whatever the engine itself throws is a defect of ours.
+// Turns anything thrown into an error of the interface. A host function's error has it as payload; whatever the
+// engine throws is a defect of ours.
 function told(error) {
     const found = error?.payload ?? error;
     return found?.tag ? found : failed(String(found?.message ?? found));
@@ -249,7 +249,7 @@ function rootSession(id, workdir) {
     return { id, parent: null, workdir, process: null, routeHint: null };
 }
 
-// JSON, unless it is nested too deeply.
+// Parses JSON, unless it is nested too deeply.
 function parsed(source) {
     if (isTooDeep(source)) {
         throw new SyntaxError("it is nested too deeply");
@@ -257,7 +257,7 @@ function parsed(source) {
     return JSON.parse(source);
 }
 
-// Whether brackets lie in more than so many others. What lies between marks is skipped by the engine itself.
+// Whether brackets are nested more deeply than this. Skips strings.
 function isTooDeep(source) {
     const [marks, ends] = [/["[\]{}]/g, /["\\]/g];
     let depth = 0;
@@ -294,7 +294,7 @@ function payloadOf(call) {
         throw failed(`the payload of ${call.name} is not JSON: ${error.message}`);
     }
     if (!isObject(payload)) {
-        throw failed(`the payload of ${call.name} is no object`);
+        throw failed(`the payload of ${call.name} is not a JSON object`);
     }
     return payload;
 }
@@ -307,7 +307,7 @@ function text(call, payload, name) {
     return found;
 }
 
-// Every call may run on a fresh instance, so what must last goes to the host's state.
+// Every call may run on a fresh instance, so the host's state holds what must last.
 
 function blocks(session) {
     return `blocks/${session}`;
@@ -320,7 +320,7 @@ function count(key) {
 
 function write(key, value) {
     const next = value === null ? null : toUtf8(value);
-    // Other processes run the same adapter at the same time: read again where one was faster.
+    // Other processes run the same adapter at the same time: read again if one was faster.
     while (!state.swap(key, state.get(key), next));
 }
 
@@ -328,7 +328,7 @@ function forget(key) {
     write(key, null);
 }
 
-// Sessions that ended without a word leave their count behind.
+// Sessions that ended without an event leave their count behind.
 function clearAway() {
     state.keys("blocks/").slice(0, -200).forEach(forget);
 }
@@ -348,7 +348,7 @@ function readText(root, path) {
     }
     const read = fromUtf8(found);
     if (read === null) {
-        throw failed(`${path} is not text`);
+        throw failed(`${path} is not UTF-8 text; convert it, or move it away`);
     }
     return read;
 }
@@ -364,7 +364,7 @@ function isOurs(path, found) {
     return isObject(value) && value[MARK] === "relay-mesh";
 }
 
-// Where a parser stopped: it ends what it says of the place by line and column, or says nothing.
+// Where a parser stopped: its message ends with the line and column, or has neither.
 function placeOf(error, source) {
     const told = /<input>:(\d+):(\d+)/.exec(error.stack ?? "");
     if (told) {
@@ -401,7 +401,7 @@ function hookLine(setup, event) {
     return [...variables, ...setup.program.map(quoted), "hook", NAME, event].join(" ");
 }
 
-// A word as a POSIX shell takes it.
+// Quotes a word for a POSIX shell.
 function quoted(word) {
     return `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,4 +1,4 @@
-// Builds adapter.wasm: the component, with adapter.toml inside, so that one file is enough.
+// Builds adapter.wasm: the component with adapter.toml inside, so that one file is enough.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url";
 import { componentize } from "componentize-qjs";
 
 const at = (name) => fileURLToPath(new URL(name, import.meta.url));
-// The custom section in which a component carries its manifest.
+// The custom section of a component that holds its manifest.
 const SECTION = Buffer.from("relay:adapter/manifest");
 
-// A number as WebAssembly writes it.
+// A number in WebAssembly's encoding.
 function leb128(number) {
     const out = [];
     do {
@@ -25,9 +25,9 @@ const { component } = await componentize({
     world: "adapter",
     jsSource: await readFile(at("adapter.js"), "utf8"),
     jsPath: at("adapter.js"),
-    // Nothing of WASI is asked of the host: an adapter has what the interface lends it.
+    // The component imports nothing of WASI: an adapter has only the host functions of the interface.
     stubWasi: true,
-    // The interface has no async functions, and hosts are not asked for any.
+    // The interface has no async functions, and hosts need not support any.
     sync: true,
 });
 const body = Buffer.concat([leb128(SECTION.length), SECTION, await readFile(at("adapter.toml"))]);

@@ -1,8 +1,7 @@
-"""The {{title}} adapter: pure translation between {{title}}'s hooks and settings and the words of relay-mesh.
+"""The {{title}} adapter. It only translates between {{title}}'s hooks and settings and the types of relay-mesh.
 
-What the harness does is described in README.md; change both to what yours does. The words are those of wit/,
-as componentize-py spells them; `componentize-py --wit-path wit --world adapter bindings .` writes them out for
-your editor.
+README.md describes the harness; change both to match yours. The types are those of wit/, as componentize-py spells
+them; `componentize-py --wit-path wit --world adapter bindings .` writes them out for your editor.
 """
 
 import json
@@ -18,25 +17,25 @@ NAME = "{{name}}"
 TITLE = "{{title}}"
 # How much mail fits into one answer, in bytes.
 ROOM = 6_000
-# How often in a row the end of a turn may be put off.
+# How often in a row our hook may keep a turn from ending.
 MOST_BLOCKS = 6
 EVENTS = ["session-start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"]
-# How a project's settings, which a team commits, name the program: nothing of one machine stands there.
+# The program in a project's settings, which a team commits: it holds nothing of one machine.
 COMMITTED_PROGRAM = "${RELAY_MESH_BIN:-relay-mesh}"
-# By this key our file is known again.
+# By this key we recognise our file.
 MARK = "written-by"
 
 
 class Identity(exports.Identity):
     def describe(self) -> identity.About:
-        # Each session starts an MCP server of its own. Where one server serves several, say False.
+        # Each session starts its own MCP server. If one server serves several sessions, say False.
         return identity.About(NAME, TITLE, "0.1.0", aliases=[], connection_per_session=True)
 
 
 class Sessions(exports.Sessions):
     def detect(self, seen: sessions.Sighting) -> sessions.Detection | None:
-        """The server's environment names the session that started it. That may be stale by now, so it is
-        inherited; only what this very call proves is certain."""
+        """The server's environment names the session that started it, which may have moved on, so it is inherited.
+        Only what this very call proves is certain."""
         id = dict(seen.environment).get("{{NAME}}_SESSION")
         if not id:
             return None
@@ -51,13 +50,13 @@ class Sessions(exports.Sessions):
 
 class Context(exports.Context):
     def protocol(self, base: str, moment: Moment, agent: str | None) -> str | None:
-        """The host's text goes where the hooks of a session's start and after registration put it."""
+        """Passes the host's text on; the hooks of a session's start and after registration show it."""
         return base
 
 
 class Push(exports.Push):
-    """Nothing wakes an idle session: mail waits for the next tool, the end of a turn or a fetch. Where your
-    harness can be called (a socket, a command line, a file that it watches), say how here."""
+    """Nothing wakes an idle session: mail waits for the next tool, the end of a turn, or until the agent reads it.
+    If other programs can reach your harness (a socket, a command line, a file that it watches), say how here."""
 
     def routes(self, to: Session) -> list[push.Route]:
         return []
@@ -70,8 +69,8 @@ class Push(exports.Push):
 
 
 class Hooks(exports.Hooks):
-    """What the harness's own hooks mean, and how they are answered: the host gives the payload to `read`,
-    looks up mail, protocol and reservations, and gives what it found to `answer`."""
+    """What the harness's own hooks mean, and how to answer them. The host gives the payload to `read`, looks up
+    mail, protocol and reservations, and gives what it found to `answer`."""
 
     def read(self, call: hooks.Call) -> hooks.Reading:
         payload = payload_of(call)
@@ -92,7 +91,7 @@ class Hooks(exports.Hooks):
                 reading.room, reading.attended = ROOM, True
             case "prompt":
                 reading.events = [does(Activity.BUSY)]
-                # A prompt that the end of a turn made of mail is no person's.
+                # If our hook made this prompt of mail at the end of a turn, it is not the user's.
                 if "<relay-mesh-message" not in text(call, payload, "text"):
                     reading.events.append(hooks.Event_HumanSpoke(session.id))
                     reading.room, reading.attended = ROOM, True
@@ -120,7 +119,7 @@ class Hooks(exports.Hooks):
                 forget(blocks(session.id))
                 reading.speaker, reading.events = None, [hooks.Event_Ended(session.id)]
             case other:
-                raise Err(Error_Unsupported(f"{TITLE}'s hook `{other}` says nothing to the mesh"))
+                raise Err(Error_Unsupported(f"{TITLE}'s hook `{other}` has no meaning for the mesh"))
         return reading
 
     def answer(self, call: hooks.Call, found: hooks.Findings) -> hooks.Reply:
@@ -147,8 +146,8 @@ class Hooks(exports.Hooks):
 
 
 class Install(exports.Install):
-    """Sets the harness up for the mesh and takes it out again. Adapters plan, the host acts. {{title}} reads
-    every file in `settings.d`, so all of ours goes into a file of its own, and nobody's is touched."""
+    """Sets the harness up for the mesh and removes the setup. Adapters plan the edits, the host makes them.
+    {{title}} reads every file in `settings.d`, so ours is a file of its own and no other file changes."""
 
     def present(self) -> str | None:
         try:
@@ -164,12 +163,12 @@ class Install(exports.Install):
         root, path = place(setup.scope)
         before = read_text(root, path)
         if before is not None and not is_ours(root, path, before):
-            return install.Plan([], [f"{path} was not written by relay-mesh and is left; move it away by hand."])
+            return install.Plan([], [f"{path} was not written by relay-mesh and stays; move it away by hand."])
         match setup.action:
             case install.Action.INSTALL:
                 after, step = settings(setup), f"Start a new {TITLE} session; one that runs knows nothing of the mesh."
             case install.Action.REMOVE:
-                after, step = None, "Sessions that run already keep their connection to the mesh until they end."
+                after, step = None, "Running sessions keep their connection to the mesh until they end."
         if before == after:
             return install.Plan([], [])
         return install.Plan([install.Edit(root, path, before, after, executable=False)], [step])
@@ -181,7 +180,7 @@ class Install(exports.Install):
             found = read_text(root, path)
             ours = found is not None and is_ours(root, path, found)
         except Err as error:
-            return [install.Finding(install.Severity.BROKEN, str(error.value.value), "mend the file, or delete it")]
+            return [install.Finding(install.Severity.BROKEN, str(error.value.value), "correct the file, or delete it")]
         if found == settings(setup):
             return [install.Finding(install.Severity.OK, f"{path} has the server and all {len(EVENTS)} hooks", None)]
         if found is None:
@@ -196,8 +195,8 @@ def root_session(id: str, workdir: str) -> Session:
 
 
 def parsed(source: str) -> object:
-    """JSON that is not nested more deeply than anybody means it: the parser calls itself for each level, and
-    a component that runs out of stack traps."""
+    """Parses JSON, unless it is nested too deeply: the parser is recursive, and a component that runs out of stack
+    traps."""
     depth = 0
     for token in re.findall(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', source):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token, 0)
@@ -212,7 +211,7 @@ def payload_of(call: hooks.Call) -> dict:
     except ValueError as error:
         raise Err(Error_Failed(f"the payload of {call.name} is not JSON: {error}")) from error
     if not isinstance(payload, dict):
-        raise Err(Error_Failed(f"the payload of {call.name} is no object"))
+        raise Err(Error_Failed(f"the payload of {call.name} is not a JSON object"))
     return payload
 
 
@@ -223,7 +222,7 @@ def text(call: hooks.Call, payload: dict, name: str) -> str:
     return found
 
 
-# Every call may run on a fresh instance, so what must last goes to the host's state.
+# Every call may run on a fresh instance, so the host's state holds what must last.
 
 
 def blocks(session: str) -> str:
@@ -236,7 +235,7 @@ def count(key: str) -> int:
 
 
 def state_write(key: str, value: str | None) -> None:
-    # Other processes run the same adapter at the same time: read again where one was faster.
+    # Other processes run the same adapter at the same time: read again if one was faster.
     while not state.swap(key, state.get(key), value.encode() if value is not None else None):
         pass
 
@@ -246,7 +245,7 @@ def forget(key: str) -> None:
 
 
 def clear_away() -> None:
-    """Sessions that ended without a word leave their count behind."""
+    """Sessions that ended without an event leave their count behind."""
     for key in state.keys("blocks/")[:-200]:
         forget(key)
 
@@ -268,7 +267,7 @@ def read_text(root: str, path: str) -> str | None:
             return None
         raise
     except UnicodeDecodeError as error:
-        raise Err(Error_Failed(f"{path} is not text")) from error
+        raise Err(Error_Failed(f"{path} is not UTF-8 text; convert it, or move it away")) from error
 
 
 def is_ours(root: str, path: str, found: str) -> bool:
@@ -306,5 +305,5 @@ def hook_line(setup: install.Setup, event: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """A word as a POSIX shell takes it."""
+    """Quotes a word for a POSIX shell."""
     return "'" + word.replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""Builds adapter.wasm: the component, with adapter.toml inside, so that one file is enough."""
+"""Builds adapter.wasm: the component with adapter.toml inside, so that one file is enough."""
 
 import subprocess
 import sys
@@ -6,12 +6,12 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 COMPONENT = HERE / "adapter.wasm"
-# The custom section in which a component carries its manifest.
+# The custom section of a component that holds its manifest.
 SECTION = b"relay:adapter/manifest"
 
 
 def leb128(number: int) -> bytes:
-    """A number as WebAssembly writes it."""
+    """A number in WebAssembly's encoding."""
     out = bytearray()
     while True:
         number, low = number >> 7, number & 0x7F
@@ -23,7 +23,7 @@ def leb128(number: int) -> bytes:
 def main() -> None:
     program = Path(sys.executable).parent / "componentize-py"
     wit = ["--wit-path", str(HERE / "wit"), "--world", "adapter"]
-    # Nothing of WASI is asked of the host: an adapter has what the interface lends it.
+    # The component imports nothing of WASI: an adapter has only the host functions of the interface.
     subprocess.run([program, *wit, "componentize", "--stub-wasi", "adapter", "-o", COMPONENT], cwd=HERE, check=True)
     body = leb128(len(SECTION)) + SECTION + (HERE / "adapter.toml").read_bytes()
     with COMPONENT.open("ab") as out:

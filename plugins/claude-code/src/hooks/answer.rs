@@ -1,4 +1,4 @@
-//! The reply in the shape that each event takes. The host's text is placed, never reworded.
+//! Writes the reply in the shape that each event takes. The host's texts go in unchanged.
 
 use relay_mesh_sdk::hooks::{Findings, Reply};
 use relay_mesh_sdk::{Error, hook_output, turns};
@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use crate::payload::{Event, Payload};
 
-/// Standard error of a FileChanged hook that ends so is put before an idle session, which wakes.
+/// Claude Code shows an idle session the standard error of a FileChanged hook with this exit code, which wakes it.
 const WAKES: i32 = 2;
 
-/// Words the answer to an event from what the host found.
 pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error> {
     let Findings { mail, protocol, refusal, bell, .. } = found;
     let mail = mail.filter(|mail| !mail.text.is_empty());
@@ -40,7 +39,7 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
     })
 }
 
-/// Asks Claude Code to watch the bell. Only SessionStart, CwdChanged and FileChanged may name files.
+/// Asks Claude Code to watch the wake file. Only SessionStart, CwdChanged and FileChanged hooks may name files.
 fn watch(bell: String) -> Option<(&'static str, Value)> {
     Some(bell).filter(|bell| !bell.is_empty()).map(|bell| ("watchPaths", json!([bell])))
 }

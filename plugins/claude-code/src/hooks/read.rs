@@ -7,13 +7,12 @@ use relay_mesh_sdk::{Activity, Error, Moment, Session, turns};
 use crate::memory;
 use crate::payload::{Event, Payload, Source};
 
-/// Claude Code moves text above 10,000 characters out of the context, into a file. What is added
-/// around the mail needs the rest.
+/// Claude Code moves context above 10,000 characters into a file. The remainder is for the text around the mail.
 const ROOM: u32 = 9_000;
-/// At a session's start the protocol text stands in the same string.
+/// Smaller, because a SessionStart answer also holds the protocol text.
 const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
 
-/// Reads a payload, and keeps what later calls need of it.
+/// Reads a payload and stores what later calls need.
 pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
     let session = payload.session();
     let is_subagent = session.parent.is_some();
@@ -25,7 +24,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::SessionStart(source) => session_start(payload, &session, *source)?,
         Event::UserPromptSubmit { prompt } => {
             let mut reading = spoken(vec![busy]);
-            // What woke the session was shown by the hook that woke it.
+            // The hook that woke the session has shown it the mail.
             if !is_injected(prompt) {
                 reading.room = ROOM;
                 reading.attended = payload.attended;
@@ -45,8 +44,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             Reading { edits: path.iter().map(|path| absolute(path, &payload.cwd)).collect(), ..spoken(vec![busy]) }
         }
         Event::PostToolUse { tool } => {
-            // A subagent that has not registered speaks as its root session's agent, whose mail it
-            // must not take away.
+            // Before a subagent registers, it speaks as its root session's agent and must not take that agent's
+            // mail.
             let may_take = !is_subagent || turns::is_apart(&id)?;
             Reading {
                 room: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
@@ -70,21 +69,21 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             Reading { room, ..spoken(vec![Happened::Activity((id, Activity::Idle))]) }
         }
         Event::SubagentStop { internal } if *internal || !is_subagent => Reading::nothing(),
-        // Nothing is shown here: whether mail waits is not known before its end is told.
+        // Shows no mail: the reading does not know yet whether any waits.
         Event::SubagentStop { .. } => {
             turns::forget_apart(&id)?;
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
-        // Claude Code forgets then which files it was told to watch, and asks again.
+        // Claude Code forgets which files it watches, and asks again.
         Event::CwdChanged => Reading { watches_bell: true, ..spoken(Vec::new()) },
-        // Others may watch files too; ours lie in the folder of bells.
+        // Other hooks may watch files too. Ours are in the folder of wake files.
         Event::FileChanged { path, gone } if *gone || !is_bell(path) => Reading::nothing(),
         Event::FileChanged { .. } => Reading { room: ROOM, ..spoken(Vec::new()) },
         Event::SessionEnd { reason } => {
             turns::forget_blocks(&id)?;
             if let Some(process) = payload.process {
                 match reason.as_str() {
-                    // The next session of this window follows at once and asks which one it follows.
+                    // The window's next session starts at once and looks this up to know which one it follows.
                     "clear" => memory::enter_window(process, &id).map(|_| ())?,
                     _ => memory::leave_window(process)?,
                 }
@@ -96,7 +95,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
 
 fn session_start(payload: &Payload, session: &Session, source: Source) -> Result<Reading, Error> {
     memory::clear_away()?;
-    turns::clear_away()?;
+    turns::remove_old()?;
     let before = match payload.process {
         Some(process) => memory::enter_window(process, &session.id)?,
         None => None,
@@ -106,7 +105,7 @@ fn session_start(payload: &Payload, session: &Session, source: Source) -> Result
         memory::follow(&before, &session.id)?;
         events.push(Happened::Rebound((before, session.id.clone())));
     }
-    // Compaction goes on with the turn that it interrupted; every other start waits for a prompt.
+    // After compaction the interrupted turn continues; after any other start the session waits for a prompt.
     if source != Source::Compact {
         events.push(Happened::Activity((session.id.clone(), Activity::Idle)));
     }
@@ -125,8 +124,8 @@ fn session_start(payload: &Payload, session: &Session, source: Source) -> Result
     })
 }
 
-/// Whether a prompt was put there by a program: a background task's end (which is how a rewake
-/// arrives), another session's message, or a text that carries our own envelope.
+/// Whether a program wrote a prompt: a background task that ended (a wake-up arrives this way), another session's
+/// message, or a text with our envelope.
 fn is_injected(prompt: &str) -> bool {
     let prompt = prompt.trim_start();
     prompt.starts_with("<task-notification")
@@ -134,7 +133,7 @@ fn is_injected(prompt: &str) -> bool {
         || carries_mail(prompt)
 }
 
-/// Whether a path is a bell's: the host keeps them in a folder of that name.
+/// Whether a path is a wake file: the host keeps them in a folder of that name.
 fn is_bell(path: &str) -> bool {
     path.split(['/', '\\']).any(|step| step == "bells")
 }

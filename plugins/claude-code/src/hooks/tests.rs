@@ -1,9 +1,9 @@
-//! Hooks against payloads that the real client wrote (`fixtures/hooks/`, named by its version), and the
-//! rules that no payload may break.
+//! Hooks against payloads that the real client wrote (`fixtures/hooks/`, named by its version), and rules that hold
+//! for every payload.
 
 use proptest::prelude::*;
 use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading};
-use relay_mesh_sdk::testing::{self, Fakes, Lent, hook, mail, nothing_found};
+use relay_mesh_sdk::testing::{self, FakeHost, Fakes, hook, mail, nothing_found};
 use relay_mesh_sdk::{Error, Hooks, Moment, turns};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn recorded(name: &str) -> Call {
     call(name, fixture(name), "1")
 }
 
-/// A session id, short enough to read: `S` for the recording's first, `S2` for the one after /clear.
+/// A short session id: `S` for the recording's first session, `S2` for the one after /clear.
 fn short(id: &str) -> String {
     let first = "5d20e1e5-4937-4c69-a085-49c47ebb9562";
     match id.split_once('.') {
@@ -54,8 +54,8 @@ fn answers(name: &str, found: Findings, expected: &str) {
     assert_eq!(testing::reply(&reply), expected, "{name}");
 }
 
-fn lend() -> Lent {
-    Fakes::default().at(1_000_000).lend()
+fn start() -> FakeHost {
+    Fakes::default().at(1_000_000).start()
 }
 
 fn with_mail() -> Findings {
@@ -64,7 +64,7 @@ fn with_mail() -> Findings {
 
 #[test]
 fn every_recorded_payload_means_something() {
-    let _lent = lend();
+    let _host = start();
     reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
     reads("UserPromptSubmit-person", "S; S Busy; person spoke in S; room 9000; attended");
     reads("UserPromptSubmit-wake", "S; S Busy");
@@ -91,7 +91,7 @@ fn every_recorded_payload_means_something() {
 
 #[test]
 fn a_clear_is_followed_also_where_no_hook_saw_the_end() {
-    let _lent = lend();
+    let _host = start();
     reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
     reads(
         "SessionStart-clear",
@@ -101,7 +101,7 @@ fn a_clear_is_followed_also_where_no_hook_saw_the_end() {
 
 #[test]
 fn a_window_that_was_left_has_no_successor() {
-    let _lent = lend();
+    let _host = start();
     reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
     let left = fixture("SessionEnd-clear").replace("\"clear\"", "\"logout\"");
     ClaudeCode::read(&call("SessionEnd", left, "1")).expect("it is read");
@@ -110,14 +110,14 @@ fn a_window_that_was_left_has_no_successor() {
 
 #[test]
 fn a_script_is_no_person() {
-    let _lent = lend();
+    let _host = start();
     let reading = ClaudeCode::read(&call("UserPromptSubmit", fixture("UserPromptSubmit-person"), "0"));
     assert_eq!(told(&reading.expect("it is read")), "S; S Busy; room 9000");
 }
 
 #[test]
 fn the_other_starts_say_why_the_protocol_is_told() {
-    let _lent = lend();
+    let _host = start();
     for (source, moment) in [("resume", Moment::Resumed), ("fork", Moment::SessionStart)] {
         let payload = fixture("SessionStart-startup").replace("\"startup\"", &format!("\"{source}\""));
         let reading = ClaudeCode::read(&call("SessionStart", payload, "1")).expect("it is read");
@@ -128,7 +128,7 @@ fn the_other_starts_say_why_the_protocol_is_told() {
 
 #[test]
 fn answers_take_the_shape_of_their_event() {
-    let _lent = lend();
+    let _host = start();
     let protocol = || Findings { protocol: Some("<protocol>".into()), ..with_mail() };
     answers(
         "SessionStart-startup",
@@ -165,7 +165,7 @@ fn answers_take_the_shape_of_their_event() {
 
 #[test]
 fn every_tool_that_writes_says_which_file() {
-    let _lent = lend();
+    let _host = start();
     let check = |tool: &str, field: &str, expected: &str| {
         let mut payload: Value = serde_json::from_str(&fixture("PreToolUse-Write")).expect("JSON");
         payload["tool_name"] = tool.into();
@@ -184,7 +184,7 @@ fn every_tool_that_writes_says_which_file() {
 
 #[test]
 fn only_the_sessions_own_bell_wakes_it() {
-    let _lent = lend();
+    let _host = start();
     let bell = || "/home/u/.relay-mesh/bells/s1".to_owned();
     answers("FileChanged", Findings { bell: bell(), ..with_mail() }, "2 | - | <mail> | shows mail");
     answers("FileChanged", Findings { bell: bell(), ..nothing_found() }, "0 | - | - | no mail");
@@ -197,7 +197,7 @@ fn only_the_sessions_own_bell_wakes_it() {
 
 #[test]
 fn the_end_of_a_turn_is_blocked_six_times_in_a_row_and_no_more() {
-    let lent = lend();
+    let host = start();
     let room = |name: &str| ClaudeCode::read(&recorded(name)).expect("it is read").room;
     answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
     for _ in 1..turns::MOST_BLOCKS {
@@ -206,12 +206,12 @@ fn the_end_of_a_turn_is_blocked_six_times_in_a_row_and_no_more() {
     }
     assert_eq!(room("Stop-again"), 0, "after six");
     assert!(room("Stop") > 0, "a turn of its own begins the count again");
-    assert!(lent.state_keys().iter().all(|key| !key.starts_with("blocks/")));
+    assert!(host.state_keys().iter().all(|key| !key.starts_with("blocks/")));
 }
 
 #[test]
 fn a_subagent_takes_mail_only_as_an_agent_of_its_own() {
-    let _lent = lend();
+    let _host = start();
     reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registered");
     reads("PreToolUse-subagent", "sub:a337 of S2; sub:a337 Busy");
     reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registered; room 6500");
@@ -219,17 +219,17 @@ fn a_subagent_takes_mail_only_as_an_agent_of_its_own() {
 
 #[test]
 fn what_is_old_is_cleared_away() {
-    let lent = lend();
+    let host = start();
     reads("PreToolUse-mcp", "S; S Busy");
-    assert_eq!(lent.state_keys().iter().filter(|key| key.starts_with("call/")).count(), 1);
-    lent.advance(25 * 3_600_000);
+    assert_eq!(host.state_keys().iter().filter(|key| key.starts_with("call/")).count(), 1);
+    host.advance(25 * 3_600_000);
     ClaudeCode::read(&recorded("SessionStart-startup")).expect("it is read");
-    assert_eq!(lent.state_keys(), [format!("window/{WINDOW}")]);
+    assert_eq!(host.state_keys(), [format!("window/{WINDOW}")]);
 }
 
 #[test]
 fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
-    let _lent = lend();
+    let _host = start();
     let refused = |name: &str, payload: &str| match ClaudeCode::read(&call(name, payload.to_owned(), "1")) {
         Ok(reading) => told(&reading),
         Err(Error::Unsupported(what)) => format!("unsupported: {what}"),
@@ -238,7 +238,7 @@ fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
     };
     assert_eq!(
         refused("PostModelSwitch", r#"{"session_id":"s"}"#),
-        "unsupported: Claude Code's hook `PostModelSwitch` says nothing to the mesh"
+        "unsupported: Claude Code's hook `PostModelSwitch` has no meaning for the mesh"
     );
     assert_eq!(refused("Stop", r#"{"session_id":"s"}"#), "failed: the payload of Stop has no flag `stop_hook_active`");
     assert_eq!(refused("Stop", r#"{"stop_hook_active":true}"#), "failed: the payload of Stop has no text `session_id`");
@@ -251,7 +251,7 @@ fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
 
 #[test]
 fn hooks_that_cursor_runs_are_not_ours() {
-    let lent = lend();
+    let host = start();
     for name in ["SessionStart-startup", "UserPromptSubmit-person", "PreToolUse-mcp", "PostToolUse-mcp", "Stop"] {
         let by_payload = fixture(name).replacen('{', r#"{"cursor_version": "3.18.25","#, 1);
         let by_payload = call(name, by_payload, "1");
@@ -266,7 +266,7 @@ fn hooks_that_cursor_runs_are_not_ours() {
             );
         }
     }
-    assert!(lent.state_keys().is_empty(), "nothing was remembered as a session of Claude Code");
+    assert!(host.state_keys().is_empty(), "nothing was remembered as a session of Claude Code");
     // Claude Code in a shell that Cursor's agent started.
     let mut inside = recorded("Stop");
     inside.environment.push(("CURSOR_VERSION".into(), "3.18.25".into()));
@@ -299,10 +299,10 @@ proptest! {
             "prompt", "file_path", "reason", "notification_type", "stop_hook_active", "event"]),
         value in any_json(),
     ) {
-        let _lent = lend();
+        let _host = start();
         let mut payload: Value = serde_json::from_str(&fixture(fixture_name)).expect("a fixture is JSON");
         payload[field] = value;
-        // Whatever it says, it says it without a panic, and what it reads can be answered.
+        // No payload may cause a panic, and every reading must have an answer.
         let answered = hook::<ClaudeCode>(&call(name, payload.to_string(), "1"), |_| with_mail());
         if let Ok((reading, reply)) = answered {
             prop_assert!(reply.exit_code == 0 || (name == "FileChanged" && reply.exit_code == 2));

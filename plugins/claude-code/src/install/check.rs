@@ -1,4 +1,4 @@
-//! Whether Claude Code is set up for the mesh, by the rules that it reads its own settings by.
+//! Checks that Claude Code is set up for the mesh, by the rules by which Claude Code reads its settings.
 
 use relay_mesh_sdk::checklist::{Checklist, texts};
 use relay_mesh_sdk::edit::jsonc::Document;
@@ -12,8 +12,8 @@ use super::{project, user};
 
 const AGAIN: &str = "run `relay-mesh install claude-code` again";
 
-/// Where the parts of one scope lie.
-struct Place {
+/// The roots and paths of one scope's files.
+struct ScopeFiles {
     root: Root,
     servers: &'static str,
     hooks: &'static str,
@@ -22,11 +22,11 @@ struct Place {
     permission: String,
 }
 
-/// Looks at every file that has a say.
+/// Checks every file that has an effect on us.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     let name = setup.server_name.as_str();
     let place = match setup.scope {
-        Scope::Project => Place {
+        Scope::Project => ScopeFiles {
             root: Root::open("project")?,
             servers: project::SERVERS,
             hooks: project::LOCAL_SETTINGS,
@@ -34,7 +34,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
             server: entries::committed_server(setup),
             permission: project::permission(name),
         },
-        Scope::User => Place {
+        Scope::User => ScopeFiles {
             root: Root::open("config")?,
             servers: user::SERVERS,
             hooks: user::HOOKS_FILE,
@@ -72,17 +72,17 @@ struct Findings {
 }
 
 impl Findings {
-    /// A file's value; none where it is not there or not readable, which is then a finding. We keep
-    /// comments and trailing commas; Claude Code 2.1.329 drops the whole file for one.
+    /// A file's value; none if it does not exist or does not parse, which is then a finding. Our edits keep
+    /// comments and trailing commas, but Claude Code 2.1.329 ignores a whole file that has any.
     fn read(&mut self, root: &Root, path: &str) -> Result<Option<Value>, Error> {
         self.list.read_plain(root, path, "Claude Code")
     }
 
-    fn hooks(&mut self, settings: Option<&Value>, place: &Place, setup: &Setup) {
+    fn hooks(&mut self, settings: Option<&Value>, place: &ScopeFiles, setup: &Setup) {
         hook_groups::check(&mut self.list, place.hooks, settings, &entries::groups(setup), is_our_handler, AGAIN);
     }
 
-    /// What other settings files may say against us.
+    /// Checks the other settings files for settings that disable us.
     fn other_settings(&mut self, setup: &Setup) -> Result<(), Error> {
         let name = setup.server_name.as_str();
         let mut approved = false;
@@ -94,7 +94,7 @@ impl Findings {
         ] {
             let root = match Root::open(root) {
                 Ok(root) => root,
-                // Without a project there is no project's file to look at.
+                // Without a project there are no project files.
                 Err(Error::NotFound(_) | Error::Denied(_)) => continue,
                 Err(error) => return Err(error),
             };
@@ -104,7 +104,7 @@ impl Findings {
             let is_set = |flag: &str| value.get(flag) == Some(&Value::Bool(true));
             let file = if root.name() == "managed" { "managed-settings.json of this machine" } else { path };
             if is_set("disableAllHooks") {
-                self.list.broken(format!("{file} turns all hooks off"), "take `disableAllHooks` out of it");
+                self.list.broken(format!("{file} turns all hooks off"), "remove `disableAllHooks` from it");
             }
             if is_set("allowManagedHooksOnly") {
                 self.list.broken(
@@ -114,7 +114,7 @@ impl Findings {
             }
             if texts(Some(&value), "/disabledMcpjsonServers").contains(&name) {
                 self.list
-                    .broken(format!("{file} disables the server `{name}`"), "take it out of `disabledMcpjsonServers`");
+                    .broken(format!("{file} disables the server `{name}`"), "remove it from `disabledMcpjsonServers`");
             }
             approved |=
                 is_set("enableAllProjectMcpServers") || texts(Some(&value), "/enabledMcpjsonServers").contains(&name);
@@ -125,7 +125,7 @@ impl Findings {
         Ok(())
     }
 
-    /// The same server in two scopes would give every agent each tool twice, and each hook too.
+    /// The same server in two scopes gives every agent each tool twice, and runs each hook twice.
     fn duplicates(&mut self, setup: &Setup) -> Result<(), Error> {
         let config = Root::open("config")?;
         let in_plugin = config.read_text(user::MANIFEST)?.is_some_and(|text| user::is_our_manifest(&text));
@@ -135,7 +135,7 @@ impl Findings {
                 "run `relay-mesh uninstall claude-code` in this project, or with --user for every project",
             );
         }
-        // The person's own list of servers lies there where CLAUDE_CONFIG_DIR is set.
+        // If CLAUDE_CONFIG_DIR is set, the user's own list of servers is in that folder.
         let own = config.read_text(".claude.json")?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
         for other in servers::aliases(own.as_ref(), "mcpServers", "") {
             self.list.warn(

@@ -1,17 +1,16 @@
-//! What we write into Claude Code's settings, and how we know it again.
+//! What we write into Claude Code's settings, and how we recognise it.
 
 use relay_mesh_sdk::install::{Server, Setup, is_hook_line};
 use serde_json::{Map, Value, json};
 
-/// A hook that we install.
 struct Hook {
     event: &'static str,
-    /// Which tools or kinds it is for; none where all, or where the event takes no matcher.
+    /// The tools or kinds that it is for; none for all, or if the event takes no matcher.
     matcher: Option<fn(&str) -> String>,
     timeout_s: u32,
-    /// For how many seconds the program may answer it; none where that is its own business.
+    /// The timeout in seconds; none for Claude Code's default.
     patience_s: Option<u32>,
-    /// Runs beside the session, and wakes it where it ends with exit code 2.
+    /// Runs in the background and wakes the session if it exits with code 2.
     rewakes: bool,
 }
 
@@ -21,7 +20,8 @@ const fn on(event: &'static str) -> Hook {
 
 /// Every hook, in the order in which a session meets them.
 const HOOKS: &[Hook] = &[
-    // It names the bell, which hooks of every turn cannot: where the adapter has still to be compiled, it waits.
+    // Longer than for other hooks, because only this one names the wake file, and the adapter may have to be
+    // compiled first.
     Hook { timeout_s: 60, patience_s: Some(50), ..on("SessionStart") },
     on("UserPromptSubmit"),
     Hook { matcher: Some(before_tools), ..on("PreToolUse") },
@@ -29,36 +29,34 @@ const HOOKS: &[Hook] = &[
     on("PermissionRequest"),
     on("Elicitation"),
     on("ElicitationResult"),
-    // Only plain names and bars: a list of exact kinds, not a regular expression.
+    // Only plain names and bars: Claude Code reads this as a list of exact kinds, not as a regular expression.
     Hook { matcher: Some(|_| "permission_prompt|elicitation_dialog|idle_prompt".to_owned()), ..on("Notification") },
     on("Stop"),
     on("SubagentStop"),
-    // Only in answers to SessionStart and to this one the bell can be named, and a change of folder takes back
-    // what was named before.
+    // Only answers to SessionStart and to this event can name the wake file, and a change of folder drops the files
+    // named before.
     on("CwdChanged"),
-    // A matcher would take file names only; the bell is a path that those two hand over.
+    // No matcher, because it would match file names, and the wake file is a path that the two hooks above name.
     Hook { timeout_s: 30, rewakes: true, ..on("FileChanged") },
-    // Without a time of its own it shares 1.5 seconds with everybody else's.
+    // Without its own timeout it shares 1.5 seconds with all other hooks.
     Hook { timeout_s: 5, ..on("SessionEnd") },
 ];
 
-/// Our own tools, to bind calls to sessions, and whatever writes files. Claude Code takes a matcher
-/// with such characters for a regular expression without anchors, so it brings its own.
+/// Our tools, to bind calls to sessions, and the tools that write files. Claude Code reads a matcher with such
+/// characters as a regular expression without anchors, so this one has anchors.
 fn before_tools(server: &str) -> String {
     format!("^(mcp__(plugin_.+_)?{server}__.+|Edit|Write|MultiEdit|NotebookEdit)$")
 }
 
-/// Every hook's group, under its event.
 pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
     HOOKS.iter().map(|hook| (hook.event, group(hook, setup))).collect()
 }
 
-/// The group that stands under a hook's event.
 fn group(hook: &Hook, setup: &Setup) -> Value {
     let mut words = setup.hook_words("claude-code", hook.event);
     words.extend(hook.patience_s.into_iter().flat_map(|seconds| ["--patience".to_owned(), seconds.to_string()]));
     let (program, arguments) = words.split_first().expect("a command line has a program");
-    // With `args` there is no shell between Claude Code and the program.
+    // With `args` Claude Code runs the program without a shell.
     let mut handler = json!({"type": "command", "command": program, "args": arguments, "timeout": hook.timeout_s});
     if hook.rewakes {
         handler["asyncRewake"] = Value::Bool(true);
@@ -71,8 +69,7 @@ fn group(hook: &Hook, setup: &Setup) -> Value {
     Value::Object(group)
 }
 
-/// Whether a handler is ours, of this install or an older one: by what it runs, not by where the
-/// program lies.
+/// Whether a handler is ours, of this install or an older one. The program's path does not matter.
 pub(super) fn is_our_handler(handler: &Value) -> bool {
     let arguments: Vec<&str> =
         handler.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -81,8 +78,8 @@ pub(super) fn is_our_handler(handler: &Value) -> bool {
         || is_hook_line(shell, "claude-code")
 }
 
-/// The entry of our MCP server. In a file that a team commits, nothing names this machine: not the
-/// program, whose place may be told by RELAY_MESH_BIN, and never the token.
+/// The entry of our MCP server for a file that a team commits. It holds nothing of this machine: neither the
+/// program's path, which RELAY_MESH_BIN may set, nor the token.
 pub(super) fn committed_server(setup: &Setup) -> Value {
     match &setup.server {
         Server::Stdio(command) => json!({
@@ -95,7 +92,7 @@ pub(super) fn committed_server(setup: &Setup) -> Value {
     }
 }
 
-/// The same in a file of this person's own.
+/// The entry for a file of the user's own.
 pub(super) fn personal_server(setup: &Setup) -> Value {
     match &setup.server {
         Server::Stdio(command) => {

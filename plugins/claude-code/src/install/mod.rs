@@ -1,4 +1,4 @@
-//! Setting Claude Code up for the mesh, taking it out again, and proving that it is set up.
+//! Sets Claude Code up for the mesh, removes the setup, and checks it.
 
 mod check;
 mod entries;
@@ -14,7 +14,7 @@ use relay_mesh_sdk::{Error, Install, programs};
 
 use crate::ClaudeCode;
 
-/// What `/relay-status` says.
+/// The text of `/relay-status`.
 const STATUS_COMMAND: &str = include_str!("../../assets/relay-status.md");
 
 impl Install for ClaudeCode {

@@ -1,5 +1,5 @@
-//! One project: the server goes into `.mcp.json`, which a team commits and which names nothing of
-//! this machine; hooks, permissions and variables go into the local settings file.
+//! Setup for one project. The server goes into `.mcp.json`, which a team commits and which holds nothing of this
+//! machine; hooks, permissions and variables go into the local settings file.
 
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::{Server, Setup};
@@ -14,14 +14,13 @@ pub(super) const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
 const SKILL_FILE: &str = ".claude/skills/relay-mesh/SKILL.md";
 const COMMAND_FILE: &str = ".claude/commands/relay-status.md";
 
-/// The permission that lets every tool of the server run without asking.
+/// The permission to run every tool of the server without asking.
 pub(super) fn permission(server: &str) -> String {
     format!("mcp__{server}")
 }
 
-/// The variables of the local settings, which Claude Code hands to servers and hooks. RELAY_MESH_BIN
-/// is not among them: 2.1.329 leaves `${RELAY_MESH_BIN:-…}` in `.mcp.json` unexpanded where a project's
-/// settings set it, so it can only come from the shell.
+/// The variables of the local settings, which Claude Code passes to servers and hooks. RELAY_MESH_BIN must come
+/// from the shell: if a project's settings set it, 2.1.329 leaves `${RELAY_MESH_BIN:-…}` in `.mcp.json` unexpanded.
 fn variables(setup: &Setup) -> Vec<(String, String)> {
     setup.environment.iter().filter(|(name, _)| name != "RELAY_MESH_BIN").cloned().collect()
 }
@@ -42,7 +41,7 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         return Ok(());
     }
     draft.next_step(
-        "Start a new Claude Code session in this project; one that runs already does not see the new server. \
+        "Start a new Claude Code session in this project; a running one does not see the new server. \
          If Claude Code asks whether you trust the folder, agree: hooks and permissions wait for that.",
     );
     tell_program(draft, setup)?;
@@ -61,7 +60,7 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let name = setup.server_name.as_str();
     draft.prune(&root, SERVERS, |list| servers::take(list, "mcpServers", name))?;
     draft.prune(&root, LOCAL_SETTINGS, |settings| {
-        // In the reverse order of installing, so that what was made last is gone first.
+        // In the reverse order of the install.
         take_variables(settings, &variables(setup));
         settings.exclude(&["enabledMcpjsonServers"], name);
         settings.exclude(&["permissions", "allow"], &permission(name));
@@ -70,13 +69,12 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     draft.disown_or_tell(&root, SKILL_FILE)?;
     draft.disown_or_tell(&root, COMMAND_FILE)?;
     if !draft.changes_nothing() {
-        draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
+        draft.next_step("Running sessions keep their connection to the mesh until they end.");
     }
     Ok(())
 }
 
-/// The committed file knows the program by name alone: where the shell does not find that name, the
-/// person has to say where it is.
+/// The committed file has only the program's name. If the shell does not find it, the user must set its path.
 fn tell_program(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let Some(program) = setup.program.first().filter(|_| matches!(setup.server, Server::Stdio(_))) else {
         return Ok(());
@@ -88,15 +86,15 @@ fn tell_program(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     };
     if found.is_none() {
         draft.next_step(format!(
-            "`relay-mesh` is not in your PATH. Put it there, or say where it is before you start Claude Code: \
+            "`relay-mesh` is not on your PATH. Put it there, or say where it is before you start Claude Code: \
              export RELAY_MESH_BIN=\"{program}\""
         ));
     }
     Ok(())
 }
 
-/// Whether the project's own ignore file names the local settings. Git's other ignore files are not
-/// looked at: telling a person once too often does no harm.
+/// Whether the project's own ignore file names the local settings. Git's other ignore files are not read: one hint
+/// too many does no harm.
 fn ignores_local_settings(root: &Root) -> Result<bool, Error> {
     let ignored = root.read_text(".gitignore")?.unwrap_or_default();
     Ok(ignored.lines().any(|line| {

@@ -1,5 +1,4 @@
-//! Our part of a settings file that is particular to Claude Code: hooks and variables, put in and taken
-//! out.
+//! The parts of a settings file that only Claude Code has: our hooks and variables.
 
 use relay_mesh_sdk::edit::jsonc::Document;
 use relay_mesh_sdk::hook_groups;
@@ -8,17 +7,17 @@ use relay_mesh_sdk::servers::Refused;
 
 use super::entries::{self, is_our_handler};
 
-/// Puts our hooks under `hooks`, in the place of an older install's.
+/// Adds our hooks under `hooks` and replaces those of an older install.
 pub(super) fn put_hooks(document: &mut Document, setup: &Setup) -> Result<(), Refused> {
     Ok(hook_groups::put(document, &entries::groups(setup), is_our_handler)?)
 }
 
-/// Takes every hook of ours out, of this install or an older one.
+/// Removes all our hooks, of this install and of older ones.
 pub(super) fn take_hooks(document: &mut Document) {
     hook_groups::take(document, is_our_handler);
 }
 
-/// Variables for the server and the hooks. Claude Code hands those of its settings to both.
+/// Sets variables. Claude Code passes those of its settings to the server and the hooks.
 pub(super) fn put_variables(document: &mut Document, variables: &[(String, String)]) -> Result<(), Refused> {
     for (name, value) in variables {
         document.set(&["env", name], &value.as_str().into())?;
@@ -26,7 +25,7 @@ pub(super) fn put_variables(document: &mut Document, variables: &[(String, Strin
     Ok(())
 }
 
-/// Takes out RELAY_DIR, which is ours by its name, and the variables that the setup gives.
+/// Removes RELAY_DIR, which is always ours, and the variables of this setup.
 pub(super) fn take_variables(document: &mut Document, variables: &[(String, String)]) {
     document.remove(&["env", "RELAY_DIR"]);
     for (name, value) in variables {

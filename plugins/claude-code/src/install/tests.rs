@@ -1,8 +1,8 @@
 //! Install plans, applied to folders in memory as the host would apply them.
 
 use relay_mesh_sdk::install::{Action, Scope, Setup};
-use relay_mesh_sdk::programs::Outcome;
-use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, setup};
+use relay_mesh_sdk::programs::ProgramOutput;
+use relay_mesh_sdk::testing::{self, FakeHost, Fakes, carry_out, setup};
 use relay_mesh_sdk::{Error, Install};
 
 use crate::ClaudeCode;
@@ -10,7 +10,7 @@ use crate::ClaudeCode;
 const SETTINGS: &str = ".claude/settings.local.json";
 
 fn folders() -> Fakes {
-    let version = Outcome { exit_code: 0, stdout: b"2.1.329 (Claude Code)\n".to_vec(), stderr: Vec::new() };
+    let version = ProgramOutput { exit_code: 0, stdout: b"2.1.329 (Claude Code)\n".to_vec(), stderr: Vec::new() };
     Fakes::default()
         .root("project")
         .root("config")
@@ -19,8 +19,8 @@ fn folders() -> Fakes {
 }
 
 #[track_caller]
-fn run(lent: &Lent, setup: &Setup) -> String {
-    carry_out::<ClaudeCode>(lent, setup)
+fn run(host: &FakeHost, setup: &Setup) -> String {
+    carry_out::<ClaudeCode>(host, setup)
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn an_install_writes_what_people_were_shown() {
     }
 }
 
-/// Hooks of somebody else, in a file with the line breaks of another system.
+/// Another program's hooks, in a file with the line breaks of another system.
 const HOOKED: &str = "{\r\n  \"hooks\": {\r\n    \"Stop\": [\r\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"say done\" }] }\r\n    ]\r\n  }\r\n}\r\n";
 
 #[test]
@@ -52,38 +52,38 @@ fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
 
 #[test]
 fn a_newer_install_takes_the_place_of_an_older_one() {
-    let lent = folders().lend();
+    let host = folders().start();
     let older = Setup { program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::Project) };
-    run(&lent, &older);
-    run(&lent, &setup(Action::Install, Scope::Project));
-    let settings = lent.text("project", SETTINGS).expect("settings");
+    run(&host, &older);
+    run(&host, &setup(Action::Install, Scope::Project));
+    let settings = host.text("project", SETTINGS).expect("settings");
     assert!(!settings.contains("/old/"), "{settings}");
     assert_eq!(settings.matches("SessionStart").count(), 2, "one key and one argument");
 }
 
 #[test]
 fn what_others_wrote_in_between_stays() {
-    let lent = folders().lend();
-    run(&lent, &setup(Action::Install, Scope::Project));
-    let settings = lent.text("project", SETTINGS).expect("settings");
+    let host = folders().start();
+    run(&host, &setup(Action::Install, Scope::Project));
+    let settings = host.text("project", SETTINGS).expect("settings");
     let edited = settings.replace("\"mcp__relay-mesh\"", "\"mcp__relay-mesh\", \"WebFetch\"").replacen(
         "\"hooks\": [\n",
         "\"hooks\": [\n          { \"type\": \"command\", \"command\": \"mine\" },\n",
         1,
     );
     assert_ne!(settings, edited);
-    lent.write("project", SETTINGS, edited);
+    host.write("project", SETTINGS, edited);
     let skill = ".claude/skills/relay-mesh/SKILL.md";
-    let changed = lent.text("project", skill).expect("a skill").replace("Weigh it", "Weigh it well");
-    lent.write("project", skill, changed);
-    insta::assert_snapshot!(run(&lent, &setup(Action::Remove, Scope::Project)));
-    assert!(lent.text("project", skill).is_some(), "a changed skill is the person's");
+    let changed = host.text("project", skill).expect("a skill").replace("Weigh it", "Weigh it well");
+    host.write("project", skill, changed);
+    insta::assert_snapshot!(run(&host, &setup(Action::Remove, Scope::Project)));
+    assert!(host.text("project", skill).is_some(), "a changed skill is the person's");
 }
 
 #[test]
 fn a_broken_file_is_named_and_nothing_is_planned() {
     let refused = |path: &str, text: &str| {
-        let _lent = folders().file("project", path, text).lend();
+        let _host = folders().file("project", path, text).start();
         match ClaudeCode::propose(&setup(Action::Install, Scope::Project)) {
             Err(Error::Failed(what)) => what,
             other => panic!("{other:?}"),
@@ -96,22 +96,22 @@ fn a_broken_file_is_named_and_nothing_is_planned() {
     assert_eq!(refused(SETTINGS, "{\"hooks\": []}"), ".claude/settings.local.json, line 1: `hooks` is not an object");
     assert_eq!(
         refused(".mcp.json", "{\"mcpServers\": {\"relay-mesh\": {\"command\": \"theirs\"}}}"),
-        ".mcp.json, `mcpServers.relay-mesh`: a server of this name that is not relay-mesh's is there; rename it first"
+        ".mcp.json, `mcpServers.relay-mesh`: another server already has this name; rename it first"
     );
 }
 
 #[test]
 fn a_name_that_cannot_stand_in_a_tools_name_is_refused() {
-    let _lent = folders().lend();
+    let _host = folders().start();
     let setup = Setup { server_name: "relay mesh.*".into(), ..setup(Action::Install, Scope::Project) };
     assert!(matches!(ClaudeCode::propose(&setup), Err(Error::Failed(what)) if what.contains("`relay mesh.*`")));
 }
 
 #[test]
 fn the_version_is_the_clients_own() {
-    let _lent = folders().lend();
+    let _host = folders().start();
     assert_eq!(ClaudeCode::present(), Ok(Some("2.1.329".into())));
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     assert_eq!(ClaudeCode::present(), Ok(None));
 }
 
@@ -122,8 +122,8 @@ fn complaints(scope: Scope) -> String {
 #[test]
 fn a_fresh_install_has_nothing_to_complain_of() {
     for scope in [Scope::Project, Scope::User] {
-        let lent = folders().lend();
-        run(&lent, &setup(Action::Install, scope));
+        let host = folders().start();
+        run(&host, &setup(Action::Install, scope));
         assert_eq!(complaints(scope), "", "{scope:?}");
     }
 }
@@ -131,32 +131,32 @@ fn a_fresh_install_has_nothing_to_complain_of() {
 #[test]
 fn a_check_says_what_is_wrong() {
     let installed = || {
-        let lent = folders().lend();
-        run(&lent, &setup(Action::Install, Scope::Project));
-        lent
+        let host = folders().start();
+        run(&host, &setup(Action::Install, Scope::Project));
+        host
     };
-    let check = |what: &str, change: &dyn Fn(&Lent), expected: &str| {
-        let lent = installed();
-        change(&lent);
+    let check = |what: &str, change: &dyn Fn(&FakeHost), expected: &str| {
+        let host = installed();
+        change(&host);
         assert_eq!(complaints(Scope::Project), expected, "{what}");
     };
     let edit = |from: &'static str, to: &'static str| {
-        move |lent: &Lent| {
-            let settings = lent.text("project", SETTINGS).expect("settings");
+        move |host: &FakeHost| {
+            let settings = host.text("project", SETTINGS).expect("settings");
             assert!(settings.contains(from), "{settings}");
-            lent.write("project", SETTINGS, settings.replace(from, to));
+            host.write("project", SETTINGS, settings.replace(from, to));
         }
     };
     check(
         "no server",
-        &|lent| lent.write("project", ".mcp.json", "{}"),
+        &|host| host.write("project", ".mcp.json", "{}"),
         "broken: .mcp.json has no server named `relay-mesh`",
     );
     check(
         "an older server",
-        &|lent| {
-            let servers = lent.text("project", ".mcp.json").expect("servers");
-            lent.write("project", ".mcp.json", servers.replace("\"mcp\"", "\"mcp\", \"--old\""));
+        &|host| {
+            let servers = host.text("project", ".mcp.json").expect("servers");
+            host.write("project", ".mcp.json", servers.replace("\"mcp\"", "\"mcp\", \"--old\""));
         },
         "warning: the server `relay-mesh` in .mcp.json is of another install",
     );
@@ -174,17 +174,17 @@ fn a_check_says_what_is_wrong() {
     );
     check(
         "hooks turned off",
-        &|lent| lent.write("config", "settings.json", "{\"disableAllHooks\": true}"),
+        &|host| host.write("config", "settings.json", "{\"disableAllHooks\": true}"),
         "broken: settings.json turns all hooks off",
     );
     check(
         "an administrator",
-        &|lent| lent.write("managed", "managed-settings.json", "{\"allowManagedHooksOnly\": true}"),
+        &|host| host.write("managed", "managed-settings.json", "{\"allowManagedHooksOnly\": true}"),
         "broken: managed-settings.json of this machine allows only hooks that an administrator installed",
     );
     check(
         "the server refused",
-        &|lent| lent.write("project", ".claude/settings.json", "{\"disabledMcpjsonServers\": [\"relay-mesh\"]}"),
+        &|host| host.write("project", ".claude/settings.json", "{\"disabledMcpjsonServers\": [\"relay-mesh\"]}"),
         "broken: .claude/settings.json disables the server `relay-mesh`",
     );
     check(
@@ -194,19 +194,19 @@ fn a_check_says_what_is_wrong() {
     );
     check(
         "both scopes",
-        &|lent| {
-            run(lent, &setup(Action::Install, Scope::User));
+        &|host| {
+            run(host, &setup(Action::Install, Scope::User));
         },
         "warning: relay-mesh is also installed for every project of this user, so hooks run twice here",
     );
     check(
         "set up by hand",
-        &|lent| lent.write("config", ".claude.json", "{\"mcpServers\": {\"mesh\": {\"command\": \"relay-mesh\"}}}"),
+        &|host| host.write("config", ".claude.json", "{\"mcpServers\": {\"mesh\": {\"command\": \"relay-mesh\"}}}"),
         "warning: relay-mesh is also set up by hand for this user, as the server `mesh`",
     );
     check(
         "a comment",
         &edit("{\n  \"hooks\"", "{\n  // mine\n  \"hooks\""),
-        "broken: .claude/settings.local.json is not plain JSON, so Claude Code passes over it: key must be a string at line 2 column 3",
+        "broken: .claude/settings.local.json is not plain JSON, so Claude Code ignores it: key must be a string at line 2 column 3",
     );
 }

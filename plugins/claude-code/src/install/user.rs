@@ -1,6 +1,6 @@
-//! Every project of one person. Server, hooks and skill go into a plugin folder below the harness's
-//! own, which Claude Code loads by itself: its `.claude.json`, where a person's own servers stand, is
-//! rewritten by every running session, so an edit of it could be lost or lose something.
+//! Setup for every project of one user. Server, hooks and skill go into a plugin folder below the harness's own,
+//! which Claude Code loads by itself. We do not edit `.claude.json`, which lists the user's servers: every running
+//! session rewrites it, so the edit or a session's data could be lost.
 
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::Setup;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
 use super::{STATUS_COMMAND, entries};
 
-/// The plugin's name, which stands in the names of its tools.
+/// The plugin's name. It is part of the names of its tools.
 pub(super) const PLUGIN: &str = "relay-mesh";
 pub(super) const MANIFEST: &str = "skills/relay-mesh/.claude-plugin/plugin.json";
 pub(super) const SERVERS: &str = "skills/relay-mesh/.mcp.json";
@@ -20,7 +20,7 @@ const SKILL_FILE: &str = "skills/relay-mesh/skills/relay-mesh/SKILL.md";
 pub(super) const SETTINGS: &str = "settings.json";
 const COMMAND_FILE: &str = "commands/relay-status.md";
 
-/// The permission that lets every tool of the plugin's server run without asking.
+/// The permission to run every tool of the plugin's server without asking.
 pub(super) fn permission(server: &str) -> String {
     format!("mcp__plugin_{PLUGIN}_{server}")
 }
@@ -29,7 +29,7 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let root = Root::open("config")?;
     let name = setup.server_name.as_str();
     if draft.replace(&root, MANIFEST, Some(manifest()), is_our_manifest)? == Owned::Theirs {
-        return Err(Error::Failed(format!("{MANIFEST} belongs to another plugin; move that one first")));
+        return Err(Error::Failed(format!("{MANIFEST} belongs to another plugin; move that plugin first")));
     }
     draft.jsonc(&root, SERVERS, |list| servers::put(list, "mcpServers", name, &entries::personal_server(setup)))?;
     draft.jsonc(&root, HOOKS_FILE, |hooks| put_hooks(hooks, setup))?;
@@ -42,7 +42,7 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     if draft.changes_nothing() {
         return Ok(());
     }
-    draft.next_step("Start a new Claude Code session, in any folder; one that runs already does not see the plugin.");
+    draft.next_step("Start a new Claude Code session, in any folder; a running one does not see the plugin.");
     draft.tell_token(setup, "Claude Code");
     Ok(())
 }
@@ -58,10 +58,10 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         take_variables(settings, &setup.environment);
         settings.exclude(&["permissions", "allow"], &permission(name));
     })?;
-    // Another plugin in our place is none of our business.
+    // Another plugin of this name stays.
     let _: Owned = draft.replace(&root, MANIFEST, None, is_our_manifest)?;
     if !draft.changes_nothing() {
-        draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
+        draft.next_step("Running sessions keep their connection to the mesh until they end.");
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ fn manifest() -> String {
     format!("{manifest:#}\n")
 }
 
-/// Whether a plugin's manifest is ours, of whatever version.
+/// Whether a plugin's manifest is ours, of any version.
 pub(super) fn is_our_manifest(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|manifest| manifest.get("name") == Some(&Value::from(PLUGIN)))
 }

@@ -1,11 +1,10 @@
-//! The reply in the shape that each event takes. The host's text is placed, never reworded.
+//! Writes the reply in the shape that each event takes. The host's texts go in unchanged.
 
 use relay_mesh_sdk::hooks::{Findings, Reply};
 use relay_mesh_sdk::{Error, hook_output, turns};
 
 use crate::payload::{Event, Payload};
 
-/// Words the answer to an event from what the host found.
 pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error> {
     let Findings { mail, protocol, refusal, .. } = found;
     let mail = mail.filter(|mail| !mail.text.is_empty());

@@ -2,20 +2,19 @@
 
 use relay_mesh_sdk::hooks::{Event as Happened, Reading};
 use relay_mesh_sdk::payload::carries_mail;
-use relay_mesh_sdk::{Activity, Error, Moment, kept, turns};
+use relay_mesh_sdk::{Activity, Error, Moment, dated_state, turns};
 
 use crate::payload::{Event, Payload, Source};
 use crate::{push, terminals};
 
-/// Codex moves added context above some 2,500 tokens out of the conversation, into a file. What stands
-/// around the mail needs the rest.
+/// Codex moves added context above some 2,500 tokens into a file. The remainder is for the text around the mail.
 const ROOM: u32 = 9_000;
-/// At a session's start and after registration the protocol text stands in the same string.
+/// Smaller, because answers at a session's start and after registration also hold the protocol text.
 const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
-/// How long it is remembered that a thread's hooks speak.
+/// How long we remember that a thread's hooks run.
 const HEARD_LASTS: u64 = 7 * 24 * 3_600_000;
 
-/// Reads a payload, and keeps what later calls need of it.
+/// Reads a payload and stores what later calls need.
 pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
     let session = payload.session();
     let is_subagent = session.parent.is_some();
@@ -25,8 +24,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
 
     Ok(match &payload.event {
         Event::SessionStart(source) => {
-            turns::clear_away()?;
-            kept::clear_away(HEARD, HEARD_LASTS)?;
+            turns::remove_old()?;
+            dated_state::remove_older_than(HEARD, HEARD_LASTS)?;
             terminals::clear_away()?;
             note_hooks(&id)?;
             let before = terminals::enter(&id, &session.workdir, *source, payload.process.as_deref())?;
@@ -38,8 +37,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
                     Source::Clear | Source::Compact => Moment::Compacted,
                 }),
                 room: ROOM_BESIDE_PROTOCOL,
-                // Runs as part of the first turn, whoever began it: what a person's prompt frees is
-                // shown by the prompt's own hook.
+                // Not attended: this runs in the first turn, no matter who started it. The hook of the user's
+                // prompt shows the mail that the prompt releases.
                 ..spoken(rebound.into_iter().chain([Happened::Seen(session.clone()), does(Activity::Busy)]).collect())
             }
         }
@@ -47,7 +46,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             note_hooks(&id)?;
             let mut reading = spoken(vec![does(Activity::Busy)]);
             reading.room = ROOM;
-            // A subagent's prompts come from its parent, and what rings us was queued by ourselves.
+            // A subagent's prompts come from its parent, and the notifications in the queue are ours.
             if !is_subagent && !carries_mail(prompt) && !push::is_bell(prompt) {
                 reading.attended = true;
                 reading.events.push(Happened::HumanSpoke(id.clone()));
@@ -60,8 +59,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             if is_subagent && *registers {
                 turns::set_apart(&id)?;
             }
-            // A subagent that has not registered speaks as its root thread's agent, whose mail it must
-            // not take away.
+            // Before a subagent registers, it speaks as its root thread's agent and must not take that agent's
+            // mail.
             let may_take = !is_subagent || turns::is_apart(&id)?;
             Reading {
                 room: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
@@ -86,7 +85,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::Interrupt => spoken(vec![does(Activity::Idle)]),
         Event::SessionEnd => {
             turns::forget_blocks(&id)?;
-            kept::forget(&heard(&id))?;
+            dated_state::forget(&heard(&id))?;
             terminals::leave(&id, payload.process.as_deref())?;
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
@@ -95,15 +94,15 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
 
 const HEARD: &str = "hooked/";
 
-/// Whether a thread's hooks speak: the person trusts them and has not switched them off.
+/// Whether a thread's hooks run: the user has trusted them and not switched them off.
 pub(crate) fn has_hooks(thread: &str) -> Result<bool, Error> {
-    kept::is_kept(&heard(thread))
+    dated_state::exists(&heard(thread))
 }
 
 fn note_hooks(thread: &str) -> Result<(), Error> {
-    match kept::is_kept(&heard(thread))? {
+    match dated_state::exists(&heard(thread))? {
         true => Ok(()),
-        false => kept::write(&heard(thread), &()),
+        false => dated_state::write(&heard(thread), &()),
     }
 }
 

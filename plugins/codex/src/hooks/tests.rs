@@ -1,9 +1,9 @@
-//! Hooks against payloads that the real client wrote (`fixtures/hooks/`, named by its version), and the
-//! rules that no payload may break.
+//! Hooks against payloads that the real client wrote (`fixtures/hooks/`, named by its version), and rules that hold
+//! for every payload.
 
 use proptest::prelude::*;
 use relay_mesh_sdk::hooks::{Call, Findings};
-use relay_mesh_sdk::testing::{self, Fakes, Lent, hook, mail, nothing_found};
+use relay_mesh_sdk::testing::{self, FakeHost, Fakes, hook, mail, nothing_found};
 use relay_mesh_sdk::{Error, Hooks, turns};
 use serde_json::{Value, json};
 
@@ -37,18 +37,18 @@ fn recorded(name: &str) -> Call {
     call(name, &fixture(name))
 }
 
-/// A call as the fixture shows it, but for one field.
+/// The call of a fixture with one field changed.
 fn with(name: &str, field: &str, value: Value) -> Call {
     let mut payload = fixture(name);
     payload[field] = value;
     call(name, &payload)
 }
 
-fn lend() -> Lent {
-    Fakes::default().at(1_000_000).deserted("app-server").lend()
+fn start() -> FakeHost {
+    Fakes::default().at(1_000_000).deserted("app-server").start()
 }
 
-/// A reading in one line, in which `S` is the payload's root thread and `sub` its subagent's.
+/// A reading as one line, in which `S` is the payload's root thread and `sub` its subagent's.
 fn told(call: &Call) -> String {
     let payload: Value = serde_json::from_str(&call.payload).unwrap_or_default();
     let short = |id: &str| match payload["agent_id"] == id {
@@ -80,7 +80,7 @@ fn with_mail() -> Findings {
 
 #[test]
 fn every_recorded_payload_means_something() {
-    let _lent = lend();
+    let _host = start();
     reads("SessionStart-startup", "S; seen S; S Busy; protocol SessionStart; room 6500");
     reads("SessionStart-resume", "S; seen S; S Busy; protocol Resumed; room 6500");
     reads("SessionStart-clear", "S; seen S; S Busy; protocol Compacted; room 6500");
@@ -99,7 +99,7 @@ fn every_recorded_payload_means_something() {
 
 #[test]
 fn what_the_mesh_put_there_is_no_person() {
-    let _lent = lend();
+    let _host = start();
     let prompt = |text: &str| told(&with("UserPromptSubmit-person", "prompt", json!(text)));
     for news in [
         "A relay-mesh message from bob waits. Call fetch_messages to read it.",
@@ -117,7 +117,7 @@ fn what_the_mesh_put_there_is_no_person() {
 
 #[test]
 fn a_patch_names_every_file_that_it_touches() {
-    let _lent = lend();
+    let _host = start();
     let patch = "*** Begin Patch\n*** Update File: src/a.rs\n*** Move to: src/b.rs\n@@\n-*** Add File: no.rs\n\
                  *** Delete File: /etc/c\n*** End Patch";
     let call = with("PreToolUse-apply_patch", "tool_input", json!({"command": patch}));
@@ -131,7 +131,7 @@ fn a_patch_names_every_file_that_it_touches() {
 
 #[test]
 fn a_subagent_takes_mail_only_as_an_agent_of_its_own() {
-    let _lent = lend();
+    let _host = start();
     let tool = |failed: bool| {
         let mut payload = fixture("PostToolUse-mcp-subagent");
         payload["tool_response"]["isError"] = json!(failed);
@@ -147,7 +147,7 @@ fn a_subagent_takes_mail_only_as_an_agent_of_its_own() {
 
 #[test]
 fn answers_take_the_shape_of_their_event() {
-    let _lent = lend();
+    let _host = start();
     let protocol = || Findings { protocol: Some("<protocol>".into()), ..with_mail() };
     let context = |event: &str, text: &str| {
         format!(
@@ -173,7 +173,7 @@ fn answers_take_the_shape_of_their_event() {
 
 #[test]
 fn the_end_of_a_turn_is_put_off_six_times_in_a_row_and_no_more() {
-    let _lent = lend();
+    let _host = start();
     let again = with("Stop", "stop_hook_active", json!(true));
     let blocked = r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#;
     answers(&recorded("Stop"), with_mail(), blocked);
@@ -186,7 +186,7 @@ fn the_end_of_a_turn_is_put_off_six_times_in_a_row_and_no_more() {
 
 #[test]
 fn it_is_known_whose_hooks_speak_until_the_session_ends() {
-    let _lent = lend();
+    let _host = start();
     let thread = fixture("SessionEnd")["session_id"].as_str().expect("a thread").to_owned();
     let start = with("SessionStart-startup", "session_id", json!(thread));
     assert_eq!(has_hooks(&thread), Ok(false));
@@ -198,11 +198,11 @@ fn it_is_known_whose_hooks_speak_until_the_session_ends() {
 
 #[test]
 fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
-    let _lent = lend();
+    let _host = start();
     let refused = |name: &str, payload: Value| told(&call(name, &payload));
     assert_eq!(
         refused("PreModelRequest", json!({"session_id": "s"})),
-        "unsupported: Codex's hook `PreModelRequest` says nothing to the mesh"
+        "unsupported: Codex's hook `PreModelRequest` has no meaning for the mesh"
     );
     assert_eq!(
         refused("Stop", json!({"session_id": "s"})),
@@ -229,10 +229,10 @@ proptest! {
             json!(null), json!(true), json!(-1), json!(""), json!("x"), json!([]), json!({"command": 1}), json!({"command": "*** Add File: "}),
         ]),
     ) {
-        let _lent = lend();
+        let _host = start();
         let mut payload = fixture(fixture_name);
         payload[field] = value;
-        // Whatever it says, it says it without a panic, and what it reads can be answered.
+        // No payload may cause a panic, and every reading must have an answer.
         if let Ok((reading, reply)) = hook::<Codex>(&call(name, &payload), |_| with_mail()) {
             prop_assert_eq!(reply.exit_code, 0);
             prop_assert!(reading.room <= 9_000);

@@ -1,4 +1,4 @@
-//! Whether Codex is set up for the mesh, by the rules that it reads its own settings by.
+//! Checks that Codex is set up for the mesh, by the rules by which Codex reads its settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +9,26 @@ use relay_mesh_sdk::install::{Finding, Install, Scope, Setup, is_hook_line};
 use relay_mesh_sdk::{Error, hook_groups};
 use serde_json::Value;
 
-use super::Place;
+use super::ScopeFiles;
 use super::entries::{self, is_our_handler, is_ours, is_taken};
 use crate::app_server::{AppServer, Trust};
 use crate::{Codex, terminals};
 
 const AGAIN: &str = "run `relay-mesh install codex` again";
-/// Since this minor version of 0 Codex has the queue, the hooks and the app server that we use.
+/// The first minor version of 0 with the queue, the hooks and the app server that we use.
 const OLDEST: u64 = 154;
-/// Since this one its terminals share an app server unless they are told not to.
+/// The first one whose terminals share an app server by default.
 const SHARING: u64 = 160;
-/// What gives a terminal an app server of its own, unless it is also told where the shared one is. Tried with
-/// 0.169.0, each alone.
+/// Settings that give a terminal its own app server, unless another setting says where the shared one is. Each was
+/// tried alone with 0.169.0.
 const ALONE: &str =
     "`--no-daemon`, `-c`, `-p`, `--search`, `--strict-config`, `--oss` and `--dangerously-bypass-hook-trust`";
-/// How idle threads are woken where no app server is shared.
-const SLOWLY: &str = "so an idle one hears of mail only when it looks into its queue, every ten seconds";
+/// How idle threads are woken if no app server is shared.
+const SLOWLY: &str = "so an idle one gets mail only from its queue, which it reads every ten seconds";
 
-/// Looks at every file that has a say, at the version, and at the app server.
+/// Checks every file that has an effect on us, the version, and the app server.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
-    let place = Place::of(setup.scope)?;
+    let place = ScopeFiles::of(setup.scope)?;
     let mut list = Checklist::default();
     let minor = version(&mut list)?;
     let personal = Root::open("config")?;
@@ -43,7 +43,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     hooks(&mut list, &place, state.as_ref(), setup)?;
     for config in [&config, &state].into_iter().flatten().take(if setup.scope == Scope::User { 1 } else { 2 }) {
         if config.get(&["features", "hooks"]).and_then(|value| value.as_bool()) == Some(false) {
-            list.broken("Codex's settings switch all hooks off", "take `features.hooks` out of them");
+            list.broken("Codex's settings switch all hooks off", "remove `features.hooks` from them");
         }
     }
     words(&mut list, &place)?;
@@ -53,7 +53,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
             "run `relay-mesh uninstall codex` in this project, or with --user for every project",
         );
     }
-    // One that is too old has neither an app server nor a queue, and that is said already.
+    // A version that is too old has neither an app server nor a queue, and is a finding already.
     if minor.is_none_or(|minor| minor >= OLDEST) {
         app_server(&mut list, &personal)?;
     }
@@ -61,7 +61,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     Ok(list.finish())
 }
 
-/// Complains of a version that is too old; gives the minor number where the major one is 0.
+/// Warns of a version that is too old; returns the minor number if the major one is 0.
 fn version(list: &mut Checklist) -> Result<Option<u64>, Error> {
     let Some(version) = Codex::present()? else { return Ok(None) };
     let mut numbers = version.split(['.', '-']).map(str::parse::<u64>);
@@ -69,30 +69,30 @@ fn version(list: &mut Checklist) -> Result<Option<u64>, Error> {
     if minor < OLDEST {
         list.warn(
             format!("Codex {version} is older than 0.{OLDEST}: it may have no hooks, no queue and no app server"),
-            "update Codex; until then an agent in it hears of mail only when it fetches",
+            "update Codex; until then an agent in it gets mail only when it calls fetch_messages",
         );
     }
     Ok(Some(minor))
 }
 
-/// Says where terminals run an app server of their own, which nobody else can reach: by a setting, by the
-/// version, or because somebody started them so.
+/// Warns if terminals run their own app servers, which no other program can reach: because of a setting, of the
+/// version, or because the user started them so.
 fn sharing(list: &mut Checklist, minor: Option<u64>, settings: [&Option<Document>; 2]) -> Result<(), Error> {
     let asked = |settings: &Option<Document>| {
         settings.as_ref()?.get(&["features", "daemon_auto_start"]).and_then(|value| value.as_bool())
     };
-    // The project's settings come first, and have the last word.
+    // The project's settings come first and override the others.
     let asked = settings.into_iter().find_map(asked);
     let alone = terminals::running_alone()?;
     if asked == Some(false) {
         list.warn(
             format!("Codex's settings give each terminal an app server of its own, {SLOWLY}"),
-            "take `features.daemon_auto_start = false` out of them; terminals then share one, and are woken at once",
+            "remove `features.daemon_auto_start = false` from them; terminals then share one, and mail wakes them at once",
         );
     } else if asked.is_none() && minor.is_some_and(|minor| (OLDEST..SHARING).contains(&minor)) {
         list.warn(
             format!("this version of Codex may give each terminal an app server of its own, {SLOWLY}"),
-            format!("update Codex to 0.{SHARING} or later, whose terminals share one and are woken at once"),
+            format!("update Codex to 0.{SHARING} or later, whose terminals share one, so mail wakes them at once"),
         );
     } else if alone > 0 {
         let who = if alone == 1 { "a Codex session runs".to_owned() } else { format!("{alone} Codex sessions run") };
@@ -100,20 +100,20 @@ fn sharing(list: &mut Checklist, minor: Option<u64>, settings: [&Option<Document
             format!("{who} an app server of its own, {SLOWLY}"),
             format!(
                 "start Codex without {ALONE}, or with `--remote unix://` beside them while `codex app-server daemon \
-                 start` keeps one running: it then shares an app server, and is woken at once"
+                 start` keeps one running: it then shares an app server, and mail wakes it at once"
             ),
         );
     }
     Ok(())
 }
 
-/// A file of settings; none where it is not there, or where it does not parse, which is then a finding.
+/// A settings file; none if it does not exist or does not parse, which is then a finding.
 fn read_config(list: &mut Checklist, root: &Root, path: &str) -> Result<Option<Document>, Error> {
     let text = root.read_text(path)?;
     match Document::parse(text.as_deref()) {
         Ok(document) => Ok(Some(document)),
         Err(broken) => {
-            list.broken(format!("{path}, {broken}"), "mend the file: Codex does not start with it as it is");
+            list.broken(format!("{path}, {broken}"), "correct the file: Codex does not start with it as it is");
             Ok(None)
         }
     }
@@ -133,7 +133,7 @@ fn server(list: &mut Checklist, config: &Document, path: &str, setup: &Setup) {
     } else if !is_ours(config, name) {
         list.broken(format!("{path} has no server named `{name}`"), AGAIN);
     } else if at("enabled").and_then(|value| value.as_bool()) == Some(false) {
-        list.broken(format!("{path} switches the server `{name}` off"), "take `enabled = false` out of it");
+        list.broken(format!("{path} switches the server `{name}` off"), "remove `enabled = false` from it");
     } else if !is_current {
         list.warn(format!("the server `{name}` in {path} is of another install"), AGAIN);
     } else {
@@ -141,7 +141,7 @@ fn server(list: &mut Checklist, config: &Document, path: &str, setup: &Setup) {
     }
 }
 
-fn hooks(list: &mut Checklist, place: &Place, state: Option<&Document>, setup: &Setup) -> Result<(), Error> {
+fn hooks(list: &mut Checklist, place: &ScopeFiles, state: Option<&Document>, setup: &Setup) -> Result<(), Error> {
     let path = place.hooks;
     let read = list.read_plain(&place.root, path, "Codex")?;
     let settings = read.as_ref();
@@ -150,7 +150,7 @@ fn hooks(list: &mut Checklist, place: &Place, state: Option<&Document>, setup: &
         let untrusted = untrusted(settings, state, path);
         if !untrusted.is_empty() {
             list.warn(
-                format!("Codex does not run our hooks for {}: nobody has trusted them yet", untrusted.join(", ")),
+                format!("Codex does not run our hooks for {}: you have not trusted them yet", untrusted.join(", ")),
                 "start Codex in a terminal and trust the hooks of relay-mesh when it says that hooks need review",
             );
         }
@@ -158,8 +158,8 @@ fn hooks(list: &mut Checklist, place: &Place, state: Option<&Document>, setup: &
     Ok(())
 }
 
-/// The events whose hook of ours bears no trust in the person's settings. Codex keeps trust by the file's
-/// path, the event and the position; whether a trusted hook was changed since only Codex can say.
+/// The events whose hook of ours is not trusted in the user's settings. Codex stores trust by the file's path, the
+/// event and the position. Only Codex knows whether a trusted hook has changed since.
 fn untrusted<'h>(hooks: &'h Value, state: &Document, path: &str) -> Vec<&'h str> {
     let trusted = state.keys(&["hooks", "state"]);
     let is_trusted = |event: &str, group: usize| {
@@ -189,15 +189,15 @@ fn snake(event: &str) -> String {
     snake
 }
 
-fn words(list: &mut Checklist, place: &Place) -> Result<(), Error> {
+fn words(list: &mut Checklist, place: &ScopeFiles) -> Result<(), Error> {
     if place.root.read_text(place.skill)?.is_none() {
-        list.warn(format!("{} is not there, so the model is told less of the mesh", place.skill), AGAIN);
+        list.warn(format!("{} does not exist, so the model knows less about the mesh", place.skill), AGAIN);
     }
     Ok(())
 }
 
-/// What only Codex can say of our hooks: that they were changed since somebody trusted them, or are switched
-/// off. Asked in every folder that a thread of the app server works in.
+/// What only Codex knows about our hooks: that they have changed since the user trusted them, or are switched off.
+/// Asks in every folder that a thread of the app server works in.
 fn changed_hooks(list: &mut Checklist, server: &mut AppServer) -> Result<(), Error> {
     let mut folders: BTreeSet<String> = BTreeSet::new();
     for id in server.loaded()? {
@@ -205,7 +205,7 @@ fn changed_hooks(list: &mut Checklist, server: &mut AppServer) -> Result<(), Err
             Ok(thread) => {
                 folders.insert(thread.cwd);
             }
-            // It may be unloaded between the list and the question.
+            // The thread may be unloaded between the list and the request.
             Err(Error::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -223,7 +223,7 @@ fn changed_hooks(list: &mut Checklist, server: &mut AppServer) -> Result<(), Err
                 format!(
                     "Codex does not run our hooks for {events} in {file}: they were changed since they were trusted"
                 ),
-                "start Codex in a terminal and look at the hooks of relay-mesh when it says that hooks need review",
+                "start Codex in a terminal and review the hooks of relay-mesh when it says that hooks need review",
             ),
             Trust::Off => list.warn(
                 format!("Codex does not run our hooks for {events} in {file}: they are switched off"),
@@ -235,7 +235,7 @@ fn changed_hooks(list: &mut Checklist, server: &mut AppServer) -> Result<(), Err
     Ok(())
 }
 
-/// Says how idle threads are woken, and tells an app server that has ended from none.
+/// Says how idle threads are woken, and warns if the app server has ended.
 fn app_server(list: &mut Checklist, personal: &Root) -> Result<(), Error> {
     match AppServer::connect() {
         Ok(mut server) => {
@@ -246,7 +246,7 @@ fn app_server(list: &mut Checklist, personal: &Root) -> Result<(), Error> {
             let left = personal.entries("app-server-control")?;
             if left.iter().any(|entry| entry.name.ends_with(".sock")) {
                 list.warn(
-                    "Codex's app server has left a socket on which nobody listens",
+                    "Codex's app server has left a socket on which it no longer listens",
                     "start Codex in a terminal, which starts it again; until then the queue wakes idle threads",
                 );
             } else {

@@ -1,4 +1,4 @@
-//! What we write into Codex's settings, and how we know it again.
+//! What we write into Codex's settings, and how we recognise it.
 
 use relay_mesh_sdk::edit::toml::{Document, Value as Toml};
 use relay_mesh_sdk::install::{Scope, Server, Setup, is_hook_line};
@@ -6,13 +6,12 @@ use serde_json::{Value, json};
 
 use super::Refused;
 
-/// What people type, and what our hooks say whose they are.
+/// The harness's name in commands and in our hooks.
 pub(super) const HARNESS: &str = "codex";
 
-/// A hook that we install.
 struct Hook {
     event: &'static str,
-    /// Which tools it is for; none where all, or where the event takes no matcher.
+    /// The tools that it is for; none for all, or if the event takes no matcher.
     matcher: Option<&'static str>,
     timeout_s: u32,
 }
@@ -25,28 +24,27 @@ const fn on(event: &'static str) -> Hook {
 const HOOKS: &[Hook] = &[
     on("SessionStart"),
     on("UserPromptSubmit"),
-    // Only what writes files: every other tool is left to run without us.
+    // Only tools that write files: the others run without our hook.
     Hook { matcher: Some("apply_patch"), ..on("PreToolUse") },
     on("PermissionRequest"),
     on("PostToolUse"),
     on("SubagentStart"),
     on("SubagentStop"),
     on("Stop"),
-    // Codex allows these two no more, and says so where a file asks for it.
+    // Codex allows these two no longer timeout, and warns if a file asks for one.
     Hook { timeout_s: 3, ..on("Interrupt") },
     Hook { timeout_s: 3, ..on("SessionEnd") },
 ];
 
-/// Variables that Codex keeps from the servers that it starts, and that ours needs: where Codex has its
-/// settings, where ours are, and how the desktop is reached. Forwarded by name, so that no value of this
-/// machine or this hour is written down.
+/// Variables that our server needs and that Codex does not pass to servers by default: where Codex has its
+/// settings, where ours are, and how to reach the desktop. Forwarded by name, so the file holds no value of this
+/// machine.
 const FORWARDED: [&str; 5] =
     ["RELAY_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
 
 /// Keys that an older install or the other transport may have left.
 const OURS: [&str; 6] = ["command", "args", "env", "env_vars", "url", "bearer_token_env_var"];
 
-/// Every hook's group, under its event.
 pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
     let group = |hook: &Hook| {
         let command = match setup.scope {
@@ -67,8 +65,7 @@ pub(super) fn is_our_handler(handler: &Value) -> bool {
     handler.get("command").and_then(Value::as_str).is_some_and(|line| is_hook_line(line, HARNESS))
 }
 
-/// Puts our server into `mcp_servers`, in the place of an older install's. What else a person wrote
-/// under it stays.
+/// Adds our server to `mcp_servers` and replaces that of an older install. Keys that the user added to it stay.
 pub(super) fn put_server(config: &mut Document, setup: &Setup) -> Result<(), Refused> {
     let name = setup.server_name.as_str();
     let table = ["mcp_servers", name];
@@ -83,17 +80,17 @@ pub(super) fn put_server(config: &mut Document, setup: &Setup) -> Result<(), Ref
     Ok(())
 }
 
-/// Takes our server out, where the one of that name is ours.
+/// Removes the server of this name if it is ours.
 pub(super) fn take_server(config: &mut Document, name: &str) {
     if is_ours(config, name) {
         config.remove(&["mcp_servers", name]);
     }
 }
 
-/// The entries of our server's table. In the files of a project, which a team commits, nothing names this
-/// machine: Codex looks for the program in its PATH, and hands on variables by name.
+/// The entries of our server's table. In a project's files, which a team commits, they hold nothing of this
+/// machine: Codex finds the program on its PATH and forwards variables by name.
 pub(super) fn server(setup: &Setup) -> Vec<(&'static str, Toml)> {
-    // Codex asks a person before a tool that writes, and refuses it where no person is there to ask.
+    // Codex asks the user before it runs a tool that writes, and refuses it if there is no user to ask.
     let approved = ("default_tools_approval_mode", Toml::from("approve"));
     match &setup.server {
         Server::Stdio(command) => {
@@ -121,7 +118,7 @@ pub(super) fn server(setup: &Setup) -> Vec<(&'static str, Toml)> {
     }
 }
 
-/// Whether the server of that name is ours: by what it starts, or by the token that it shows.
+/// Whether the server of that name is ours, by the program it starts or the token it sends.
 pub(super) fn is_ours(config: &Document, name: &str) -> bool {
     let says = |key: &str, part: &str| {
         config
@@ -131,7 +128,7 @@ pub(super) fn is_ours(config: &Document, name: &str) -> bool {
     says("command", "relay-mesh") || says("bearer_token_env_var", "RELAY_MESH_TOKEN")
 }
 
-/// Whether the name belongs to a server of somebody else.
+/// Whether another server has the name.
 pub(super) fn is_taken(config: &Document, name: &str) -> bool {
     let is_there = ["command", "url"].iter().any(|key| config.get(&["mcp_servers", name, key]).is_some());
     is_there && !is_ours(config, name)

@@ -1,4 +1,4 @@
-//! Setting Codex up for the mesh, taking it out again, and proving that it is set up.
+//! Sets Codex up for the mesh, removes the setup, and checks it.
 
 mod check;
 mod entries;
@@ -16,13 +16,13 @@ use relay_mesh_sdk::{Error, Install, hook_groups, programs, words};
 use crate::Codex;
 use entries::{HARNESS, is_our_handler, put_server, take_server};
 
-/// What the model is told in a file that people write.
+/// The text for the model in a file that the user writes.
 const AGENTS: &str = include_str!("../../assets/agents.md");
 /// How people see the skill.
 const INTERFACE: &str = include_str!("../../assets/openai.yaml");
 
-/// Where the parts of one scope lie.
-struct Place {
+/// The roots and paths of one scope's files.
+struct ScopeFiles {
     root: Root,
     config: &'static str,
     hooks: &'static str,
@@ -31,10 +31,10 @@ struct Place {
     interface: &'static str,
 }
 
-impl Place {
-    fn of(scope: Scope) -> Result<Place, Error> {
+impl ScopeFiles {
+    fn of(scope: Scope) -> Result<ScopeFiles, Error> {
         Ok(match scope {
-            Scope::Project => Place {
+            Scope::Project => ScopeFiles {
                 root: Root::open("project")?,
                 config: ".codex/config.toml",
                 hooks: ".codex/hooks.json",
@@ -42,7 +42,7 @@ impl Place {
                 skill: ".codex/skills/relay-mesh/SKILL.md",
                 interface: ".codex/skills/relay-mesh/agents/openai.yaml",
             },
-            Scope::User => Place {
+            Scope::User => ScopeFiles {
                 root: Root::open("config")?,
                 config: "config.toml",
                 hooks: "hooks.json",
@@ -60,7 +60,7 @@ impl Install for Codex {
     }
 
     fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        let place = Place::of(setup.scope)?;
+        let place = ScopeFiles::of(setup.scope)?;
         let root = &place.root;
         draft.toml(root, place.config, |config| put_server(config, setup))?;
         draft.jsonc(root, place.hooks, |hooks| hook_groups::put(hooks, &entries::groups(setup), is_our_handler))?;
@@ -74,11 +74,11 @@ impl Install for Codex {
             Scope::Project => {
                 "Start Codex in a terminal in this project and agree to trust the folder: its settings are read only then."
             }
-            Scope::User => "Start Codex in a terminal; a session that runs already does not see the new server.",
+            Scope::User => "Start Codex in a terminal; a running session does not see the new server.",
         });
         draft.next_step(
             "When Codex says that hooks need review, look at those of relay-mesh and trust them: until then they do not \
-             run, and mail waits for a turn of the app server, a fetch, or the queue.",
+             run, and mail waits for a turn of the app server, the queue, or a call of fetch_messages.",
         );
         draft.tell_token(setup, "Codex");
         if setup.scope == Scope::Project {
@@ -88,7 +88,7 @@ impl Install for Codex {
     }
 
     fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        let place = Place::of(setup.scope)?;
+        let place = ScopeFiles::of(setup.scope)?;
         let root = &place.root;
         draft.toml(root, place.config, |config| {
             take_server(config, &setup.server_name);
@@ -99,7 +99,7 @@ impl Install for Codex {
         draft.disown_or_tell(root, place.interface)?;
         draft.marked(root, place.agents, HARNESS, None)?;
         if !draft.changes_nothing() {
-            draft.next_step("Sessions that run already keep their connection to the mesh until they end.");
+            draft.next_step("Running sessions keep their connection to the mesh until they end.");
         }
         Ok(())
     }
@@ -109,12 +109,12 @@ impl Install for Codex {
     }
 }
 
-/// Why our part does not go into a file.
+/// Why our part cannot go into a file.
 #[derive(Debug)]
 enum Refused {
-    /// Something of another shape stands where ours should go.
+    /// The file holds a value of another type where ours should go.
     Occupied(Occupied),
-    /// The server's name belongs to somebody else.
+    /// Another server has this name.
     Taken(String),
 }
 
@@ -129,10 +129,7 @@ impl fmt::Display for Refused {
         match self {
             Refused::Occupied(occupied) => occupied.fmt(out),
             Refused::Taken(name) => {
-                write!(
-                    out,
-                    "`mcp_servers.{name}`: a server of this name that is not relay-mesh's is there; rename it first"
-                )
+                write!(out, "`mcp_servers.{name}`: another server already has this name; rename it first")
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Install plans, applied to folders in memory as the host would apply them.
 
 use relay_mesh_sdk::install::{Action, Scope, Server, Setup};
-use relay_mesh_sdk::programs::Outcome;
-use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, complaints, leaves_every_byte, setup};
+use relay_mesh_sdk::programs::ProgramOutput;
+use relay_mesh_sdk::testing::{self, FakeHost, Fakes, carry_out, complaints, leaves_every_byte, setup};
 use relay_mesh_sdk::{Error, Install};
 
 use crate::payload::Source;
@@ -16,7 +16,7 @@ fn folders() -> Fakes {
 }
 
 fn folders_of(version: &str) -> Fakes {
-    let version = Outcome { exit_code: 0, stdout: version.into(), stderr: Vec::new() };
+    let version = ProgramOutput { exit_code: 0, stdout: version.into(), stderr: Vec::new() };
     Fakes::default()
         .root("project")
         .root("config")
@@ -24,8 +24,8 @@ fn folders_of(version: &str) -> Fakes {
         .program("codex-version", move |_, _| version.clone())
 }
 
-fn run(lent: &Lent, setup: &Setup) -> String {
-    carry_out::<Codex>(lent, setup)
+fn run(host: &FakeHost, setup: &Setup) -> String {
+    carry_out::<Codex>(host, setup)
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn an_install_writes_what_people_were_shown() {
     }
 }
 
-/// Settings as people keep them, each of which an install and a removal must leave as they were.
+/// Typical settings files. An install and a removal must leave each of them as it was.
 const THEIRS: &[&str] = &[
     "",
     "model = \"gpt-5.5\"\n",
@@ -63,17 +63,17 @@ fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
 
 #[test]
 fn a_newer_install_takes_the_place_of_an_older_one() {
-    let lent = folders().lend();
+    let host = folders().start();
     let server = Server::Http("http://127.0.0.1:7423/mcp".into());
     let older = Setup { server, program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::Project) };
-    run(&lent, &older);
-    let config = lent.text("project", CONFIG).expect("settings") + "startup_timeout_sec = 20\n";
-    lent.write("project", CONFIG, config);
-    run(&lent, &setup(Action::Install, Scope::Project));
-    let config = lent.text("project", CONFIG).expect("settings");
+    run(&host, &older);
+    let config = host.text("project", CONFIG).expect("settings") + "startup_timeout_sec = 20\n";
+    host.write("project", CONFIG, config);
+    run(&host, &setup(Action::Install, Scope::Project));
+    let config = host.text("project", CONFIG).expect("settings");
     assert!(!config.contains("url") && !config.contains("bearer"), "Codex refuses both in one server: {config}");
     assert!(config.contains("startup_timeout_sec = 20\n"), "what the person added stays: {config}");
-    let hooks = lent.text("project", HOOKS).expect("hooks");
+    let hooks = host.text("project", HOOKS).expect("hooks");
     assert!(!hooks.contains("/old/"), "{hooks}");
     assert_eq!(hooks.matches("hook codex Stop").count(), 1, "{hooks}");
 }
@@ -81,7 +81,7 @@ fn a_newer_install_takes_the_place_of_an_older_one() {
 #[test]
 fn a_file_that_cannot_be_read_or_is_taken_is_named_and_nothing_is_planned() {
     let refused = |path: &str, text: &str| {
-        let _lent = folders().file("project", path, text).lend();
+        let _host = folders().file("project", path, text).start();
         match Codex::propose(&setup(Action::Install, Scope::Project)) {
             Err(Error::Failed(what)) => what,
             other => panic!("{other:?}"),
@@ -93,29 +93,29 @@ fn a_file_that_cannot_be_read_or_is_taken_is_named_and_nothing_is_planned() {
     );
     assert_eq!(
         refused(CONFIG, "[mcp_servers.relay-mesh]\ncommand = \"theirs\"\n"),
-        ".codex/config.toml, `mcp_servers.relay-mesh`: a server of this name that is not relay-mesh's is there; rename it first"
+        ".codex/config.toml, `mcp_servers.relay-mesh`: another server already has this name; rename it first"
     );
     assert_eq!(refused(HOOKS, "{\"hooks\": []}"), ".codex/hooks.json, line 1: `hooks` is not an object");
     assert_eq!(
         refused("AGENTS.md", "<!-- relay-mesh codex: begin -->\n"),
-        "AGENTS.md, line 1, column 1: a block of relay-mesh begins here, and no line `<!-- relay-mesh codex: end -->` ends it"
+        "AGENTS.md, line 1, column 1: a block of relay-mesh begins here and has no line `<!-- relay-mesh codex: end -->`; add that line, or remove the block"
     );
 }
 
 #[test]
 fn what_a_team_commits_names_nothing_of_this_machine() {
-    let lent = folders().lend();
-    run(&lent, &setup(Action::Install, Scope::Project));
-    for (path, bytes) in lent.files() {
+    let host = folders().start();
+    run(&host, &setup(Action::Install, Scope::Project));
+    for (path, bytes) in host.files() {
         let text = String::from_utf8(bytes).expect("text");
         assert!(!text.contains("/opt/") && !text.contains("/srv/"), "{path}: {text}");
     }
-    let config = lent.text("project", CONFIG).expect("settings");
+    let config = host.text("project", CONFIG).expect("settings");
     assert!(config.contains("env_vars = [\"RELAY_DIR\", \"CODEX_HOME\""), "by name: {config}");
 }
 
-/// What is complained of while this is lent.
-fn found(_lent: &Lent) -> String {
+/// The complaints of a check on this host.
+fn found(_host: &FakeHost) -> String {
     complaints(&Codex::check(&setup(Action::Install, Scope::Project)).expect("it is checked"))
 }
 
@@ -139,10 +139,10 @@ fn trusting() -> String {
     events.iter().map(trust).collect()
 }
 
-fn installed() -> Lent {
-    let lent = folders().file("config", "config.toml", trusting()).lend();
-    run(&lent, &setup(Action::Install, Scope::Project));
-    lent
+fn installed() -> FakeHost {
+    let host = folders().file("config", "config.toml", trusting()).start();
+    run(&host, &setup(Action::Install, Scope::Project));
+    host
 }
 
 #[test]
@@ -152,21 +152,21 @@ fn an_install_whose_hooks_are_trusted_has_nothing_to_complain_of() {
 
 #[test]
 fn a_check_says_what_is_wrong() {
-    let check = |what: &str, change: &dyn Fn(&Lent), expected: &str| {
-        let lent = installed();
-        change(&lent);
-        assert_eq!(found(&lent), expected, "{what}");
+    let check = |what: &str, change: &dyn Fn(&FakeHost), expected: &str| {
+        let host = installed();
+        change(&host);
+        assert_eq!(found(&host), expected, "{what}");
     };
     let edit = |path: &'static str, from: &'static str, to: &'static str| {
-        move |lent: &Lent| {
-            let text = lent.text("project", path).expect("settings");
+        move |host: &FakeHost| {
+            let text = host.text("project", path).expect("settings");
             assert!(text.contains(from), "{text}");
-            lent.write("project", path, text.replace(from, to));
+            host.write("project", path, text.replace(from, to));
         }
     };
     check(
         "no server",
-        &|lent| lent.write("project", CONFIG, ""),
+        &|host| host.write("project", CONFIG, ""),
         "broken: .codex/config.toml has no server named `relay-mesh`",
     );
     check(
@@ -176,7 +176,7 @@ fn a_check_says_what_is_wrong() {
     );
     check(
         "somebody else's server",
-        &|lent| lent.write("project", CONFIG, "[mcp_servers.relay-mesh]\ncommand = \"theirs\"\n"),
+        &|host| host.write("project", CONFIG, "[mcp_servers.relay-mesh]\ncommand = \"theirs\"\n"),
         "broken: the server named `relay-mesh` in .codex/config.toml is not relay-mesh's",
     );
     check(
@@ -186,28 +186,28 @@ fn a_check_says_what_is_wrong() {
     );
     check(
         "broken settings",
-        &|lent| lent.write("project", CONFIG, "a = = 1\n"),
+        &|host| host.write("project", CONFIG, "a = = 1\n"),
         "broken: .codex/config.toml, line 1, column 5: extra `=`, expected nothing",
     );
     check(
         "a hook missing",
         &edit(HOOKS, "\"Stop\": [", "\"PreCompact\": ["),
         "broken: .codex/hooks.json lacks our hooks for Stop\n\
-         warning: Codex does not run our hooks for PreCompact: nobody has trusted them yet",
+         warning: Codex does not run our hooks for PreCompact: you have not trusted them yet",
     );
     check(
         "hooks that nobody trusts",
-        &|lent| lent.write("config", "config.toml", trusting().replace("json:stop", "json:other")),
-        "warning: Codex does not run our hooks for Stop: nobody has trusted them yet",
+        &|host| host.write("config", "config.toml", trusting().replace("json:stop", "json:other")),
+        "warning: Codex does not run our hooks for Stop: you have not trusted them yet",
     );
     check(
         "hooks switched off",
-        &|lent| lent.write("config", "config.toml", trusting() + "[features]\nhooks = false\n"),
+        &|host| host.write("config", "config.toml", trusting() + "[features]\nhooks = false\n"),
         "broken: Codex's settings switch all hooks off",
     );
     check(
         "an app server for each terminal",
-        &|lent| lent.write("config", "config.toml", trusting() + "[features]\ndaemon_auto_start = false\n"),
+        &|host| host.write("config", "config.toml", trusting() + "[features]\ndaemon_auto_start = false\n"),
         "warning: Codex's settings give each terminal an app server of its own, so an idle one hears of mail only \
          when it looks into its queue, every ten seconds",
     );
@@ -220,19 +220,19 @@ fn a_check_says_what_is_wrong() {
     check(
         "a comment",
         &edit(HOOKS, "{\n  \"hooks\"", "{\n  // mine\n  \"hooks\""),
-        "broken: .codex/hooks.json is not plain JSON, so Codex passes over it: key must be a string at line 2 column 3",
+        "broken: .codex/hooks.json is not plain JSON, so Codex ignores it: key must be a string at line 2 column 3",
     );
     check(
         "both scopes",
-        &|lent| {
-            run(lent, &setup(Action::Install, Scope::User));
+        &|host| {
+            run(host, &setup(Action::Install, Scope::User));
         },
         "warning: relay-mesh is also installed for every project of this user, so hooks run twice here",
     );
     check(
         "a socket that was left",
-        &|lent| lent.write("config", "app-server-control/app-server-control.sock", ""),
-        "warning: Codex's app server has left a socket on which nobody listens",
+        &|host| host.write("config", "app-server-control/app-server-control.sock", ""),
+        "warning: Codex's app server has left a socket on which it no longer listens",
     );
 }
 
@@ -244,11 +244,11 @@ fn an_old_version_is_told_apart() {
         ("codex-cli 0.160.0", ""),
         ("codex-cli 1.0.0", ""),
     ] {
-        let lent = folders_of(version).file("config", "config.toml", trusting()).lend();
-        run(&lent, &setup(Action::Install, Scope::Project));
-        let found = found(&lent);
+        let host = folders_of(version).file("config", "config.toml", trusting()).start();
+        run(&host, &setup(Action::Install, Scope::Project));
+        let found = found(&host);
         assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{version}: {found}");
     }
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     assert_eq!(Codex::present(), Ok(None));
 }

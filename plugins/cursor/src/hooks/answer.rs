@@ -1,5 +1,5 @@
-//! The reply in the shape that each event takes: always one object, and never a permission that Cursor
-//! would not have given by itself. The host's text is placed, never reworded.
+//! Writes the reply in the shape that each event takes: always one object, and never a permission that Cursor would
+//! not have given by itself. The host's texts go in unchanged.
 
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::hooks::{self, Findings, Reply, in_context};
@@ -9,7 +9,6 @@ use super::read::ours;
 use crate::memory;
 use crate::payload::{Event, Payload, ToolCall};
 
-/// Words the answer to an event from what the host found.
 pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error> {
     let Findings { mail, protocol, refusal, ticket, .. } = found;
     let mail = mail.filter(|mail| !mail.text.is_empty());
@@ -35,7 +34,7 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
     })
 }
 
-/// The arguments of a call of ours with the ticket in them; none where it is somebody else's.
+/// The arguments of one of our calls with the ticket added; none if the call is another server's.
 fn with_ticket(payload: &Payload, call: &ToolCall, ticket: &str) -> Result<Option<Value>, Error> {
     let Some((tool, _)) = ours(payload, call) else { return Ok(None) };
     if memory::is_of_another_server(tool)? {
@@ -51,7 +50,7 @@ fn context(text: Option<String>) -> Reply {
     }
 }
 
-/// An empty answer is an object too: before a tool, anything else than JSON blocks it.
+/// An empty answer must be an object too: before a tool, anything but JSON blocks the tool.
 fn object(value: &Value) -> Reply {
     Reply::stdout(value.to_string())
 }

@@ -1,5 +1,4 @@
-//! Cursor's hooks: `read` says what a payload means, `answer` words the reply in the shape that each
-//! event takes.
+//! Cursor's hooks: `read` says what a payload means, `answer` writes the reply in the shape that each event takes.
 
 mod answer;
 mod read;
@@ -12,7 +11,7 @@ use relay_mesh_sdk::{Error, Hooks};
 use crate::Cursor;
 use crate::payload::Payload;
 
-/// How often in a row Cursor lets one hook go on after the end of a turn. Also written into hooks.json.
+/// How often in a row Cursor lets one hook continue after the end of a turn. hooks.json has it too.
 pub(crate) const LOOP_LIMIT: u64 = 5;
 
 impl Hooks for Cursor {

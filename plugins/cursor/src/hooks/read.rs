@@ -9,13 +9,12 @@ use crate::memory::{self, Note};
 use crate::payload::{Event, Payload, Server, ToolCall};
 use crate::tools;
 
-/// Cursor drops a context of more than 10,000 characters whole. The protocol text may stand beside the
-/// mail.
+/// Cursor drops a context of more than 10,000 characters entirely. The protocol text may stand beside the mail.
 const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
-/// What is submitted after a turn has no such limit; a person sees it too.
+/// A prompt submitted after a turn has no such limit, but the user sees it too.
 const ROOM: u32 = 9_000;
 
-/// Reads a payload, and keeps what later calls need of it.
+/// Reads a payload and stores what later calls need.
 pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
     let session = payload.session();
     let id = session.id.clone();
@@ -24,13 +23,13 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
     let spoken = |events: Vec<Happened>| Reading { speaker: Some(session.clone()), events, ..Reading::nothing() };
 
     Ok(match &payload.event {
-        // The editor has been seen to drop what this hook adds. So it gets the protocol, which the rule
-        // says too, and no mail, which would count as shown.
+        // The editor sometimes drops what this hook adds. So it gets only the protocol, which the rule file also
+        // says, and no mail, whose status would become shown.
         Event::SessionStart => {
             memory::clear_away()?;
             Reading { moment: Some(Moment::SessionStart), ..spoken(vec![Happened::Seen(session.clone()), idle]) }
         }
-        // Whether a context is taken here is told differently by Cursor's documents and its builds.
+        // Cursor's documents and its builds disagree on whether this event takes context.
         Event::BeforeSubmitPrompt { prompt } => {
             memory::clear_away()?;
             let mut events = vec![busy];
@@ -67,7 +66,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
                 memory::forget_call(call, note)?;
             }
             let registered = ended.is_some_and(|(tool, _)| tool == "register_agent");
-            // Nothing can be added where a compaction happens; the next tool's result is the first place.
+            // This event takes no context; the next tool's result is the first place for it.
             let compacted = memory::was_compacted(&id)?;
             let moment = match (registered, compacted) {
                 (true, _) => Some(Moment::Registered),
@@ -88,7 +87,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         }
         Event::Stop { completed, loop_count } => {
             memory::forget_calls_of(&id)?;
-            // A turn that was broken off by its person or by a fault is not gone on with.
+            // A turn that its user or a fault has interrupted must not continue.
             let room = if *completed && *loop_count < LOOP_LIMIT { ROOM } else { 0 };
             Reading { room, ..spoken(vec![idle]) }
         }
@@ -99,7 +98,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
     })
 }
 
-/// The tool and the note of a call that looks like one of ours.
+/// The tool name and the stored call, if a call looks like one of ours.
 pub(super) fn ours<'a>(payload: &Payload, call: &'a ToolCall) -> Option<(&'a str, Note)> {
     let tool = call.mcp.as_deref().filter(|tool| tools::is_ours(tool, &call.arguments))?;
     Some((tool, Note::new(&payload.conversation, &payload.workspaces, tool, &call.arguments)))

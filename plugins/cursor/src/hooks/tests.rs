@@ -1,9 +1,9 @@
-//! Hooks against payloads of the documented shapes (`fixtures/hooks/`, none of them recorded by us), and the
-//! rules that no payload may break.
+//! Hooks against payloads of the documented shapes (`fixtures/hooks/`, none of them recorded by us), and rules that
+//! hold for every payload.
 
 use proptest::prelude::*;
 use relay_mesh_sdk::hooks::{Call, Findings};
-use relay_mesh_sdk::testing::{self, Fakes, Lent, hook, mail, nothing_found};
+use relay_mesh_sdk::testing::{self, FakeHost, Fakes, hook, mail, nothing_found};
 use relay_mesh_sdk::{Error, Hooks};
 use serde_json::{Value, json};
 
@@ -48,21 +48,21 @@ fn answers(call: &Call, found: Findings, expected: &str) {
     assert_eq!(testing::reply(&reply), expected, "{}", call.name);
 }
 
-fn lend() -> Lent {
-    Fakes::default().at(1_000_000).lend()
+fn start() -> FakeHost {
+    Fakes::default().at(1_000_000).start()
 }
 
 fn with_mail() -> Findings {
     Findings { mail: Some(mail("<mail>")), ..nothing_found() }
 }
 
-fn calls(lent: &Lent) -> usize {
-    lent.state_keys().iter().filter(|key| key.starts_with("call/")).count()
+fn calls(host: &FakeHost) -> usize {
+    host.state_keys().iter().filter(|key| key.starts_with("call/")).count()
 }
 
 #[test]
 fn every_documented_payload_means_something() {
-    let _lent = lend();
+    let _host = start();
     reads("sessionStart", "C; seen C; C Idle; protocol SessionStart");
     reads("beforeSubmitPrompt", "C; C Busy; person spoke in C");
     reads("beforeSubmitPrompt-followup", "C; C Busy");
@@ -81,7 +81,7 @@ fn every_documented_payload_means_something() {
 
 #[test]
 fn a_path_within_the_project_is_made_absolute() {
-    let _lent = lend();
+    let _host = start();
     let relative = changed("preToolUse-Write", &json!({"tool_input": {"file_path": "src/a.rs"}}));
     assert_eq!(read(&relative), "C; C Busy; edits /home/u/app/src/a.rs");
     let deleted = changed("preToolUse-Write", &json!({"tool_name": "Delete", "tool_input": {"path": "b"}}));
@@ -92,7 +92,7 @@ fn a_path_within_the_project_is_made_absolute() {
 
 #[test]
 fn what_was_compacted_is_told_the_protocol_with_its_next_tool_and_once() {
-    let _lent = lend();
+    let _host = start();
     reads("preCompact", "C; C Busy");
     reads("postToolUse-Shell", "C; C Busy; protocol Compacted; room 6500");
     reads("postToolUse-Shell", "C; C Busy; room 6500");
@@ -100,7 +100,7 @@ fn what_was_compacted_is_told_the_protocol_with_its_next_tool_and_once() {
 
 #[test]
 fn a_turn_is_gone_on_with_as_often_as_cursor_allows() {
-    let _lent = lend();
+    let _host = start();
     for (loop_count, expected) in [(4, "C; C Idle; room 9000"), (5, "C; C Idle"), (6, "C; C Idle")] {
         assert_eq!(read(&changed("stop", &json!({"loop_count": loop_count}))), expected, "{loop_count}");
     }
@@ -109,9 +109,9 @@ fn a_turn_is_gone_on_with_as_often_as_cursor_allows() {
 
 #[test]
 fn answers_take_the_shape_of_their_event() {
-    let _lent = lend();
+    let _host = start();
     let protocol = || Findings { protocol: Some("<protocol>".into()), ..with_mail() };
-    // The editor may drop what is said here, so mail is not.
+    // The editor may drop what this hook adds, so it shows no mail.
     answers(&documented("sessionStart"), protocol(), r#"0 | {"additional_context":"<protocol>"} | - | no mail"#);
     answers(
         &documented("postToolUse-mcp"),
@@ -134,7 +134,7 @@ fn answers_take_the_shape_of_their_event() {
 
 #[test]
 fn our_own_tools_get_a_ticket_and_nobody_elses() {
-    let _lent = lend();
+    let _host = start();
     let ticket = || Findings { ticket: r#"{"proof":"00"}"#.into(), ..nothing_found() };
     let with = r#"0 | {"updated_input":{"to":"bob","body":"The build is green.","_relay":{"ticket":{"proof":"00"}}}} | - | no mail"#;
     answers(&documented("preToolUse-mcp"), ticket(), with);
@@ -142,7 +142,7 @@ fn our_own_tools_get_a_ticket_and_nobody_elses() {
     answers(&by_server, ticket(), with);
     answers(&documented("preToolUse-mcp-another"), ticket(), "0 | {} | - | no mail");
     answers(&documented("preToolUse-Shell"), ticket(), "0 | {} | - | no mail");
-    // A host that could make none.
+    // A host that made no ticket.
     answers(
         &documented("preToolUse-mcp"),
         Findings { ticket: String::new(), ..nothing_found() },
@@ -155,7 +155,7 @@ fn our_own_tools_get_a_ticket_and_nobody_elses() {
 
 #[test]
 fn a_call_is_noted_until_it_ends() {
-    let lent = lend();
+    let host = start();
     let ended = changed(
         "postToolUse-mcp",
         &json!({"tool_name": "MCP:send_message",
@@ -165,26 +165,26 @@ fn a_call_is_noted_until_it_ends() {
         read(&documented("preToolUse-mcp"));
         read(&documented("preToolUse-mcp"));
         read(&documented("beforeMCPExecution"));
-        assert_eq!(calls(&lent), 1, "told three times, noted once");
+        assert_eq!(calls(&host), 1, "told three times, noted once");
         read(&end);
-        assert_eq!(calls(&lent), 0, "{}", end.name);
+        assert_eq!(calls(&host), 0, "{}", end.name);
     }
     read(&documented("beforeMCPExecution"));
-    assert_eq!(calls(&lent), 1, "where only this hook saw it");
+    assert_eq!(calls(&host), 1, "where only this hook saw it");
     read(&documented("beforeMCPExecution-another"));
-    assert_eq!(calls(&lent), 0, "it was somebody else's");
+    assert_eq!(calls(&host), 0, "it was somebody else's");
     read(&documented("preToolUse-mcp"));
-    assert_eq!(calls(&lent), 0, "and from now on only the hook that names the server is believed");
+    assert_eq!(calls(&host), 0, "and from now on only the hook that names the server is believed");
     read(&documented("beforeMCPExecution"));
-    assert_eq!(calls(&lent), 1);
-    lent.advance(11 * 60_000);
+    assert_eq!(calls(&host), 1);
+    host.advance(11 * 60_000);
     read(&documented("sessionStart"));
-    assert_eq!(calls(&lent), 0, "after some minutes nobody comes for it");
+    assert_eq!(calls(&host), 0, "after some minutes nobody comes for it");
 }
 
 #[test]
 fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
-    let _lent = lend();
+    let _host = start();
     let refused = |name: &str, payload: &str| match Cursor::read(&call(name, payload.to_owned())) {
         Ok(_) => "read".to_owned(),
         Err(Error::Unsupported(what)) => format!("unsupported: {what}"),
@@ -193,7 +193,7 @@ fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
     };
     assert_eq!(
         refused("afterAgentThought", r#"{"conversation_id":"c"}"#),
-        "unsupported: Cursor's hook `afterAgentThought` says nothing to the mesh"
+        "unsupported: Cursor's hook `afterAgentThought` has no meaning for the mesh"
     );
     assert_eq!(refused("stop", r#"{"conversation_id":"c"}"#), "failed: the payload of stop has no text `status`");
     assert_eq!(
@@ -215,8 +215,8 @@ proptest! {
         value in prop::sample::select(vec![json!(null), json!(true), json!(-1), json!(1e300), json!(""), json!("MCP:"),
             json!("//\n\u{0}"), json!([]), json!([1, "a"]), json!({}), json!({"to": {"to": []}}), json!("{\"to\":1}")]),
     ) {
-        let _lent = lend();
-        // Whatever it says, it says it without a panic, and what is answered is one object that ends well.
+        let _host = start();
+        // No payload may cause a panic, and every answer is one object with exit code 0.
         let answered = hook::<Cursor>(&Call { name: name.to_owned(), ..changed(fixture_name, &json!({field: value})) }, |_| with_mail());
         if let Ok((reading, reply)) = answered {
             prop_assert!(reading.room <= 9_000);

@@ -1,4 +1,4 @@
-//! Whether Cursor is set up for the mesh, by the rules that it reads its own settings by.
+//! Checks that Cursor is set up for the mesh, by the rules by which Cursor reads its settings.
 
 use relay_mesh_sdk::checklist::Checklist;
 use relay_mesh_sdk::files::Root;
@@ -7,21 +7,21 @@ use relay_mesh_sdk::{Error, programs};
 use serde_json::Value;
 
 use super::entries::{self, is_our_hook};
-use super::{Place, RULE_FILE, hooks_file};
+use super::{RULE_FILE, ScopeFiles, hooks_file};
 
 const AGAIN: &str = "run `relay-mesh install cursor` again";
-/// The first build of the command line whose hooks get their payload by standard input.
+/// The first build of the command line whose hooks get their payload on standard input.
 const OLDEST: &str = "2026.05.20";
 
-/// Looks at every file that has a say.
+/// Checks every file that has an effect on us.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
-    let Place { root, servers, hooks } = Place::of(setup.scope)?;
+    let ScopeFiles { root, servers, hooks } = ScopeFiles::of(setup.scope)?;
     let mut found = Checklist::default();
     let listed = found.read(&root, servers, "Cursor")?.map(|(_, value)| value);
     let settings = found.read(&root, hooks, "Cursor")?.map(|(_, value)| value);
     found.server(listed.as_ref(), servers, ("mcpServers", &setup.server_name), &entries::server(setup), AGAIN);
     if let Some(void) = settings.as_ref().and_then(hooks_file::void) {
-        found.broken(format!("Cursor passes over all of {hooks}: {void}"), void.fix());
+        found.broken(format!("Cursor ignores all of {hooks}: {void}"), void.fix());
     }
     found.hooks(settings.as_ref(), hooks, &entries::hooks(setup)?, is_our_hook, AGAIN);
     if setup.scope == Scope::Project {
@@ -46,9 +46,9 @@ fn rule(found: &mut Checklist, root: &Root) -> Result<(), Error> {
     Ok(())
 }
 
-/// Hooks of both scopes run, so each would be run twice.
+/// The hooks of both scopes run, so each would run twice.
 fn twice(found: &mut Checklist) -> Result<(), Error> {
-    let Place { root, hooks, .. } = Place::of(Scope::User)?;
+    let ScopeFiles { root, hooks, .. } = ScopeFiles::of(Scope::User)?;
     let Some((_, settings)) = found.read(&root, hooks, "Cursor")? else { return Ok(()) };
     let lists = settings.get("hooks").and_then(Value::as_object).into_iter().flatten();
     if lists.filter_map(|(_, list)| list.as_array()).flatten().any(is_our_hook) {
@@ -60,10 +60,10 @@ fn twice(found: &mut Checklist) -> Result<(), Error> {
     Ok(())
 }
 
-/// What only Cursor's command line asks for.
+/// Checks what only Cursor's command line needs.
 fn command_line(found: &mut Checklist, setup: &Setup) -> Result<(), Error> {
     let Some(version) = programs::version("agent-version")? else { return Ok(()) };
-    // Builds are named by their day, so the names stand in order.
+    // Build names start with their date, so they compare in order.
     if version.get(..OLDEST.len()).is_some_and(|day| day < OLDEST) {
         found.warn(
             format!("Cursor's command line is {version}, and its hooks are sure to work only since {OLDEST}"),
@@ -81,8 +81,8 @@ fn command_line(found: &mut Checklist, setup: &Setup) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether any project's approvals name the server. Which project is meant, and whether it is still the
-/// same entry, only Cursor's own digest says.
+/// Whether any project's approvals name the server. Only Cursor's own digest says which project it is and whether
+/// the entry is unchanged.
 fn approves(name: &str) -> Result<bool, Error> {
     let config = Root::open("config")?;
     for project in config.entries("projects")?.iter().filter(|entry| entry.directory) {

@@ -1,4 +1,4 @@
-//! What we write into Cursor's settings, and how we know it again.
+//! What we write into Cursor's settings, and how we recognise it.
 
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::install::{Scope, Server, Setup, is_hook_line};
@@ -8,9 +8,9 @@ use crate::hooks::LOOP_LIMIT;
 use crate::payload::WRITERS;
 use crate::tools;
 
-/// Tells our server that it serves Cursor, by whatever name the client calls itself.
+/// Tells our server that its client is Cursor, whatever name the client gives.
 const MARK: &str = "RELAY_MESH_CURSOR";
-/// Cursor's own patience is a minute.
+/// Cursor's default timeout is a minute.
 const TIMEOUT_S: u32 = 10;
 
 /// Every hook, in the order in which a conversation meets them.
@@ -26,8 +26,7 @@ const EVENTS: &[&str] = &[
     "sessionEnd",
 ];
 
-/// Our hooks, each with its event. An error where this machine's command line would make Cursor pass
-/// over the whole file.
+/// Our hooks with their events. An error if this machine's command line would make Cursor ignore the whole file.
 pub(super) fn hooks(setup: &Setup) -> Result<Vec<(&'static str, Value)>, Error> {
     EVENTS.iter().map(|event| Ok((*event, hook(event, setup)?))).collect()
 }
@@ -39,8 +38,8 @@ fn hook(event: &str, setup: &Setup) -> Result<Value, Error> {
     };
     if command.contains("//") {
         return Err(Error::Failed(format!(
-            "Cursor takes `//` for a comment, also within a text, and would pass over a hooks.json with `{command}`; \
-             name the program and the data folder without it"
+            "Cursor reads `//` as a comment, even inside a text, and would ignore a hooks.json with `{command}`; \
+             use paths of the program and the data folder without `//`"
         )));
     }
     let mut entry = json!({"command": command, "timeout": TIMEOUT_S});
@@ -52,8 +51,8 @@ fn hook(event: &str, setup: &Setup) -> Result<Value, Error> {
     Ok(entry)
 }
 
-/// Our own tools, to bind calls to conversations, and whatever writes files. Cursor takes a matcher for
-/// a regular expression without anchors, so it brings its own.
+/// Our tools, to bind calls to conversations, and the tools that write files. Cursor reads a matcher as a regular
+/// expression without anchors, so this one has anchors.
 fn before_tools() -> String {
     let ours: Vec<_> = tools::names().collect();
     format!("^(MCP:(.+:)?({})|{})$", ours.join("|"), WRITERS.join("|"))
@@ -64,8 +63,8 @@ pub(super) fn is_our_hook(entry: &Value) -> bool {
     entry.get("command").and_then(Value::as_str).is_some_and(|command| is_hook_line(command, "cursor"))
 }
 
-/// The entry of our MCP server. In the files of a project, which a team commits, nothing names this
-/// machine; a reference to a variable that has no value there leaves the server to its defaults.
+/// The entry of our MCP server. In a project's files, which a team commits, it holds nothing of this machine; if a
+/// variable that it refers to is not set, the server uses its default.
 pub(super) fn server(setup: &Setup) -> Value {
     match &setup.server {
         Server::Http(url) => json!({

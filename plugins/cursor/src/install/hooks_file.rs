@@ -1,4 +1,4 @@
-//! `hooks.json`, and the rules by which Cursor passes over the whole of it.
+//! `hooks.json`, and the rules by which Cursor ignores the whole file.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::entries::is_our_hook;
 
-/// The events that Cursor knows. One other name, and it passes over the file without a word.
+/// The events that Cursor knows. If the file has any other name, Cursor ignores the file silently.
 const KNOWN: &[&str] = &[
     "sessionStart",
     "sessionEnd",
@@ -33,28 +33,28 @@ const KNOWN: &[&str] = &[
     "workspaceOpen",
 ];
 
-/// Why our hooks do not go into the file.
+/// Why our hooks cannot go into the file.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// Something of another shape stands where ours should go.
+    /// The file holds a value of another type where ours should go.
     Occupied(Occupied),
-    /// Cursor would not read the file, and mending it would switch on what somebody else wrote.
+    /// Cursor ignores the file, and correcting it would switch on the hooks that others wrote.
     Void(Void),
 }
 
-/// Why Cursor passes over a whole file.
+/// Why Cursor ignores a whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Void {
-    /// There is no number of its format.
+    /// It lacks the number of its format.
     Version,
     /// It names an event that does not exist.
     Event(String),
-    /// A text in it holds what Cursor takes for the beginning of a comment, such as a URL.
+    /// A text in it holds what Cursor reads as the start of a comment, such as a URL.
     Slashes(String),
 }
 
-/// Puts our hooks in. A file that begins with us gets its format's number behind them, by which a
-/// removal knows that it was not there before.
+/// Adds our hooks. If we create the file, the number of its format goes after them, by which a removal knows that
+/// the file did not exist before.
 pub(super) fn put(document: &mut Document, wanted: &[(&str, Value)]) -> Result<(), Refused> {
     if let Some(void) = document.get(&[]).as_ref().and_then(void) {
         return Err(Refused::Void(void));
@@ -66,7 +66,7 @@ pub(super) fn put(document: &mut Document, wanted: &[(&str, Value)]) -> Result<(
     Ok(())
 }
 
-/// Takes our hooks out, and the format's number where it came with them.
+/// Removes our hooks, and the number of the format if we added it.
 pub(super) fn take(document: &mut Document) {
     let numbered_by_us = document.get(&[]).as_ref().and_then(Value::as_object).is_some_and(|members| {
         let position = |name: &str| members.keys().position(|key| key == name);
@@ -74,14 +74,14 @@ pub(super) fn take(document: &mut Document) {
     });
     let mut without = document.clone();
     hook_settings::take(&mut without, is_our_hook);
-    // In the reverse order of installing, so that what was made last is gone first.
+    // In the reverse order of the install.
     if numbered_by_us && without.get(&["hooks"]).is_none() {
         document.remove(&["version"]);
     }
     hook_settings::take(document, is_our_hook);
 }
 
-/// Why Cursor would pass over a file with this content; none where it reads it.
+/// Why Cursor would ignore a file with this content; none if it reads it.
 pub(super) fn void(settings: &Value) -> Option<Void> {
     let hooks = settings.get("hooks").and_then(Value::as_object);
     if let Some(unknown) = hooks.and_then(|hooks| hooks.keys().find(|event| !KNOWN.contains(&event.as_str()))) {
@@ -107,12 +107,12 @@ fn text_with_slashes(value: &Value) -> Option<&str> {
 }
 
 impl Void {
-    /// What to do about it.
+    /// What the user can do about it.
     pub(super) fn fix(&self) -> &'static str {
         match self {
             Void::Version => "write \"version\": 1 into it",
-            Void::Event(_) => "take that event out of it",
-            Void::Slashes(_) => "put what holds `//` into a script of its own, and name the script",
+            Void::Event(_) => "remove that event from it",
+            Void::Slashes(_) => "move the command with `//` into a script, and name the script",
         }
     }
 }
@@ -122,7 +122,7 @@ impl fmt::Display for Void {
         match self {
             Void::Version => write!(out, "it has no `version`"),
             Void::Event(event) => write!(out, "it names an event that Cursor does not know, `{event}`"),
-            Void::Slashes(text) => write!(out, "`{text}` holds `//`, which Cursor takes for a comment"),
+            Void::Slashes(text) => write!(out, "`{text}` contains `//`, which Cursor reads as a comment"),
         }
     }
 }
@@ -137,7 +137,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::Occupied(occupied) => occupied.fmt(out),
-            Refused::Void(void) => write!(out, "Cursor passes over the whole file, for {void}: {}", void.fix()),
+            Refused::Void(void) => write!(out, "Cursor ignores the whole file, because {void}: {}", void.fix()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Setting Cursor up for the mesh, taking it out again, and proving that it is set up.
+//! Sets Cursor up for the mesh, removes the setup, and checks it.
 
 mod check;
 mod entries;
@@ -13,7 +13,7 @@ use relay_mesh_sdk::{Error, Install, programs, servers, words};
 
 use crate::Cursor;
 
-/// What every conversation of a project is told, in the order of the file.
+/// The rule that Cursor gives to every conversation of a project, in the order of the file.
 const FRONT_MATTER: &str = include_str!("../../assets/front-matter.md");
 const IN_CURSOR: &str = include_str!("../../assets/in-cursor.md");
 const RULE_FILE: &str = ".cursor/rules/relay-mesh.mdc";
@@ -27,7 +27,7 @@ impl Install for Cursor {
     }
 
     fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        let Place { root, servers, hooks } = Place::of(setup.scope)?;
+        let ScopeFiles { root, servers, hooks } = ScopeFiles::of(setup.scope)?;
         let wanted = entries::hooks(setup)?;
         let name = setup.server_name.as_str();
         draft.jsonc(&root, servers, |list| servers::put(list, "mcpServers", name, &entries::server(setup)))?;
@@ -40,26 +40,26 @@ impl Install for Cursor {
         }
         draft.next_step(format!(
             "Switch the server `{name}` on in Cursor's settings, under MCP. For Cursor's command line: \
-             `cursor-agent mcp enable {name}`, in this folder. A server that nobody approved is silently absent."
+             `cursor-agent mcp enable {name}`, in this folder. Cursor silently leaves out a server that you have not approved."
         ));
         if setup.scope == Scope::Project {
             draft.next_step("Trust this folder when Cursor asks: it runs a project's hooks only then.");
             draft.tell_machine(setup, "cursor", "Cursor", servers)?;
         }
-        draft.next_step("Begin a new conversation; one that runs already does not know the rule or the tools.");
+        draft.next_step("Start a new conversation; a running one does not know the rule or the tools.");
         draft.tell_token(setup, "Cursor");
         Ok(())
     }
 
     fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        let Place { root, servers, hooks } = Place::of(setup.scope)?;
+        let ScopeFiles { root, servers, hooks } = ScopeFiles::of(setup.scope)?;
         draft.prune(&root, servers, |list| servers::take(list, "mcpServers", &setup.server_name))?;
         draft.prune(&root, hooks, hooks_file::take)?;
         if setup.scope == Scope::Project {
             draft.disown_or_tell(&root, RULE_FILE)?;
         }
         if !draft.changes_nothing() {
-            draft.next_step("Conversations that run already keep their connection to the mesh until Cursor ends it.");
+            draft.next_step("Running conversations keep their connection to the mesh until Cursor ends it.");
         }
         Ok(())
     }
@@ -69,20 +69,20 @@ impl Install for Cursor {
     }
 }
 
-/// Where the files of one scope lie.
-struct Place {
+/// The roots and paths of one scope's files.
+struct ScopeFiles {
     root: Root,
     servers: &'static str,
     hooks: &'static str,
 }
 
-impl Place {
-    fn of(scope: Scope) -> Result<Place, Error> {
+impl ScopeFiles {
+    fn of(scope: Scope) -> Result<ScopeFiles, Error> {
         Ok(match scope {
             Scope::Project => {
-                Place { root: Root::open("project")?, servers: ".cursor/mcp.json", hooks: ".cursor/hooks.json" }
+                ScopeFiles { root: Root::open("project")?, servers: ".cursor/mcp.json", hooks: ".cursor/hooks.json" }
             }
-            Scope::User => Place { root: Root::open("config")?, servers: "mcp.json", hooks: "hooks.json" },
+            Scope::User => ScopeFiles { root: Root::open("config")?, servers: "mcp.json", hooks: "hooks.json" },
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Install plans, applied to folders in memory as the host would apply them.
 
 use relay_mesh_sdk::install::{Action, Scope, Setup};
-use relay_mesh_sdk::programs::Outcome;
-use relay_mesh_sdk::testing::{self, Fakes, Lent, carry_out, setup};
+use relay_mesh_sdk::programs::ProgramOutput;
+use relay_mesh_sdk::testing::{self, FakeHost, Fakes, carry_out, setup};
 use relay_mesh_sdk::{Error, Install};
 use serde_json::Value;
 
@@ -14,13 +14,13 @@ fn folders() -> Fakes {
     Fakes::default().root("project").root("config")
 }
 
-fn version(text: &'static str) -> impl Fn(&[String], &[u8]) -> Outcome {
-    move |_, _| Outcome { exit_code: 0, stdout: text.into(), stderr: Vec::new() }
+fn version(text: &'static str) -> impl Fn(&[String], &[u8]) -> ProgramOutput {
+    move |_, _| ProgramOutput { exit_code: 0, stdout: text.into(), stderr: Vec::new() }
 }
 
 #[track_caller]
-fn run(lent: &Lent, setup: &Setup) -> String {
-    carry_out::<Cursor>(lent, setup)
+fn run(host: &FakeHost, setup: &Setup) -> String {
+    carry_out::<Cursor>(host, setup)
 }
 
 /// The root and the path of a scope's hooks.json and mcp.json.
@@ -44,15 +44,15 @@ fn an_install_writes_what_people_were_shown() {
 
 #[test]
 fn what_a_team_commits_names_nothing_of_this_machine() {
-    let lent = folders().lend();
-    run(&lent, &setup(Action::Install, Scope::Project));
-    for (path, bytes) in lent.files() {
+    let host = folders().start();
+    run(&host, &setup(Action::Install, Scope::Project));
+    for (path, bytes) in host.files() {
         let text = String::from_utf8(bytes).expect("text");
         assert!(!text.contains("/opt/") && !text.contains("/srv/"), "{path}: {text}");
     }
 }
 
-/// hooks.json as people keep them.
+/// Typical hooks.json files.
 const HOOKED: &[&str] = &[
     "{\"version\": 1}",
     "{\n  \"version\": 1,\n  \"hooks\": {}\n}\n",
@@ -64,7 +64,7 @@ const HOOKED: &[&str] = &[
 
 #[test]
 fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
-    // Without a number of its format, a file that lists hooks is no file of Cursor's.
+    // Without the number of its format, Cursor does not accept a file that lists hooks.
     let others = testing::SETTINGS.iter().filter(|text| !text.contains("hooks"));
     for scope in BOTH {
         let (root, [hooks, servers]) = files(scope);
@@ -74,10 +74,10 @@ fn installed_twice_changes_nothing_and_removed_leaves_every_byte() {
             let machine = folders().file(root, hooks, *theirs).file(root, servers, listed);
             testing::leaves_every_byte::<Cursor>(machine, scope);
         }
-        let lent = folders().lend();
-        run(&lent, &setup(Action::Install, scope));
-        run(&lent, &setup(Action::Remove, scope));
-        assert!(lent.files().is_empty(), "what was made is gone: {:?}", lent.files());
+        let host = folders().start();
+        run(&host, &setup(Action::Install, scope));
+        run(&host, &setup(Action::Remove, scope));
+        assert!(host.files().is_empty(), "what was made is gone: {:?}", host.files());
     }
 }
 
@@ -86,10 +86,10 @@ fn every_file_stays_one_that_cursor_reads() {
     for scope in BOTH {
         let (root, [hooks, _]) = files(scope);
         for theirs in HOOKED {
-            let lent = folders().file(root, hooks, *theirs).lend();
-            run(&lent, &setup(Action::Install, scope));
-            let text = lent.text(root, hooks).expect("hooks");
-            // As Cursor strips comments: whatever follows two slashes, wherever they stand.
+            let host = folders().file(root, hooks, *theirs).start();
+            run(&host, &setup(Action::Install, scope));
+            let text = host.text(root, hooks).expect("hooks");
+            // Strips comments as Cursor does: everything after two slashes, wherever they are.
             let stripped: Vec<&str> = text
                 .trim_start_matches('\u{feff}')
                 .lines()
@@ -106,35 +106,35 @@ fn every_file_stays_one_that_cursor_reads() {
 
 #[test]
 fn a_newer_install_takes_the_place_of_an_older_one() {
-    let lent = folders().lend();
-    run(&lent, &Setup { program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::User) });
-    run(&lent, &setup(Action::Install, Scope::User));
-    let hooks = lent.text("config", "hooks.json").expect("hooks");
+    let host = folders().start();
+    run(&host, &Setup { program: vec!["/old/relay-mesh".into()], ..setup(Action::Install, Scope::User) });
+    run(&host, &setup(Action::Install, Scope::User));
+    let hooks = host.text("config", "hooks.json").expect("hooks");
     assert!(!hooks.contains("/old/"), "{hooks}");
     assert_eq!(hooks.matches("hook cursor stop").count(), 1);
 }
 
 #[test]
 fn what_others_wrote_in_between_stays() {
-    let lent = folders().lend();
-    run(&lent, &setup(Action::Install, Scope::Project));
-    let hooks = lent.text("project", ".cursor/hooks.json").expect("hooks");
-    lent.write(
+    let host = folders().start();
+    run(&host, &setup(Action::Install, Scope::Project));
+    let hooks = host.text("project", ".cursor/hooks.json").expect("hooks");
+    host.write(
         "project",
         ".cursor/hooks.json",
         hooks.replacen("\"stop\": [", "\"stop\": [{ \"command\": \"mine\" },", 1),
     );
     let rule = ".cursor/rules/relay-mesh.mdc";
-    let changed = lent.text("project", rule).expect("a rule").replace("Weigh it", "Weigh it well");
-    lent.write("project", rule, changed);
-    insta::assert_snapshot!(run(&lent, &setup(Action::Remove, Scope::Project)));
-    assert!(lent.text("project", rule).is_some(), "a changed rule is the person's");
+    let changed = host.text("project", rule).expect("a rule").replace("Weigh it", "Weigh it well");
+    host.write("project", rule, changed);
+    insta::assert_snapshot!(run(&host, &setup(Action::Remove, Scope::Project)));
+    assert!(host.text("project", rule).is_some(), "a changed rule is the person's");
 }
 
 #[test]
 fn a_file_that_cannot_be_used_is_named_and_nothing_is_planned() {
     let refused = |path: &str, text: &str| {
-        let _lent = folders().file("project", path, text).lend();
+        let _host = folders().file("project", path, text).start();
         match Cursor::propose(&setup(Action::Install, Scope::Project)) {
             Err(Error::Failed(what)) => what,
             other => panic!("{other:?}"),
@@ -148,22 +148,22 @@ fn a_file_that_cannot_be_used_is_named_and_nothing_is_planned() {
     );
     assert_eq!(
         refused(hooks, "{\"hooks\": {\"stop\": []}}"),
-        ".cursor/hooks.json, Cursor passes over the whole file, for it has no `version`: write \"version\": 1 into it"
+        ".cursor/hooks.json, Cursor ignores the whole file, because it has no `version`: write \"version\": 1 into it"
     );
     assert_eq!(
         refused(hooks, "{\"version\": 1, \"hooks\": {\"onSave\": []}}"),
-        ".cursor/hooks.json, Cursor passes over the whole file, for it names an event that Cursor does not know, \
-         `onSave`: take that event out of it"
+        ".cursor/hooks.json, Cursor ignores the whole file, because it names an event that Cursor does not know, \
+         `onSave`: remove that event from it"
     );
     assert_eq!(
         refused(".cursor/mcp.json", "{\"mcpServers\": {\"relay-mesh\": {\"command\": \"theirs\"}}}"),
-        ".cursor/mcp.json, `mcpServers.relay-mesh`: a server of this name that is not relay-mesh's is there; rename it first"
+        ".cursor/mcp.json, `mcpServers.relay-mesh`: another server already has this name; rename it first"
     );
 }
 
 #[test]
 fn a_command_that_would_void_the_file_is_refused() {
-    let _lent = folders().lend();
+    let _host = folders().start();
     for (program, folder) in [("/opt//relay-mesh", "/srv"), ("/opt/relay-mesh", "nats://host")] {
         let setup = Setup {
             program: vec![program.into()],
@@ -171,78 +171,78 @@ fn a_command_that_would_void_the_file_is_refused() {
             ..setup(Action::Install, Scope::User)
         };
         assert!(
-            matches!(Cursor::propose(&setup), Err(Error::Failed(what)) if what.contains("takes `//` for a comment"))
+            matches!(Cursor::propose(&setup), Err(Error::Failed(what)) if what.contains("reads `//` as a comment"))
         );
     }
 }
 
 #[test]
 fn the_version_is_the_command_lines_or_the_editors() {
-    let _lent = Fakes::default().program("editor-version", version("3.18.25\n0f3e\nx64\n")).lend();
+    let _host = Fakes::default().program("editor-version", version("3.18.25\n0f3e\nx64\n")).start();
     assert_eq!(Cursor::present(), Ok(Some("3.18.25".into())));
-    let _lent = Fakes::default()
+    let _host = Fakes::default()
         .program("editor-version", version("3.18.25\n"))
         .program("agent-version", version("2026.09.18-9a7762b\n"))
-        .lend();
+        .start();
     assert_eq!(Cursor::present(), Ok(Some("2026.09.18-9a7762b".into())));
-    let _lent = Fakes::default().lend();
+    let _host = Fakes::default().start();
     assert_eq!(Cursor::present(), Ok(None));
 }
 
 #[test]
 fn a_fresh_install_has_nothing_to_complain_of() {
     for scope in BOTH {
-        let lent = folders().lend();
-        run(&lent, &setup(Action::Install, scope));
+        let host = folders().start();
+        run(&host, &setup(Action::Install, scope));
         assert_eq!(complaints(scope), "", "{scope:?}");
     }
 }
 
 #[test]
 fn a_check_says_what_is_wrong() {
-    let check = |what: &str, fakes: Fakes, change: &dyn Fn(&Lent), expected: &str| {
-        let lent = fakes.lend();
-        run(&lent, &setup(Action::Install, Scope::Project));
-        change(&lent);
+    let check = |what: &str, fakes: Fakes, change: &dyn Fn(&FakeHost), expected: &str| {
+        let host = fakes.start();
+        run(&host, &setup(Action::Install, Scope::Project));
+        change(&host);
         assert_eq!(complaints(Scope::Project), expected, "{what}");
     };
     let edit = |from: &'static str, to: &'static str| {
-        move |lent: &Lent| {
-            let settings = lent.text("project", ".cursor/hooks.json").expect("settings");
+        move |host: &FakeHost| {
+            let settings = host.text("project", ".cursor/hooks.json").expect("settings");
             assert!(settings.contains(from), "{settings}");
-            lent.write("project", ".cursor/hooks.json", settings.replacen(from, to, 1));
+            host.write("project", ".cursor/hooks.json", settings.replacen(from, to, 1));
         }
     };
     check(
         "no server",
         folders(),
-        &|lent| lent.write("project", ".cursor/mcp.json", "{}"),
+        &|host| host.write("project", ".cursor/mcp.json", "{}"),
         "broken: .cursor/mcp.json has no server named `relay-mesh`",
     );
     check(
         "an unknown event",
         folders(),
         &edit("\"stop\": [", "\"Stop\": ["),
-        "broken: Cursor passes over all of .cursor/hooks.json: it names an event that Cursor does not know, `Stop`\n\
+        "broken: Cursor ignores all of .cursor/hooks.json: it names an event that Cursor does not know, `Stop`\n\
          broken: .cursor/hooks.json lacks our hooks for stop",
     );
     check(
         "a URL",
         folders(),
         &edit("\"stop\": [", "\"afterFileEdit\": [{\"command\": \"curl https://example.org\"}], \"stop\": ["),
-        "broken: Cursor passes over all of .cursor/hooks.json: `curl https://example.org` holds `//`, which Cursor takes \
+        "broken: Cursor ignores all of .cursor/hooks.json: `curl https://example.org` holds `//`, which Cursor takes \
          for a comment",
     );
     check(
         "no number of the format",
         folders(),
         &edit("\"version\"", "\"revision\""),
-        "broken: Cursor passes over all of .cursor/hooks.json: it has no `version`",
+        "broken: Cursor ignores all of .cursor/hooks.json: it has no `version`",
     );
     check(
         "a fault of syntax",
         folders(),
-        &|lent| lent.write("project", ".cursor/hooks.json", "{\n  \"version\": 1\n  \"hooks\": {}\n}"),
+        &|host| host.write("project", ".cursor/hooks.json", "{\n  \"version\": 1\n  \"hooks\": {}\n}"),
         "broken: .cursor/hooks.json, line 2, column 15: Expected comma\n\
          broken: .cursor/hooks.json lacks our hooks for sessionStart, beforeSubmitPrompt, preToolUse, beforeMCPExecution, \
          postToolUse, postToolUseFailure, preCompact, stop, sessionEnd",
@@ -256,9 +256,9 @@ fn a_check_says_what_is_wrong() {
     check(
         "no rule",
         folders(),
-        &|lent| {
-            let rule = lent.text("project", ".cursor/rules/relay-mesh.mdc").expect("a rule");
-            lent.write(
+        &|host| {
+            let rule = host.text("project", ".cursor/rules/relay-mesh.mdc").expect("a rule");
+            host.write(
                 "project",
                 ".cursor/rules/relay-mesh.mdc",
                 rule.replace("alwaysApply: true", "alwaysApply: false"),
@@ -269,8 +269,8 @@ fn a_check_says_what_is_wrong() {
     check(
         "both scopes",
         folders(),
-        &|lent| {
-            run(lent, &setup(Action::Install, Scope::User));
+        &|host| {
+            run(host, &setup(Action::Install, Scope::User));
         },
         "warning: relay-mesh is also installed for every project of this user, so hooks run twice here",
     );

@@ -1,4 +1,4 @@
-//! Whether OpenCode is set up for the mesh, by the rules that it reads its own settings by.
+//! Checks that OpenCode is set up for the mesh, by the rules by which OpenCode reads its settings.
 
 use relay_mesh_sdk::checklist::Checklist;
 use relay_mesh_sdk::edit::jsonc::Document;
@@ -9,21 +9,21 @@ use relay_mesh_sdk::{Error, Install, clock, servers as entries};
 use serde_json::Value;
 
 use super::settings::{self, LIST};
-use super::{PROJECT, Place, USER, connector, is_local, local};
+use super::{PROJECT, ScopeFiles, USER, connector, is_local, local};
 use crate::payload::Server;
 use crate::{OpenCode, http, servers, sessions};
 
 const AGAIN: &str = "run `relay-mesh install opencode` again";
-/// The oldest version whose plugins can do what the connector does, as far as was looked.
+/// The oldest version known to have the plugin interface that the connector uses.
 const OLDEST: (u32, u32) = (1, 1);
 /// The version that all of this was tried with.
 const TRIED: &str = "1.18.33";
-/// The port that `opencode serve` takes where nobody says another.
+/// The default port of `opencode serve`.
 const DEFAULT_PORT: u16 = 4096;
 
-/// Looks at every file that has a say, and at every server that connectors told of.
+/// Checks every file that has an effect on us, and every server that connectors reported.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
-    let place = Place::of(setup.scope);
+    let place = ScopeFiles::of(setup.scope);
     let root = Root::open(place.root)?;
     let mut found = Checklist::default();
     version(&mut found)?;
@@ -39,7 +39,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
 }
 
 fn version(found: &mut Checklist) -> Result<(), Error> {
-    // That it is not installed at all is for whoever asked to say.
+    // The caller reports that OpenCode is not installed.
     let Some(version) = OpenCode::present()? else { return Ok(()) };
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or_default());
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
@@ -50,17 +50,15 @@ fn version(found: &mut Checklist) -> Result<(), Error> {
         );
     } else if major > OLDEST.0 {
         found.warn(
-            format!(
-                "OpenCode {version} may load plugins in another way than {TRIED}, with which the connector was tried"
-            ),
-            "look whether a session wakes; if not, go back to 1.x and tell us",
+            format!("OpenCode {version} may load plugins differently from {TRIED}, with which the connector was tried"),
+            "check that mail wakes a session; if not, go back to 1.x and tell us",
         );
     }
     Ok(())
 }
 
-/// The server's entry, as the file that has the last word gives it.
-fn entry(found: &mut Checklist, root: &Root, place: &Place, setup: &Setup) -> Result<(), Error> {
+/// The server's entry in the settings file that overrides the others.
+fn entry(found: &mut Checklist, root: &Root, place: &ScopeFiles, setup: &Setup) -> Result<(), Error> {
     let name = setup.server_name.as_str();
     let mut last: Option<(&str, Value)> = None;
     for file in place.settings {
@@ -68,21 +66,21 @@ fn entry(found: &mut Checklist, root: &Root, place: &Place, setup: &Setup) -> Re
         let value = match Document::parse(Some(&text)) {
             Ok(document) => document.get(&[]).unwrap_or_default(),
             Err(broken) => {
-                found.broken(format!("{file}, {broken}"), "mend the file: OpenCode does not start as it is");
+                found.broken(format!("{file}, {broken}"), "correct the file: OpenCode does not start with it as it is");
                 continue;
             }
         };
         if let Some(entry) = value.get(LIST).and_then(|list| list.get(name)) {
             if let Some((before, _)) = &last {
                 found.warn(
-                    format!("`{LIST}.{name}` stands in {before} and again in {file}, which has the last word"),
-                    format!("take it out of {before}"),
+                    format!("`{LIST}.{name}` is in {before} and again in {file}, which overrides it"),
+                    format!("remove it from {before}"),
                 );
             }
             last = Some((file, entry.clone()));
         }
         for alias in entries::aliases(Some(&value), LIST, name) {
-            found.warn(format!("{file} names relay-mesh a second time, as `{alias}`"), "take one of the two out");
+            found.warn(format!("{file} names relay-mesh a second time, as `{alias}`"), "remove one of the two");
         }
     }
     match last {
@@ -92,7 +90,7 @@ fn entry(found: &mut Checklist, root: &Root, place: &Place, setup: &Setup) -> Re
             "rename that server, then run `relay-mesh install opencode`",
         ),
         Some((file, entry)) if entry.get("enabled") == Some(&Value::Bool(false)) => {
-            found.broken(format!("{file} turns the server `{name}` off"), "take `enabled` out of its entry");
+            found.broken(format!("{file} turns the server `{name}` off"), "remove `enabled` from its entry");
         }
         Some((file, entry)) if entry != settings::entry(setup) => {
             found.warn(format!("the server `{name}` in {file} is of another install"), AGAIN);
@@ -107,7 +105,7 @@ fn permission(found: &mut Checklist, setup: &Setup) -> Result<(), Error> {
     match settings::asks_before_our_tools(setup)? {
         settings::Asks::No => {}
         settings::Asks::ByRule => {
-            let place = Place::of(setup.scope);
+            let place = ScopeFiles::of(setup.scope);
             let root = Root::open(place.root)?;
             let mut allowed = false;
             for file in place.settings {
@@ -128,12 +126,12 @@ fn permission(found: &mut Checklist, setup: &Setup) -> Result<(), Error> {
     Ok(())
 }
 
-fn connector_file(found: &mut Checklist, root: &Root, place: &Place, setup: &Setup) -> Result<(), Error> {
+fn connector_file(found: &mut Checklist, root: &Root, place: &ScopeFiles, setup: &Setup) -> Result<(), Error> {
     let path = place.connector;
     match root.read_text(path)? {
         None => found.broken(
-            format!("the connector {path} is not there: no session is told apart from another, and none is woken"),
-            format!("{AGAIN}; the folder has to be writable"),
+            format!("the connector {path} does not exist, so sessions are not told apart and not woken"),
+            format!("{AGAIN}; the folder must be writable"),
         ),
         Some(text) if !is_stamped(&text) => {
             found.warn(format!("{path} is not as relay-mesh wrote it"), format!("delete it and {AGAIN}"));
@@ -147,14 +145,16 @@ fn connector_file(found: &mut Checklist, root: &Root, place: &Place, setup: &Set
         Some(text) if text == local(setup) => {}
         Some(text) if is_local(&text) => found.warn(format!("{} is of another install", place.local), AGAIN),
         Some(_) => found.broken(format!("{} is not relay-mesh's", place.local), format!("move it and {AGAIN}")),
-        // A colleague who has the committed files alone goes by the program in PATH.
-        None => found.warn(format!("{} is not there, so PATH says where relay-mesh is", place.local), AGAIN),
+        // A team member who has only the committed files uses the program on PATH.
+        None => {
+            found.warn(format!("{} does not exist, so the connector looks for relay-mesh on PATH", place.local), AGAIN)
+        }
     }
     Ok(())
 }
 
-/// Both scopes at once do no harm, for the copies of the connector share the work; but what one of them
-/// is told, the other one is not.
+/// Both scopes at once do no harm, because the copies of the connector share the work. But what one of them learns,
+/// the other does not.
 fn twice(found: &mut Checklist, setup: &Setup) -> Result<(), Error> {
     let user = Root::open(USER.root)?;
     if user.read_text(USER.connector)?.is_some() && Root::open(PROJECT.root)?.read_text(PROJECT.connector)?.is_some() {
@@ -172,7 +172,7 @@ fn without_plugins(found: &mut Checklist) -> Result<(), Error> {
     let minutes = clock::now().saturating_sub(at) / 60_000;
     found.warn(
         format!(
-            "an OpenCode that was told to go without plugins (`--pure`, OPENCODE_PURE) called {minutes} min ago: \
+            "an OpenCode that was started without plugins (`--pure`, OPENCODE_PURE) called {minutes} min ago: \
              it has the tools, but its sessions are not told apart and not woken"
         ),
         "start it without `--pure`",
@@ -180,27 +180,27 @@ fn without_plugins(found: &mut Checklist) -> Result<(), Error> {
     Ok(())
 }
 
-/// What helps where this machine does not reach itself.
+/// The fix if this machine cannot reach itself.
 const LOOK_AT_THE_NETWORK: &str = "look at this machine's network: is the loopback interface up (`ip link show lo`)?";
 
-/// Whether nobody was met at all, and not for want of somebody who listens.
+/// Whether no server was reached for another reason than that none listens.
 fn is_out_of_reach(what: &str) -> bool {
     what.contains("could not connect")
 }
 
-/// The servers that connectors told of, and the port that OpenCode likes best.
+/// The servers that connectors reported, and OpenCode's default port.
 fn served(found: &mut Checklist) -> Result<(), Error> {
     let known = servers::known()?;
     for server in &known {
         let port = server.port;
         match http::health(server) {
             Ok(health) if health["healthy"] == true => found.ok(format!("the OpenCode on port {port} answers")),
-            Ok(_) => found.warn(format!("what listens on port {port} is no OpenCode any more"), "start OpenCode again"),
+            Ok(_) => found.warn(format!("the program on port {port} is no longer OpenCode"), "start OpenCode again"),
             Err(Error::NotFound(_)) => servers::forget(port)?,
             Err(Error::Failed(what)) if is_out_of_reach(&what) => found.broken(what, LOOK_AT_THE_NETWORK),
             Err(Error::Failed(what)) => found.broken(
                 what,
-                "start OpenCode again with the OPENCODE_SERVER_PASSWORD that it shall have; its connector passes it on",
+                "start OpenCode again with the right OPENCODE_SERVER_PASSWORD; its connector passes it on",
             ),
             Err(Error::Busy(_)) => {
                 found.warn(format!("the OpenCode on port {port} is too busy to answer"), "try again")
@@ -213,12 +213,12 @@ fn served(found: &mut Checklist) -> Result<(), Error> {
         match http::health(&open) {
             Ok(health) if health["healthy"] == true => {}
             Err(Error::NotFound(_)) => {}
-            // One that wants a password is an OpenCode.
+            // A server that wants a password is an OpenCode.
             Err(Error::Failed(what)) if what.contains("refuses the password") => {}
             Err(Error::Failed(what)) if is_out_of_reach(&what) => found.warn(what, LOOK_AT_THE_NETWORK),
             Ok(_) | Err(Error::Failed(_) | Error::Busy(_)) => found.warn(
-                format!("port {DEFAULT_PORT} is taken by another program, so `opencode serve` takes one by chance"),
-                "say which one: `opencode serve --port N`",
+                format!("port {DEFAULT_PORT} is taken by another program, so `opencode serve` takes a random one"),
+                "choose one: `opencode serve --port N`",
             ),
             Err(error @ (Error::Denied(_) | Error::Unsupported(_))) => return Err(error),
         }

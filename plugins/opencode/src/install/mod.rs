@@ -1,7 +1,7 @@
-//! Setting OpenCode up for the mesh, taking it out again, and proving that it is set up.
+//! Sets OpenCode up for the mesh, removes the setup, and checks it.
 //!
-//! Both scopes look alike: our server's entry in a settings file, the connector among the plugins, and
-//! a file beside them with what belongs to this machine alone, so that the others can be committed.
+//! Both scopes have the same parts: our server's entry in a settings file, the connector among the plugins, and a
+//! file beside them for this machine only, so the others can be committed.
 
 mod check;
 mod settings;
@@ -19,21 +19,21 @@ use crate::OpenCode;
 /// The code that OpenCode loads.
 const CONNECTOR: &str = include_str!("../../assets/connector.ts");
 
-/// Where the parts of one scope lie.
-pub(super) struct Place {
-    /// The manifest's name of the root.
+/// The roots and paths of one scope's files.
+pub(super) struct ScopeFiles {
+    /// The root's manifest name.
     pub(super) root: &'static str,
-    /// Settings files, in the order in which OpenCode reads them: a later one has the last word.
+    /// Settings files, in the order in which OpenCode reads them: a later file overrides an earlier one.
     pub(super) settings: &'static [&'static str],
-    /// The settings file that is made where there is none.
+    /// The settings file that we create if there is none.
     pub(super) fresh: &'static str,
     pub(super) connector: &'static str,
-    /// What belongs to this machine alone.
+    /// The file for this machine only.
     pub(super) local: &'static str,
 }
 
-impl Place {
-    pub(super) fn of(scope: Scope) -> &'static Place {
+impl ScopeFiles {
+    pub(super) fn of(scope: Scope) -> &'static ScopeFiles {
         match scope {
             Scope::Project => &PROJECT,
             Scope::User => &USER,
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-const PROJECT: Place = Place {
+const PROJECT: ScopeFiles = ScopeFiles {
     root: "project",
     settings: &["opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"],
     fresh: "opencode.json",
@@ -49,7 +49,7 @@ const PROJECT: Place = Place {
     local: ".opencode/relay-mesh.local.json",
 };
 
-const USER: Place = Place {
+const USER: ScopeFiles = ScopeFiles {
     root: "config",
     settings: &["config.json", "opencode.json", "opencode.jsonc"],
     fresh: "opencode.json",
@@ -63,30 +63,30 @@ impl Install for OpenCode {
     }
 
     fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        let place = Place::of(setup.scope);
+        let place = ScopeFiles::of(setup.scope);
         let root = Root::open(place.root)?;
         let asks = settings::asks_before_our_tools(setup)?;
         let file = settings::file_to_edit(&root, place, &setup.server_name)?;
         draft.jsonc(&root, file, |document| settings::put(document, setup, &asks))?;
         draft.own_or_tell(&root, place.connector, &connector(setup))?;
         if draft.replace(&root, place.local, Some(local(setup)), is_local)? == Owned::Theirs {
-            return Err(Error::Failed(format!("{} is not relay-mesh's; move it first", place.local)));
+            return Err(Error::Failed(format!("{} was not written by relay-mesh; move it first", place.local)));
         }
         if draft.changes_nothing() {
             return Ok(());
         }
-        draft.next_step("Start OpenCode again: one that runs already has neither the server nor the connector.");
+        draft.next_step("Start OpenCode again: a running one has neither the server nor the connector.");
         if let settings::Asks::Everything(file) = &asks {
             draft.next_step(format!(
                 "OpenCode asks before each tool of the mesh, because `permission` in {file} is one word for all tools. \
-                 Write it as {{ \"*\": …, \"{}_*\": \"allow\" }} to be asked for the others alone.",
+                 Write it as {{ \"*\": …, \"{}_*\": \"allow\" }} to be asked only for the others.",
                 setup.server_name
             ));
         }
         if let Server::Http(_) = setup.server {
             draft.next_step(
                 "Keep `relay-mesh serve` running: OpenCode connects to it when it starts. The connector finds the \
-                 token of a host on this machine; for another one, set RELAY_MESH_TOKEN before you start OpenCode.",
+                 token of a server on this machine; for another one, set RELAY_MESH_TOKEN before you start OpenCode.",
             );
         }
         if setup.scope == Scope::Project && !ignores_local(&root)? {
@@ -99,16 +99,16 @@ impl Install for OpenCode {
     }
 
     fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
-        let place = Place::of(setup.scope);
+        let place = ScopeFiles::of(setup.scope);
         let root = Root::open(place.root)?;
         for file in place.settings {
             draft.prune(&root, file, |document| settings::take(document, &setup.server_name))?;
         }
         draft.disown_or_tell(&root, place.connector)?;
-        // A file of somebody else in that place is none of our business.
+        // Another program's file of this name stays.
         let _: Owned = draft.replace(&root, place.local, None, is_local)?;
         if !draft.changes_nothing() {
-            draft.next_step("An OpenCode that runs already keeps its connection to the mesh until it ends.");
+            draft.next_step("A running OpenCode keeps its connection to the mesh until it ends.");
         }
         Ok(())
     }
@@ -123,14 +123,14 @@ pub(super) fn connector(setup: &Setup) -> String {
     CONNECTOR.replacen("const SERVER = \"relay-mesh\"", &format!("const SERVER = {}", json!(setup.server_name)), 1)
 }
 
-/// What the connector must know of this machine: how to start relay-mesh, and for which data folder.
+/// What the connector must know about this machine: how to start relay-mesh, and for which data folder.
 pub(super) fn local(setup: &Setup) -> String {
     let environment: Map<String, Value> =
         setup.environment.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     format!("{:#}\n", json!({"program": setup.program, "environment": environment}))
 }
 
-/// Whether a file is one that [`local`] wrote, of this install or an older one.
+/// Whether [`local`] wrote a file, for this install or an older one.
 pub(super) fn is_local(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|value| value["program"].is_array())
 }

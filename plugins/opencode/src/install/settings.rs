@@ -1,4 +1,4 @@
-//! Our part of a settings file: the server's entry, and where it is needed the permission.
+//! Our part of a settings file: the server's entry, and the permission if it is needed.
 
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::edit::jsonc::Document;
@@ -7,31 +7,31 @@ use relay_mesh_sdk::install::{Scope, Server, Setup};
 use relay_mesh_sdk::servers::{self, Refused};
 use serde_json::{Map, Value, json};
 
-use super::{PROJECT, Place, USER};
+use super::{PROJECT, ScopeFiles, USER};
 
-/// The list of servers.
+/// The property that lists the servers.
 pub(super) const LIST: &str = "mcp";
-/// OpenCode writes this into every settings file that lacks it, so a file of ours has it from the start.
+/// OpenCode adds this to every settings file that lacks it, so ours has it from the start.
 const SCHEMA: &str = "https://opencode.ai/config.json";
-/// How long OpenCode waits for an answer. Its own 5 seconds are less than a fetch that waits for mail,
-/// though each sign of progress begins the time anew.
+/// How long OpenCode waits for an answer. Its default of 5 seconds is shorter than a `fetch_messages` that waits
+/// for mail, even though each progress notification restarts the time.
 const TIMEOUT_MS: u32 = 60_000;
 
-/// Whether OpenCode would ask the person before it calls our tools.
+/// Whether OpenCode asks the user before it calls our tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asks {
-    /// It allows them, as it does by default.
+    /// It allows them, as by default.
     No,
-    /// A rule of somebody's covers them; one of ours after it has the last word.
+    /// A user's rule covers them; a rule of ours after it overrides it.
     ByRule,
-    /// `permission` is a single word in this file, and has no place for a rule of ours.
+    /// `permission` is a single word in this file, so a rule of ours cannot be added.
     Everything(String),
 }
 
-/// Which permission covers our tools, over all files that are merged.
+/// Which permission covers our tools in all the files that OpenCode merges.
 pub(super) fn asks_before_our_tools(setup: &Setup) -> Result<Asks, Error> {
     let mut asks = Asks::No;
-    let places: &[&Place] = match setup.scope {
+    let places: &[&ScopeFiles] = match setup.scope {
         Scope::Project => &[&USER, &PROJECT],
         Scope::User => &[&USER],
     };
@@ -39,7 +39,7 @@ pub(super) fn asks_before_our_tools(setup: &Setup) -> Result<Asks, Error> {
         let root = Root::open(place.root)?;
         for file in place.settings {
             let Some(text) = root.read_text(file)? else { continue };
-            // One that is broken is told of by whoever edits it, or by `check`.
+            // The edit of that file, or `check`, reports that it is broken.
             let Some(value) = Document::parse(Some(&text)).ok().and_then(|document| document.get(&["permission"]))
             else {
                 continue;
@@ -60,7 +60,7 @@ pub(super) fn asks_before_our_tools(setup: &Setup) -> Result<Asks, Error> {
     Ok(asks)
 }
 
-/// Whether a rule's pattern covers tools of ours: a whole name, or a beginning before a star.
+/// Whether a rule's pattern covers our tools: a whole name, or a prefix before a star.
 fn covers(pattern: &str, setup: &Setup) -> bool {
     let prefix = format!("{}_", setup.server_name);
     match pattern.split_once('*') {
@@ -69,14 +69,14 @@ fn covers(pattern: &str, setup: &Setup) -> bool {
     }
 }
 
-/// The rule by which our tools run without asking.
+/// The rule that lets our tools run without asking.
 pub(super) fn rule(server: &str) -> String {
     format!("{server}_*")
 }
 
-/// The settings file to edit: the one that has our entry, else the one that is there and has the last
-/// word, else a fresh one.
-pub(super) fn file_to_edit(root: &Root, place: &Place, server: &str) -> Result<&'static str, Error> {
+/// The settings file to edit: the one with our entry, else the existing one that overrides the others, else a new
+/// one.
+pub(super) fn file_to_edit(root: &Root, place: &ScopeFiles, server: &str) -> Result<&'static str, Error> {
     let place = if place.root == PROJECT.root { &PROJECT } else { &USER };
     let mut existing = None;
     for file in place.settings {
@@ -85,7 +85,7 @@ pub(super) fn file_to_edit(root: &Root, place: &Place, server: &str) -> Result<&
         if entry.is_some() {
             return Ok(file);
         }
-        // A folder of OpenCode's own has settings only where somebody wants them there.
+        // OpenCode's own folder has settings only if the user wants them there.
         if existing.is_none_or(|before: &str| before.contains('/') == file.contains('/')) {
             existing = Some(*file);
         }
@@ -93,7 +93,6 @@ pub(super) fn file_to_edit(root: &Root, place: &Place, server: &str) -> Result<&
     Ok(existing.unwrap_or(place.fresh))
 }
 
-/// Puts our part in.
 pub(super) fn put(document: &mut Document, setup: &Setup, asks: &Asks) -> Result<(), Refused> {
     if document.text().is_none_or(|text| text.trim().is_empty()) {
         document.set(&["$schema"], &json!(SCHEMA))?;
@@ -101,7 +100,7 @@ pub(super) fn put(document: &mut Document, setup: &Setup, asks: &Asks) -> Result
     servers::put(document, LIST, &setup.server_name, &entry(setup))?;
     match asks {
         Asks::ByRule => {
-            // The last rule that fits has the last word, and ours comes last.
+            // The last rule that matches wins, so ours comes last.
             let rule = rule(&setup.server_name);
             if document.get(&["permission", &rule]).is_none() {
                 document.set(&["permission", &rule], &json!("allow"))?;
@@ -112,7 +111,6 @@ pub(super) fn put(document: &mut Document, setup: &Setup, asks: &Asks) -> Result
     }
 }
 
-/// Takes it out again.
 pub(super) fn take(document: &mut Document, server: &str) {
     let rule = rule(server);
     if document.get(&["permission", &rule]) == Some(json!("allow")) {
@@ -120,15 +118,15 @@ pub(super) fn take(document: &mut Document, server: &str) {
     }
     let was_ours = document.get(&[LIST, server]).is_some_and(|entry| servers::is_ours(&entry));
     servers::take(document, LIST, server);
-    // What is left of a file that we made says nothing.
+    // What is left of a file that we made is not worth keeping.
     let left = document.text().map(str::trim_end);
     if was_ours && left == Some(&format!("{{\n  \"$schema\": \"{SCHEMA}\"\n}}")) {
         document.remove(&["$schema"]);
     }
 }
 
-/// The server's entry. A file that a team commits names no machine: the connector fills in this one's
-/// program and data folder when OpenCode reads its settings.
+/// The server's entry. In a file that a team commits it holds nothing of this machine: the connector fills in the
+/// program and the data folder when OpenCode reads its settings.
 pub(super) fn entry(setup: &Setup) -> Value {
     match (&setup.server, setup.scope) {
         (Server::Stdio(command), Scope::Project) => {

@@ -1,5 +1,4 @@
-//! Changes to JSON with or without comments, as splices of the text: nothing is printed anew but
-//! what is added.
+//! Changes to JSON with or without comments, as splices of the text. Only what is added is newly written.
 //!
 //! ```
 //! use relay_mesh_sdk::edit::jsonc::Document;
@@ -22,12 +21,11 @@
 //!
 //! # How an insertion can be undone without a record of it
 //!
-//! Taking the last member out of a container takes the container too, and taking out the root takes
-//! the file. So that a container (or a file) which was there before, empty, stays, an insertion
-//! into an empty one leaves a mark in white space: a blank line after the opening bracket, or one
-//! space where it is on one line. Likewise a text written into an empty file has no newline at its
-//! end, while a file that did not exist gets one. What was inside an empty container before is kept
-//! behind what is inserted.
+//! Removing the last member of a container removes the container too, and removing the root removes the
+//! file. A container that existed and was empty must stay, so an insertion into it leaves a mark in white
+//! space: a blank line after the opening bracket, or one space if the container is on one line. Likewise a
+//! text written into an empty file gets no newline at its end, and a file that did not exist gets one. White
+//! space that an empty container held stays after the inserted text.
 
 mod shape;
 mod splice;
@@ -43,24 +41,23 @@ use style::{Layout, Style};
 /// A settings file, or its absence, and the changes made to it so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// A byte order mark at the start, which no JSON parser wants to see.
+    /// Whether the file starts with a byte order mark, which JSON parsers refuse.
     bom: bool,
-    /// The rest; none where there is no file.
+    /// The rest; none if there is no file.
     text: Option<String>,
 }
 
-/// One step into a value.
+/// One step of a path into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Into an object, by name.
+    /// A property, by name.
     Key(String),
-    /// Into an array, by position.
+    /// An element, by position.
     Index(usize),
 }
 
 impl Document {
-    /// Parses a file's text; none stands for a file that is not there. Comments and trailing commas
-    /// are allowed.
+    /// Parses a file's text; none stands for a missing file. Comments and trailing commas are allowed.
     pub fn parse(text: Option<&str>) -> Result<Document, Broken> {
         let document = match text.map(|text| (text.strip_prefix('\u{feff}'), text)) {
             None => Document { bom: false, text: None },
@@ -71,13 +68,13 @@ impl Document {
         Ok(document)
     }
 
-    /// The file's text now; none where there is to be no file. Without the byte order mark: see
-    /// [`Document::finish`].
+    /// The file's text now, without the byte order mark that [`Document::finish`] adds; none if there is to be
+    /// no file.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// The file's text to write; none where there is to be no file.
+    /// The file's text to write; none if there is to be no file.
     pub fn finish(self) -> Option<String> {
         match self.bom {
             true => self.text.map(|text| format!("\u{feff}{text}")),
@@ -85,15 +82,15 @@ impl Document {
         }
     }
 
-    /// The value at a path of property names, where there is one.
+    /// The value at a path of property names.
     pub fn get(&self, path: &[&str]) -> Option<Value> {
         let root = self.root()?;
         let node = path.iter().try_fold(&root, |node, key| Some(&node.members()[node.position(key)?].value))?;
         Some(value_of(self.body(), node))
     }
 
-    /// Sets a property, and makes the objects on the way to it. An equal value is left as it is
-    /// written; another one is replaced, and what it was is not kept.
+    /// Sets a property and creates the objects around it. An equal value keeps its spelling; another value is
+    /// replaced for good.
     pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), Occupied> {
         if self.get(path).as_ref() == Some(value) {
             return Ok(());
@@ -101,18 +98,18 @@ impl Document {
         self.put(path, Put::Property(value))
     }
 
-    /// Adds an element at the end of an array, and makes the array and the objects on the way to it.
+    /// Adds an element at the end of an array, and creates the array and the objects around it.
     pub fn append(&mut self, path: &[&str], element: &Value) -> Result<(), Occupied> {
         self.put(path, Put::Element(element))
     }
 
-    /// Adds a text to an array, where it is not in it yet.
+    /// Adds a text to an array unless the array has it.
     pub fn include(&mut self, path: &[&str], text: &str) -> Result<(), Occupied> {
         let listed = self.get(path).as_ref().and_then(Value::as_array).is_some_and(|list| list.contains(&text.into()));
         if listed { Ok(()) } else { self.append(path, &text.into()) }
     }
 
-    /// Takes a text out of an array, wherever it is in it.
+    /// Removes a text from an array.
     pub fn exclude(&mut self, path: &[&str], text: &str) {
         self.remove_where(|steps, value| {
             let in_list = match steps.split_last() {
@@ -125,8 +122,8 @@ impl Document {
         });
     }
 
-    /// Takes a property out, and the objects that this leaves empty, unless they were empty before
-    /// we came. True where there was one.
+    /// Removes a property, and the objects that this leaves empty unless they were empty before our insertion.
+    /// Returns whether the property existed.
     pub fn remove(&mut self, path: &[&str]) -> bool {
         let wanted = |steps: &[Step]| {
             steps.len() == path.len()
@@ -135,15 +132,14 @@ impl Document {
         self.remove_where(|steps, _| wanted(steps)) > 0
     }
 
-    /// Takes out every property and element that `matches`, by its path and value; what lies inside
-    /// of one that matches is not looked at. Empty containers go as in [`Document::remove`]. Answers
-    /// how many were taken out.
+    /// Removes every property and element that `matches` accepts by path and value, and does not look inside
+    /// those. Empty containers go as in [`Document::remove`]. Returns the number of removals.
     pub fn remove_where(&mut self, matches: impl Fn(&[Step], &Value) -> bool) -> usize {
         let mut found = Vec::new();
         if let Some(root) = self.root() {
             find(self.body(), &root, &mut Vec::new(), &matches, &mut found);
         }
-        // Backwards, so that the positions of what is still to go do not move.
+        // Backwards, so that the positions of the remaining ones stay valid.
         for path in found.iter().rev() {
             self.take_out(path);
         }
@@ -154,7 +150,7 @@ impl Document {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// The root's shape. The text parsed when it came in, and every splice keeps it so.
+    /// The root's shape. `Document::parse` accepted the text, and every splice keeps it valid.
     fn root(&self) -> Option<Node> {
         shape::parse(self.body()).ok().flatten()
     }
@@ -163,7 +159,7 @@ impl Document {
         let Some(root) = self.root() else {
             let style = Style::of(self.body(), None);
             let written = style.write(&put.nested(path), Layout::Lines(""));
-            // The final newline tells a file that we made from one that was there and empty.
+            // The final newline distinguishes a file that we made from one that existed and was empty.
             self.text = Some(match &self.text {
                 Some(blank) => format!("{blank}{written}"),
                 None => format!("{written}{}", style.newline),
@@ -216,7 +212,7 @@ impl Document {
     }
 }
 
-/// What is put at the end of a path.
+/// What to put at the end of a path.
 #[derive(Clone, Copy)]
 enum Put<'a> {
     Property(&'a Value),
@@ -224,7 +220,7 @@ enum Put<'a> {
 }
 
 impl Put<'_> {
-    /// The value inside as many new objects as the path still has names.
+    /// Wraps the value in one new object per remaining name of the path.
     fn nested(self, path: &[&str]) -> Value {
         let innermost = match self {
             Put::Property(value) => value.clone(),
@@ -254,7 +250,7 @@ fn find(
     }
 }
 
-/// The value that a range of the text says. Scalars are written alike in every dialect that we take.
+/// The value of a node. Scalars look the same in every dialect that we accept.
 fn value_of(text: &str, node: &Node) -> Value {
     match &node.kind {
         Kind::Object(members) => {

@@ -1,5 +1,4 @@
-//! Where things stand in a JSON text: byte ranges of containers and members, and what lies in the
-//! gaps between them.
+//! The layout of a JSON text: byte ranges of containers and members, and what is in the gaps between them.
 
 use std::ops::Range;
 
@@ -9,14 +8,13 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::Broken;
 
-/// A value and where it stands.
+/// A value and its byte range.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) range: Range<usize>,
     pub(super) kind: Kind,
 }
 
-/// What a value is made of.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Object(Vec<Member>),
@@ -29,24 +27,24 @@ pub(super) enum Kind {
 pub(super) struct Member {
     /// The property's name; none for an element.
     pub(super) key: Option<String>,
-    /// From the name's first byte (or the element's) to the value's last.
+    /// From the first byte of the name (or element) to the last of the value.
     pub(super) range: Range<usize>,
     pub(super) value: Node,
 }
 
-/// What stands between two members besides white space.
+/// What is between two members, apart from white space.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// Where the comma is.
+    /// The comma's position.
     pub(super) comma: Option<usize>,
-    /// Where the last comment ends.
+    /// The end of the last comment.
     pub(super) comment_end: Option<usize>,
-    /// Whether that comment goes on to the end of its line, so that nothing may follow it there.
+    /// Whether that comment runs to the end of its line, so nothing may follow it there.
     pub(super) line_comment: bool,
 }
 
 impl Node {
-    /// The members of an object or an array; none of a scalar.
+    /// The members of an object or array. A scalar has none.
     pub(super) fn members(&self) -> &[Member] {
         match &self.kind {
             Kind::Object(members) | Kind::Array(members) => members,
@@ -54,7 +52,7 @@ impl Node {
         }
     }
 
-    /// A property's index by name. Of several by one name the last counts, as in every JSON reader.
+    /// A property's index by name. If a name occurs twice, the last counts, as in every JSON reader.
     pub(super) fn position(&self, key: &str) -> Option<usize> {
         match &self.kind {
             Kind::Object(members) => members.iter().rposition(|member| member.key.as_deref() == Some(key)),
@@ -62,25 +60,25 @@ impl Node {
         }
     }
 
-    /// The inside, without the brackets.
+    /// The range inside the brackets.
     pub(super) fn interior(&self) -> Range<usize> {
         self.range.start + 1..self.range.end - 1
     }
 
-    /// The gap before the first member, or the whole inside where there is none.
+    /// The gap before the first member, or the whole inside if there is no member.
     pub(super) fn lead(&self) -> Range<usize> {
         let interior = self.interior();
         interior.start..self.members().first().map_or(interior.end, |member| member.range.start)
     }
 
-    /// The gap after a member, up to the next one or the closing bracket.
+    /// The gap from a member to the next one or the closing bracket.
     pub(super) fn gap_after(&self, index: usize) -> Range<usize> {
         let members = self.members();
         let end = members.get(index + 1).map_or(self.interior().end, |next| next.range.start);
         members[index].range.end..end
     }
 
-    /// The gap before a member, down to the one before it or the opening bracket.
+    /// The gap between a member and the previous one or the opening bracket.
     pub(super) fn gap_before(&self, index: usize) -> Range<usize> {
         match index.checked_sub(1) {
             Some(previous) => self.gap_after(previous),
@@ -89,7 +87,7 @@ impl Node {
     }
 }
 
-/// Parses a text as settings files are written: JSON, with comments and trailing commas allowed.
+/// Parses JSON with comments and trailing commas, as settings files have them.
 pub(super) fn parse(text: &str) -> Result<Option<Node>, Broken> {
     let options = ParseOptions {
         allow_comments: true,
@@ -140,7 +138,7 @@ fn node(ast: &Ast<'_>) -> Node {
     Node { range: range.start..range.end, kind }
 }
 
-/// Looks through a gap, which a parse has shown to hold only white space, comments and a comma.
+/// Scans a gap. The parser has checked that it holds only white space, comments and a comma.
 pub(super) fn gap(text: &str, range: Range<usize>) -> Gap {
     let bytes = text.as_bytes();
     let mut found = Gap::default();

@@ -1,5 +1,5 @@
-//! The splices themselves. [`remove`] is the exact inverse of [`insert`]: each says of every byte
-//! that it adds how the other finds it again.
+//! The splices. [`remove`] is the exact inverse of [`insert`], so a change to what one adds needs a change to
+//! how the other finds it.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::edit::spliced;
 use super::shape::{Node, gap};
 use super::style::{Layout, Style, line_indent};
 
-/// Adds a member at the end of the last container of `chain`, which begins at the root.
+/// Adds a member at the end of the last container of `chain`, which starts at the root.
 pub(super) fn insert(text: &str, style: &Style, chain: &[&Node], key: Option<&str>, value: &Value) -> String {
     let here = chain[chain.len() - 1];
     let written = |layout: Layout<'_>| match key {
@@ -23,10 +23,10 @@ pub(super) fn insert(text: &str, style: &Style, chain: &[&Node], key: Option<&st
     let Some(last) = here.members().len().checked_sub(1) else {
         let comments = gap(text, here.interior());
         let (at, added) = match comments.comment_end {
-            // Behind the comment: removal finds the comment and takes only what follows it.
+            // After the comment: removal finds the comment and removes only what follows it.
             Some(end) if lines || comments.line_comment => (end, format!("{newline}{indent}{}", written(layout))),
             Some(end) => (end, format!(" {}", written(layout))),
-            // The doubled newline or the space is the mark of a container that was there before.
+            // The double newline or the space marks a container that existed before.
             None if lines => {
                 let closing = line_indent(text, here.range.start);
                 let added = format!("{newline}{newline}{indent}{}{newline}{closing}", written(layout));
@@ -55,15 +55,15 @@ pub(super) fn insert(text: &str, style: &Style, chain: &[&Node], key: Option<&st
     spliced(text, splices)
 }
 
-/// Writes another value in the place of one.
+/// Replaces a value.
 pub(super) fn replace(text: &str, style: &Style, here: &Node, value: &Value) -> String {
     let indent = line_indent(text, here.range.start);
     let layout = if text.contains('\n') { Layout::Lines(indent) } else { Layout::Inline };
     spliced(text, vec![(here.range.clone(), style.write(value, layout))])
 }
 
-/// Takes out the last member of `chain`: nodes from the root, each with its index in the one before.
-/// None where the file goes too.
+/// Removes the last member of `chain`: nodes from the root, each with its index in the previous one. None if
+/// the file goes too.
 pub(super) fn remove(text: &str, chain: &[(&Node, Option<usize>)]) -> Option<String> {
     let (target, index) = chain[chain.len() - 1];
     let (Some(index), Some((here, _))) = (index, chain.len().checked_sub(2).map(|parent| chain[parent])) else {
@@ -93,15 +93,15 @@ pub(super) fn remove(text: &str, chain: &[(&Node, Option<usize>)]) -> Option<Str
         return Some(spliced(text, vec![(here.interior(), kept.to_owned())]));
     }
 
-    // The first of several on one line takes the space behind its comma, so that the next moves up.
+    // The first of several members on one line goes with the space after its comma, so the next one moves up.
     if let (0, Some(next), Some(_)) = (index, here.members().get(1), after.comma)
         && text[member.end..next.range.start].chars().all(|character| matches!(character, ' ' | '\t' | ','))
     {
         return Some(spliced(text, vec![(member.start..next.range.start, String::new())]));
     }
 
-    // The white space before the member came with it; unless it ends a line comment and something
-    // else would then be drawn into that comment.
+    // We added the white space before the member. It must stay if it ends a line comment and text follows, which
+    // would become part of the comment.
     let after_comma = after.comma.map_or(member.end, |comma| comma + 1);
     let mut start = text[..member.start].trim_end().len();
     let follows_comment = before.line_comment && before.comment_end == Some(start);
@@ -121,8 +121,8 @@ pub(super) fn remove(text: &str, chain: &[(&Node, Option<usize>)]) -> Option<Str
     Some(spliced(text, splices))
 }
 
-/// A root that nothing is left of goes with its file where we made the file, which its final newline
-/// says; else what was around it stays.
+/// Removes the file with its empty root if we made the file, which its final newline shows. Otherwise the text
+/// around the root stays.
 fn remove_root(text: &str, root: &Node) -> Option<String> {
     let (before, after) = (&text[..root.range.start], &text[root.range.end..]);
     match before.is_empty() && matches!(after, "\n" | "\r\n") {
@@ -131,8 +131,7 @@ fn remove_root(text: &str, root: &Node) -> Option<String> {
     }
 }
 
-/// Whether members of the last container stand on lines of their own. An empty one follows those
-/// around it.
+/// Whether the members of the last container are on separate lines. An empty container follows its parents.
 fn spans_lines(text: &str, chain: &[&Node]) -> bool {
     chain
         .iter()

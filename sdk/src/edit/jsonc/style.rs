@@ -8,7 +8,7 @@ use crate::edit::newline_of;
 /// The longest array of plain values that is written on one line.
 const SHORT: usize = 72;
 
-/// A file's own style, so that what we add looks as if its owner had typed it.
+/// A file's style, so that our additions look like the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Style {
     pub(super) newline: &'static str,
@@ -18,17 +18,15 @@ pub(super) struct Style {
     pub(super) spaced: bool,
 }
 
-/// How a value is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout<'a> {
-    /// All on one line.
     Inline,
-    /// Over several lines, the first of which is indented so.
+    /// Over several lines; the first one has this indentation.
     Lines(&'a str),
 }
 
 impl Style {
-    /// Reads the style off a text. Where it shows nothing, two spaces and `\n`.
+    /// Detects the style of a text. The defaults are two spaces and `\n`.
     pub(super) fn of(text: &str, root: Option<&Node>) -> Style {
         let newline = newline_of(text);
         let unit = root.and_then(|root| indented_by(text, root, "")).unwrap_or_else(|| "  ".to_owned());
@@ -36,14 +34,12 @@ impl Style {
         Style { newline, unit, spaced }
     }
 
-    /// Writes a value.
     pub(super) fn write(&self, value: &Value, layout: Layout<'_>) -> String {
         let mut out = String::new();
         self.put(&mut out, value, layout);
         out
     }
 
-    /// Writes a property.
     pub(super) fn property(&self, key: &str, value: &Value, layout: Layout<'_>) -> String {
         let colon = if self.spaced { ": " } else { ":" };
         format!("{}{colon}{}", Value::from(key), self.write(value, layout))
@@ -110,14 +106,14 @@ impl Style {
     }
 }
 
-/// The white space at the beginning of the line that holds this byte.
+/// The indentation of the line that contains a byte.
 pub(super) fn line_indent(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |newline| newline + 1)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// How much further the first member of a container that spans lines is indented than `base`; looks
-/// into nested containers where this one is on one line.
+/// How much further than `base` the first member of a multi-line container is indented. If this container is
+/// on one line, looks into its members.
 fn indented_by(text: &str, node: &Node, base: &str) -> Option<String> {
     let first = node.members().first()?;
     if text[node.lead()].contains('\n') {

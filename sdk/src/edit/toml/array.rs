@@ -10,7 +10,7 @@ use super::spliced;
 pub(super) fn append(text: &str, array: &Array, element: &str) -> String {
     let Some((whole, elements)) = places(array) else { return text.to_owned() };
     let Some(last) = elements.last() else {
-        // The space is the mark of an array that was there before, empty.
+        // The space marks an array that existed before and was empty.
         let at = whole.start + 1;
         return spliced(text, vec![(at..at, format!(" {element}"))]);
     };
@@ -30,7 +30,7 @@ pub(super) fn append(text: &str, array: &Array, element: &str) -> String {
     }
 }
 
-/// Takes an element out; none where the array goes with it.
+/// Removes an element; none if the array goes with it.
 pub(super) fn remove(text: &str, array: &Array, index: usize) -> Option<String> {
     let Some((whole, elements)) = places(array) else { return Some(text.to_owned()) };
     let place = elements[index].clone();
@@ -63,13 +63,13 @@ pub(super) fn remove(text: &str, array: &Array, index: usize) -> Option<String> 
     })
 }
 
-/// Where an array and its elements stand.
+/// The ranges of an array and of its elements.
 fn places(array: &Array) -> Option<(Range<usize>, Vec<Range<usize>>)> {
     let elements: Option<Vec<_>> = array.iter().map(toml_edit::Value::span).collect();
     Some((array.span()?, elements?))
 }
 
-/// The comma in a gap between elements, which holds nothing else but white space and comments.
+/// The comma in a gap between elements. Otherwise the gap holds only white space and comments.
 fn comma(text: &str, gap: Range<usize>) -> Option<usize> {
     let mut in_comment = false;
     text[gap.clone()].char_indices().find_map(|(at, letter)| {

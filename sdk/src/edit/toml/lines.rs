@@ -1,4 +1,4 @@
-//! Lines and blocks: where a key or a table goes, and what goes with it again.
+//! Lines and blocks: where a key or a table goes, and what its removal removes.
 
 use std::ops::Range;
 
@@ -8,16 +8,15 @@ use super::{Parsed, item, newline_of, spliced};
 
 /// The table that a new key is written under.
 pub(super) struct Section {
-    /// How many names of the path its header holds.
+    /// The number of names of the path that are in the header.
     pub(super) depth: usize,
-    /// Where the header stands; none for the top of the file.
+    /// The header's range; none for the top of the file.
     header: Option<Range<usize>>,
-    /// Where the last of its own values ends.
+    /// The end of the last value under the header.
     last_value: Option<usize>,
 }
 
-/// The innermost table with a header on the way to a path; none where something that is not a table
-/// stands in the way.
+/// The innermost table with a header around a path; none if a part of the path is not a table.
 pub(super) fn section_for(parsed: &Parsed<'_>, path: &[&str]) -> Option<Section> {
     let on_the_way = (1..path.len()).filter_map(|depth| item(parsed, &path[..depth]));
     if on_the_way.into_iter().any(|found| !found.is_table() && !found.is_none()) {
@@ -52,19 +51,19 @@ pub(super) fn insert(text: &str, is_file: bool, parsed: &Parsed<'_>, section: &S
     spliced(text, vec![(at..at, added)])
 }
 
-/// Writes a block at the end of a text, behind a blank line.
+/// Writes a block at the end of a text, after a blank line.
 pub(super) fn append_block(text: &str, is_file: bool, block: &str) -> String {
     let newline = newline_of(text);
     match text {
         "" if is_file => block.to_owned(),
         "" => format!("{block}{newline}"),
         _ if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
-        // The final newline that the file lacks, ours lacks too: so it is known again.
+        // The file has no final newline, so the block gets none either: removal recognises it by that.
         _ => format!("{text}{newline}{newline}{block}"),
     }
 }
 
-/// Takes out an item. None where nothing is left of a file that we made.
+/// Removes an item. None if that leaves nothing of a file that we made.
 pub(super) fn remove(text: &str, found: &Item) -> Option<String> {
     let mut blocks = Vec::new();
     let mut lines = Vec::new();
@@ -89,7 +88,7 @@ pub(super) fn remove(text: &str, found: &Item) -> Option<String> {
     if left.is_empty() && made_by_us { None } else { Some(left) }
 }
 
-/// The blocks of every table with a header in an item, and the lines of its values.
+/// Collects the blocks of all tables with a header in an item, and the lines of its values.
 fn collect(text: &str, item: &Item, blocks: &mut Vec<Range<usize>>, lines: &mut Vec<Range<usize>>) {
     match item {
         Item::None => {}
@@ -111,7 +110,7 @@ fn collect_table(text: &str, table: &Table, blocks: &mut Vec<Range<usize>>, line
     }
 }
 
-/// The places of the values under a table's own header, dotted ones too.
+/// The ranges of the values under a table's own header, including dotted keys.
 fn own_values(table: &Table) -> Box<dyn Iterator<Item = Range<usize>> + '_> {
     Box::new(table.iter().flat_map(|(_, item)| -> Box<dyn Iterator<Item = Range<usize>>> {
         match item {
@@ -130,8 +129,8 @@ fn has_headers(table: &Table) -> bool {
     })
 }
 
-/// A block with the blank line before it, and with the line break that [`append_block`] put where the
-/// file had none at its end.
+/// A block with the blank line before it. If the file had no final newline, also with the line break that
+/// [`append_block`] added.
 fn with_blank_line(text: &str, block: &Range<usize>) -> Range<usize> {
     let mut start = block.start;
     let blank = text[..start].strip_suffix('\n').map(|rest| rest.strip_suffix('\r').unwrap_or(rest));
@@ -145,7 +144,7 @@ fn with_blank_line(text: &str, block: &Range<usize>) -> Range<usize> {
     start..block.end
 }
 
-/// A line with the line break before it, where it is the last and has none behind it.
+/// A line, with the line break before it if it is the last line and has none after it.
 fn with_line_break(text: &str, line: &Range<usize>) -> Range<usize> {
     let before = text[..line.start].strip_suffix('\n').map(|rest| rest.strip_suffix('\r').unwrap_or(rest).len());
     match before {
@@ -158,7 +157,7 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// Behind the line break of the line that holds this byte.
+/// The position after the line break of the line that contains a byte.
 fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }

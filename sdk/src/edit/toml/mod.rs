@@ -1,5 +1,5 @@
-//! Changes to TOML, as splices of the text: `toml_edit` says where things stand, and nothing is
-//! printed anew but what is added.
+//! Changes to TOML, as splices of the text. `toml_edit` gives the positions, and only what is added is newly
+//! written.
 //!
 //! ```
 //! use relay_mesh_sdk::edit::toml::Document;
@@ -21,10 +21,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A key goes on a line of its own behind the last one of its table, dotted where the table has no
-//! header; a table goes to the end. Neither makes a header that it would not take out again. As in
-//! [`jsonc`](super::jsonc), what is written into an empty file has no newline at its end, and an
-//! element of an array that was empty has a space before it.
+//! A key gets its own line after the last key of its table, dotted if the table has no header. A table goes
+//! to the end of the file. Neither adds a header that removal would leave. As in [`jsonc`](super::jsonc), text
+//! written into an empty file has no newline at its end, and the first element of an empty array has a space
+//! before it.
 
 mod array;
 mod lines;
@@ -38,17 +38,17 @@ use super::{line_of, newline_of, spliced};
 /// A TOML file, or its absence, and the changes made to it so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// A byte order mark at the start.
+    /// Whether the file starts with a byte order mark.
     bom: bool,
-    /// The rest; none where there is no file.
+    /// The rest; none if there is no file.
     text: Option<String>,
 }
 
-/// A parsed text, in which everything still knows its place.
+/// A parsed text with the positions of its items.
 type Parsed<'t> = toml_edit::Document<&'t str>;
 
 impl Document {
-    /// Parses a file's text; none stands for a file that is not there.
+    /// Parses a file's text; none stands for a missing file.
     pub fn parse(text: Option<&str>) -> Result<Document, Broken> {
         let bom = text.is_some_and(|text| text.starts_with('\u{feff}'));
         let text = text.map(|text| text.trim_start_matches('\u{feff}').to_owned());
@@ -67,13 +67,13 @@ impl Document {
         }
     }
 
-    /// The file's text now; none where there is to be no file. Without the byte order mark: see
-    /// [`Document::finish`].
+    /// The file's text now, without the byte order mark that [`Document::finish`] adds; none if there is to be
+    /// no file.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// The file's text to write; none where there is to be no file.
+    /// The file's text to write; none if there is to be no file.
     pub fn finish(self) -> Option<String> {
         match self.bom {
             true => self.text.map(|text| format!("\u{feff}{text}")),
@@ -81,21 +81,20 @@ impl Document {
         }
     }
 
-    /// The value at a path, where there is one that is not a table.
+    /// The value at a path; none if nothing or a table is there.
     pub fn get(&self, path: &[&str]) -> Option<Value> {
         let parsed = self.parsed()?;
         item(&parsed, path)?.as_value().map(|value| value.clone().decorated("", ""))
     }
 
-    /// The names in a table, in order; none where no table stands at the path.
+    /// The keys of a table, in order; none if there is no table at the path.
     pub fn keys(&self, path: &[&str]) -> Vec<String> {
         let parsed = self.parsed();
         let table = parsed.as_ref().and_then(|parsed| item(parsed, path)?.as_table_like());
         table.into_iter().flat_map(|table| table.iter()).map(|(key, _)| key.to_owned()).collect()
     }
 
-    /// Sets a value. An equal one is left as it is written; another one is replaced, and what it was
-    /// is not kept.
+    /// Sets a value. An equal value keeps its spelling; another value is replaced for good.
     pub fn set(&mut self, path: &[&str], value: impl Into<Value>) -> Result<(), Occupied> {
         let value = value.into().decorated("", "");
         let Some(parsed) = self.parsed() else { return Ok(()) };
@@ -117,8 +116,8 @@ impl Document {
         self.accept(changed, path)
     }
 
-    /// Puts a table with these values at the end of the file. A table that is there gets those that
-    /// it lacks; what else is in it stays.
+    /// Adds a table with these values at the end of the file. If the table exists, sets these values in it and
+    /// keeps the rest.
     pub fn put_table(&mut self, path: &[&str], entries: &[(&str, Value)]) -> Result<(), Occupied> {
         let Some(parsed) = self.parsed() else { return Ok(()) };
         if item(&parsed, path).is_some() {
@@ -149,8 +148,8 @@ impl Document {
         }
     }
 
-    /// Takes out a value with its line, or a table with its header and everything in it. True where
-    /// there was one. What is inside an inline table is not touched.
+    /// Removes a value with its line, or a table with its header and everything in it. Does not change inline
+    /// tables. Returns whether it existed.
     pub fn remove(&mut self, path: &[&str]) -> bool {
         let Some(parsed) = self.parsed() else { return false };
         let in_tables = (1..path.len()).all(|depth| item(&parsed, &path[..depth]).is_some_and(Item::is_table));
@@ -160,8 +159,8 @@ impl Document {
         true
     }
 
-    /// Takes out the elements of an array that `matches`; the array goes with the last of them, unless
-    /// it was empty before we came. Answers how many were taken out.
+    /// Removes the elements that `matches` accepts from an array. The array goes with its last element unless
+    /// it was empty before our insertion. Returns the number of removals.
     pub fn remove_elements(&mut self, path: &[&str], matches: impl Fn(&Value) -> bool) -> usize {
         let mut count = 0;
         loop {
@@ -185,13 +184,13 @@ impl Document {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// The text parsed when it came in, and [`Document::accept`] keeps it so.
+    /// `Document::parse` accepted the text, and [`Document::accept`] keeps it valid.
     fn parsed(&self) -> Option<Parsed<'_>> {
         Parsed::parse(self.body()).ok()
     }
 
-    /// Takes a changed text over, unless TOML does not allow the addition there: a table that is
-    /// closed elsewhere, for example.
+    /// Takes over a changed text unless TOML does not allow the addition there, for example in a table that
+    /// another part of the file closes.
     fn accept(&mut self, changed: String, path: &[&str]) -> Result<(), Occupied> {
         if Parsed::parse(changed.as_str()).is_err() {
             return Err(Occupied { path: path.join("."), line: 1, wanted: "open to additions" });

@@ -1,4 +1,4 @@
-//! A component that runs for ever before anybody has called it: as it is instantiated.
+//! A component that loops forever when it is instantiated, before any call.
 
 #[path = "../../nothing.rs"]
 #[macro_use]
@@ -10,7 +10,7 @@ wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_a
 
 struct Eager;
 
-/// Run by the linker's own constructor, like any static that a language sets up.
+/// The linker's constructor runs this, as for any static that a language sets up.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;

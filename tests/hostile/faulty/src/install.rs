@@ -71,7 +71,7 @@ fn uncommented(text: &str) -> String {
     text.lines().filter(ours).map(|line| format!("{line}\n")).collect()
 }
 
-/// One setting a line, whose brackets are closed.
+/// One setting per line, with closed brackets.
 fn whole(text: &str) -> Result<(), Error> {
     for (number, line) in text.lines().enumerate() {
         if line.matches('[').count() != line.matches(']').count() {
@@ -83,8 +83,8 @@ fn whole(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Works for about so many milliseconds of processor time, however busy the machine is: a stretch of work
-/// takes what its quickest run took, and whatever it took longer somebody else used the processor too.
+/// Works for about this many milliseconds of processor time, however busy the machine is. A stretch of work counts
+/// as long as its quickest run took, because in slower runs other programs used the processor too.
 fn spend(milliseconds: u128) {
     let (mut quickest, mut runs) = (u128::MAX, 0);
     let begun = std::time::Instant::now();

@@ -1,5 +1,5 @@
-//! A small adapter that passes the conformance kit, and can be made wrong in one way at a time: the test
-//! writes the fault's name over the marker in the component's bytes, and builds nothing anew.
+//! A small adapter that passes the conformance kit and can be given one fault at a time: the test writes the
+//! fault's name over the marker in the component's bytes, without a new build.
 
 wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_all });
 
@@ -11,10 +11,10 @@ use relay::adapter::types::{Activity, Error, Moment, Session};
 
 struct Faulty;
 
-/// What the test writes over. Read so that the compiler does not know what it holds.
+/// The test overwrites this. Read so that the compiler does not know the content.
 static FAULT: [u8; 40] = *b"FAULT:none                              ";
 
-/// Whether this is what is wrong.
+/// Whether this fault is switched on.
 fn is_wrong(fault: &str) -> bool {
     let bytes = unsafe { core::ptr::read_volatile(&raw const FAULT) };
     core::str::from_utf8(&bytes[6..]).is_ok_and(|chosen| chosen.trim_end() == fault)
@@ -153,7 +153,7 @@ fn nothing() -> hooks::Reading {
     }
 }
 
-/// Something that nobody can foresee: WASI's random numbers reach maps by their hashes.
+/// An unpredictable value: WASI's random numbers reach maps through their hashes.
 fn random() -> String {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(1).to_string()

@@ -1,4 +1,4 @@
-//! A letter by HTTP, and a bell that needs nothing.
+//! A route over HTTP that carries messages, and one for notifications that needs nothing.
 
 use crate::exports::relay::adapter::push::{Guest, Load, Receipt, Route, Rung};
 use crate::relay::adapter::http;

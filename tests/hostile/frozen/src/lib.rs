@@ -1,4 +1,4 @@
-//! An adapter of 0.1.0 that uses everything which that interface has. See README.md: never changed.
+//! An adapter of 0.1.0 that uses everything in that interface. See README.md: never changed.
 
 wit_bindgen::generate!({ path: "wit", world: "adapter", generate_all });
 
@@ -20,7 +20,7 @@ impl identity::Guest for Frozen {
     }
 }
 
-/// What each lent function came to, in one line.
+/// The result of each host function, in one line.
 fn everything() -> Result<String, Error> {
     log::write(log::Level::Debug, "here");
     state::swap("key", None, Some(b"kept"))?;

@@ -1,10 +1,10 @@
-//! Misdeeds, and honest uses of everything that is lent.
+//! Misdeeds, and honest uses of every host function.
 
 use crate::exports::relay::adapter::hooks::Call;
 use crate::relay::adapter::types::{Error, Session};
 use crate::relay::adapter::{channels, clock, files, http, log, notices, programs, state};
 
-/// Does what the words say, and tells what came of it.
+/// Does what the words say, and returns the result.
 pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
     let words: Vec<&str> = deed.split(' ').collect();
     match words.as_slice() {
@@ -36,7 +36,7 @@ pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
             Ok("slept".to_owned())
         }
         ["wait"] => {
-            // Waiting for the host is not the guest's own time.
+            // Time in which the component waits for the host does not count.
             let ran = programs::run("echo", &["waited".to_owned()], b"")?;
             Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
         }
@@ -98,7 +98,7 @@ pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
             Ok(format!("{:?}", channel.receive(1000)?))
         }
         ["often", deed @ ..] => {
-            // As often as it is lent, in one call.
+            // As often as one call allows.
             let deed = deed.join(" ");
             for times in 0..10_000 {
                 if let Err(error) = perform(&deed, call) {
@@ -167,7 +167,7 @@ pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
     }
 }
 
-/// A word in which `%0d` stands for a byte, so that any of them can be named in one, and `%` for nothing.
+/// A word in which `%0d` stands for a byte, so that a word can name any byte, and `%` for nothing.
 fn decoded(word: &str) -> String {
     if word == "%" {
         return String::new();
@@ -184,7 +184,7 @@ fn decoded(word: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A list whose items all point to one large text: small for the guest, huge once it is copied.
+/// A list whose items all point to one large text: small in the component, huge once it is copied.
 pub fn one_text_many_times() -> Vec<Session> {
     let text = "x".repeat(1 << 20);
     let (start, length) = (text.as_ptr().cast_mut(), text.len());

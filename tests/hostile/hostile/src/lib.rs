@@ -1,5 +1,5 @@
-//! A component that does what the hook's name says: `answer:trap`, `read:loop`,
-//! `answer:file config notes.txt`. The words after the colon name a misdeed or a lent function.
+//! A component that does what the hook's name says: `answer:trap`, `read:loop`, `answer:file config notes.txt`. The
+//! words after the colon name a misdeed or a host function.
 
 wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_all });
 

@@ -1,13 +1,13 @@
-//! An allocator that fails its host: what the host writes into a guest goes through it first. A request
-//! of a certain length is never answered, or answered with a place that is not the guest's.
+//! An allocator that betrays its host: whatever the host writes into a component goes through it first. For a
+//! request of a certain length it never returns, or returns an address outside the component's memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// A text of this many bytes is waited for for ever.
+/// The allocator never returns for a text of this many bytes.
 const ENDLESS: usize = 70_001;
-/// For one of this many a place beyond all memory is given.
+/// For a text of this many bytes it returns an address beyond all memory.
 const OUTSIDE: usize = 70_002;
-/// For one of this many all memory is taken first.
+/// For a text of this many bytes it takes all memory first.
 const GREEDY: usize = 70_003;
 
 struct Treacherous;

@@ -1,4 +1,4 @@
-//! A component for a later 0.1, which uses a function that no host of today lends.
+//! A component for a later 0.1, which uses a function that no host of today offers.
 
 #[path = "../../nothing.rs"]
 #[macro_use]

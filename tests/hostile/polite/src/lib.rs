@@ -1,5 +1,4 @@
-//! A component that answers and does nothing else: the neighbour of hostile ones, and what the
-//! benchmark measures.
+//! A component that answers and does nothing else: the neighbour of hostile ones, and what the benchmark measures.
 
 wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_all });
 
@@ -122,7 +121,7 @@ impl install::Guest for Polite {
 
 export!(Polite);
 
-/// It runs commands too, and says what it was asked.
+/// The same adapter with the optional interface `commands`, which reports what it was asked to run.
 mod further {
     wit_bindgen::generate!({
         path: "../../../wit/v0.1",

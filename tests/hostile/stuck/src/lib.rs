@@ -1,4 +1,4 @@
-//! A component that never says who it is: it is stopped while it is being loaded.
+//! A component whose `describe` never returns, so the host stops it while it loads it.
 
 #[path = "../../nothing.rs"]
 #[macro_use]

@@ -1,4 +1,4 @@
-//! A component for an interface that no host of today speaks.
+//! A component for an interface that no host of today supports.
 
 #[path = "../../nothing.rs"]
 #[macro_use]

@@ -1,6 +1,6 @@
-//! What {{title}}'s hooks mean, and how they are answered.
+//! What {{title}}'s hooks mean, and how to answer them.
 //!
-//! relay-mesh runs as the hook's command. The host gives the payload to `read`, looks up mail, protocol and
+//! The hook's command is relay-mesh. The host gives the payload to `read`, looks up mail, protocol and
 //! reservations, and gives what it found to `answer`, on the same instance.
 
 use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading, Reply, in_context};
@@ -33,7 +33,7 @@ impl Hooks for Harness {
                     ..spoken(vec![Event::Seen(session.clone()), does(Activity::Idle)])
                 }
             }
-            // A prompt that the end of a turn made of mail is no person's.
+            // If our hook made this prompt of mail at the end of a turn, it is not the user's.
             "prompt" if carries_mail(&fields.required("text")?) => spoken(vec![does(Activity::Busy)]),
             "prompt" => Reading {
                 room: ROOM,
@@ -66,7 +66,7 @@ impl Hooks for Harness {
                 turns::forget_blocks(&session.id)?;
                 Reading { events: vec![Event::Ended(session.id)], ..Reading::nothing() }
             }
-            other => return Err(Error::Unsupported(format!("{{title}}'s hook `{other}` says nothing to the mesh"))),
+            other => return Err(Error::Unsupported(format!("{{title}}'s hook `{other}` has no meaning for the mesh"))),
         })
     }
 
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// What a recorded call is read as, and how it is answered where mail waits.
+    /// Checks what a recorded call means, and its answer if mail waits.
     fn check(name: &str, read: &str, answered: &str) {
         let call = testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("1.0-{name}"));
         let found = |reading: &Reading| Findings {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn every_recorded_call_is_read_and_answered() {
-        let _lent = Fakes::default().lend();
+        let _host = Fakes::default().start();
         let context = r#"0 | {"context":"<mail>"} | - | shows mail"#;
         let silence = "0 | - | - | no mail";
         check("session-start", "s1; seen s1; s1 Idle; protocol SessionStart; room 6000; attended", context);

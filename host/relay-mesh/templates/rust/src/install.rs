@@ -1,5 +1,5 @@
-//! Setting {{title}} up for the mesh and taking it out again. Adapters plan, the host acts: it shows the
-//! plan to the person, carries it out whole or not at all, and can undo it.
+//! Sets {{title}} up for the mesh and removes the setup. The adapter plans the edits. The host shows the plan to
+//! the user, applies all of it or nothing, and can undo it.
 
 use relay_mesh_sdk::checklist::Checklist;
 use relay_mesh_sdk::edit::jsonc::Document;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 
 use crate::Harness;
 
-/// The adapter's name, as our hooks call it.
+/// The adapter's name in our hooks.
 const NAME: &str = "{{name}}";
 const TITLE: &str = "{{title}}";
-/// Where the harness lists its MCP servers.
+/// The property that lists the MCP servers.
 const SERVERS: &str = "mcpServers";
 const EVENTS: [&str; 6] = ["session-start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"];
-/// How a project's settings, which a team commits, name the program: nothing of one machine stands there.
+/// The program in a project's settings, which a team commits: it holds nothing of one machine.
 const COMMITTED_PROGRAM: &str = "${RELAY_MESH_BIN:-relay-mesh}";
 
 impl Install for Harness {
@@ -43,7 +43,7 @@ impl Install for Harness {
     fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         let (root, path) = settings(setup.scope)?;
         draft.prune(&root, path, |settings| {
-            // In the reverse order of installing, so that what was made last is gone first.
+            // In the reverse order of the install.
             hook_settings::take(settings, is_our_hook);
             servers::take(settings, SERVERS, &setup.server_name);
         })
@@ -95,7 +95,7 @@ fn hooks(setup: &Setup) -> Vec<(&'static str, Value)> {
     EVENTS.map(|event| (event, json!({"command": line(event)}))).to_vec()
 }
 
-/// Whether a hook is ours, of this install or an older one: by what it runs, not by where the program lies.
+/// Whether a hook is ours, of this install or an older one. The program's path does not matter.
 fn is_our_hook(entry: &Value) -> bool {
     entry.get("command").and_then(Value::as_str).is_some_and(|command| is_hook_line(command, NAME))
 }
@@ -113,23 +113,23 @@ mod tests {
         for scope in [Scope::Project, Scope::User] {
             for theirs in testing::SETTINGS.iter().chain([&recorded]) {
                 let folders = Fakes::default().file("project", ".{{name}}/settings.json", *theirs);
-                let lent = folders.file("config", "settings.json", *theirs).lend();
-                let before = lent.files();
-                assert_ne!(carry_out::<Harness>(&lent, &setup(Action::Install, scope)), "");
-                assert_eq!(carry_out::<Harness>(&lent, &setup(Action::Install, scope)), "", "again, on {theirs}");
+                let host = folders.file("config", "settings.json", *theirs).start();
+                let before = host.files();
+                assert_ne!(carry_out::<Harness>(&host, &setup(Action::Install, scope)), "");
+                assert_eq!(carry_out::<Harness>(&host, &setup(Action::Install, scope)), "", "again, on {theirs}");
                 let found = Harness::check(&setup(Action::Install, scope)).expect("it is checked");
                 assert_eq!(testing::complaints(&found), "");
-                carry_out::<Harness>(&lent, &setup(Action::Remove, scope));
-                assert_eq!(lent.files(), before, "{scope:?} on {theirs}");
+                carry_out::<Harness>(&host, &setup(Action::Remove, scope));
+                assert_eq!(host.files(), before, "{scope:?} on {theirs}");
             }
         }
     }
 
     #[test]
     fn a_team_commits_nothing_of_this_machine() {
-        let lent = Fakes::default().root("project").lend();
-        carry_out::<Harness>(&lent, &setup(Action::Install, Scope::Project));
-        let settings = lent.text("project", ".{{name}}/settings.json").expect("settings");
+        let host = Fakes::default().root("project").start();
+        carry_out::<Harness>(&host, &setup(Action::Install, Scope::Project));
+        let settings = host.text("project", ".{{name}}/settings.json").expect("settings");
         assert!(!settings.contains("/opt/") && !settings.contains("/srv/"), "{settings}");
     }
 }

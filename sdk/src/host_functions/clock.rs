@@ -1,7 +1,7 @@
 //! The host's clock.
 
-/// Milliseconds since the Unix epoch, as the host counts them. Natively it is the test's clock,
-/// which stands still until the test moves it.
+/// Milliseconds since the Unix epoch by the host's clock. In a native test the clock stands still until
+/// the test moves it.
 pub fn now() -> u64 {
     #[cfg(target_arch = "wasm32")]
     return crate::bindings::relay::adapter::clock::now();

@@ -1,4 +1,4 @@
-//! Files under the roots that the manifest names. Reads only: changes go out as an install plan.
+//! Files under the roots that the manifest names. Read-only: an adapter proposes changes as an install plan.
 
 use crate::Error;
 #[cfg(target_arch = "wasm32")]
@@ -9,7 +9,7 @@ pub use crate::bindings::relay::adapter::files::Entry;
 ///
 /// ```
 /// use relay_mesh_sdk::files::Root;
-/// # relay_mesh_sdk::testing::Fakes::default().file("config", "settings.json", "{}").lend();
+/// # relay_mesh_sdk::testing::Fakes::default().file("config", "settings.json", "{}").start();
 /// let settings = Root::open("config")?.read_text("settings.json")?;
 /// assert_eq!(settings.as_deref(), Some("{}"));
 /// assert_eq!(Root::open("config")?.read_text("absent.json")?, None);
@@ -23,8 +23,8 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens one by its manifest name. A root whose folder is not there opens too and holds nothing,
-    /// because an install may be what makes it.
+    /// Opens a root by its manifest name. If its folder does not exist, the root opens anyway and is empty,
+    /// because an install may create it.
     pub fn open(name: &str) -> Result<Root, Error> {
         #[cfg(target_arch = "wasm32")]
         let root = match host::Root::open(name) {
@@ -38,12 +38,12 @@ impl Root {
         Ok(root)
     }
 
-    /// The name that it was opened by.
+    /// The root's manifest name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A file's bytes; none where it is not there. `path` is relative and `/`-separated.
+    /// A file's bytes; none if it does not exist. `path` is relative and `/`-separated.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
         #[cfg(target_arch = "wasm32")]
         let read = match &self.folder {
@@ -55,15 +55,15 @@ impl Root {
         absent_as_none(read)
     }
 
-    /// A file's text; none where it is not there, an error that names it where it is not UTF-8.
+    /// A file's text; none if it does not exist. Fails if it is not UTF-8.
     pub fn read_text(&self, path: &str) -> Result<Option<String>, Error> {
         let Some(bytes) = self.read(path)? else { return Ok(None) };
-        String::from_utf8(bytes)
-            .map(Some)
-            .map_err(|_| Error::Failed(format!("{path} (under `{}`) is not UTF-8 text", self.name)))
+        String::from_utf8(bytes).map(Some).map_err(|_| {
+            Error::Failed(format!("{path} (under `{}`) is not UTF-8 text; convert it, or move it away", self.name))
+        })
     }
 
-    /// What a folder holds; nothing where it is not there. The root itself is the empty path.
+    /// A folder's entries; none if it does not exist. The empty path is the root itself.
     pub fn entries(&self, path: &str) -> Result<Vec<Entry>, Error> {
         #[cfg(target_arch = "wasm32")]
         let listed = match &self.folder {

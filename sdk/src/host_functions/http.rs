@@ -5,12 +5,12 @@ use crate::Error;
 use crate::bindings::relay::adapter::http as host;
 pub use crate::bindings::relay::adapter::http::{Request, Response};
 
-/// Sends one request. Redirects are not followed; any status that came back is a response.
+/// Sends one request. The host follows no redirects. Every HTTP status is a response, not an error.
 ///
 /// ```
 /// use relay_mesh_sdk::http::{self, Request, Response};
 /// # use relay_mesh_sdk::testing::Fakes;
-/// # Fakes::default().origin("opencode", |_| Response { status: 204, headers: vec![], body: vec![] }).lend();
+/// # Fakes::default().origin("opencode", |_| Response { status: 204, headers: vec![], body: vec![] }).start();
 /// let request = Request::new("opencode", "POST", "/session/s1/prompt").value("4096").json("{}");
 /// assert_eq!(http::send(request)?.status, 204);
 /// # Ok::<(), relay_mesh_sdk::Error>(())
@@ -47,7 +47,7 @@ impl Request {
         self
     }
 
-    /// Carries JSON text.
+    /// Sets a body of JSON text and its content type.
     pub fn json(mut self, body: impl Into<String>) -> Request {
         self.body = body.into().into_bytes();
         self.header("content-type", "application/json")

@@ -1,4 +1,4 @@
-//! A test's hold on what it lent: the clock, the files, and what the adapter left behind.
+//! A test's handle on the fake host: it moves the clock, changes files and reads what the adapter did.
 
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -7,44 +7,44 @@ use super::fakes;
 use crate::install::Plan;
 use crate::log::Level;
 
-/// What was lent to this thread. Made by [`Fakes::lend`](super::Fakes::lend).
+/// The fake host of this thread. Made by [`Fakes::start`](super::Fakes::start).
 #[derive(Debug)]
-pub struct Lent {
-    /// What is lent belongs to one thread, and so does the hold on it.
+pub struct FakeHost {
+    /// Keeps the handle on its thread, because the fakes are thread-local.
     thread: PhantomData<Rc<()>>,
 }
 
-impl Lent {
-    pub(crate) fn of_this_thread() -> Lent {
-        Lent { thread: PhantomData }
+impl FakeHost {
+    pub(crate) fn of_this_thread() -> FakeHost {
+        FakeHost { thread: PhantomData }
     }
 
-    /// Moves the clock on by so many milliseconds.
+    /// Advances the clock.
     pub fn advance(&self, milliseconds: u64) {
         fakes::with(|fakes| fakes.now += milliseconds);
     }
 
-    /// Every line that the adapter logged so far.
+    /// The lines that the adapter has logged.
     pub fn log(&self) -> Vec<(Level, String)> {
         fakes::with(|fakes| fakes.log.clone())
     }
 
-    /// Every notice that it showed so far: title and body.
+    /// The notices that the adapter has shown: title and body.
     pub fn notices(&self) -> Vec<(String, String)> {
         fakes::with(|fakes| fakes.notices.clone())
     }
 
-    /// The keys that it keeps.
+    /// The keys in the adapter's state, in order.
     pub fn state_keys(&self) -> Vec<String> {
         fakes::with(|fakes| fakes.state.keys().cloned().collect())
     }
 
-    /// A file's text; none where it is not there or not text.
+    /// A file's text; none if it does not exist or is not UTF-8.
     pub fn text(&self, root: &str, path: &str) -> Option<String> {
         fakes::with(|fakes| fakes.roots.get(root)?.get(path).cloned()).and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// Every file under every root, by `root/path`, for comparing before and after.
+    /// Every file under every root, as `root/path` and content, to compare before and after.
     pub fn files(&self) -> Vec<(String, Vec<u8>)> {
         fakes::with(|fakes| {
             let of_root = |(root, files): (&String, &std::collections::BTreeMap<String, Vec<u8>>)| {
@@ -54,19 +54,25 @@ impl Lent {
         })
     }
 
-    /// Writes a file, as a person or another program would.
+    /// Writes a file, as the user or another program would.
     pub fn write(&self, root: &str, path: &str, content: impl Into<Vec<u8>>) {
         fakes::with(|fakes| fakes.roots.entry(root.to_owned()).or_default().insert(path.to_owned(), content.into()));
     }
 
-    /// Applies a plan as the host does: every `before` must hold, or nothing is changed and the
-    /// answer names the file.
+    /// Applies a plan as the host does: if a file does not hold its edit's `before`, nothing changes and the
+    /// error names the file.
     pub fn apply(&self, plan: &Plan) -> Result<(), String> {
         fakes::with(|fakes| {
             for edit in &plan.edits {
-                let holds = fakes.roots.get(&edit.root).ok_or(format!("no root is named {}", edit.root))?;
+                let holds = fakes.roots.get(&edit.root).ok_or_else(|| {
+                    let name = &edit.root;
+                    format!("the plan edits the root `{name}`, which the test does not fake; add `.root(\"{name}\")` to the Fakes")
+                })?;
                 if holds.get(&edit.path).map(Vec::as_slice) != edit.before.as_deref().map(str::as_bytes) {
-                    return Err(format!("{}/{} does not hold what the plan says", edit.root, edit.path));
+                    return Err(format!(
+                        "{}/{} does not hold the `before` of its edit; plan from what the file holds now",
+                        edit.root, edit.path
+                    ));
                 }
             }
             for edit in &plan.edits {

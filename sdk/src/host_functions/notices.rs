@@ -1,9 +1,9 @@
-//! Notifications on the person's desktop.
+//! Notifications on the user's desktop.
 
 use crate::{Error, Mail, Session};
 
-/// Shows one. Say who and that mail waits, never a message's text: others may see the screen.
-/// Needs `grants.notices` in the manifest; [`Error::Unsupported`] where there is no desktop.
+/// Shows a notification. Say for which agent mail waits, never a message's text: others may see the screen.
+/// Needs `grants.notices` in the manifest; [`Error::Unsupported`] if there is no desktop.
 pub fn show(title: &str, body: &str) -> Result<(), Error> {
     #[cfg(target_arch = "wasm32")]
     return crate::bindings::relay::adapter::notices::show(title, body);
@@ -17,7 +17,7 @@ pub fn show(title: &str, body: &str) -> Result<(), Error> {
     });
 }
 
-/// Shows that mail waits for the agent of a session: where, and how many, never what it says.
+/// Tells the user that mail waits for a session's agent: the folder and the number of messages, no text.
 pub fn mail_waits(title: &str, to: &Session, mail: &Mail) -> Result<(), Error> {
     let folder = to.workdir.rsplit('/').find(|name| !name.is_empty()).unwrap_or("a session");
     let waiting = match mail.ids.len() {

@@ -4,7 +4,7 @@ use crate::Error;
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::relay::adapter::state as host;
 
-/// How often [`update`] tries again when another process was quicker.
+/// How many times [`update`] tries if other processes keep changing the value.
 const TRIES: usize = 16;
 
 /// The bytes under a key.
@@ -15,7 +15,7 @@ pub fn get(key: &str) -> Result<Option<Vec<u8>>, Error> {
     return crate::testing::fakes::with(|fakes| Ok(fakes.state.get(key).cloned()));
 }
 
-/// Writes `next` (none removes) only if the value is still `expected`; true when it was.
+/// Writes `next` (none removes) only if the value is still `expected`; returns whether it was.
 pub fn swap(key: &str, expected: Option<&[u8]>, next: Option<&[u8]>) -> Result<bool, Error> {
     #[cfg(target_arch = "wasm32")]
     return host::swap(key, expected, next);
@@ -33,18 +33,18 @@ pub fn keys(prefix: &str) -> Result<Vec<String>, Error> {
     });
 }
 
-/// The value under a key, read as JSON. One that does not parse, such as an older version's, counts
-/// as absent: state is a convenience, never the only copy of anything.
+/// The value under a key, parsed from JSON. A value that does not parse, such as an older version's,
+/// counts as absent, so never keep the only copy of anything here.
 pub fn read<T: serde::de::DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
     Ok(get(key)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-/// Changes a value by a function of what is there now, however many processes do so at once.
-/// None removes it. Answers what was written.
+/// Replaces a value by what `change` makes of it; none removes it. Safe if several processes do this at
+/// once. Returns what was written.
 ///
 /// ```
 /// use relay_mesh_sdk::state;
-/// # relay_mesh_sdk::testing::Fakes::default().lend();
+/// # relay_mesh_sdk::testing::Fakes::default().start();
 /// state::update("visits", |visits: Option<u32>| Some(visits.unwrap_or(0) + 1))?;
 /// assert_eq!(state::update("visits", |visits: Option<u32>| Some(visits.unwrap_or(0) + 1))?, Some(2));
 /// # Ok::<(), relay_mesh_sdk::Error>(())
@@ -64,7 +64,7 @@ where
     Err(Error::Busy(20))
 }
 
-/// Writes a value, whatever was there.
+/// Writes a value and replaces an earlier one.
 pub fn write<T: serde::Serialize>(key: &str, value: &T) -> Result<(), Error> {
     let written = to_bytes(value)?;
     for _ in 0..TRIES {
@@ -76,7 +76,7 @@ pub fn write<T: serde::Serialize>(key: &str, value: &T) -> Result<(), Error> {
     Err(Error::Busy(20))
 }
 
-/// Takes a value out: of several processes that ask at once, one gets it.
+/// Removes a value and returns it. If several processes ask at once, one of them gets it.
 pub fn take<T: serde::de::DeserializeOwned>(key: &str) -> Result<Option<T>, Error> {
     for _ in 0..TRIES {
         let Some(bytes) = get(key)? else { return Ok(None) };
@@ -88,5 +88,6 @@ pub fn take<T: serde::de::DeserializeOwned>(key: &str) -> Result<Option<T>, Erro
 }
 
 pub(crate) fn to_bytes<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(value).map_err(|error| Error::Failed(format!("a value cannot be kept: {error}")))
+    serde_json::to_vec(value)
+        .map_err(|error| Error::Failed(format!("a value for the adapter's state cannot be written as JSON: {error}")))
 }

@@ -4,12 +4,12 @@ use crate::Error;
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::relay::adapter::channels as host;
 
-/// A connection to one of the manifest's `grants.endpoints`: a WebSocket or line-delimited, over a
-/// Unix socket or loopback TCP. It closes when it is dropped.
+/// A connection to one of the manifest's `grants.endpoints`: WebSocket frames or lines, over a Unix
+/// socket or loopback TCP. Dropping it closes the connection.
 ///
 /// ```
 /// use relay_mesh_sdk::channels::Channel;
-/// # relay_mesh_sdk::testing::Fakes::default().endpoint("app-server", |frame| vec![format!("echo {frame}")]).lend();
+/// # relay_mesh_sdk::testing::Fakes::default().endpoint("app-server", |frame| vec![format!("echo {frame}")]).start();
 /// let channel = Channel::open("app-server", &[])?;
 /// channel.send("hello")?;
 /// assert_eq!(channel.receive(1_000)?.as_deref(), Some("echo hello"));
@@ -24,7 +24,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Opens one by its manifest name; `values` fill its blanks in order.
+    /// Connects to an endpoint by its manifest name; `values` fill its blanks in order.
     pub fn open(endpoint: &str, values: &[String]) -> Result<Channel, Error> {
         #[cfg(target_arch = "wasm32")]
         let line = host::Channel::open(endpoint, values)?;
@@ -38,7 +38,7 @@ impl Channel {
         self.line.send(frame)
     }
 
-    /// The next frame; none where none came within `timeout_ms` milliseconds.
+    /// The next frame; none if no frame comes within `timeout_ms` milliseconds.
     pub fn receive(&self, timeout_ms: u32) -> Result<Option<String>, Error> {
         self.line.receive(timeout_ms)
     }

@@ -11,19 +11,19 @@ pub fn write(level: Level, text: &str) {
     crate::testing::fakes::with(|fakes| fakes.log.push((level, text.to_owned())));
 }
 
-/// Logs for whoever looks for a defect. Formats like [`std::format!`].
+/// Logs a detail that helps to find a defect. Formats like [`std::format!`].
 #[macro_export]
 macro_rules! debug {
     ($($text:tt)*) => { $crate::log::write($crate::log::Level::Debug, &::std::format!($($text)*)) };
 }
 
-/// Logs what a person may want to know. Formats like [`std::format!`].
+/// Logs what the user may want to know. Formats like [`std::format!`].
 #[macro_export]
 macro_rules! info {
     ($($text:tt)*) => { $crate::log::write($crate::log::Level::Info, &::std::format!($($text)*)) };
 }
 
-/// Logs what may go wrong later. Formats like [`std::format!`].
+/// Logs what may cause trouble later. Formats like [`std::format!`].
 #[macro_export]
 macro_rules! warn {
     ($($text:tt)*) => { $crate::log::write($crate::log::Level::Warn, &::std::format!($($text)*)) };
