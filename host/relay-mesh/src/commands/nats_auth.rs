@@ -5,11 +5,12 @@ use std::str::FromStr;
 use mesh::machine::Machine as _;
 use store::nats::{Access, InvalidName, NatsOptions};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::compose::OpenError;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::setup::{nats_conf, trouble};
+use crate::errors::CommandError;
+use crate::exit::Exit;
+use crate::setup::nats_conf;
 use crate::shapes::nats_auth::{AuthShape, HostShape};
 
 /// Print a nats-server configuration under which no machine passes for another
@@ -71,38 +72,39 @@ impl FromStr for Login {
     }
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let own = context.open()?.machine.host().to_owned();
-    let mut machines = args.machines;
-    if machines.is_empty() {
-        machines.push(Login { host: own.clone(), nkey: None });
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let own = context.open()?.machine.host().to_owned();
+        let mut machines = self.machines;
+        if machines.is_empty() {
+            machines.push(Login { host: own.clone(), nkey: None });
+        }
+        let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
+        options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
+        options.check().map_err(OpenError::from)?;
+        if let Some(why) = mistaken(&options.prefix, &machines) {
+            return Err(CommandError::usage(&why, "name each machine once, as `relay-mesh nats-auth` says on it"));
+        }
+        let hosts: Vec<(Login, Access)> = machines
+            .into_iter()
+            .map(|login| {
+                let access = options.access_of(&login.host);
+                (login, access)
+            })
+            .collect();
+        let shape = AuthShape {
+            machine: own,
+            configuration: nats_conf::render(&options.prefix, &hosts),
+            operator: nats_conf::operator(&options.prefix),
+            operator_password: nats_conf::operator_variable(&options.prefix),
+            machines: hosts.iter().map(HostShape::of).collect(),
+        };
+        context.printer.show(&shape)?;
+        for step in shape.next_steps() {
+            context.printer.say(&format!("next: {step}"));
+        }
+        Ok(Exit::Success)
     }
-    let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
-    options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
-    options.check().map_err(OpenError::from)?;
-    if let Some(why) = mistaken(&options.prefix, &machines) {
-        return Err(trouble::usage(&why, "name each machine once, as `relay-mesh nats-auth` says on it"));
-    }
-    let hosts: Vec<(Login, Access)> = machines
-        .into_iter()
-        .map(|login| {
-            let access = options.access_of(&login.host);
-            (login, access)
-        })
-        .collect();
-    let shape = AuthShape {
-        machine: own,
-        configuration: nats_conf::render(&options.prefix, &hosts),
-        operator: nats_conf::operator(&options.prefix),
-        operator_password: nats_conf::operator_variable(&options.prefix),
-        machines: hosts.iter().map(HostShape::of).collect(),
-    };
-    context.printer.show(&shape)?;
-    for step in shape.next_steps() {
-        context.printer.say(&format!("next: {step}"));
-    }
-    Ok(Outcome::DONE)
 }
 
 /// Why these machines cannot be told apart by their logins.

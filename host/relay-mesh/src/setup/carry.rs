@@ -9,10 +9,10 @@ use super::agreement::{Audience, Course, Wish, course, is_yes};
 use super::diff;
 use super::installed::scope_name;
 use super::shapes::{Became, Carried, FileChange};
-use crate::cli::{Format, Outcome};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
+use crate::render::Format;
 use crate::render::{Show, printable, printable_line};
 
 /// What a plan is for, in the words that people are told.
@@ -49,7 +49,7 @@ pub(crate) async fn carry_out(
     make: impl AsyncFn() -> Result<Plan, CommandError>,
     locate: impl Fn(&Edit) -> String,
     perform: impl Fn(&Plan) -> Result<Performed, CommandError>,
-) -> Result<Outcome, CommandError> {
+) -> Result<Exit, CommandError> {
     let mut plans = 1;
     loop {
         match carry_out_once(context, errand, make().await?, &locate, &perform)? {
@@ -65,7 +65,7 @@ pub(crate) async fn carry_out(
 
 /// How far one plan came.
 enum Carrying {
-    Over(Outcome),
+    Over(Exit),
     Outdated(CommandError),
 }
 
@@ -106,7 +106,7 @@ fn carry_out_once(
         next_steps: plan.next_steps,
     };
     context.printer.show(&carried)?;
-    Ok(Carrying::Over(Outcome::ending(exit(became))))
+    Ok(Carrying::Over(exit(became)))
 }
 
 /// Where a file is, as people find it: below their home by `~`.
@@ -143,7 +143,7 @@ fn audience(format: Format) -> Audience {
 fn ask(context: &Context, plan: &Plan) -> Result<bool, CommandError> {
     context.printer.on_standard_error(&format!("{}. Go on? [y/N] ", diff::future(plan)));
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(CommandError::Input)?;
+    io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
     Ok(is_yes(&answer))
 }
 
