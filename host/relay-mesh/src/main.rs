@@ -31,6 +31,7 @@ mod wake;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::Parser as _;
 use tokio::runtime::Builder;
 
 use crate::cli::{Cli, Command};
@@ -54,7 +55,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let cli = match arguments::read(&arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return arguments::usage(&error, &arguments),
     };

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn only_what_is_broken_ends_the_doctor_with_a_failure() {
         for (severity, code) in [(Severity::Ok, 0), (Severity::Warning, 0), (Severity::Broken, 1)] {
-            assert_eq!(outcome(severity).exit.code(), code);
+            assert_eq!(outcome(severity).code(), code);
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::printable;
-use crate::setup::agreement::Wish;
-use crate::setup::carry::{Errand, carry_out};
+use crate::setup::agreement::Confirmation;
+use crate::setup::carry::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
 use crate::setup::place::Place;
@@ -110,16 +110,16 @@ impl CommandSpec for Args {
                 return Ok(Exit::Success);
             }
         }
-        let errand = Errand {
+        let about = PlanContext {
             harness: name,
             scope,
-            wish: Wish::from_flags(rest.dry_run, rest.yes),
+            confirmation: Confirmation::from_flags(rest.dry_run, rest.yes),
             nothing_to_do: format!("{title} is already set up for the {}.", scope_name(scope)),
             done: format!("{title} is set up for the {}", scope_name(scope)),
         };
         let changes = Changes { context, open: &open, harness: name, scope };
         let make = async || harness.propose(&asked).await.map_err(failed);
-        carry_out(context, &errand, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
+        carry_out(context, &about, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
             .await
     }
 }

@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::setup::agreement::Wish;
-use crate::setup::carry::{Errand, carry_out};
+use crate::setup::agreement::Confirmation;
+use crate::setup::carry::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
 use crate::setup::place::Place;
@@ -52,14 +52,13 @@ impl CommandSpec for Args {
             let proposed = harness.propose(&asked).await.map_err(|error| errors::adapters::failed(name, error))?;
             changes.removal(proposed)
         };
-        let errand = Errand {
+        let about = PlanContext {
             harness: name,
             scope,
-            wish: Wish::from_flags(self.dry_run, self.yes),
+            confirmation: Confirmation::from_flags(self.dry_run, self.yes),
             nothing_to_do: format!("{title} is not set up for the {}.", scope_name(scope)),
             done: format!("{title} is no longer set up for the {}", scope_name(scope)),
         };
-        carry_out(context, &errand, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Remove, plan))
-            .await
+        carry_out(context, &about, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Remove, plan)).await
     }
 }

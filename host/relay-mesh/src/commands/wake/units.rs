@@ -7,8 +7,8 @@ use mesh::harness::Scope;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::setup::agreement::Wish;
-use crate::setup::carry::{Errand, Performed, carry_out, shown_path};
+use crate::setup::agreement::Confirmation;
+use crate::setup::carry::{Performed, PlanContext, carry_out, shown_path};
 use crate::wake::Ways;
 use crate::wake::unit::{PATH_UNIT, UnitError, Units};
 
@@ -64,27 +64,36 @@ pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit
     let units = units(context)?;
     let trigger = Ways::of(&context.settings).file;
     let make = async || units.install(&trigger, &program).map_err(told);
-    let errand =
-        errand(Wish::from_flags(args.dry_run, args.yes), "The units are there already.", "The units are written");
+    let about = about(
+        Confirmation::from_flags(args.dry_run, args.yes),
+        "The units are there already.",
+        "The units are written",
+    );
     let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
-    carry_out(context, &errand, make, locate, |plan| performed(units.write(plan))).await
+    carry_out(context, &about, make, locate, |plan| performed(units.write(plan))).await
 }
 
 /// Removes them.
 pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<Exit, CommandError> {
     let units = units(context)?;
     let make = async || units.removal().map_err(told);
-    let wish = Wish::from_flags(args.dry_run, args.yes);
+    let confirmation = Confirmation::from_flags(args.dry_run, args.yes);
     if !args.dry_run && !make().await?.edits.is_empty() {
         context.printer.say(&format!("systemd lets go of them by `systemctl --user disable --now {PATH_UNIT}`."));
     }
-    let errand = errand(wish, "No units are installed.", "The units are removed");
+    let about = about(confirmation, "No units are installed.", "The units are removed");
     let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
-    carry_out(context, &errand, make, locate, |plan| performed(units.remove(plan))).await
+    carry_out(context, &about, make, locate, |plan| performed(units.remove(plan))).await
 }
 
-fn errand(wish: Wish, nothing_to_do: &str, done: &str) -> Errand<'static> {
-    Errand { harness: "wake", scope: Scope::User, wish, nothing_to_do: nothing_to_do.to_owned(), done: done.to_owned() }
+fn about(confirmation: Confirmation, nothing_to_do: &str, done: &str) -> PlanContext<'static> {
+    PlanContext {
+        harness: "wake",
+        scope: Scope::User,
+        confirmation,
+        nothing_to_do: nothing_to_do.to_owned(),
+        done: done.to_owned(),
+    }
 }
 
 fn performed(outcome: Result<(), UnitError>) -> Result<Performed, CommandError> {
