@@ -3,18 +3,14 @@
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{
-    ack, adopt, agents, cmd, completions, config, detect_harness, discover, doctor, down, events, exit_codes, gc,
-    guard, harnesses, heartbeat, hook, install, invite, listen, log, man, mcp, message, nats_auth, plugin, prompt,
-    read, register, release, reservations, reserve, send, serve, status, store, uninstall, up, version, wait_for, wake,
-};
+use crate::command::{CommandSpec, Threads};
 use crate::config::{ConfigError, Durable, NatsOption, NatsValues, StoreAt, Values};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::render::Talk;
+use crate::render::{Format, Talk};
 
 /// Lets coding agents in different harnesses find each other, talk, and be woken when mail comes.
 #[derive(Debug, Parser)]
@@ -65,21 +61,15 @@ pub(crate) struct Common {
     pub(crate) durability: Option<Durable>,
 }
 
-/// How results are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// For people.
-    Text,
-    /// For programs: the shapes of [`crate::shapes`].
-    Json,
-}
-
 impl Common {
-    /// What these flags say about the settings.
-    fn values(&self) -> Result<Values, ConfigError> {
+    /// The settings that these flags and a command's own give.
+    fn settings_of<Arguments: CommandSpec>(&self, arguments: &Arguments) -> Result<Values, ConfigError> {
+        if matches!(self.store, Some(None)) && !Arguments::ALLOWS_BARE_STORE {
+            return Err(ConfigError::NoStore);
+        }
         let (dir, shared) = StoreAt::with_dir(self.dir.clone(), self.store.clone().flatten())?;
         let nats = NatsValues::of_options(&self.nats_option).map_err(ConfigError::NatsOptions)?;
-        Ok(Values { dir, shared, nats, durability: self.durability, ..Values::default() })
+        Ok(arguments.settings(Values { dir, shared, nats, durability: self.durability, ..Values::default() }))
     }
 
     /// How results are printed.
@@ -93,36 +83,43 @@ impl Common {
     }
 }
 
-/// What a command came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    /// How the process ends.
-    pub(crate) exit: Exit,
+/// Makes the list of commands: each line names a command and its arguments, whose [`CommandSpec`] says the rest.
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $name:ident($module:ident::$arguments:ident),)*) => {
+        /// Every command.
+        #[derive(Debug, Subcommand)]
+        #[command(defer = true)]
+        pub(crate) enum Command {
+            $($(#[$attribute])* $name($crate::commands::$module::$arguments),)*
+        }
+
+        impl Command {
+            /// The settings that this command line gives.
+            pub(crate) fn settings(&self, common: &Common) -> Result<Values, ConfigError> {
+                match self {
+                    $(Command::$name(arguments) => common.settings_of(arguments),)*
+                }
+            }
+
+            /// How many threads the command needs.
+            pub(crate) fn threads(&self) -> Threads {
+                match self {
+                    $(Command::$name(arguments) => threads_of(arguments),)*
+                }
+            }
+
+            /// Runs the command. Each future is boxed by itself: one future for all commands would be as large as
+            /// the largest, and a short command would touch as many pages of its stack.
+            pub(crate) fn run(self, context: &Context) -> Pin<Box<dyn Future<Output = Result<Exit, CommandError>> + '_>> {
+                match self {
+                    $(Command::$name(arguments) => Box::pin(arguments.run(context)),)*
+                }
+            }
+        }
+    };
 }
 
-impl Outcome {
-    /// It did what it was asked.
-    pub(crate) const DONE: Outcome = Outcome { exit: Exit::Success };
-
-    /// It ran, and ends the process in a way of its own.
-    pub(crate) fn ending(exit: Exit) -> Outcome {
-        Outcome { exit }
-    }
-}
-
-/// How many threads a command's work is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Threads {
-    /// It comes and goes: one thread, and nothing to start.
-    One,
-    /// It stays and serves.
-    Many,
-}
-
-/// Every command.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub(crate) enum Command {
+commands! {
     /// Send a message to an agent
     Send(send::Args),
     /// Show an agent's mail
@@ -215,169 +212,17 @@ pub(crate) enum Command {
 
     /// As `install claude-code`
     #[command(hide = true, name = "install-claude-code")]
-    InstallClaudeCode(install::NamedArgs),
+    InstallClaudeCode(install::ClaudeCodeArgs),
     /// As `install codex`
     #[command(hide = true, name = "install-codex")]
-    InstallCodex(install::NamedArgs),
+    InstallCodex(install::CodexArgs),
     /// As `install opencode`
     #[command(hide = true, name = "install-opencode-plugin")]
-    InstallOpencodePlugin(install::NamedArgs),
+    InstallOpencodePlugin(install::OpencodeArgs),
 }
 
-impl Command {
-    /// What the command's own flags say about the settings.
-    pub(crate) fn flags(&self, common: &Common) -> Result<Values, ConfigError> {
-        if matches!((self, &common.store), (command, Some(None)) if !matches!(command, Command::Doctor(_))) {
-            return Err(ConfigError::NoStore);
-        }
-        let values = common.values()?;
-        Ok(match self {
-            Command::Serve(args) => args.host.over(values),
-            Command::Up(args) => args.host.over(values),
-            Command::Mcp(args) => Values { tools: args.tools, ..values },
-            Command::Send(_)
-            | Command::Read(_)
-            | Command::Ack(_)
-            | Command::Message(_)
-            | Command::Register(_)
-            | Command::Agents(_)
-            | Command::Adopt(_)
-            | Command::Discover(_)
-            | Command::Invite(_)
-            | Command::Reserve(_)
-            | Command::Release(_)
-            | Command::Reservations(_)
-            | Command::Guard(_)
-            | Command::Cmd(_)
-            | Command::Heartbeat(_)
-            | Command::WaitFor(_)
-            | Command::Status(_)
-            | Command::Log(_)
-            | Command::Events(_)
-            | Command::Wake(_)
-            | Command::Gc(_)
-            | Command::Down(_)
-            | Command::Install(_)
-            | Command::Uninstall(_)
-            | Command::Harnesses(_)
-            | Command::DetectHarness(_)
-            | Command::Doctor(_)
-            | Command::NatsAuth(_)
-            | Command::Store(_)
-            | Command::Plugin(_)
-            | Command::Hook(_)
-            | Command::Listen(_)
-            | Command::Prompt(_)
-            | Command::Config(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::Version(_)
-            | Command::ExitCodes(_)
-            | Command::InstallClaudeCode(_)
-            | Command::InstallCodex(_)
-            | Command::InstallOpencodePlugin(_) => values,
-        })
-    }
-
-    /// How many threads it is worth.
-    pub(crate) fn threads(&self) -> Threads {
-        match self {
-            Command::Serve(_) | Command::Mcp(_) => Threads::Many,
-            Command::Send(_)
-            | Command::Read(_)
-            | Command::Ack(_)
-            | Command::Message(_)
-            | Command::Register(_)
-            | Command::Agents(_)
-            | Command::Adopt(_)
-            | Command::Discover(_)
-            | Command::Invite(_)
-            | Command::Reserve(_)
-            | Command::Release(_)
-            | Command::Reservations(_)
-            | Command::Guard(_)
-            | Command::Cmd(_)
-            | Command::Heartbeat(_)
-            | Command::WaitFor(_)
-            | Command::Status(_)
-            | Command::Log(_)
-            | Command::Events(_)
-            | Command::Wake(_)
-            | Command::Gc(_)
-            | Command::Up(_)
-            | Command::Down(_)
-            | Command::Install(_)
-            | Command::Uninstall(_)
-            | Command::Harnesses(_)
-            | Command::DetectHarness(_)
-            | Command::Doctor(_)
-            | Command::NatsAuth(_)
-            | Command::Store(_)
-            | Command::Plugin(_)
-            | Command::Hook(_)
-            | Command::Listen(_)
-            | Command::Prompt(_)
-            | Command::Config(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::Version(_)
-            | Command::ExitCodes(_)
-            | Command::InstallClaudeCode(_)
-            | Command::InstallCodex(_)
-            | Command::InstallOpencodePlugin(_) => Threads::One,
-        }
-    }
-
-    /// Does it. Each command's work is boxed by itself: one future for all of them would be as large
-    /// as the largest, and a short command would touch as many pages of its stack as that has.
-    pub(crate) fn run(self, context: &Context) -> Pin<Box<dyn Future<Output = Result<Outcome, CommandError>> + '_>> {
-        match self {
-            Command::Send(args) => Box::pin(send::run(args, context)),
-            Command::Read(args) => Box::pin(read::run(args, context)),
-            Command::Ack(args) => Box::pin(ack::run(args, context)),
-            Command::Message(args) => Box::pin(message::run(args, context)),
-            Command::Register(args) => Box::pin(register::run(args, context)),
-            Command::Agents(args) => Box::pin(agents::run(args, context)),
-            Command::Adopt(args) => Box::pin(adopt::run(args, context)),
-            Command::Discover(args) => Box::pin(discover::run(args, context)),
-            Command::Invite(args) => Box::pin(invite::run(args, context)),
-            Command::Reserve(args) => Box::pin(reserve::run(args, context)),
-            Command::Release(args) => Box::pin(release::run(args, context)),
-            Command::Reservations(args) => Box::pin(reservations::run(args, context)),
-            Command::Guard(args) => Box::pin(guard::run(args, context)),
-            Command::Cmd(args) => Box::pin(cmd::run(args, context)),
-            Command::Heartbeat(args) => Box::pin(heartbeat::run(args, context)),
-            Command::WaitFor(args) => Box::pin(wait_for::run(args, context)),
-            Command::Status(args) => Box::pin(status::run(args, context)),
-            Command::Log(args) => Box::pin(log::run(args, context)),
-            Command::Events(args) => Box::pin(events::run(args, context)),
-            Command::Wake(args) => Box::pin(wake::run(args, context)),
-            Command::Gc(args) => Box::pin(gc::run(args, context)),
-            Command::Up(args) => Box::pin(up::run(args, context)),
-            Command::Down(args) => Box::pin(down::run(args, context)),
-            Command::Serve(args) => Box::pin(serve::run(args, context)),
-            Command::Install(args) => Box::pin(install::run(args, context)),
-            Command::Uninstall(args) => Box::pin(uninstall::run(args, context)),
-            Command::Harnesses(args) => Box::pin(harnesses::run(args, context)),
-            Command::DetectHarness(args) => Box::pin(detect_harness::run(args, context)),
-            Command::Doctor(args) => Box::pin(doctor::run(args, context)),
-            Command::Store(args) => Box::pin(store::run(args, context)),
-            Command::NatsAuth(args) => Box::pin(nats_auth::run(args, context)),
-            Command::Plugin(args) => Box::pin(plugin::run(args, context)),
-            Command::Mcp(args) => Box::pin(mcp::run(args, context)),
-            Command::Hook(args) => Box::pin(hook::run(args, context)),
-            Command::Listen(args) => Box::pin(listen::run(args, context)),
-            Command::Prompt(args) => Box::pin(prompt::run(args, context)),
-            Command::Config(args) => Box::pin(config::run(args, context)),
-            Command::Completions(args) => Box::pin(completions::run(args, context)),
-            Command::Man(args) => Box::pin(man::run(args, context)),
-            Command::Version(args) => Box::pin(version::run(args, context)),
-            Command::ExitCodes(args) => Box::pin(exit_codes::run(args, context)),
-            Command::InstallClaudeCode(args) => Box::pin(install::run(args.of("claude-code"), context)),
-            Command::InstallCodex(args) => Box::pin(install::run(args.of("codex"), context)),
-            Command::InstallOpencodePlugin(args) => Box::pin(install::run(args.of("opencode"), context)),
-        }
-    }
+fn threads_of<Arguments: CommandSpec>(_: &Arguments) -> Threads {
+    Arguments::THREADS
 }
 
 #[cfg(test)]

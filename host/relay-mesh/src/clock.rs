@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use store::Durability;
 use store::nats::Timekeeper;
 
-use crate::whole;
+use crate::atomic_write;
 
 /// The file in the data folder.
 const FILE: &str = "clock.json";
@@ -77,7 +77,7 @@ impl Clock {
 
     fn keep(&self, kept: Kept) -> io::Result<()> {
         let text = serde_json::to_vec(&kept)?;
-        whole::replace(&self.file, &text, 0o600, Durability::Process)
+        atomic_write::replace(&self.file, &text, 0o600, Durability::Process)
     }
 }
 

@@ -14,9 +14,11 @@ use store::{Durability, Store, StoreError};
 
 use crate::config::{AllowedCommands, Durable, NatsValues, Servers, Shared};
 use crate::context::Context;
-use crate::host::HostError;
-use crate::host::nats::{self, ServerRecord};
+use crate::errors::{Explain, store::OTHER_FOLDER};
+use crate::exit::Exit;
 use crate::machine::{MachineError, ThisMachine};
+use crate::server::HostError;
+use crate::server::nats::{self, ServerRecord};
 
 /// How long a hook waits for an answer of the servers: its harness waits for it, tool for tool.
 const HOOKS_PATIENCE: Duration = Duration::from_secs(1);
@@ -96,6 +98,33 @@ pub(crate) enum OpenError {
     /// What would become part of subjects and cannot.
     #[error(transparent)]
     Prefix(#[from] store::nats::InvalidName),
+}
+
+impl Explain for OpenError {
+    fn exit(&self) -> Exit {
+        Exit::Store
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            OpenError::Store { source, .. } => source.hint(),
+            OpenError::NotOurs { dir } => Some(format!(
+                "choose a folder of its own, such as `{}`: what is a data folder is made yours alone",
+                dir.join("relay-mesh").display()
+            )),
+            OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
+            OpenError::Secret { .. } => Some("name a file that you can read, in `[nats]` of your settings".to_owned()),
+            OpenError::NoPassword => {
+                Some("set `password` in `[nats]`, or RELAY_NATS_PASSWORD, to a file that holds it".to_owned())
+            }
+            OpenError::HalfACertificate { .. } => {
+                Some("set both `certificate` and `key` in `[nats]`: each is a file in PEM".to_owned())
+            }
+            OpenError::NoUser => Some("set `user` in `[nats]`, or RELAY_NATS_USER, beside the password".to_owned()),
+            OpenError::Server(error) => error.hint(),
+            OpenError::Prefix(_) => Some("set `prefix` in `[nats]` to a word such as RELAY".to_owned()),
+        }
+    }
 }
 
 /// Opens what the settings name.

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use mesh::IdentifyError;
 use mesh::names::AgentName;
 use mesh::session::{Call, Caller, Sighting};
 
 use crate::compose::{self, Client, Open, OpenError};
 use crate::config::Settings;
 use crate::environment::Environment;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::render::Printer;
 
 /// What every command is given.
@@ -88,8 +89,8 @@ impl Context {
 
     /// Whoever speaks on this command line: the agent that a flag names, else the one of the
     /// settings, else the one of this shell's harness session, else nobody.
-    pub(crate) async fn caller(&self, open: &Open, named: Option<AgentName>) -> Result<Caller, CommandError> {
+    pub(crate) async fn caller(&self, open: &Open, named: Option<AgentName>) -> Result<Caller, IdentifyError> {
         let claimed = named.or_else(|| self.settings.agent.value.clone());
-        Ok(open.mesh.identify(&self.call(claimed)).await?)
+        open.mesh.identify(&self.call(claimed)).await
     }
 }

@@ -12,7 +12,7 @@ use mesh::repository::{Checkout, Resolved};
 use store::nats::Timekeeper;
 
 use crate::clock::Clock;
-use crate::places;
+use crate::git_checkout;
 
 /// The file in the data folder that names this machine.
 const HOST_FILE: &str = "host";
@@ -90,11 +90,11 @@ impl Machine for ThisMachine {
     }
 
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
-        places::checkout(folder)
+        git_checkout::checkout(folder)
     }
 
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
-        places::resolve(path)
+        git_checkout::resolve(path)
     }
 
     fn random(&self) -> [u8; 16] {

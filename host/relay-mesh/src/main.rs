@@ -1,44 +1,46 @@
 //! relay-mesh, the binary: it parses, composes and prints. What it does stands in the crates below.
 
 mod arguments;
+mod atomic_write;
 mod cli;
 mod clock;
+mod command;
+#[cfg(test)]
+mod command_names;
 mod commands;
 mod compose;
 mod config;
 mod context;
 mod environment;
-mod error;
+mod errors;
 mod events;
 mod exit;
+mod git_checkout;
+mod git_remote;
 mod guard;
-mod hints;
-mod host;
-mod lines;
+mod line_reader;
 mod logging;
 mod machine;
-#[cfg(test)]
-mod named;
-mod places;
-mod remote;
 mod render;
+mod server;
 mod setup;
 mod shapes;
 mod signals;
 mod wake;
-mod whole;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::Parser as _;
 use tokio::runtime::Builder;
 
-use crate::cli::{Cli, Command, Outcome, Threads};
+use crate::cli::{Cli, Command};
+use crate::command::Threads;
 use crate::commands::hook;
 use crate::config::Settings;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::Printer;
 
@@ -49,7 +51,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let cli = match arguments::read(&arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return arguments::usage(&error, &arguments),
     };
@@ -61,7 +63,7 @@ fn main() -> ExitCode {
     logging::start(&environment);
     let printer = Printer::new(cli.common.format(), cli.common.talk(), &environment);
     let exit = match perform(cli, environment, printer) {
-        Ok(outcome) => outcome.exit,
+        Ok(exit) => exit,
         Err(error) if error.is_reader_gone() => Exit::Success,
         Err(error) if is_hook => {
             printer.error_line(&error);
@@ -75,21 +77,21 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Outcome, CommandError> {
-    let workdir = std::env::current_dir().map_err(|source| CommandError::Told {
+fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit, CommandError> {
+    let workdir = std::env::current_dir().map_err(|source| Failure {
         what: "the folder in which this was run cannot be told".to_owned(),
         hint: Some("change into a folder that exists".to_owned()),
         exit: Exit::Failure,
         source: Some(Box::new(source)),
     })?;
-    let settings = Settings::load(cli.command.flags(&cli.common)?, &environment, &workdir)?;
+    let settings = Settings::load(cli.command.settings(&cli.common)?, &environment, &workdir)?;
     let speaks_of_store = cli.common.store.is_some();
     let context = Context { settings, environment, printer, workdir, speaks_of_store };
     let mut builder = match cli.command.threads() {
         Threads::One => Builder::new_current_thread(),
         Threads::Many => Builder::new_multi_thread(),
     };
-    let runtime = builder.enable_all().build().map_err(|source| CommandError::Told {
+    let runtime = builder.enable_all().build().map_err(|source| Failure {
         what: "this process could not start its work".to_owned(),
         hint: Some("the system is out of threads or of file handles: see `ulimit -a`".to_owned()),
         exit: Exit::Failure,

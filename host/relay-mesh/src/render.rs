@@ -8,9 +8,8 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 use store::{causes, reasons};
 
-use crate::cli::Format;
 use crate::environment::Environment;
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 
 /// Something that a command has found out, to be shown as text or as JSON.
@@ -28,6 +27,15 @@ pub(crate) struct Printer {
     talk: Talk,
     /// Whether the words of an error may be coloured.
     colour: Colour,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs: the shapes of [`crate::shapes`].
+    Json,
 }
 
 /// Whether people want to be talked to.
@@ -89,7 +97,7 @@ impl Printer {
     /// Writes bytes to standard output as they are, and flushes them.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();
-        out.write_all(bytes).and_then(|()| out.flush()).map_err(CommandError::Output)
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| StreamError::Output(error).into())
     }
 
     /// Says something to the person, unless they asked for quiet.
@@ -312,7 +320,7 @@ mod tests {
     fn a_cause_is_said_once() {
         let inner = io::Error::other("the disk is full");
         let store = store::StoreError::Io { doing: "could not append to", what: "inbox".to_owned(), source: inner };
-        let error = CommandError::Fetch(mesh::FetchError::Store(store));
+        let error = CommandError::from(mesh::FetchError::Store(store));
         assert_eq!(error.to_string(), "the inbox could not be read");
         assert_eq!(causes(&error), ["could not append to inbox", "the disk is full"]);
     }

@@ -2,9 +2,10 @@
 
 use mesh::names::{AgentName, MessageId};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, NoAgent};
+use crate::exit::Exit;
 use crate::shapes::mail::AckShape;
 
 /// Acknowledge messages
@@ -21,12 +22,13 @@ pub(crate) struct Args {
     agent: Option<AgentName>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let caller = context.caller(&open, args.agent).await?;
-    let agent = caller.agent().ok_or(CommandError::NoAgent)?;
-    let acknowledged = open.mesh.acknowledge(agent, &args.ids).await?;
-    context.printer.show(&AckShape::of(agent.to_string(), &acknowledged))?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let caller = context.caller(&open, self.agent).await?;
+        let agent = caller.agent().ok_or(NoAgent)?;
+        let acknowledged = open.mesh.acknowledge(agent, &self.ids).await?;
+        context.printer.show(&AckShape::of(agent.to_string(), &acknowledged))?;
+        Ok(Exit::Success)
+    }
 }

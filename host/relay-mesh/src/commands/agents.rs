@@ -3,9 +3,10 @@
 use mesh::agent::Seen;
 use mesh::machine::Machine;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::shapes::agents::AgentsShape;
 
 /// Show who is here
@@ -27,19 +28,20 @@ pub(crate) struct Args {
     limit: usize,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let agents: Vec<Seen> = match &args.query {
-        Some(query) => open.mesh.find(query, args.limit).await?.into_iter().map(|found| found.seen).collect(),
-        None => open.mesh.agents().await?,
-    };
-    if agents.is_empty() {
-        context.printer.say(match args.query {
-            Some(_) => "nobody matches; `relay-mesh agents` shows everyone",
-            None => "nobody is here yet; `relay-mesh register NAME` makes an agent for this command line",
-        });
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let agents: Vec<Seen> = match &self.query {
+            Some(query) => open.mesh.find(query, self.limit).await?.into_iter().map(|found| found.seen).collect(),
+            None => open.mesh.agents().await?,
+        };
+        if agents.is_empty() {
+            context.printer.say(match self.query {
+                Some(_) => "nobody matches; `relay-mesh agents` shows everyone",
+                None => "nobody is here yet; `relay-mesh register NAME` makes an agent for this command line",
+            });
+        }
+        context.printer.show(&AgentsShape { agents: &agents, now: open.machine.now() })?;
+        Ok(Exit::Success)
     }
-    context.printer.show(&AgentsShape { agents: &agents, now: open.machine.now() })?;
-    Ok(Outcome::DONE)
 }

@@ -3,9 +3,11 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::{Cli, Outcome};
+use crate::cli::Cli;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 
 /// Print a script that completes commands in a shell
 #[derive(clap::Args, Debug)]
@@ -19,15 +21,16 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "relay-mesh", &mut script);
-    let script = match args.shell {
-        // clap_complete 4.6 spells the hyphen of our name in two ways, so that nothing below a command was found.
-        Shell::Bash => String::from_utf8_lossy(&script).replace("relay__subcmd__mesh", "relay__mesh").into_bytes(),
-        _ => script,
-    };
-    context.printer.bytes(&script)?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "relay-mesh", &mut script);
+        let script = match self.shell {
+            // clap_complete 4.6 spells the hyphen of our name in two ways, so that nothing below a command was found.
+            Shell::Bash => String::from_utf8_lossy(&script).replace("relay__subcmd__mesh", "relay__mesh").into_bytes(),
+            _ => script,
+        };
+        context.printer.bytes(&script)?;
+        Ok(Exit::Success)
+    }
 }

@@ -1,8 +1,9 @@
 //! `relay-mesh config`: every setting, its value, and where that came from.
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::shapes::settings::ConfigShape;
 
 /// Show every setting and where it came from
@@ -42,8 +43,9 @@ use crate::shapes::settings::ConfigShape;
     relay-mesh config --json | jq -r '.settings[] | select(.origin != \"default\") | .key'")]
 pub(crate) struct Args {}
 
-/// Does it.
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
-    context.printer.show(&ConfigShape::from(&context.settings))?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        context.printer.show(&ConfigShape::from(&context.settings))?;
+        Ok(Exit::Success)
+    }
 }

@@ -4,9 +4,9 @@ use mesh::harness::Harnesses as _;
 use mesh::session::{Certainty, Detection, SessionRef};
 use serde::Serialize;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable_line};
 use crate::setup::shapes::Detected;
@@ -17,26 +17,27 @@ use crate::setup::shapes::Detected;
     Ends with 3 where no harness is recognised.")]
 pub(crate) struct Args {}
 
-/// Does it.
-pub(crate) async fn run(_args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let seen = context.sighting();
-    let mut report = Report { detected: Vec::new() };
-    for harness in open.adapters.candidates(&seen).await {
-        let name = &harness.about().harness;
-        match harness.detect(&seen).await {
-            Ok(Some(detection)) => {
-                let session = SessionRef { harness: name.clone(), id: detection.session.id.clone() };
-                let agent = open.mesh.session(&session).await?.and_then(|view| view.record.agent);
-                report.detected.push(detected(name, detection, agent.map(|agent| agent.to_string())));
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let seen = context.sighting();
+        let mut report = Report { detected: Vec::new() };
+        for harness in open.adapters.candidates(&seen).await {
+            let name = &harness.about().harness;
+            match harness.detect(&seen).await {
+                Ok(Some(detection)) => {
+                    let session = SessionRef { harness: name.clone(), id: detection.session.id.clone() };
+                    let agent = open.mesh.session(&session).await?.and_then(|view| view.record.agent);
+                    report.detected.push(detected(name, detection, agent.map(|agent| agent.to_string())));
+                }
+                Ok(None) => {}
+                // Another adapter may still know this shell.
+                Err(error) => context.printer.warn(&format!("the adapter `{name}` could not look: {error}")),
             }
-            Ok(None) => {}
-            // Another adapter may still know this shell.
-            Err(error) => context.printer.warn(&format!("the adapter `{name}` could not look: {error}")),
         }
+        context.printer.show(&report)?;
+        Ok(if report.detected.is_empty() { Exit::NotFound } else { Exit::Success })
     }
-    context.printer.show(&report)?;
-    Ok(if report.detected.is_empty() { Outcome::ending(Exit::NotFound) } else { Outcome::DONE })
 }
 
 fn detected(harness: &str, detection: Detection, agent: Option<String>) -> Detected {

@@ -4,9 +4,10 @@ use mesh::Rostered;
 use mesh::machine::{Instant, Machine};
 use serde::Serialize;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::render::{Show, printable_line, table};
 use crate::shapes::{ago, rfc3339};
 
@@ -23,19 +24,22 @@ pub(crate) struct Args {
     harness: Option<String>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let roster = open.mesh.roster(args.harness.as_deref()).await?;
-    for (harness, error) in &roster.faults {
-        context.printer.warn(&format!("the adapter `{harness}` could not tell everything: {error}"));
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let roster = open.mesh.roster(self.harness.as_deref()).await?;
+        for (harness, error) in &roster.faults {
+            context.printer.warn(&format!("the adapter `{harness}` could not tell everything: {error}"));
+        }
+        if roster.sessions.is_empty() {
+            context
+                .printer
+                .say("no session is known here; one is seen as soon as its harness is set up and calls a hook");
+        }
+        let sessions = roster.sessions.into_iter().map(SessionShape::from).collect();
+        context.printer.show(&SessionsShape { sessions, now: open.machine.now() })?;
+        Ok(Exit::Success)
     }
-    if roster.sessions.is_empty() {
-        context.printer.say("no session is known here; one is seen as soon as its harness is set up and calls a hook");
-    }
-    let sessions = roster.sessions.into_iter().map(SessionShape::from).collect();
-    context.printer.show(&SessionsShape { sessions, now: open.machine.now() })?;
-    Ok(Outcome::DONE)
 }
 
 /// A session that lives.

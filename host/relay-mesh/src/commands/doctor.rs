@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use mesh::harness::{Harnesses as _, Severity};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable};
 use crate::setup::doctor::{data_folder, examine, host, servers, wake};
 use crate::setup::place::Place;
 use crate::setup::shapes::Proof;
-use crate::setup::trouble;
 
 /// Prove that everything works
 #[derive(clap::Args, Debug)]
@@ -39,60 +39,63 @@ pub(crate) struct Args {
     patience: u64,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let context = &context.at(args.place.folder(&context.workdir)?);
-    let mut worst = Severity::Ok;
-    let mut tell = |proof: Proof| {
-        worst = worst.max(proof.severity);
-        context.printer.show(&proof)
-    };
-    let open = context.open()?;
-    if let Some(session) = &args.wake {
-        return wake(context, &open, session, Duration::from_secs(args.patience)).await;
-    }
-    let dir = &context.settings.dir.value;
-    for finding in data_folder::prove(dir, &nonce(&open)) {
-        tell(Proof::new("data folder", None, finding))?;
-    }
-    tell(Proof::new("data folder", None, data_folder::room(dir)))?;
-    if let Some(servers) = &open.servers {
-        let seen = servers.examine(&nonce(&open)).await;
-        for finding in servers::findings(&seen, open.machine.own_clock()) {
-            tell(Proof::new("servers", None, finding))?;
+impl CommandSpec for Args {
+    const ALLOWS_BARE_STORE: bool = true;
+
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let context = &context.at(self.place.folder(&context.workdir)?);
+        let mut worst = Severity::Ok;
+        let mut tell = |proof: Proof| {
+            worst = worst.max(proof.severity);
+            context.printer.show(&proof)
+        };
+        let open = context.open()?;
+        if let Some(session) = &self.wake {
+            return wake(context, &open, session, Duration::from_secs(self.patience)).await;
         }
-    }
-    if context.speaks_of_store {
-        for finding in data_folder::damage(dir) {
+        let dir = &context.settings.dir.value;
+        for finding in data_folder::prove(dir, &nonce(&open)) {
             tell(Proof::new("data folder", None, finding))?;
         }
-        return Ok(outcome(worst));
-    }
-    let address = context.settings.listen.value.to_string();
-    let heard = host::ask(&address).await;
-    tell(Proof::new("host", None, host::finding(&address, &heard)))?;
-    let names = match &args.harness {
-        Some(name) => match open.adapters.describe(name).map_err(|error| trouble::of_adapter(name, error))? {
-            Some((manifest, _)) => vec![manifest.name],
-            None => return Err(trouble::unknown(name, open.adapters.as_ref())),
-        },
-        None => open.adapters.names(),
-    };
-    for name in names {
-        for proof in examine::harness(context, &open, &name).await? {
-            tell(proof)?;
+        tell(Proof::new("data folder", None, data_folder::room(dir)))?;
+        if let Some(servers) = &open.servers {
+            let seen = servers.examine(&nonce(&open)).await;
+            for finding in servers::findings(&seen, open.machine.own_clock()) {
+                tell(Proof::new("servers", None, finding))?;
+            }
         }
-    }
-    if args.harness.is_none() {
-        for unused in open.adapters.states().await.1 {
-            tell(Proof::new("adapter", None, examine::passed_over(&unused, open.adapters.shelf())))?;
+        if context.speaks_of_store {
+            for finding in data_folder::damage(dir) {
+                tell(Proof::new("data folder", None, finding))?;
+            }
+            return Ok(outcome(worst));
         }
+        let address = context.settings.listen.value.to_string();
+        let heard = host::ask(&address).await;
+        tell(Proof::new("host", None, host::finding(&address, &heard)))?;
+        let names = match &self.harness {
+            Some(name) => match open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))? {
+                Some((manifest, _)) => vec![manifest.name],
+                None => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),
+            },
+            None => open.adapters.names(),
+        };
+        for name in names {
+            for proof in examine::harness(context, &open, &name).await? {
+                tell(proof)?;
+            }
+        }
+        if self.harness.is_none() {
+            for unused in open.adapters.states().await.1 {
+                tell(Proof::new("adapter", None, examine::passed_over(&unused, open.adapters.shelf())))?;
+            }
+        }
+        Ok(outcome(worst))
     }
-    Ok(outcome(worst))
 }
 
 /// Sends a message that nobody has to act on, and follows it.
-async fn wake(context: &Context, open: &Open, session: &str, patience: Duration) -> Result<Outcome, CommandError> {
+async fn wake(context: &Context, open: &Open, session: &str, patience: Duration) -> Result<Exit, CommandError> {
     let agent = wake::agent_of(open, session).await?;
     let caller = context.caller(open, None).await?;
     let sent = open.mesh.send(&caller, &[agent.to_string()], wake::message(&nonce(open))).await?;
@@ -120,10 +123,10 @@ fn nonce(open: &Open) -> String {
     open.mesh.machine().random().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn outcome(worst: Severity) -> Outcome {
+fn outcome(worst: Severity) -> Exit {
     match worst {
-        Severity::Ok | Severity::Warning => Outcome::DONE,
-        Severity::Broken => Outcome::ending(Exit::Failure),
+        Severity::Ok | Severity::Warning => Exit::Success,
+        Severity::Broken => Exit::Failure,
     }
 }
 
@@ -162,7 +165,7 @@ mod tests {
     #[test]
     fn only_what_is_broken_ends_the_doctor_with_a_failure() {
         for (severity, code) in [(Severity::Ok, 0), (Severity::Warning, 0), (Severity::Broken, 1)] {
-            assert_eq!(outcome(severity).exit.code(), code);
+            assert_eq!(outcome(severity).code(), code);
         }
     }
 }

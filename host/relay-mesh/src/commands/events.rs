@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use mesh::names::AgentName;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::events::{CheckError, Cursor, Cut, Followed, Outlet, Subscription, Topic, Unwanted, follow};
+use crate::errors::{CommandError, Failure, StreamError};
+use crate::events::{Cursor, Cut, Followed, Outlet, Subscription, Topic, Unwanted, follow};
 use crate::exit::Exit;
-use crate::lines::Lines;
+use crate::line_reader::Lines;
 use crate::signals::Stop;
 
 /// Whoever reads a pipe may take their time.
@@ -35,39 +35,38 @@ pub(crate) struct Args {
     cursor: Option<Cursor>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let mut stop = Stop::listen().map_err(CommandError::Input)?;
-    let subscription = subscription(args).map_err(CommandError::Unwanted)?;
-    let open = context.open()?;
-    subscription.check(&open.mesh).await.map_err(|error| match error {
-        CheckError::Unwanted(unwanted) => CommandError::Unwanted(unwanted),
-        CheckError::Find(error) => CommandError::Find(error),
-    })?;
-    let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
-    let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
-    let mut cursor = None;
-    let notices_silence = subscription.topics.contains(&Topic::Agents);
-    let noticing = async {
-        if notices_silence {
-            open.mesh.keep_noticing_silence().await;
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let mut stop = Stop::listen().map_err(StreamError::Input)?;
+        let subscription = subscription(self)?;
+        let open = context.open()?;
+        subscription.check(&open.mesh).await?;
+        let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
+        let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
+        let mut cursor = None;
+        let notices_silence = subscription.topics.contains(&Topic::Agents);
+        let noticing = async {
+            if notices_silence {
+                open.mesh.keep_noticing_silence().await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let followed = tokio::select! {
+            () = stop.asked() => return Ok(Exit::Success),
+            () = noticing => return Ok(Exit::Success),
+            followed = follow(&open.mesh, &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
+        };
+        match followed {
+            Followed::Cut(Cut::Gone(error)) => Err(error.into()),
+            Followed::Cut(cut @ (Cut::Slow(_) | Cut::Nonsense(_))) => Err(Failure {
+                what: cut.to_string(),
+                hint: Some("begin without `--cursor`, or with `--cursor start`".to_owned()),
+                exit: Exit::Usage,
+                source: None,
+            }
+            .into()),
+            Followed::Store(error) => Err(error.into()),
         }
-        std::future::pending::<()>().await;
-    };
-    let followed = tokio::select! {
-        () = stop.asked() => return Ok(Outcome::DONE),
-        () = noticing => return Ok(Outcome::DONE),
-        followed = follow(&open.mesh, &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
-    };
-    match followed {
-        Followed::Cut(Cut::Gone(error)) => Err(CommandError::Output(error)),
-        Followed::Cut(cut @ (Cut::Slow(_) | Cut::Nonsense(_))) => Err(CommandError::Told {
-            what: cut.to_string(),
-            hint: Some("begin without `--cursor`, or with `--cursor start`".to_owned()),
-            exit: Exit::Usage,
-            source: None,
-        }),
-        Followed::Store(error) => Err(error.into()),
     }
 }
 

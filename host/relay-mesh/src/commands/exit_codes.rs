@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, table};
 
@@ -55,11 +55,12 @@ pub(crate) fn rows() -> impl Iterator<Item = (u8, &'static str)> {
     Exit::DOCUMENTED.into_iter().map(|exit| (exit.code(), exit.meaning()))
 }
 
-/// Does it.
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let exit_codes = rows().map(|(code, meaning)| ExitCodeShape { code, meaning }).collect();
-    context.printer.show(&ExitCodesShape { exit_codes })?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let exit_codes = rows().map(|(code, meaning)| ExitCodeShape { code, meaning }).collect();
+        context.printer.show(&ExitCodesShape { exit_codes })?;
+        Ok(Exit::Success)
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use mesh::{Broom, Scope};
 use store::StoreError;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::waiting::patience;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::swept::SweptShape;
 
@@ -34,15 +34,16 @@ pub(crate) struct Args {
     stale: Option<Duration>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let scope = if args.expired_only { Scope::Expired } else { Scope::Everything };
-    let broom = if args.dry_run { Broom::Look } else { Broom::Sweep };
-    let stale = args.stale.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-    let swept = open.mesh.sweep(scope, broom, stale).await.map_err(failed)?;
-    context.printer.show(&SweptShape::of(&swept, broom))?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let scope = if self.expired_only { Scope::Expired } else { Scope::Everything };
+        let broom = if self.dry_run { Broom::Look } else { Broom::Sweep };
+        let stale = self.stale.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        let swept = open.mesh.sweep(scope, broom, stale).await.map_err(failed)?;
+        context.printer.show(&SweptShape::of(&swept, broom))?;
+        Ok(Exit::Success)
+    }
 }
 
 /// Why nothing more could be let go of. Whoever runs this may do so because the disk is full.
@@ -51,7 +52,7 @@ fn failed(error: StoreError) -> CommandError {
     if !matches!(&error, StoreError::Io { source, .. } if is_full(source)) {
         return error.into();
     }
-    CommandError::Told {
+    CommandError::from(Failure {
         what: "there is no room left even to note what is let go of".to_owned(),
         hint: Some(
             "free a few hundred kilobytes on that disk, of something else, and run it again; delete nothing in the \
@@ -60,5 +61,5 @@ fn failed(error: StoreError) -> CommandError {
         ),
         exit: Exit::Store,
         source: Some(Box::new(error)),
-    }
+    })
 }

@@ -10,15 +10,15 @@ use mesh::reservation::Conflict;
 use mesh::session::Caller;
 use mesh::{EditMode, IdentifyError, reasons};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::compose::Open;
 use crate::config::Settings;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::guard::block::way_out;
-use crate::guard::git::{Git, GitError};
-use crate::guard::{self, GuardError, Installed, Manager, Place};
+use crate::guard::git::Git;
+use crate::guard::{self, Installed, Manager, Place};
 use crate::render::printable_line;
 use crate::setup::request::Installation;
 use crate::shapes::guard::{GuardShape, RemovedShape, StandingShape};
@@ -69,24 +69,25 @@ struct Where {
     repo: Option<PathBuf>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    match args.command {
-        Command::Install(place) => install(&repository(place, context)?, context),
-        Command::Uninstall(place) => uninstall(&repository(place, context)?, context),
-        Command::Status(place) => status(&repository(place, context)?, context),
-        Command::Check => Ok(check(context).await),
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self.command {
+            Command::Install(place) => install(&repository(place, context)?, context),
+            Command::Uninstall(place) => uninstall(&repository(place, context)?, context),
+            Command::Status(place) => status(&repository(place, context)?, context),
+            Command::Check => Ok(check(context).await),
+        }
     }
 }
 
 fn repository(place: Where, context: &Context) -> Result<Git, CommandError> {
     let folder = place.repo.map_or_else(|| context.workdir.clone(), |folder| context.workdir.join(folder));
-    Git::of(&folder).map_err(of_git)
+    Ok(Git::of(&folder)?)
 }
 
-fn install(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
+fn install(git: &Git, context: &Context) -> Result<Exit, CommandError> {
     let Installation { program, data_folder } = Installation::of(context)?;
-    let installed = guard::install(git, &program, data_folder.as_deref()).map_err(of_guard)?;
+    let installed = guard::install(git, &program, data_folder.as_deref())?;
     let (outcome, place) = match &installed {
         Installed::Now(place) => ("installed", place),
         Installed::Already(place) => ("already", place),
@@ -99,17 +100,17 @@ fn install(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
         Manager::Lefthook => context.printer.say("lefthook reads it at the next commit; it belongs into .gitignore"),
         Manager::Git | Manager::PreCommit => {}
     }
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
-fn uninstall(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
-    let removed = guard::uninstall(git).map_err(of_guard)?;
+fn uninstall(git: &Git, context: &Context) -> Result<Exit, CommandError> {
+    let removed = guard::uninstall(git)?;
     context.printer.show(&RemovedShape::of(&removed))?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
-fn status(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
-    let found = guard::found(git).map_err(of_guard)?;
+fn status(git: &Git, context: &Context) -> Result<Exit, CommandError> {
+    let found = guard::found(git)?;
     let place = guard::choose(git);
     // A manager that was set up since then runs its own hook, and ours no more.
     let counts = match &place {
@@ -120,17 +121,17 @@ fn status(git: &Git, context: &Context) -> Result<Outcome, CommandError> {
     if !counts {
         context.printer.say("`relay-mesh guard install` puts it where git, or what manages its hooks, will run it");
     }
-    Ok(Outcome::ending(if counts { Exit::Success } else { Exit::Failure }))
+    Ok(if counts { Exit::Success } else { Exit::Failure })
 }
 
 /// Looks at what is staged. Nothing that goes wrong here stops a commit.
-async fn check(context: &Context) -> Outcome {
+async fn check(context: &Context) -> Exit {
     let pass = |why: &str| {
         let why = printable_line(why);
         context.printer.on_standard_error(&format!(
             "relay-mesh guard: {why}; the commit goes on, and nobody looked who holds what it changes\n"
         ));
-        Outcome::DONE
+        Exit::Success
     };
     match tokio::time::timeout(DEADLINE, held(context)).await {
         Ok(Ok(held)) => judge(&held, context),
@@ -148,7 +149,7 @@ struct Held {
 }
 
 async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
-    let staged = Git::staged(&context.workdir).map_err(of_git)?;
+    let staged = Git::staged(&context.workdir)?;
     // What is no path of a repository is in nobody's claim.
     let paths: Vec<Glob> = staged.iter().filter_map(|path| Glob::of_file(path).ok()).collect();
     if paths.is_empty() || !has_store(&context.settings) {
@@ -170,13 +171,11 @@ async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
 /// hold is held for whoever names it too.
 async fn committer(open: &Open, context: &Context) -> Result<Caller, CommandError> {
     match context.caller(open, None).await {
-        Err(CommandError::Identify(
-            error @ (IdentifyError::Unknown(_) | IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. }),
-        )) => {
+        Err(error @ (IdentifyError::Unknown(_) | IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. })) => {
             context.printer.on_standard_error(&format!("relay-mesh guard: {error}; this commit is nobody's\n"));
             Ok(open.mesh.identify(&context.call(None)).await?)
         }
-        outcome => outcome,
+        outcome => Ok(outcome?),
     }
 }
 
@@ -189,9 +188,9 @@ fn has_store(settings: &Settings) -> bool {
     }
 }
 
-fn judge(held: &[Held], context: &Context) -> Outcome {
+fn judge(held: &[Held], context: &Context) -> Exit {
     if held.is_empty() {
-        return Outcome::DONE;
+        return Exit::Success;
     }
     let mut owners: Vec<&str> = held.iter().map(|one| one.by.as_str()).collect();
     owners.sort_unstable();
@@ -207,47 +206,10 @@ fn judge(held: &[Held], context: &Context) -> Outcome {
     text.push_str(&format!("{}\n", way_out(mode, &owners.join(", "))));
     context.printer.on_standard_error(&text);
     match mode {
-        EditMode::Enforce => Outcome::ending(Exit::Held),
-        EditMode::Advise => Outcome::DONE,
+        EditMode::Enforce => Exit::Held,
+        EditMode::Advise => Exit::Success,
     }
 }
 
 /// How many paths a refusal names.
 const MOST_SHOWN: usize = 20;
-
-fn of_git(error: GitError) -> CommandError {
-    let (hint, exit) = match &error {
-        GitError::Absent(_) => ("install git, or put it on the path", Exit::Failure),
-        GitError::NoWorkingCopy { .. } => {
-            ("change into a git working copy, or name one by `--repo DIR`", Exit::NotFound)
-        }
-    };
-    CommandError::Told { what: error.to_string(), hint: Some(hint.to_owned()), exit, source: source_of(error) }
-}
-
-/// Git's own words are worth more than its exit code.
-fn source_of(error: GitError) -> Option<Box<dyn std::error::Error + Send + Sync>> {
-    match error {
-        GitError::Absent(source) => Some(Box::new(source)),
-        GitError::NoWorkingCopy { said, .. } => Some(said.into()),
-    }
-}
-
-fn of_guard(error: GuardError) -> CommandError {
-    let hint = match &error {
-        GuardError::Elsewhere(folder) => format!(
-            "add `relay-mesh guard check || [ $? -ne 6 ] || exit 1` to `{}` yourself, or give this repository a \
-             folder of its own by `git config --local core.hooksPath .git/hooks`",
-            folder.join("pre-commit").display()
-        ),
-        GuardError::Occupied(_) => "add a command `relay-mesh guard check` to its pre-commit hook yourself".to_owned(),
-        GuardError::Kept(_) => "look which of the two hooks you want to keep, and move the other one away".to_owned(),
-        GuardError::File { .. } => "make the file and its folder writable".to_owned(),
-    };
-    let what = error.to_string();
-    let (exit, source) = match error {
-        GuardError::Elsewhere(_) | GuardError::Occupied(_) | GuardError::Kept(_) => (Exit::Refused, None),
-        GuardError::File { source, .. } => (Exit::Failure, Some(Box::new(source).into())),
-    };
-    CommandError::Told { what, hint: Some(hint), exit, source }
-}

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use mesh::harness::{Harness, HarnessError, Harnesses as _, Scope, Severity};
 use serde::Serialize;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::render::{Show, printable_line, table};
 use crate::setup::installed::Installed;
 use crate::setup::request::{HostUrl, Installation};
@@ -26,33 +27,34 @@ pub(crate) struct Args {
     matrix: bool,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    if args.matrix {
-        context.printer.show(&WakeTable::of_this_build())?;
-        return Ok(Outcome::DONE);
-    }
-    let open = context.open()?;
-    let installation = Installation::of(context)?;
-    let host = HostUrl::of_listener(context.settings.listen.value);
-    let mut listing = Listing { harnesses: Vec::new() };
-    for name in open.adapters.names() {
-        let found = match open.adapters.get(&name).await {
-            Ok(Some(harness)) => look(&harness, &installation, &host).await,
-            Ok(None) => continue,
-            Err(error) => Err(error),
-        };
-        listing.harnesses.push(found.unwrap_or_else(|error| unhealthy(&name, &error)));
-    }
-    // What was installed and cannot be used is missed by somebody.
-    for unused in open.adapters.states().await.1 {
-        let name = unused.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if !listing.harnesses.iter().any(|listed| listed.harness == name) {
-            listing.harnesses.push(unhealthy(&name, &HarnessError::Failed(unused.why)));
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        if self.matrix {
+            context.printer.show(&WakeTable::of_this_build())?;
+            return Ok(Exit::Success);
         }
+        let open = context.open()?;
+        let installation = Installation::of(context)?;
+        let host = HostUrl::of_listener(context.settings.listen.value);
+        let mut listing = Listing { harnesses: Vec::new() };
+        for name in open.adapters.names() {
+            let found = match open.adapters.get(&name).await {
+                Ok(Some(harness)) => look(&harness, &installation, &host).await,
+                Ok(None) => continue,
+                Err(error) => Err(error),
+            };
+            listing.harnesses.push(found.unwrap_or_else(|error| unhealthy(&name, &error)));
+        }
+        // What was installed and cannot be used is missed by somebody.
+        for unused in open.adapters.states().await.1 {
+            let name = unused.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if !listing.harnesses.iter().any(|listed| listed.harness == name) {
+                listing.harnesses.push(unhealthy(&name, &HarnessError::Failed(unused.why)));
+            }
+        }
+        context.printer.show(&listing)?;
+        Ok(Exit::Success)
     }
-    context.printer.show(&listing)?;
-    Ok(Outcome::DONE)
 }
 
 /// Everything that is known of one harness. What cannot be found out is part of it.

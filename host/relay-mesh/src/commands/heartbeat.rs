@@ -2,9 +2,10 @@
 
 use mesh::names::AgentName;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::shapes::agents::HeartbeatShape;
 
 /// Say that you live, and what you are doing
@@ -23,11 +24,12 @@ pub(crate) struct Args {
     from: Option<AgentName>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let caller = context.caller(&open, args.from).await?;
-    let seen = open.mesh.heartbeat(&caller, args.task.as_deref()).await?;
-    context.printer.show(&HeartbeatShape::from(&seen))?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let caller = context.caller(&open, self.from).await?;
+        let seen = open.mesh.heartbeat(&caller, self.task.as_deref()).await?;
+        context.printer.show(&HeartbeatShape::from(&seen))?;
+        Ok(Exit::Success)
+    }
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use mesh::harness::HookCall;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::input;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::host::background;
+use crate::server::background;
 use crate::{machine, render};
 
 /// The longest payload. Claude Code puts whole tool results into one.
@@ -83,34 +83,39 @@ fn go_on() -> &'static str {
     }
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let data = context.settings.dir.value.clone().into_os_string();
-    let verify = ["--dir".into(), data, "plugin".into(), "verify".into(), args.harness.clone().into()];
-    GOES_ON.get_or_init(|| verify.to_vec());
-    let payload = String::from_utf8_lossy(&input::bytes(LONGEST_PAYLOAD)?).into_owned();
-    let call =
-        HookCall { name: args.event, payload, environment: context.environment.pairs(), process: machine::caller() };
-    let open = context.open_for_hook()?;
-    let outcome = open.mesh.hook(&args.harness, &call).await?;
-    let exit = u8::try_from(outcome.reply.exit_code).unwrap_or_else(|_| {
-        tracing::warn!(code = outcome.reply.exit_code, "the adapter asked for an exit code that does not exist");
-        0
-    });
-    if let Some(text) = &outcome.reply.stderr {
-        context.printer.on_standard_error(text);
-    }
-    if let Some(text) = &outcome.reply.stdout
-        && let Err(error) = context.printer.bytes(text.as_bytes())
-    {
-        if let Some(claim) = outcome.claim {
-            open.mesh.release(claim).await?;
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let data = context.settings.dir.value.clone().into_os_string();
+        let verify = ["--dir".into(), data, "plugin".into(), "verify".into(), self.harness.clone().into()];
+        GOES_ON.get_or_init(|| verify.to_vec());
+        let payload = String::from_utf8_lossy(&input::bytes(LONGEST_PAYLOAD)?).into_owned();
+        let call = HookCall {
+            name: self.event,
+            payload,
+            environment: context.environment.pairs(),
+            process: machine::caller(),
+        };
+        let open = context.open_for_hook()?;
+        let outcome = open.mesh.hook(&self.harness, &call).await?;
+        let exit = u8::try_from(outcome.reply.exit_code).unwrap_or_else(|_| {
+            tracing::warn!(code = outcome.reply.exit_code, "the adapter asked for an exit code that does not exist");
+            0
+        });
+        if let Some(text) = &outcome.reply.stderr {
+            context.printer.on_standard_error(text);
         }
-        return Err(error);
+        if let Some(text) = &outcome.reply.stdout
+            && let Err(error) = context.printer.bytes(text.as_bytes())
+        {
+            if let Some(claim) = outcome.claim {
+                open.mesh.release(claim).await?;
+            }
+            return Err(error);
+        }
+        // The harness has its answer. That the receipt is not written must not take it back.
+        if let Err(error) = open.mesh.confirm_hook(outcome, &call.name).await {
+            tracing::warn!(%error, "mail was shown and its receipt was not written; it will be shown again");
+        }
+        Ok(Exit::Hook(exit))
     }
-    // The harness has its answer. That the receipt is not written must not take it back.
-    if let Err(error) = open.mesh.confirm_hook(outcome, &call.name).await {
-        tracing::warn!(%error, "mail was shown and its receipt was not written; it will be shown again");
-    }
-    Ok(Outcome::ending(Exit::Hook(exit)))
 }

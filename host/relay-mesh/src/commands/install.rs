@@ -3,17 +3,18 @@
 use mcp::Profile;
 use mesh::harness::{Action, Harnesses as _, Setup};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::render::printable;
-use crate::setup::agreement::Wish;
-use crate::setup::carry::{Errand, carry_out};
+use crate::setup::agreement::Confirmation;
+use crate::setup::carry::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
 use crate::setup::place::Place;
 use crate::setup::request::{HostUrl, Installation, Reach, setup};
-use crate::setup::trouble;
 
 /// Set a harness up for the mesh
 #[derive(clap::Args, Debug)]
@@ -35,7 +36,7 @@ pub(crate) struct Args {
 // What the aliases take that name their harness: `install-claude-code` and the like. No doc comment:
 // clap would put it over what the list of commands says of each alias.
 #[derive(clap::Args, Debug)]
-pub(crate) struct NamedArgs {
+struct NamedArgs {
     #[command(flatten)]
     place: Place,
     /// How the harness reaches relay-mesh: it starts one itself (the default), or connects to the host
@@ -65,20 +66,15 @@ enum Transport {
 }
 
 impl NamedArgs {
-    /// The arguments of `install` for a harness.
-    pub(crate) fn of(self, harness: &str) -> Args {
-        Args { harness: harness.to_owned(), rest: self }
-    }
-
     fn reach(&self, host: HostUrl) -> Result<Reach, CommandError> {
         if self.tools.is_some() && (self.transport == Some(Transport::Http) || self.http_url.is_some()) {
-            return Err(trouble::usage(
+            return Err(CommandError::usage(
                 "the host shows the same tools to each of its clients",
                 "leave out `--tools`, and say it to the host: `relay-mesh up --tools core,claims`",
             ));
         }
         match (self.transport, &self.http_url) {
-            (Some(Transport::Stdio), Some(_)) => Err(trouble::usage(
+            (Some(Transport::Stdio), Some(_)) => Err(CommandError::usage(
                 "a harness that starts relay-mesh itself connects to no URL",
                 "leave out `--http-url`, or say `--transport http`",
             )),
@@ -89,42 +85,66 @@ impl NamedArgs {
     }
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let Args { harness: name, rest } = args;
-    let context = &context.at(rest.place.folder(&context.workdir)?);
-    let open = context.open()?;
-    let harness = match open.adapters.get(&name).await {
-        Ok(Some(harness)) => harness,
-        Ok(None) => return Err(trouble::unknown(&name, open.adapters.as_ref())),
-        Err(error) => return Err(trouble::of_adapter(&name, error)),
-    };
-    let name = harness.about().harness.as_str();
-    let title = &harness.about().title;
-    let scope = rest.place.scope();
-    let reach = rest.reach(HostUrl::of_listener(context.settings.listen.value))?;
-    let asked = setup(Action::Install, scope, &reach, &Installation::of(context)?);
-    let failed = |error| trouble::of_adapter(name, error);
-    let plan = harness.propose(&asked).await.map_err(failed)?;
-    if plan.edits.is_empty() {
-        let removal = harness.propose(&Setup { action: Action::Remove, ..asked.clone() }).await.map_err(failed)?;
-        if removal.edits.is_empty() {
-            // There are no files that we could change: what is left to the person is the answer.
-            context.printer.data(&printable(&plan.next_steps.join("\n\n")))?;
-            return Ok(Outcome::DONE);
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let Args { harness: name, rest } = self;
+        let context = &context.at(rest.place.folder(&context.workdir)?);
+        let open = context.open()?;
+        let harness = match open.adapters.get(&name).await {
+            Ok(Some(harness)) => harness,
+            Ok(None) => return Err(errors::adapters::unknown(&name, open.adapters.as_ref())),
+            Err(error) => return Err(errors::adapters::failed(&name, error)),
+        };
+        let name = harness.about().harness.as_str();
+        let title = &harness.about().title;
+        let scope = rest.place.scope();
+        let reach = rest.reach(HostUrl::of_listener(context.settings.listen.value))?;
+        let asked = setup(Action::Install, scope, &reach, &Installation::of(context)?);
+        let failed = |error| errors::adapters::failed(name, error);
+        let plan = harness.propose(&asked).await.map_err(failed)?;
+        if plan.edits.is_empty() {
+            let removal = harness.propose(&Setup { action: Action::Remove, ..asked.clone() }).await.map_err(failed)?;
+            if removal.edits.is_empty() {
+                // There are no files that we could change: what is left to the person is the answer.
+                context.printer.data(&printable(&plan.next_steps.join("\n\n")))?;
+                return Ok(Exit::Success);
+            }
         }
+        let about = PlanContext {
+            harness: name,
+            scope,
+            confirmation: Confirmation::from_flags(rest.dry_run, rest.yes),
+            nothing_to_do: format!("{title} is already set up for the {}.", scope_name(scope)),
+            done: format!("{title} is set up for the {}", scope_name(scope)),
+        };
+        let changes = Changes { context, open: &open, harness: name, scope };
+        let make = async || harness.propose(&asked).await.map_err(failed);
+        carry_out(context, &about, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
+            .await
     }
-    let errand = Errand {
-        harness: name,
-        scope,
-        wish: Wish::from_flags(rest.dry_run, rest.yes),
-        nothing_to_do: format!("{title} is already set up for the {}.", scope_name(scope)),
-        done: format!("{title} is set up for the {}", scope_name(scope)),
-    };
-    let changes = Changes { context, open: &open, harness: name, scope };
-    let make = async || harness.propose(&asked).await.map_err(failed);
-    carry_out(context, &errand, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan)).await
 }
+
+/// Makes an alias of `install` that names its harness. It has no doc comment: clap would put it over what the list of
+/// commands says of the alias.
+macro_rules! alias {
+    ($arguments:ident, $harness:literal) => {
+        #[derive(clap::Args, Debug)]
+        pub(crate) struct $arguments {
+            #[command(flatten)]
+            rest: NamedArgs,
+        }
+
+        impl CommandSpec for $arguments {
+            async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+                Args { harness: $harness.to_owned(), rest: self.rest }.run(context).await
+            }
+        }
+    };
+}
+
+alias!(ClaudeCodeArgs, "claude-code");
+alias!(CodexArgs, "codex");
+alias!(OpencodeArgs, "opencode");
 
 #[cfg(test)]
 mod tests {

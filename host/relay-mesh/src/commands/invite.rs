@@ -6,11 +6,12 @@ use mesh::receipt::Rung;
 use mesh::{Answer, Invited, LONGEST_INVITATION};
 use serde::Serialize;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::input;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::render::{Show, printable_line};
 use crate::shapes::rfc3339;
 
@@ -41,25 +42,26 @@ pub(crate) struct Args {
     from: Option<mesh::names::AgentName>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let text = match args.text.as_str() {
-        "-" => input::text(LONGEST_INVITATION + 1)?,
-        _ => args.text,
-    };
-    let open = context.open()?;
-    let caller = context.caller(&open, args.from).await?;
-    let mut invited = open.mesh.invite(&caller, &args.session, args.harness.as_deref(), &text).await?;
-    let mut answer = wait_for_answer(&open, &invited).await?;
-    match answer {
-        Answer::Brought(_) | Answer::Joined(_) => {}
-        Answer::Open(_) | Answer::Refused | Answer::Ended => {
-            invited = open.mesh.remind(invited).await?;
-            answer = wait_for_answer(&open, &invited).await?;
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let text = match self.text.as_str() {
+            "-" => input::text(LONGEST_INVITATION + 1)?,
+            _ => self.text,
+        };
+        let open = context.open()?;
+        let caller = context.caller(&open, self.from).await?;
+        let mut invited = open.mesh.invite(&caller, &self.session, self.harness.as_deref(), &text).await?;
+        let mut answer = wait_for_answer(&open, &invited).await?;
+        match answer {
+            Answer::Brought(_) | Answer::Joined(_) => {}
+            Answer::Open(_) | Answer::Refused | Answer::Ended => {
+                invited = open.mesh.remind(invited).await?;
+                answer = wait_for_answer(&open, &invited).await?;
+            }
         }
+        context.printer.show(&InvitedShape::of(&invited, &answer))?;
+        Ok(Exit::Success)
     }
-    context.printer.show(&InvitedShape::of(&invited, &answer))?;
-    Ok(Outcome::DONE)
 }
 
 /// Where the invitation stands, as soon as anything is certain or patience is at an end.

@@ -7,11 +7,12 @@ use mesh::machine::{Instant, Machine};
 use mesh::names::AgentName;
 use store::Position;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::since::Since;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
+use crate::exit::Exit;
 use crate::shapes::events::EventShape;
 use crate::signals::Stop;
 
@@ -46,41 +47,42 @@ fn whom(text: &str) -> Result<AgentName, mesh::names::InvalidName> {
     if text == shell.as_str() { Ok(shell) } else { text.parse() }
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let since = args.since.map(|since| since.before(open.machine.now()));
-    let wanted = |event: &Event| {
-        since.is_none_or(|since: Instant| event.at >= since)
-            && args.agent.as_ref().is_none_or(|agent| event.concerns(agent))
-            && (args.kinds.is_empty() || args.kinds.contains(&event.kind))
-    };
-    let mut stop = Stop::listen().map_err(CommandError::Input)?;
-    // Watching begins before looking, so that nothing can come in between.
-    let mut watch = if args.follow { Some(open.mesh.watch_diary().await?) } else { None };
-    let mut from = Position::START;
-    // Whoever follows sees to it that there is something to be told of those who say nothing.
-    let noticing = open.mesh.keep_noticing_silence();
-    tokio::pin!(noticing);
-    loop {
-        let printed;
-        (from, printed) = print_from(context, &open, from, &wanted).await?;
-        let Some(watch) = &mut watch else {
-            if printed == 0 {
-                let what = match args.kinds.as_slice() {
-                    [] if args.agent.is_none() && since.is_none() => "nothing has happened yet".to_owned(),
-                    [] => "nothing of that kind has happened".to_owned(),
-                    kinds => format!("nothing of that kind has happened: {}", kinds.join(", ")),
-                };
-                context.say_nothing_found(&open, &what, args.agent.as_ref()).await?;
-            }
-            return Ok(Outcome::DONE);
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let since = self.since.map(|since| since.before(open.machine.now()));
+        let wanted = |event: &Event| {
+            since.is_none_or(|since: Instant| event.at >= since)
+                && self.agent.as_ref().is_none_or(|agent| event.concerns(agent))
+                && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
         };
-        tokio::select! {
-            () = &mut noticing => return Ok(Outcome::DONE),
-            () = stop.asked() => return Ok(Outcome::DONE),
-            changed = watch.changed() => changed?,
-            () = tokio::time::sleep(LOOK) => {}
+        let mut stop = Stop::listen().map_err(StreamError::Input)?;
+        // Watching begins before looking, so that nothing can come in between.
+        let mut watch = if self.follow { Some(open.mesh.watch_diary().await?) } else { None };
+        let mut from = Position::START;
+        // Whoever follows sees to it that there is something to be told of those who say nothing.
+        let noticing = open.mesh.keep_noticing_silence();
+        tokio::pin!(noticing);
+        loop {
+            let printed;
+            (from, printed) = print_from(context, &open, from, &wanted).await?;
+            let Some(watch) = &mut watch else {
+                if printed == 0 {
+                    let what = match self.kinds.as_slice() {
+                        [] if self.agent.is_none() && since.is_none() => "nothing has happened yet".to_owned(),
+                        [] => "nothing of that kind has happened".to_owned(),
+                        kinds => format!("nothing of that kind has happened: {}", kinds.join(", ")),
+                    };
+                    context.say_nothing_found(&open, &what, self.agent.as_ref()).await?;
+                }
+                return Ok(Exit::Success);
+            };
+            tokio::select! {
+                () = &mut noticing => return Ok(Exit::Success),
+                () = stop.asked() => return Ok(Exit::Success),
+                changed = watch.changed() => changed?,
+                () = tokio::time::sleep(LOOK) => {}
+            }
         }
     }
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::cli::{Cli, Outcome};
+use crate::cli::Cli;
+use crate::command::CommandSpec;
 use crate::commands::exit_codes;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
 /// Print the manual page
@@ -27,33 +28,35 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let mut cli = Cli::command();
-    cli.build();
-    if let Some(folder) = &args.out {
-        let count = write_all(&cli, folder)?;
-        context.printer.say(&format!("wrote {count} pages into {}", folder.display()));
-        return Ok(Outcome::DONE);
-    }
-    let page = if args.command.is_empty() {
-        main_page(&cli)?
-    } else {
-        let wanted = page_name(&args.command.join("-"));
-        match all(&cli).into_iter().find(|command| name_of(command) == wanted) {
-            Some(command) => page_of(command)?,
-            None => {
-                return Err(CommandError::Told {
-                    what: format!("there is no command `{}`", args.command.join(" ")),
-                    hint: Some("`relay-mesh help` lists them".to_owned()),
-                    exit: Exit::NotFound,
-                    source: None,
-                });
-            }
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let mut cli = Cli::command();
+        cli.build();
+        if let Some(folder) = &self.out {
+            let count = write_all(&cli, folder)?;
+            context.printer.say(&format!("wrote {count} pages into {}", folder.display()));
+            return Ok(Exit::Success);
         }
-    };
-    context.printer.bytes(&page)?;
-    Ok(Outcome::DONE)
+        let page = if self.command.is_empty() {
+            main_page(&cli)?
+        } else {
+            let wanted = page_name(&self.command.join("-"));
+            match all(&cli).into_iter().find(|command| name_of(command) == wanted) {
+                Some(command) => page_of(command)?,
+                None => {
+                    return Err(Failure {
+                        what: format!("there is no command `{}`", self.command.join(" ")),
+                        hint: Some("`relay-mesh help` lists them".to_owned()),
+                        exit: Exit::NotFound,
+                        source: None,
+                    }
+                    .into());
+                }
+            }
+        };
+        context.printer.bytes(&page)?;
+        Ok(Exit::Success)
+    }
 }
 
 /// Each command that people are shown, and those below it: each is named as a page by the one above.
@@ -102,12 +105,12 @@ fn write_all(cli: &clap::Command, folder: &Path) -> Result<usize, CommandError> 
     let write = |name: &str, page: Vec<u8>| {
         let path = folder.join(name);
         std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, page)).map_err(|source| {
-            CommandError::Told {
+            CommandError::from(Failure {
                 what: format!("could not write `{}`", path.display()),
                 hint: None,
                 exit: Exit::Failure,
                 source: Some(Box::new(source)),
-            }
+            })
         })
     };
     write("relay-mesh.1", main_page(cli)?)?;

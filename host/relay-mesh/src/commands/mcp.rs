@@ -5,10 +5,12 @@ use std::sync::Arc;
 use mcp::{ClientProcess, Profile};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Outcome;
+use crate::command::{CommandSpec, Threads};
+use crate::config::Values;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::host::HostError;
+use crate::errors::{CommandError, StreamError};
+use crate::exit::Exit;
+use crate::server::HostError;
 use crate::signals::Stop;
 
 /// Serve MCP over standard input and output: what a harness starts
@@ -29,24 +31,31 @@ pub(crate) struct Args {
 pub(crate) const TOOLS: &str =
     "Groups of tools to show: core, claims (reservations), commands [$RELAY_TOOLS, else core]";
 
-/// Does it.
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let mut asked = Stop::listen().map_err(CommandError::Input)?;
-    let process = ClientProcess {
-        environment: context.environment.pairs(),
-        workdir: Some(context.workdir.display().to_string()),
-    };
-    let stop = CancellationToken::new();
-    let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, context.settings.tools.value, stop.clone());
-    tokio::pin!(serving);
-    let outcome = tokio::select! {
-        outcome = &mut serving => outcome,
-        () = asked.asked() => {
-            stop.cancel();
-            serving.await
-        }
-    };
-    outcome.map_err(HostError::from)?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    const THREADS: Threads = Threads::Many;
+
+    fn settings(&self, common: Values) -> Values {
+        Values { tools: self.tools, ..common }
+    }
+
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let mut asked = Stop::listen().map_err(StreamError::Input)?;
+        let process = ClientProcess {
+            environment: context.environment.pairs(),
+            workdir: Some(context.workdir.display().to_string()),
+        };
+        let stop = CancellationToken::new();
+        let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, context.settings.tools.value, stop.clone());
+        tokio::pin!(serving);
+        let outcome = tokio::select! {
+            outcome = &mut serving => outcome,
+            () = asked.asked() => {
+                stop.cancel();
+                serving.await
+            }
+        };
+        outcome.map_err(HostError::from)?;
+        Ok(Exit::Success)
+    }
 }

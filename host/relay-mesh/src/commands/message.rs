@@ -3,9 +3,10 @@
 use mesh::machine::Machine;
 use mesh::names::{AgentName, MessageId};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::shapes::receipts::LadderShape;
 
 /// Show what became of a message
@@ -23,11 +24,12 @@ pub(crate) struct Args {
     agent: Option<AgentName>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let caller = context.caller(&open, args.agent).await?;
-    let status = open.mesh.message_status(&caller, args.id).await?;
-    context.printer.show(&LadderShape::of(&status, open.machine.now()))?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let caller = context.caller(&open, self.agent).await?;
+        let status = open.mesh.message_status(&caller, self.id).await?;
+        context.printer.show(&LadderShape::of(&status, open.machine.now()))?;
+        Ok(Exit::Success)
+    }
 }

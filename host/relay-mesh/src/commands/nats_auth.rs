@@ -1,15 +1,14 @@
 //! `relay-mesh nats-auth`: the server's configuration under which no machine passes for another.
 
-use std::str::FromStr;
-
 use mesh::machine::Machine as _;
-use store::nats::{Access, InvalidName, NatsOptions};
+use store::nats::{Access, NatsOptions};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::compose::OpenError;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::setup::{nats_conf, trouble};
+use crate::errors::CommandError;
+use crate::exit::Exit;
+use crate::setup::nats_conf::{self, Login};
 use crate::shapes::nats_auth::{AuthShape, HostShape};
 
 /// Print a nats-server configuration under which no machine passes for another
@@ -28,81 +27,39 @@ pub(crate) struct Args {
     machines: Vec<Login>,
 }
 
-/// A machine, and how it logs in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Login {
-    /// Its name.
-    pub(crate) host: String,
-    /// Its public NKey; none where it has a password.
-    pub(crate) nkey: Option<String>,
-}
-
-/// Why a word names no machine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidLogin {
-    /// The name could not be part of a subject.
-    #[error(transparent)]
-    Name(#[from] InvalidName),
-    /// The key is none, or a secret one.
-    #[error("`{0}` is no public NKey of a user: one begins with U and has 56 letters and digits")]
-    Key(String),
-}
-
-impl FromStr for Login {
-    type Err = InvalidLogin;
-
-    fn from_str(text: &str) -> Result<Login, InvalidLogin> {
-        let (host, nkey) = match text.split_once('=') {
-            Some((host, nkey)) => (host, Some(nkey)),
-            None => (text, None),
-        };
-        NatsOptions { host: host.to_owned(), ..NatsOptions::default() }.check()?;
-        if let Some(nkey) = nkey {
-            let is_public = nkey.starts_with('U')
-                && nkey.len() == 56
-                && nkey.bytes().all(|byte| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte));
-            if !is_public {
-                // A seed begins with S. It is not repeated where others may read it.
-                let shown = if nkey.starts_with('S') { "S…" } else { nkey };
-                return Err(InvalidLogin::Key(shown.to_owned()));
-            }
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let own = context.open()?.machine.host().to_owned();
+        let mut machines = self.machines;
+        if machines.is_empty() {
+            machines.push(Login { host: own.clone(), nkey: None });
         }
-        Ok(Login { host: host.to_owned(), nkey: nkey.map(str::to_owned) })
+        let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
+        options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
+        options.check().map_err(OpenError::from)?;
+        if let Some(why) = mistaken(&options.prefix, &machines) {
+            return Err(CommandError::usage(&why, "name each machine once, as `relay-mesh nats-auth` says on it"));
+        }
+        let hosts: Vec<(Login, Access)> = machines
+            .into_iter()
+            .map(|login| {
+                let access = options.access_of(&login.host);
+                (login, access)
+            })
+            .collect();
+        let shape = AuthShape {
+            machine: own,
+            configuration: nats_conf::render(&options.prefix, &hosts),
+            operator: nats_conf::operator(&options.prefix),
+            operator_password: nats_conf::operator_variable(&options.prefix),
+            machines: hosts.iter().map(HostShape::of).collect(),
+        };
+        context.printer.show(&shape)?;
+        for step in shape.next_steps() {
+            context.printer.say(&format!("next: {step}"));
+        }
+        Ok(Exit::Success)
     }
-}
-
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let own = context.open()?.machine.host().to_owned();
-    let mut machines = args.machines;
-    if machines.is_empty() {
-        machines.push(Login { host: own.clone(), nkey: None });
-    }
-    let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
-    options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
-    options.check().map_err(OpenError::from)?;
-    if let Some(why) = mistaken(&options.prefix, &machines) {
-        return Err(trouble::usage(&why, "name each machine once, as `relay-mesh nats-auth` says on it"));
-    }
-    let hosts: Vec<(Login, Access)> = machines
-        .into_iter()
-        .map(|login| {
-            let access = options.access_of(&login.host);
-            (login, access)
-        })
-        .collect();
-    let shape = AuthShape {
-        machine: own,
-        configuration: nats_conf::render(&options.prefix, &hosts),
-        operator: nats_conf::operator(&options.prefix),
-        operator_password: nats_conf::operator_variable(&options.prefix),
-        machines: hosts.iter().map(HostShape::of).collect(),
-    };
-    context.printer.show(&shape)?;
-    for step in shape.next_steps() {
-        context.printer.say(&format!("next: {step}"));
-    }
-    Ok(Outcome::DONE)
 }
 
 /// Why these machines cannot be told apart by their logins.

@@ -5,9 +5,10 @@ use mesh::harness::Moment;
 use mesh::protocol::{CHEAT_SHEET, PROTOCOL};
 use serde::Serialize;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::render::Show;
 
 /// Print what an agent should know of the mesh, for a prompt
@@ -36,18 +37,19 @@ impl Show for PromptShape {
     }
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let prompt = match args.harness {
-        None => CHEAT_SHEET.to_owned(),
-        Some(name) => {
-            let open = context.open()?;
-            let harness = open.mesh.harnesses().get(&name).await.map_err(HookError::from)?;
-            let harness = harness.ok_or(HookError::UnknownHarness(name))?;
-            let told = harness.protocol(PROTOCOL, Moment::SessionStart, None).await.map_err(HookError::from)?;
-            told.unwrap_or_else(|| PROTOCOL.to_owned())
-        }
-    };
-    context.printer.show(&PromptShape { prompt })?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let prompt = match self.harness {
+            None => CHEAT_SHEET.to_owned(),
+            Some(name) => {
+                let open = context.open()?;
+                let harness = open.mesh.harnesses().get(&name).await.map_err(HookError::from)?;
+                let harness = harness.ok_or(HookError::UnknownHarness(name))?;
+                let told = harness.protocol(PROTOCOL, Moment::SessionStart, None).await.map_err(HookError::from)?;
+                told.unwrap_or_else(|| PROTOCOL.to_owned())
+            }
+        };
+        context.printer.show(&PromptShape { prompt })?;
+        Ok(Exit::Success)
+    }
 }

@@ -12,11 +12,12 @@ use mesh::names::{AgentName, MessageId};
 use mesh::receipt::Rung;
 use mesh::{Fetch, Fetched, IdentifyError};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::since::Since;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, NoAgent, StreamError};
+use crate::exit::Exit;
 use crate::shapes::mail::{MailShape, more_waits};
 use crate::signals::Stop;
 
@@ -77,40 +78,41 @@ enum Effect {
     Acknowledge,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let (agent, effect) = whose(&args, context, &open).await?;
-    let now = open.machine.now();
-    let ask = Fetch {
-        limit: args.last.unwrap_or(DEFAULT_LAST),
-        max_length: LONGEST_BODY,
-        peek: effect == Effect::Look,
-        include_settled: !args.unread,
-        from: args.from.clone(),
-        thread: args.thread.clone(),
-        since: args.since.map(|since| since.before(now)),
-        newest: args.last.is_some() || !args.unread,
-        interrupting: None,
-    };
-    if args.tail {
-        return follow(context, &open, &agent, effect, ask).await;
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let (agent, effect) = whose(&self, context, &open).await?;
+        let now = open.machine.now();
+        let ask = Fetch {
+            limit: self.last.unwrap_or(DEFAULT_LAST),
+            max_length: LONGEST_BODY,
+            peek: effect == Effect::Look,
+            include_settled: !self.unread,
+            from: self.from.clone(),
+            thread: self.thread.clone(),
+            since: self.since.map(|since| since.before(now)),
+            newest: self.last.is_some() || !self.unread,
+            interrupting: None,
+        };
+        if self.tail {
+            return follow(context, &open, &agent, effect, ask).await;
+        }
+        let fetched = open.mesh.fetch(&agent, &ask).await?;
+        let waiting = fetched.waiting;
+        let shown = fetched.messages.len();
+        print(context, &open, &agent, effect, fetched).await?;
+        if shown == 0 {
+            let narrowed = self.from.is_some() || self.thread.is_some() || self.since.is_some();
+            let such = if narrowed { "no such mail" } else { "no mail" };
+            let unread = if self.unread { " that was not read" } else { "" };
+            context.say_nothing_found(&open, &format!("{such} for {agent}{unread}"), self.from.as_ref()).await?;
+        }
+        let named = self.agent.as_ref().map_or_else(String::new, |agent| format!(" --agent {agent}"));
+        if let Some(note) = more_waits(waiting, &named) {
+            context.printer.say(&note);
+        }
+        Ok(Exit::Success)
     }
-    let fetched = open.mesh.fetch(&agent, &ask).await?;
-    let waiting = fetched.waiting;
-    let shown = fetched.messages.len();
-    print(context, &open, &agent, effect, fetched).await?;
-    if shown == 0 {
-        let narrowed = args.from.is_some() || args.thread.is_some() || args.since.is_some();
-        let such = if narrowed { "no such mail" } else { "no mail" };
-        let unread = if args.unread { " that was not read" } else { "" };
-        context.say_nothing_found(&open, &format!("{such} for {agent}{unread}"), args.from.as_ref()).await?;
-    }
-    let named = args.agent.as_ref().map_or_else(String::new, |agent| format!(" --agent {agent}"));
-    if let Some(note) = more_waits(waiting, &named) {
-        context.printer.say(&note);
-    }
-    Ok(Outcome::DONE)
 }
 
 /// Whose mail is meant, and what reading it may change.
@@ -119,7 +121,7 @@ async fn whose(args: &Args, context: &Context, open: &Open) -> Result<(AgentName
     let own = if args.peek { Effect::Look } else { own };
     let named = args.agent.clone().or_else(|| context.settings.agent.value.clone());
     match (open.mesh.identify(&context.call(named.clone())).await, named) {
-        (Ok(caller), _) => caller.agent().map(|agent| (agent.clone(), own)).ok_or(CommandError::NoAgent),
+        (Ok(caller), _) => caller.agent().map(|agent| (agent.clone(), own)).ok_or_else(|| NoAgent.into()),
         (Err(IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. }), Some(named))
             if own != Effect::Acknowledge =>
         {
@@ -174,8 +176,8 @@ async fn follow(
     agent: &AgentName,
     effect: Effect,
     first: Fetch,
-) -> Result<Outcome, CommandError> {
-    let mut stop = Stop::listen().map_err(CommandError::Input)?;
+) -> Result<Exit, CommandError> {
+    let mut stop = Stop::listen().map_err(StreamError::Input)?;
     // Watching begins before looking, so that nothing can come in between.
     let mut watch = open.mesh.watch_inbox(agent).await?;
     // Mail that is only looked at stays where it is, and would come again at every look.
@@ -200,7 +202,7 @@ async fn follow(
             continue;
         }
         tokio::select! {
-            () = stop.asked() => return Ok(Outcome::DONE),
+            () = stop.asked() => return Ok(Exit::Success),
             changed = watch.changed() => changed?,
             () = tokio::time::sleep(LOOK) => {}
         }

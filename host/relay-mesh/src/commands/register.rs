@@ -5,11 +5,12 @@ use mesh::agent::{Presence, Profile};
 use mesh::machine::Machine;
 use mesh::names::AgentName;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::compose::Open;
 use crate::config::team;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::shapes::agents::RegisteredShape;
 
 /// Register an agent of the command line
@@ -45,34 +46,35 @@ pub(crate) struct Args {
     team: Option<String>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    // A name that is being asked for is no claim to be that agent: the mesh decides whose it is.
-    let caller = open.mesh.identify(&context.call(None)).await?;
-    let profile = Profile {
-        harness: None,
-        program: args.program,
-        model: args.model,
-        project: Some(context.workdir.display().to_string()).filter(|path| path.len() <= 200),
-        role: args.role,
-        task: args.task,
-        bead: args.bead,
-        skills: args.skills,
-    };
-    // The settings' team is for names that say none; a flag that contradicts the name is a mistake.
-    let usual = if args.name.team().is_some() { None } else { context.settings.team.value.clone() };
-    let team = args.team.or(usual);
-    let registered = open.mesh.register(&caller, Registration { name: Some(args.name), team, profile }).await?;
-    context.printer.show(&RegisteredShape::from(&registered))?;
-    if let mesh::Outcome::Numbered { wanted } = &registered.outcome {
-        tell_of_lost(wanted, context, &open).await?;
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        // A name that is being asked for is no claim to be that agent: the mesh decides whose it is.
+        let caller = open.mesh.identify(&context.call(None)).await?;
+        let profile = Profile {
+            harness: None,
+            program: self.program,
+            model: self.model,
+            project: Some(context.workdir.display().to_string()).filter(|path| path.len() <= 200),
+            role: self.role,
+            task: self.task,
+            bead: self.bead,
+            skills: self.skills,
+        };
+        // The settings' team is for names that say none; a flag that contradicts the name is a mistake.
+        let usual = if self.name.team().is_some() { None } else { context.settings.team.value.clone() };
+        let team = self.team.or(usual);
+        let registered = open.mesh.register(&caller, Registration { name: Some(self.name), team, profile }).await?;
+        context.printer.show(&RegisteredShape::from(&registered))?;
+        if let mesh::Outcome::Numbered { wanted } = &registered.outcome {
+            tell_of_lost(wanted, context, &open).await?;
+        }
+        let name = &registered.agent.name;
+        context
+            .printer
+            .say(&format!("speak as it by `--from {name}`, or for a whole shell by `export RELAY_AGENT={name}`"));
+        Ok(Exit::Success)
     }
-    let name = &registered.agent.name;
-    context
-        .printer
-        .say(&format!("speak as it by `--from {name}`, or for a whole shell by `export RELAY_AGENT={name}`"));
-    Ok(Outcome::DONE)
 }
 
 /// Says how to go on as an agent whose machine seems lost.

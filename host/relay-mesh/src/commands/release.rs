@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use mesh::Release;
 use mesh::names::AgentName;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::reserve::{folder, meant};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::shapes::reservations::ReleasedShape;
 
 /// Give back what you reserved
@@ -31,16 +32,17 @@ pub(crate) struct Args {
     from: Option<AgentName>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let (repository, patterns) = meant(&open.mesh, &folder(context, args.repo), &args.patterns)?;
-    let caller = context.caller(&open, args.from).await?;
-    let what = if args.all { Release::All } else { Release::These(patterns) };
-    let given = open.mesh.release_reservations(&caller, &repository, &what).await?;
-    context.printer.show(&ReleasedShape::of(&repository, &given.released, open.mesh.machine().now()))?;
-    if given.released.is_empty() {
-        context.printer.say("you held nothing in this repository");
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let (repository, patterns) = meant(&open.mesh, &folder(context, self.repo), &self.patterns)?;
+        let caller = context.caller(&open, self.from).await?;
+        let what = if self.all { Release::All } else { Release::These(patterns) };
+        let given = open.mesh.release_reservations(&caller, &repository, &what).await?;
+        context.printer.show(&ReleasedShape::of(&repository, &given.released, open.mesh.machine().now()))?;
+        if given.released.is_empty() {
+            context.printer.say("you held nothing in this repository");
+        }
+        Ok(Exit::Success)
     }
-    Ok(Outcome::DONE)
 }

@@ -6,11 +6,12 @@ use mesh::names::AgentName;
 use mesh::repository::PlaceError;
 use mesh::{EditMode, Wanted};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::config::{self, Origin};
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::places;
+use crate::errors::CommandError;
+use crate::exit::Exit;
+use crate::git_checkout;
 use crate::shapes::reservations::{ListedShapes, ModeShape, ReservationsShape};
 
 /// Show who has reserved what
@@ -65,33 +66,34 @@ enum Mode {
     Enforce,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    if let Some(Command::Mode(args)) = args.command {
-        return mode(&args, context);
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        if let Some(Command::Mode(args)) = self.command {
+            return mode(&args, context);
+        }
+        let open = context.open()?;
+        let repository = match self.repo {
+            Some(folder) => Some(open.mesh.checkout(&context.workdir.join(folder))?.repository),
+            None => None,
+        };
+        let wanted = Wanted { repository, owner: self.agent.clone(), also_over: self.expired };
+        let found = open.mesh.reservations(&wanted).await?;
+        let listed = found.read()?;
+        let reservations = ListedShapes::of(&listed, open.mesh.machine().now());
+        context.printer.show(&ReservationsShape { reservations })?;
+        if listed.is_empty() {
+            context.say_nothing_found(&open, "nothing is reserved", self.agent.as_ref()).await?;
+        }
+        Ok(Exit::Success)
     }
-    let open = context.open()?;
-    let repository = match args.repo {
-        Some(folder) => Some(open.mesh.checkout(&context.workdir.join(folder))?.repository),
-        None => None,
-    };
-    let wanted = Wanted { repository, owner: args.agent.clone(), also_over: args.expired };
-    let found = open.mesh.reservations(&wanted).await?;
-    let listed = found.read()?;
-    let reservations = ListedShapes::of(&listed, open.mesh.machine().now());
-    context.printer.show(&ReservationsShape { reservations })?;
-    if listed.is_empty() {
-        context.say_nothing_found(&open, "nothing is reserved", args.agent.as_ref()).await?;
-    }
-    Ok(Outcome::DONE)
 }
 
 /// Shows or sets the mode.
-fn mode(args: &ModeArgs, context: &Context) -> Result<Outcome, CommandError> {
+fn mode(args: &ModeArgs, context: &Context) -> Result<Exit, CommandError> {
     let edits = &context.settings.edits;
     let Some(wanted) = args.mode else {
         context.printer.show(&ModeShape { mode: edits.value.as_str(), origin: edits.origin.to_string() })?;
-        return Ok(Outcome::DONE);
+        return Ok(Exit::Success);
     };
     let wanted = match wanted {
         Mode::Advise => EditMode::Advise,
@@ -99,7 +101,7 @@ fn mode(args: &ModeArgs, context: &Context) -> Result<Outcome, CommandError> {
     };
     let place = if args.user { config::Place::User } else { config::Place::Project };
     let unseen = |source| PlaceError::Unseen { path: context.workdir.display().to_string(), source };
-    let checkout = places::checkout(&context.workdir).map_err(unseen)?;
+    let checkout = git_checkout::checkout(&context.workdir).map_err(unseen)?;
     let workdir = std::fs::canonicalize(&context.workdir).map_err(unseen)?;
     let path = config::set_edit_mode(place, wanted, &context.environment, &workdir, &checkout.top)?;
     context.printer.show(&ModeShape { mode: wanted.as_str(), origin: path.display().to_string() })?;
@@ -110,5 +112,5 @@ fn mode(args: &ModeArgs, context: &Context) -> Result<Outcome, CommandError> {
         (config::Place::Project, _) => context.printer.say("commit the file to share it with your team"),
         (config::Place::User, Origin::Flags | Origin::Environment | Origin::User(_) | Origin::Default) => {}
     }
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }

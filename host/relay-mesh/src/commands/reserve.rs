@@ -8,9 +8,9 @@ use mesh::repository::Repository;
 use mesh::reservation::{Mode, Ttl};
 use mesh::{Mesh, Others, Own, Reserve, Reserved};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::printable_line;
 use crate::shapes::reservations::ReservedShape;
@@ -64,45 +64,46 @@ fn ttl(text: &str) -> Result<Ttl, String> {
     Ttl::new(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)).map_err(|error| error.to_string())
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = context.open()?;
-    let folder = folder(context, args.repo);
-    let (repository, patterns) = meant(&open.mesh, &folder, &args.patterns)?;
-    let caller = context.caller(&open, args.from).await?;
-    let mode = if args.shared { Mode::Shared } else { Mode::Exclusive };
-    if args.check {
-        let conflicts = open.mesh.check_reservation(&caller, &repository, &patterns, mode).await?;
-        let shape = ReservedShape::checked(&repository, &conflicts, open.mesh.machine().now());
-        context.printer.show(&shape)?;
-        return Ok(if conflicts.is_empty() { Outcome::DONE } else { Outcome::ending(Exit::Held) });
-    }
-    let wanted = Reserve {
-        repository: repository.clone(),
-        patterns,
-        mode,
-        ttl: args.ttl,
-        reason: args.reason,
-        others: if args.force { Others::Take } else { Others::Respect },
-        own: if args.narrow { Own::GiveUp } else { Own::Keep },
-    };
-    let reserved = open.mesh.reserve(&caller, wanted).await?;
-    context.printer.show(&ReservedShape::of(&repository, &reserved, open.mesh.machine().now()))?;
-    Ok(match reserved {
-        Reserved::Granted { .. } => {
-            for typed in args.patterns.iter().filter(|typed| may_become_a_folder(&folder, typed)) {
-                context.printer.say(&format!(
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = context.open()?;
+        let folder = folder(context, self.repo);
+        let (repository, patterns) = meant(&open.mesh, &folder, &self.patterns)?;
+        let caller = context.caller(&open, self.from).await?;
+        let mode = if self.shared { Mode::Shared } else { Mode::Exclusive };
+        if self.check {
+            let conflicts = open.mesh.check_reservation(&caller, &repository, &patterns, mode).await?;
+            let shape = ReservedShape::checked(&repository, &conflicts, open.mesh.machine().now());
+            context.printer.show(&shape)?;
+            return Ok(if conflicts.is_empty() { Exit::Success } else { Exit::Held });
+        }
+        let wanted = Reserve {
+            repository: repository.clone(),
+            patterns,
+            mode,
+            ttl: self.ttl,
+            reason: self.reason,
+            others: if self.force { Others::Take } else { Others::Respect },
+            own: if self.narrow { Own::GiveUp } else { Own::Keep },
+        };
+        let reserved = open.mesh.reserve(&caller, wanted).await?;
+        context.printer.show(&ReservedShape::of(&repository, &reserved, open.mesh.machine().now()))?;
+        Ok(match reserved {
+            Reserved::Granted { .. } => {
+                for typed in self.patterns.iter().filter(|typed| may_become_a_folder(&folder, typed)) {
+                    context.printer.say(&format!(
                     "nothing is called `{0}` yet, and a file of that name is reserved; `{0}/` is everything in a folder",
                     printable_line(typed)
                 ));
+                }
+                Exit::Success
             }
-            Outcome::DONE
-        }
-        Reserved::Held(_) => {
-            context.printer.say("ask them by `relay-mesh send`, wait until it lapses, or take it by `--force`");
-            Outcome::ending(Exit::Held)
-        }
-    })
+            Reserved::Held(_) => {
+                context.printer.say("ask them by `relay-mesh send`, wait until it lapses, or take it by `--force`");
+                Exit::Held
+            }
+        })
+    }
 }
 
 /// Whether what was typed is the name of nothing yet, and does not look like a file's.

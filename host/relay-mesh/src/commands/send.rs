@@ -10,11 +10,11 @@ use mesh::session::Caller;
 use mesh::{Audience, MessageStatus, Sent, Served};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::input;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::mail::SentShape;
 
@@ -105,39 +105,40 @@ impl From<PriorityWord> for Priority {
     }
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let (recipients, body) = understand(&args)?;
-    let body = match body {
-        Some(body) => body,
-        None => input::text(LONGEST_INPUT)?,
-    };
-    let open = context.open()?;
-    let caller = context.caller(&open, args.from).await?;
-    let draft = Draft {
-        body,
-        subject: args.subject,
-        thread: args.thread,
-        reply_to: args.reply_to,
-        priority: args.priority.into(),
-        tags: args.tags,
-        idempotency_key: args.idempotency_key,
-    };
-    let sent = if args.broadcast {
-        let audience = Audience { team: args.team, harness: args.harness };
-        open.mesh.broadcast(&caller, &audience, draft).await?
-    } else {
-        open.mesh.send(&caller, &recipients, draft).await?
-    };
-    let from = caller.agent().cloned().unwrap_or_else(AgentName::shell);
-    context.printer.show(&SentShape::of(&sent, from.to_string())).map_err(|error| unsaid(error, &sent))?;
-    if sent.recipients.is_empty() {
-        context.printer.say("nobody else is here");
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let (recipients, body) = understand(&self)?;
+        let body = match body {
+            Some(body) => body,
+            None => input::text(LONGEST_INPUT)?,
+        };
+        let open = context.open()?;
+        let caller = context.caller(&open, self.from).await?;
+        let draft = Draft {
+            body,
+            subject: self.subject,
+            thread: self.thread,
+            reply_to: self.reply_to,
+            priority: self.priority.into(),
+            tags: self.tags,
+            idempotency_key: self.idempotency_key,
+        };
+        let sent = if self.broadcast {
+            let audience = Audience { team: self.team, harness: self.harness };
+            open.mesh.broadcast(&caller, &audience, draft).await?
+        } else {
+            open.mesh.send(&caller, &recipients, draft).await?
+        };
+        let from = caller.agent().cloned().unwrap_or_else(AgentName::shell);
+        context.printer.show(&SentShape::of(&sent, from.to_string())).map_err(|error| unsaid(error, &sent))?;
+        if sent.recipients.is_empty() {
+            context.printer.say("nobody else is here");
+        }
+        if self.wake {
+            wake(context, &open, &caller, &sent).await?;
+        }
+        Ok(Exit::Success)
     }
-    if args.wake {
-        wake(context, &open, &caller, &sent).await?;
-    }
-    Ok(Outcome::DONE)
 }
 
 /// That a message was sent and its id could not be printed: whoever took that for a failure would send it twice.
@@ -148,12 +149,12 @@ fn unsaid(error: CommandError, sent: &Sent) -> CommandError {
     let waits = sent.recipients.iter().any(|recipient| recipient.rung == Rung::Queued);
     let state = if waits { "waits here until the servers take it" } else { "is stored" };
     let id = sent.id;
-    CommandError::Told {
+    CommandError::from(Failure {
         what: format!("the message {state}, as `{id}`, but nothing could be printed"),
         hint: Some(format!("do not send it again; `relay-mesh message {id}` shows how far it got")),
         exit: Exit::Failure,
         source: Some(Box::new(error)),
-    }
+    })
 }
 
 /// The recipients, and the text where it stands on the command line.
@@ -176,7 +177,7 @@ fn understand(args: &Args) -> Result<(Vec<String>, Option<String>), CommandError
 }
 
 fn usage(what: &str) -> CommandError {
-    CommandError::Told {
+    CommandError::from(Failure {
         what: what.to_owned(),
         hint: Some(
             "write `relay-mesh send TO BODY`, or `relay-mesh send TO --stdin` with the text on standard input"
@@ -184,7 +185,7 @@ fn usage(what: &str) -> CommandError {
         ),
         exit: Exit::Usage,
         source: None,
-    }
+    })
 }
 
 /// Delivers from this process until every recipient's harness has taken the message, or time is up.

@@ -10,14 +10,15 @@ use mesh::{Served, reasons};
 use store::Key;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Outcome;
+use crate::command::{CommandSpec, Threads};
 use crate::commands::mcp::TOOLS;
 use crate::compose::{self, Client, Open};
 use crate::config::{Shared, TokenUse, Values};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
 use crate::events::{self, Socket};
-use crate::host::{HostError, HostRecord, token};
+use crate::exit::Exit;
+use crate::server::{HostError, HostRecord, token};
 use crate::signals::Stop;
 
 /// How the host listens; `serve` and `up` take the same.
@@ -65,58 +66,66 @@ pub(crate) struct Args {
     background: bool,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    if args.background {
-        // It fails only where this process leads a session already, which is as good.
-        let _new_session = rustix::process::setsid();
+impl CommandSpec for Args {
+    const THREADS: Threads = Threads::Many;
+
+    fn settings(&self, common: Values) -> Values {
+        self.host.over(common)
     }
-    let mut asked = Stop::listen().map_err(CommandError::Input)?;
-    let open = compose::open(context, Client::Nobody)?;
-    let dir = &context.settings.dir.value;
-    // Held until this process ends, however it ends.
-    let _lease = match open.store.hold(&lease()).await? {
-        Some(lease) => lease,
-        None => return Err(taken(context, &open)?.into()),
-    };
-    let (token, token_note) = match context.settings.token.value {
-        TokenUse::Required => {
-            let token = token::read_or_make(dir, open.machine.as_ref())?;
-            (Some(token), format!("its token lies in {}", token::path(dir).display()))
+
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        if self.background {
+            // It fails only where this process leads a session already, which is as good.
+            let _new_session = rustix::process::setsid();
         }
-        TokenUse::Off => (None, "it asks for no token".to_owned()),
-    };
-    let profile = context.settings.tools.value;
-    let settings = HttpSettings { listen: context.settings.listen.value, token, profile, ..HttpSettings::default() };
-    let listener = Listener::bind(settings).await.map_err(HostError::from)?;
-    let events = offer_events(context).await;
-    let record = HostRecord {
-        process: open.machine.this_process(),
-        host: open.machine.host().to_owned(),
-        listen: listener.address().to_string(),
-        url: listener.url(),
-        events: events.as_ref().map(|socket| socket.file().to_owned()),
-        store: Some(context.settings.store_shown()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
-    record.write(dir)?;
-    context.printer.say(&format!("relay-mesh serves {}; {token_note}", record.url));
-    context.printer.say(&format!("data: {}", dir.display()));
-    if let Some(socket) = &record.events {
-        context.printer.say(&format!("events: {}", socket.display()));
+        let mut asked = Stop::listen().map_err(StreamError::Input)?;
+        let open = compose::open(context, Client::Nobody)?;
+        let dir = &context.settings.dir.value;
+        // Held until this process ends, however it ends.
+        let _lease = match open.store.hold(&lease()).await? {
+            Some(lease) => lease,
+            None => return Err(taken(context, &open)?.into()),
+        };
+        let (token, token_note) = match context.settings.token.value {
+            TokenUse::Required => {
+                let token = token::read_or_make(dir, open.machine.as_ref())?;
+                (Some(token), format!("its token lies in {}", token::path(dir).display()))
+            }
+            TokenUse::Off => (None, "it asks for no token".to_owned()),
+        };
+        let profile = context.settings.tools.value;
+        let settings =
+            HttpSettings { listen: context.settings.listen.value, token, profile, ..HttpSettings::default() };
+        let listener = Listener::bind(settings).await.map_err(HostError::from)?;
+        let events = offer_events(context).await;
+        let record = HostRecord {
+            process: open.machine.this_process(),
+            host: open.machine.host().to_owned(),
+            listen: listener.address().to_string(),
+            url: listener.url(),
+            events: events.as_ref().map(|socket| socket.file().to_owned()),
+            store: Some(context.settings.store_shown()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        record.write(dir)?;
+        context.printer.say(&format!("relay-mesh serves {}; {token_note}", record.url));
+        context.printer.say(&format!("data: {}", dir.display()));
+        if let Some(socket) = &record.events {
+            context.printer.say(&format!("events: {}", socket.display()));
+        }
+        if let Shared::Nats(servers) = &context.settings.shared.value {
+            context.printer.say(&format!("shared with other machines by {servers}"));
+        }
+        for folder in context.settings.plugins.value.iter().filter(|folder| !folder.is_dir()) {
+            context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
+        }
+        context.printer.say(NEXT_STEPS);
+        let outcome = serve(&open, listener, events, &mut asked).await;
+        record.remove(dir, open.machine.as_ref())?;
+        outcome?;
+        context.printer.say("stopped");
+        Ok(Exit::Success)
     }
-    if let Shared::Nats(servers) = &context.settings.shared.value {
-        context.printer.say(&format!("shared with other machines by {servers}"));
-    }
-    for folder in context.settings.plugins.value.iter().filter(|folder| !folder.is_dir()) {
-        context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
-    }
-    context.printer.say(NEXT_STEPS);
-    let outcome = serve(&open, listener, events, &mut asked).await;
-    record.remove(dir, open.machine.as_ref())?;
-    outcome?;
-    context.printer.say("stopped");
-    Ok(Outcome::DONE)
 }
 
 /// What a person can do once the host runs.

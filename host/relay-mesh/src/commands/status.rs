@@ -6,14 +6,15 @@ use mesh::command::Command;
 use mesh::machine::{Instant, Machine};
 use mesh::{Listed, Listing, MeshStatus};
 
-use crate::cli::{Format, Outcome};
+use crate::command::CommandSpec;
 use crate::commands::waiting::patience;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
-use crate::host::HostRecord;
+use crate::render::Format;
 use crate::render::Show;
+use crate::server::HostRecord;
 use crate::shapes::commands::CommandsShape;
 use crate::shapes::host::{HeldShape, Part, StatusShape};
 use crate::shapes::mail::QueuedShape;
@@ -53,37 +54,39 @@ const GATHER: Duration = Duration::from_millis(250);
 /// Following looks at least this often: that nothing is heard of somebody is announced by nothing.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = match args.stale {
-        Some(silence) => context.with_away_after(u64::try_from(silence.as_millis()).unwrap_or(u64::MAX)).open()?,
-        None => context.open()?,
-    };
-    let named = [(args.agents, Part::Agents), (args.reservations, Part::Reservations), (args.commands, Part::Commands)];
-    let named: Vec<Part> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
-    if !args.follow {
-        let found = look(context, &open).await?;
-        context.printer.show(&shape(context, &found, &found.listed()?, &named))?;
-        return match found.status.out_of_reach {
-            None => Ok(Outcome::DONE),
-            Some(_) => Ok(Outcome::ending(Exit::Store)),
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = match self.stale {
+            Some(silence) => context.with_away_after(u64::try_from(silence.as_millis()).unwrap_or(u64::MAX)).open()?,
+            None => context.open()?,
         };
-    }
-    let mut stop = Stop::listen().map_err(CommandError::Input)?;
-    // Watching begins before looking, so that nothing can come in between.
-    let mut watch = open.mesh.watch_status().await?;
-    let mut last = String::new();
-    loop {
-        let found = look(context, &open).await?;
-        show_if_new(context, &shape(context, &found, &found.listed()?, &named), &mut last)?;
-        drop(found);
-        tokio::select! {
-            () = stop.asked() => return Ok(Outcome::DONE),
-            changed = watch.changed() => {
-                changed?;
-                tokio::time::sleep(GATHER).await;
+        let named =
+            [(self.agents, Part::Agents), (self.reservations, Part::Reservations), (self.commands, Part::Commands)];
+        let named: Vec<Part> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
+        if !self.follow {
+            let found = look(context, &open).await?;
+            context.printer.show(&shape(context, &found, &found.listed()?, &named))?;
+            return match found.status.out_of_reach {
+                None => Ok(Exit::Success),
+                Some(_) => Ok(Exit::Store),
+            };
+        }
+        let mut stop = Stop::listen().map_err(StreamError::Input)?;
+        // Watching begins before looking, so that nothing can come in between.
+        let mut watch = open.mesh.watch_status().await?;
+        let mut last = String::new();
+        loop {
+            let found = look(context, &open).await?;
+            show_if_new(context, &shape(context, &found, &found.listed()?, &named), &mut last)?;
+            drop(found);
+            tokio::select! {
+                () = stop.asked() => return Ok(Exit::Success),
+                changed = watch.changed() => {
+                    changed?;
+                    tokio::time::sleep(GATHER).await;
+                }
+                () = tokio::time::sleep(LOOK) => {}
             }
-            () = tokio::time::sleep(LOOK) => {}
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use mesh::harness::{Action, Harnesses as _};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::setup::agreement::Wish;
-use crate::setup::carry::{Errand, carry_out};
+use crate::errors;
+use crate::errors::CommandError;
+use crate::exit::Exit;
+use crate::setup::agreement::Confirmation;
+use crate::setup::carry::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
 use crate::setup::place::Place;
 use crate::setup::request::{Installation, Reach, setup};
-use crate::setup::trouble;
 
 /// Take the mesh out of a harness
 #[derive(clap::Args, Debug)]
@@ -34,29 +35,30 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let context = &context.at(args.place.folder(&context.workdir)?);
-    let open = context.open()?;
-    let harness = match open.adapters.get(&args.harness).await {
-        Ok(Some(harness)) => harness,
-        Ok(None) => return Err(trouble::unknown(&args.harness, open.adapters.as_ref())),
-        Err(error) => return Err(trouble::of_adapter(&args.harness, error)),
-    };
-    let (name, title) = (harness.about().harness.as_str(), &harness.about().title);
-    let scope = args.place.scope();
-    let asked = setup(Action::Remove, scope, &Reach::Stdio(None), &Installation::of(context)?);
-    let changes = Changes { context, open: &open, harness: name, scope };
-    let make = async || {
-        let proposed = harness.propose(&asked).await.map_err(|error| trouble::of_adapter(name, error))?;
-        changes.removal(proposed)
-    };
-    let errand = Errand {
-        harness: name,
-        scope,
-        wish: Wish::from_flags(args.dry_run, args.yes),
-        nothing_to_do: format!("{title} is not set up for the {}.", scope_name(scope)),
-        done: format!("{title} is no longer set up for the {}", scope_name(scope)),
-    };
-    carry_out(context, &errand, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Remove, plan)).await
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let context = &context.at(self.place.folder(&context.workdir)?);
+        let open = context.open()?;
+        let harness = match open.adapters.get(&self.harness).await {
+            Ok(Some(harness)) => harness,
+            Ok(None) => return Err(errors::adapters::unknown(&self.harness, open.adapters.as_ref())),
+            Err(error) => return Err(errors::adapters::failed(&self.harness, error)),
+        };
+        let (name, title) = (harness.about().harness.as_str(), &harness.about().title);
+        let scope = self.place.scope();
+        let asked = setup(Action::Remove, scope, &Reach::Stdio(None), &Installation::of(context)?);
+        let changes = Changes { context, open: &open, harness: name, scope };
+        let make = async || {
+            let proposed = harness.propose(&asked).await.map_err(|error| errors::adapters::failed(name, error))?;
+            changes.removal(proposed)
+        };
+        let about = PlanContext {
+            harness: name,
+            scope,
+            confirmation: Confirmation::from_flags(self.dry_run, self.yes),
+            nothing_to_do: format!("{title} is not set up for the {}.", scope_name(scope)),
+            done: format!("{title} is no longer set up for the {}", scope_name(scope)),
+        };
+        carry_out(context, &about, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Remove, plan)).await
+    }
 }

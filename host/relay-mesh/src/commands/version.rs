@@ -1,8 +1,9 @@
 //! `relay-mesh version`.
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::shapes::host::VersionShape;
 
 /// The version of the interface between adapters and host.
@@ -13,13 +14,14 @@ const WIT: &str = "0.1";
 #[command(after_help = "Example:\n  relay-mesh version --json")]
 pub(crate) struct Args {}
 
-/// Does it.
-pub(crate) async fn run(_: Args, context: &Context) -> Result<Outcome, CommandError> {
-    context.printer.show(&VersionShape {
-        version: env!("CARGO_PKG_VERSION"),
-        wit: WIT,
-        system: std::env::consts::OS,
-        architecture: std::env::consts::ARCH,
-    })?;
-    Ok(Outcome::DONE)
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        context.printer.show(&VersionShape {
+            version: env!("CARGO_PKG_VERSION"),
+            wit: WIT,
+            system: std::env::consts::OS,
+            architecture: std::env::consts::ARCH,
+        })?;
+        Ok(Exit::Success)
+    }
 }

@@ -6,10 +6,10 @@ use mesh::agent::{Presence, Seen};
 use mesh::machine::Machine;
 use mesh::names::AgentName;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::waiting::{Patience, Waited, patience};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::shapes::agents::AgentsShape;
 
@@ -44,42 +44,43 @@ pub(crate) struct Args {
     from: Option<AgentName>,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let open = match args.stale {
-        Some(silence) => context.with_away_after(u64::try_from(silence.as_millis()).unwrap_or(u64::MAX)).open()?,
-        None => context.open()?,
-    };
-    let patience = Patience::from_now(args.timeout);
-    let waited = if args.until_stale {
-        // Of somebody who never joined it cannot be seen that they left.
-        for agent in &args.agents {
-            open.mesh.resolve(agent.as_str(), None).await?;
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let open = match self.stale {
+            Some(silence) => context.with_away_after(u64::try_from(silence.as_millis()).unwrap_or(u64::MAX)).open()?,
+            None => context.open()?,
+        };
+        let patience = Patience::from_now(self.timeout);
+        let waited = if self.until_stale {
+            // Of somebody who never joined it cannot be seen that they left.
+            for agent in &self.agents {
+                open.mesh.resolve(agent.as_str(), None).await?;
+            }
+            if self.by_mail {
+                let caller = context.caller(&open, self.from).await?;
+                open.mesh.wish_to_know(&caller, &self.agents).await?;
+                context.printer.say("you will have a message; a host that runs sends it (`relay-mesh up`)");
+                return Ok(Exit::Success);
+            }
+            patience.wait(open.mesh.stale(&self.agents)).await?
+        } else {
+            patience.wait(open.mesh.here(&self.agents)).await?
+        };
+        match waited {
+            Waited::For(seen) => {
+                context.printer.show(&AgentsShape { agents: &seen?, now: open.machine.now() })?;
+                Ok(Exit::Success)
+            }
+            Waited::InVain => {
+                let in_vain = match self.until_stale {
+                    true => "all of them are still here".to_owned(),
+                    false => missing(&self.agents, &open.mesh.agents().await?),
+                };
+                context.printer.say(&in_vain);
+                Ok(Exit::TimedOut)
+            }
+            Waited::UntilStopped => Ok(Exit::Failure),
         }
-        if args.by_mail {
-            let caller = context.caller(&open, args.from).await?;
-            open.mesh.wish_to_know(&caller, &args.agents).await?;
-            context.printer.say("you will have a message; a host that runs sends it (`relay-mesh up`)");
-            return Ok(Outcome::DONE);
-        }
-        patience.wait(open.mesh.stale(&args.agents)).await?
-    } else {
-        patience.wait(open.mesh.here(&args.agents)).await?
-    };
-    match waited {
-        Waited::For(seen) => {
-            context.printer.show(&AgentsShape { agents: &seen?, now: open.machine.now() })?;
-            Ok(Outcome::DONE)
-        }
-        Waited::InVain => {
-            let in_vain = match args.until_stale {
-                true => "all of them are still here".to_owned(),
-                false => missing(&args.agents, &open.mesh.agents().await?),
-            };
-            context.printer.say(&in_vain);
-            Ok(Outcome::ending(Exit::TimedOut))
-        }
-        Waited::UntilStopped => Ok(Outcome::ending(Exit::Failure)),
     }
 }
 

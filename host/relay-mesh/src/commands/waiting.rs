@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
 use crate::signals::Stop;
 
 /// Until when somebody waits; for ever, where nothing is said.
@@ -31,7 +31,7 @@ impl Patience {
 
     /// Waits.
     pub(crate) async fn wait<T>(self, what: impl Future<Output = T>) -> Result<Waited<T>, CommandError> {
-        let mut stop = Stop::listen().map_err(CommandError::Input)?;
+        let mut stop = Stop::listen().map_err(StreamError::Input)?;
         Ok(self.wait_unless(&mut stop, what).await)
     }
 

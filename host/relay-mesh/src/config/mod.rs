@@ -18,6 +18,8 @@ use mesh::reservation::Ttl;
 use mesh::{EditMode, EditRules, Limits, LoopLimits};
 
 use crate::environment::Environment;
+use crate::errors::Explain;
+use crate::exit::Exit;
 pub(crate) use consents::AllowedCommands;
 pub(crate) use mode::{Place, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
@@ -177,6 +179,43 @@ pub(crate) enum ConfigError {
     /// There is no home folder to keep the data in.
     #[error("there is no home folder to keep the data in")]
     NoHome,
+}
+
+impl Explain for ConfigError {
+    fn exit(&self) -> Exit {
+        match self {
+            ConfigError::Unreadable { .. } | ConfigError::Unwritable { .. } => Exit::Failure,
+            ConfigError::Invalid { .. }
+            | ConfigError::NotTheProjects { .. }
+            | ConfigError::Variable { .. }
+            | ConfigError::Flags
+            | ConfigError::NoStore
+            | ConfigError::NatsOptions(_)
+            | ConfigError::NoHome => Exit::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            ConfigError::Unreadable { .. } => "make the file readable, or take it away".to_owned(),
+            ConfigError::Unwritable { .. } => {
+                "make the file and its folder writable, or write the setting by hand".to_owned()
+            }
+            ConfigError::Invalid { .. } => "`relay-mesh help config` lists every setting with an example".to_owned(),
+            ConfigError::NotTheProjects { key, .. } => {
+                format!("put `{key}` into your own settings: ~/.config/relay-mesh/config.toml")
+            }
+            ConfigError::Variable { name, .. } => format!("unset {name}, or set it as `relay-mesh help config` shows"),
+            ConfigError::NoStore => {
+                "write `--store files:DIR` or `--store nats://HOST:4222`; `relay-mesh doctor --store` alone \
+                 looks at the one that is set"
+                    .to_owned()
+            }
+            ConfigError::NatsOptions(_) => "`relay-mesh help config` lists what [nats] may say".to_owned(),
+            ConfigError::Flags => "give one of them".to_owned(),
+            ConfigError::NoHome => "say where by `--dir DIR`, or set RELAY_DIR or HOME".to_owned(),
+        })
+    }
 }
 
 impl Settings {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use store::Durability;
 
 use super::{ConfigError, PROJECT_FILE, USER_FILE, file};
+use crate::atomic_write;
 use crate::environment::Environment;
-use crate::whole;
 
 /// Whose settings are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)?;
     let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode() & 0o7777);
-    whole::replace(path, text.as_bytes(), mode, Durability::Synced)
+    atomic_write::replace(path, text.as_bytes(), mode, Durability::Synced)
 }
 
 /// The file's text with this mode in it.

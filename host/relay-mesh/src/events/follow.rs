@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::outlet::{Cut, Outlet};
 use super::words::{Cursor, Said, Subscription, Topic};
-use crate::lines::{Line, Lines};
+use crate::line_reader::{Line, Lines};
 
 /// How many bytes of a log are held at a time for one follower, but for a message that is longer.
 const STRETCH: usize = 32 * 1024;

@@ -15,4 +15,4 @@ pub(crate) use follow::{Followed, follow};
 pub(crate) use outlet::{Cut, Outlet};
 pub(crate) use serve::serve;
 pub(crate) use socket::Socket;
-pub(crate) use words::{CheckError, Cursor, Subscription, Topic, Unwanted};
+pub(crate) use words::{Cursor, Subscription, Topic, Unwanted};

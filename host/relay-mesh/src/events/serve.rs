@@ -15,7 +15,7 @@ use super::follow::{Followed, follow};
 use super::outlet::{Cut, Outlet};
 use super::socket::Socket;
 use super::words::{Cursor, Said, Subscription};
-use crate::lines::{Line, Lines};
+use crate::line_reader::{Line, Lines};
 
 /// How many may follow at once. Each costs a file handle, and the host needs some for itself.
 const MOST_FOLLOWERS: usize = 256;

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Position;
 
+use crate::errors::{Explain, WHO_IS_HERE};
+use crate::exit::Exit;
 use crate::shapes::events::details;
 use crate::shapes::mail::MessageShape;
 use crate::shapes::rfc3339;
@@ -134,6 +136,33 @@ pub(crate) enum Unwanted {
     Cursor(#[from] InvalidCursor),
 }
 
+impl Explain for Unwanted {
+    fn exit(&self) -> Exit {
+        match self {
+            Unwanted::Unknown(_) => Exit::NotFound,
+            Unwanted::Json(_)
+            | Unwanted::Nothing
+            | Unwanted::Topic { .. }
+            | Unwanted::WhoseMail
+            | Unwanted::Name(_)
+            | Unwanted::Cursor(_) => Exit::Usage,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Unwanted::Unknown(_) => WHO_IS_HERE,
+            Unwanted::WhoseMail => "say `--agent NAME`, or leave `inbox` out",
+            Unwanted::Json(_)
+            | Unwanted::Nothing
+            | Unwanted::Topic { .. }
+            | Unwanted::Name(_)
+            | Unwanted::Cursor(_) => "see `relay-mesh help events`",
+        };
+        Some(hint.to_owned())
+    }
+}
+
 /// Why a subscription leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
@@ -143,6 +172,22 @@ pub(crate) enum CheckError {
     /// Whether it is there cannot be told.
     #[error(transparent)]
     Find(#[from] mesh::FindError),
+}
+
+impl Explain for CheckError {
+    fn exit(&self) -> Exit {
+        match self {
+            CheckError::Unwanted(error) => error.exit(),
+            CheckError::Find(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            CheckError::Unwanted(error) => error.hint(),
+            CheckError::Find(error) => error.hint(),
+        }
+    }
 }
 
 fn topics() -> String {

@@ -5,6 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::errors::Explain;
+use crate::exit::Exit;
+
 /// A working copy, as git knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Git {
@@ -27,9 +30,27 @@ pub(crate) enum GitError {
     NoWorkingCopy {
         /// The folder.
         folder: PathBuf,
-        /// Git's own words.
-        said: String,
+        /// Git's own words, which are worth more than its exit code.
+        #[source]
+        said: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl Explain for GitError {
+    fn exit(&self) -> Exit {
+        match self {
+            GitError::Absent(_) => Exit::Failure,
+            GitError::NoWorkingCopy { .. } => Exit::NotFound,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            GitError::Absent(_) => "install git, or put it on the path",
+            GitError::NoWorkingCopy { .. } => "change into a git working copy, or name one by `--repo DIR`",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 impl Git {
@@ -66,7 +87,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
     if status.success() {
         Ok(stdout)
     } else {
-        let said = String::from_utf8_lossy(&stderr).lines().next().unwrap_or_default().to_owned();
+        let said = String::from_utf8_lossy(&stderr).lines().next().unwrap_or_default().into();
         Err(GitError::NoWorkingCopy { folder: folder.to_owned(), said })
     }
 }

@@ -14,7 +14,7 @@ use block::{Form, Starts};
 use git::Git;
 use store::Durability;
 
-use crate::whole;
+use crate::atomic_write;
 pub(crate) use place::{GuardError, Manager, Place, choose};
 
 /// Where a hook is kept that our own stands in the place of.
@@ -133,7 +133,7 @@ fn alone(place: &Place, starts: &Starts<'_>) -> String {
 fn write(file: &Path, text: &str, mode: Option<u32>) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
     fs::create_dir_all(folder)?;
-    whole::replace(file, text.as_bytes(), mode.unwrap_or(0o755) & 0o7777, Durability::Synced)
+    atomic_write::replace(file, text.as_bytes(), mode.unwrap_or(0o755) & 0o7777, Durability::Synced)
 }
 
 /// Whether both names are there and lead to the same file, or are the same link.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::block::Form;
 use super::git::Git;
+use crate::errors::Explain;
+use crate::exit::Exit;
 
 /// What manages the hooks of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,32 @@ pub(crate) enum GuardError {
         /// The operating system's reason.
         source: io::Error,
     },
+}
+
+impl Explain for GuardError {
+    fn exit(&self) -> Exit {
+        match self {
+            GuardError::Elsewhere(_) | GuardError::Occupied(_) | GuardError::Kept(_) => Exit::Refused,
+            GuardError::File { .. } => Exit::Failure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            GuardError::Elsewhere(folder) => format!(
+                "add `relay-mesh guard check || [ $? -ne 6 ] || exit 1` to `{}` yourself, or give this repository a \
+             folder of its own by `git config --local core.hooksPath .git/hooks`",
+                folder.join("pre-commit").display()
+            ),
+            GuardError::Occupied(_) => {
+                "add a command `relay-mesh guard check` to its pre-commit hook yourself".to_owned()
+            }
+            GuardError::Kept(_) => {
+                "look which of the two hooks you want to keep, and move the other one away".to_owned()
+            }
+            GuardError::File { .. } => "make the file and its folder writable".to_owned(),
+        })
+    }
 }
 
 /// The hook that is guarded.

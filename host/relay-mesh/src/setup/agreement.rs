@@ -4,7 +4,7 @@ use mesh::harness::Plan;
 
 /// What the person said on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Confirmation {
     /// Only show what would happen.
     DryRun,
     /// Go on without asking.
@@ -13,13 +13,13 @@ pub(crate) enum Wish {
     Ask,
 }
 
-impl Wish {
-    /// The wish behind `--dry-run` and `--yes`. A dry run changes nothing, whatever else was said.
-    pub(crate) fn from_flags(dry_run: bool, yes: bool) -> Wish {
+impl Confirmation {
+    /// The confirmation behind `--dry-run` and `--yes`. A dry run changes nothing, whatever else was said.
+    pub(crate) fn from_flags(dry_run: bool, yes: bool) -> Confirmation {
         match (dry_run, yes) {
-            (true, true | false) => Wish::DryRun,
-            (false, true) => Wish::Yes,
-            (false, false) => Wish::Ask,
+            (true, true | false) => Confirmation::DryRun,
+            (false, true) => Confirmation::Yes,
+            (false, false) => Confirmation::Ask,
         }
     }
 }
@@ -35,7 +35,7 @@ pub(crate) enum Audience {
 
 /// What to do with a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum Decision {
     /// The plan changes nothing.
     NothingToDo,
     /// Show it and leave it at that.
@@ -48,14 +48,16 @@ pub(crate) enum Course {
     Unasked,
 }
 
-/// What to do with a plan, by the person's wish and whether they can be asked.
-pub(crate) fn course(plan: &Plan, wish: Wish, audience: Audience) -> Course {
-    match (plan.edits.is_empty(), wish, audience) {
-        (true, Wish::DryRun | Wish::Yes | Wish::Ask, Audience::Terminal | Audience::Nobody) => Course::NothingToDo,
-        (false, Wish::DryRun, Audience::Terminal | Audience::Nobody) => Course::ShowOnly,
-        (false, Wish::Yes, Audience::Terminal | Audience::Nobody) => Course::Apply,
-        (false, Wish::Ask, Audience::Terminal) => Course::Ask,
-        (false, Wish::Ask, Audience::Nobody) => Course::Unasked,
+/// What to do with a plan, by the person's confirmation and whether they can be asked.
+pub(crate) fn decision(plan: &Plan, confirmation: Confirmation, audience: Audience) -> Decision {
+    match (plan.edits.is_empty(), confirmation, audience) {
+        (true, Confirmation::DryRun | Confirmation::Yes | Confirmation::Ask, Audience::Terminal | Audience::Nobody) => {
+            Decision::NothingToDo
+        }
+        (false, Confirmation::DryRun, Audience::Terminal | Audience::Nobody) => Decision::ShowOnly,
+        (false, Confirmation::Yes, Audience::Terminal | Audience::Nobody) => Decision::Apply,
+        (false, Confirmation::Ask, Audience::Terminal) => Decision::Ask,
+        (false, Confirmation::Ask, Audience::Nobody) => Decision::Unasked,
     }
 }
 
@@ -70,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    fn check(flags: &str, audience: Audience, expected: Course) {
-        let wish = Wish::from_flags(flags.contains("--dry-run"), flags.contains("--yes"));
+    fn check(flags: &str, audience: Audience, expected: Decision) {
+        let confirmation = Confirmation::from_flags(flags.contains("--dry-run"), flags.contains("--yes"));
         let edit = Edit {
             root: "project".to_owned(),
             path: "x".to_owned(),
@@ -80,18 +82,22 @@ mod tests {
             executable: false,
         };
         let plan = Plan { edits: vec![edit], next_steps: Vec::new() };
-        assert_eq!(course(&plan, wish, audience), expected, "{flags} with {audience:?}");
-        assert_eq!(course(&Plan::default(), wish, audience), Course::NothingToDo, "{flags} with {audience:?}");
+        assert_eq!(decision(&plan, confirmation, audience), expected, "{flags} with {audience:?}");
+        assert_eq!(
+            decision(&Plan::default(), confirmation, audience),
+            Decision::NothingToDo,
+            "{flags} with {audience:?}"
+        );
     }
 
     #[test]
     fn nothing_is_changed_unless_a_person_agreed() {
-        check("", Audience::Terminal, Course::Ask);
-        check("", Audience::Nobody, Course::Unasked);
-        check("--yes", Audience::Terminal, Course::Apply);
-        check("--yes", Audience::Nobody, Course::Apply);
-        check("--dry-run", Audience::Terminal, Course::ShowOnly);
-        check("--dry-run --yes", Audience::Nobody, Course::ShowOnly);
+        check("", Audience::Terminal, Decision::Ask);
+        check("", Audience::Nobody, Decision::Unasked);
+        check("--yes", Audience::Terminal, Decision::Apply);
+        check("--yes", Audience::Nobody, Decision::Apply);
+        check("--dry-run", Audience::Terminal, Decision::ShowOnly);
+        check("--dry-run --yes", Audience::Nobody, Decision::ShowOnly);
     }
 
     #[test]

@@ -5,24 +5,24 @@ use std::path::Path;
 
 use mesh::harness::{Edit, Plan, Scope};
 
-use super::agreement::{Audience, Course, Wish, course, is_yes};
+use super::agreement::{Audience, Confirmation, Decision, decision, is_yes};
 use super::diff;
 use super::installed::scope_name;
-use super::shapes::{Became, Carried, FileChange};
-use crate::cli::{Format, Outcome};
+use super::shapes::{Carried, FileChange, PlanOutcome};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
+use crate::render::Format;
 use crate::render::{Show, printable, printable_line};
 
 /// What a plan is for, in the words that people are told.
-pub(crate) struct Errand<'a> {
+pub(crate) struct PlanContext<'a> {
     /// The harness.
     pub(crate) harness: &'a str,
     /// Whose settings.
     pub(crate) scope: Scope,
     /// What the person said on the command line.
-    pub(crate) wish: Wish,
+    pub(crate) confirmation: Confirmation,
     /// What is said where nothing is left to do.
     pub(crate) nothing_to_do: String,
     /// What is said when it is done.
@@ -45,17 +45,17 @@ const PLANS: usize = 5;
 /// somebody else was faster, all of that once more.
 pub(crate) async fn carry_out(
     context: &Context,
-    errand: &Errand<'_>,
+    about: &PlanContext<'_>,
     make: impl AsyncFn() -> Result<Plan, CommandError>,
     locate: impl Fn(&Edit) -> String,
     perform: impl Fn(&Plan) -> Result<Performed, CommandError>,
-) -> Result<Outcome, CommandError> {
+) -> Result<Exit, CommandError> {
     let mut plans = 1;
     loop {
-        match carry_out_once(context, errand, make().await?, &locate, &perform)? {
-            Carrying::Over(outcome) => return Ok(outcome),
-            Carrying::Outdated(error) if plans == PLANS => return Err(error),
-            Carrying::Outdated(_) => {
+        match carry_out_once(context, about, make().await?, &locate, &perform)? {
+            Attempt::Over(outcome) => return Ok(outcome),
+            Attempt::Outdated(error) if plans == PLANS => return Err(error),
+            Attempt::Outdated(_) => {
                 plans += 1;
                 context.printer.say("Somebody else changed these files meanwhile; they are looked at again.");
             }
@@ -64,49 +64,49 @@ pub(crate) async fn carry_out(
 }
 
 /// How far one plan came.
-enum Carrying {
-    Over(Outcome),
+enum Attempt {
+    Over(Exit),
     Outdated(CommandError),
 }
 
 fn carry_out_once(
     context: &Context,
-    errand: &Errand<'_>,
+    about: &PlanContext<'_>,
     plan: Plan,
     locate: &impl Fn(&Edit) -> String,
     perform: &impl Fn(&Plan) -> Result<Performed, CommandError>,
-) -> Result<Carrying, CommandError> {
+) -> Result<Attempt, CommandError> {
     let files: Vec<FileChange> = plan.edits.iter().map(|edit| change(edit, &locate(edit))).collect();
-    let course = course(&plan, errand.wish, audience(context.printer.format()));
+    let decision = decision(&plan, about.confirmation, audience(context.printer.format()));
     if context.printer.format() == Format::Text && !files.is_empty() {
         let diffs: Vec<&str> = files.iter().map(|file| file.diff.as_str()).collect();
         context.printer.data(&diffs.concat())?;
     }
-    let agreed = match course {
-        Course::NothingToDo => Err(Became::Unchanged),
-        Course::ShowOnly => Err(Became::Shown),
-        Course::Unasked => Err(Became::Unasked),
-        Course::Apply => Ok(()),
-        Course::Ask if ask(context, &plan)? => Ok(()),
-        Course::Ask => Err(Became::Declined),
+    let agreed = match decision {
+        Decision::NothingToDo => Err(PlanOutcome::Unchanged),
+        Decision::ShowOnly => Err(PlanOutcome::Shown),
+        Decision::Unasked => Err(PlanOutcome::Unasked),
+        Decision::Apply => Ok(()),
+        Decision::Ask if ask(context, &plan)? => Ok(()),
+        Decision::Ask => Err(PlanOutcome::Declined),
     };
-    let became = match agreed {
-        Err(became) => became,
+    let outcome = match agreed {
+        Err(outcome) => outcome,
         Ok(()) => match perform(&plan)? {
-            Performed::Done => Became::Applied,
-            Performed::Outdated(error) => return Ok(Carrying::Outdated(error)),
+            Performed::Done => PlanOutcome::Applied,
+            Performed::Outdated(error) => return Ok(Attempt::Outdated(error)),
         },
     };
-    tell(context, errand, &plan, became);
+    tell(context, about, &plan, outcome);
     let carried = Carried {
-        harness: errand.harness.to_owned(),
-        scope: scope_name(errand.scope),
-        outcome: became,
+        harness: about.harness.to_owned(),
+        scope: scope_name(about.scope),
+        outcome,
         files,
         next_steps: plan.next_steps,
     };
     context.printer.show(&carried)?;
-    Ok(Carrying::Over(Outcome::ending(exit(became))))
+    Ok(Attempt::Over(exit(outcome)))
 }
 
 /// Where a file is, as people find it: below their home by `~`.
@@ -143,22 +143,22 @@ fn audience(format: Format) -> Audience {
 fn ask(context: &Context, plan: &Plan) -> Result<bool, CommandError> {
     context.printer.on_standard_error(&format!("{}. Go on? [y/N] ", diff::future(plan)));
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(CommandError::Input)?;
+    io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
     Ok(is_yes(&answer))
 }
 
-fn tell(context: &Context, errand: &Errand<'_>, plan: &Plan, became: Became) {
+fn tell(context: &Context, about: &PlanContext<'_>, plan: &Plan, outcome: PlanOutcome) {
     let printer = &context.printer;
-    match became {
-        Became::Unchanged => printer.say(&errand.nothing_to_do),
-        Became::Shown => printer.say(&format!("{}. Nothing was changed; leave out `--dry-run` to do it.", diff::future(plan))),
-        Became::Declined => printer.say("Nothing was changed."),
-        Became::Unasked => printer.warn(&format!(
+    match outcome {
+        PlanOutcome::Unchanged => printer.say(&about.nothing_to_do),
+        PlanOutcome::Shown => printer.say(&format!("{}. Nothing was changed; leave out `--dry-run` to do it.", diff::future(plan))),
+        PlanOutcome::Declined => printer.say("Nothing was changed."),
+        PlanOutcome::Unasked => printer.warn(&format!(
             "nothing was changed, because nobody is here to agree ({}); look at the changes and say `--yes` to make them",
             diff::future(plan)
         )),
-        Became::Applied => {
-            printer.say(&format!("{} ({}).", errand.done, diff::summary(plan)));
+        PlanOutcome::Applied => {
+            printer.say(&format!("{} ({}).", about.done, diff::summary(plan)));
             for step in &plan.next_steps {
                 printer.say(&format!("Next: {}", printable(step)));
             }
@@ -166,10 +166,10 @@ fn tell(context: &Context, errand: &Errand<'_>, plan: &Plan, became: Became) {
     }
 }
 
-fn exit(became: Became) -> Exit {
-    match became {
-        Became::Applied | Became::Unchanged | Became::Shown => Exit::Success,
-        Became::Declined | Became::Unasked => Exit::Refused,
+fn exit(outcome: PlanOutcome) -> Exit {
+    match outcome {
+        PlanOutcome::Applied | PlanOutcome::Unchanged | PlanOutcome::Shown => Exit::Success,
+        PlanOutcome::Declined | PlanOutcome::Unasked => Exit::Refused,
     }
 }
 
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn a_script_sees_whether_anybody_agreed() {
-        for (became, expected) in [
-            (Became::Applied, 0),
-            (Became::Unchanged, 0),
-            (Became::Shown, 0),
-            (Became::Declined, 4),
-            (Became::Unasked, 4),
+        for (outcome, expected) in [
+            (PlanOutcome::Applied, 0),
+            (PlanOutcome::Unchanged, 0),
+            (PlanOutcome::Shown, 0),
+            (PlanOutcome::Declined, 4),
+            (PlanOutcome::Unasked, 4),
         ] {
-            assert_eq!(exit(became).code(), expected, "{became:?}");
+            assert_eq!(exit(outcome).code(), expected, "{outcome:?}");
         }
     }
 

@@ -4,10 +4,9 @@ use adapters::ApplyError;
 use mesh::harness::{Action, Edit, Plan, Scope};
 
 use super::carry::{Performed, shown_path};
-use super::trouble;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 
 /// The files of one harness in one scope.
@@ -60,5 +59,5 @@ fn failed(error: ApplyError) -> CommandError {
         | ApplyError::Stranded { .. } => Exit::Failure,
         ApplyError::Journal { .. } => Exit::Store,
     };
-    trouble::told("the settings were not changed", error.hint(), exit, error)
+    CommandError::caused_by("the settings were not changed", error.hint(), exit, error)
 }

@@ -11,4 +11,3 @@ pub(crate) mod place;
 pub(crate) mod request;
 pub(crate) mod shapes;
 pub(crate) mod survey;
-pub(crate) mod trouble;

@@ -5,10 +5,52 @@
 //! In an account of its own a machine has no subjects but its own to name.
 
 use std::fmt::Write as _;
+use std::str::FromStr;
 
-use store::nats::Access;
+use store::nats::{Access, InvalidName, NatsOptions};
 
-use crate::commands::nats_auth::Login;
+/// A machine, and how it logs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Login {
+    /// Its name.
+    pub(crate) host: String,
+    /// Its public NKey; none where it has a password.
+    pub(crate) nkey: Option<String>,
+}
+
+/// Why a word names no machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidLogin {
+    /// The name could not be part of a subject.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// The key is none, or a secret one.
+    #[error("`{0}` is no public NKey of a user: one begins with U and has 56 letters and digits")]
+    Key(String),
+}
+
+impl FromStr for Login {
+    type Err = InvalidLogin;
+
+    fn from_str(text: &str) -> Result<Login, InvalidLogin> {
+        let (host, nkey) = match text.split_once('=') {
+            Some((host, nkey)) => (host, Some(nkey)),
+            None => (text, None),
+        };
+        NatsOptions { host: host.to_owned(), ..NatsOptions::default() }.check()?;
+        if let Some(nkey) = nkey {
+            let is_public = nkey.starts_with('U')
+                && nkey.len() == 56
+                && nkey.bytes().all(|byte| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte));
+            if !is_public {
+                // A seed begins with S. It is not repeated where others may read it.
+                let shown = if nkey.starts_with('S') { "S…" } else { nkey };
+                return Err(InvalidLogin::Key(shown.to_owned()));
+            }
+        }
+        Ok(Login { host: host.to_owned(), nkey: nkey.map(str::to_owned) })
+    }
+}
 
 /// The user who makes the streams.
 pub(crate) fn operator(prefix: &str) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use mesh::harness::Scope;
 
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
 // Whose settings are meant. No doc comment: clap would make it the help of a command that has none
@@ -31,18 +31,20 @@ impl Place {
         let found = named.canonicalize();
         match found {
             Ok(folder) if folder.is_dir() => Ok(folder),
-            Ok(file) => Err(CommandError::Told {
+            Ok(file) => Err(Failure {
                 what: format!("`{}` is not a folder", file.display()),
                 hint: Some("name the folder in which the harness is started: `--project DIR`".to_owned()),
                 exit: Exit::Usage,
                 source: None,
-            }),
-            Err(error) => Err(CommandError::Told {
+            }
+            .into()),
+            Err(error) => Err(Failure {
                 what: format!("the project's folder `{}` cannot be opened", named.display()),
                 hint: Some("name the folder in which the harness is started: `--project DIR`".to_owned()),
                 exit: Exit::NotFound,
                 source: Some(Box::new(error)),
-            }),
+            }
+            .into()),
         }
     }
 }

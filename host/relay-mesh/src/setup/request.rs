@@ -9,7 +9,7 @@ use mesh::harness::{Action, Scope, Server, Setup};
 
 use crate::config::Origin;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
 /// What our server is called in a harness's settings.
@@ -69,7 +69,7 @@ impl Installation {
     /// The program that runs now, with the data folder that this command line chose. One that a
     /// settings file names needs no handing on: the harness's own processes read that file too.
     pub(crate) fn of(context: &Context) -> Result<Installation, CommandError> {
-        let program = std::env::current_exe().map_err(|source| CommandError::Told {
+        let program = std::env::current_exe().map_err(|source| Failure {
             what: "the path of this very program cannot be told".to_owned(),
             hint: Some("start it by its full path".to_owned()),
             exit: Exit::Failure,

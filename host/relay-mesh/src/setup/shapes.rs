@@ -11,7 +11,7 @@ pub(crate) struct Carried {
     /// `project` or `user`.
     pub(crate) scope: &'static str,
     /// What became of the plan.
-    pub(crate) outcome: Became,
+    pub(crate) outcome: PlanOutcome,
     /// Each file that the plan changes.
     pub(crate) files: Vec<FileChange>,
     /// What is left to the person.
@@ -21,7 +21,7 @@ pub(crate) struct Carried {
 /// What became of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Became {
+pub(crate) enum PlanOutcome {
     /// It was carried out.
     Applied,
     /// There was nothing to change.

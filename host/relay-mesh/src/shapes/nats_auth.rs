@@ -3,9 +3,8 @@
 use serde::Serialize;
 use store::nats::Access;
 
-use crate::commands::nats_auth::Login;
 use crate::render::Show;
-use crate::setup::nats_conf;
+use crate::setup::nats_conf::{self, Login};
 
 /// One machine of the mesh.
 #[derive(Debug, Serialize)]

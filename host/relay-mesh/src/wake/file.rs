@@ -7,11 +7,11 @@ use std::path::Path;
 
 use store::Durability;
 
-use crate::whole;
+use crate::atomic_write;
 
 /// Writes the file anew, in one step, so that nobody reads half of it.
 pub(super) fn write(path: &Path, line: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    whole::replace(path, line, 0o600, Durability::Process)
+    atomic_write::replace(path, line, 0o600, Durability::Process)
 }

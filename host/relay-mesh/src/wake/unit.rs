@@ -9,7 +9,7 @@ use mesh::harness::{Edit, Plan};
 use serde::{Deserialize, Serialize};
 use store::Durability;
 
-use crate::whole;
+use crate::atomic_write;
 
 /// The unit that watches.
 pub(crate) const PATH_UNIT: &str = "relay-mesh-wake.path";
@@ -117,7 +117,7 @@ impl Units {
         for edit in &plan.edits {
             let path = self.path_of(edit);
             let text = edit.after.as_deref().unwrap_or_default();
-            whole::replace(&path, text.as_bytes(), 0o644, Durability::Synced).map_err(file("write", &path))?;
+            atomic_write::replace(&path, text.as_bytes(), 0o644, Durability::Synced).map_err(file("write", &path))?;
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Units {
         let bytes = serde_json::to_vec(journal).map_err(io::Error::from).map_err(file("write", &self.journal))?;
         let folder = self.journal.parent().unwrap_or(&self.journal);
         fs::create_dir_all(folder).map_err(file("make", folder))?;
-        whole::replace(&self.journal, &bytes, 0o600, Durability::Synced).map_err(file("write", &self.journal))
+        atomic_write::replace(&self.journal, &bytes, 0o600, Durability::Synced).map_err(file("write", &self.journal))
     }
 }
 

@@ -4,10 +4,10 @@ use mesh::consent::Consent;
 use mesh::names::AgentName;
 
 use super::ConsentArgs;
-use crate::cli::Outcome;
 use crate::config::AllowedCommands;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Explain};
+use crate::exit::Exit;
 use crate::shapes::commands::{AllowedShape, ConsentShape};
 
 /// Why nothing was allowed or taken back.
@@ -27,8 +27,29 @@ pub(crate) enum ConsentError {
     NotAllowed,
 }
 
+impl Explain for ConsentError {
+    fn exit(&self) -> Exit {
+        match self {
+            ConsentError::Nobody => Exit::Usage,
+            ConsentError::AnAgents { .. } => Exit::Refused,
+            ConsentError::NotAllowed => Exit::NotFound,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            ConsentError::Nobody => {
+                "register a name for your terminal (`relay-mesh register NAME`), allow that, and ask with `--from NAME`"
+            }
+            ConsentError::AnAgents { .. } => "run it in a terminal of your own",
+            ConsentError::NotAllowed => "run `relay-mesh cmd allowed` to see what is",
+        };
+        Some(hint.to_owned())
+    }
+}
+
 /// Gives it.
-pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Exit, CommandError> {
     let consent = consent(args)?;
     let open = context.open()?;
     // Whoever an agent's shell speaks for, it is not the person.
@@ -52,11 +73,11 @@ pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Outcom
             .printer
             .say(&format!("{} {} waits for {}, which runs it when it can", command.id, command.command, command.to));
     }
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 /// Takes it back.
-pub(super) async fn disallow(args: ConsentArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn disallow(args: ConsentArgs, context: &Context) -> Result<Exit, CommandError> {
     let kept = AllowedCommands::of(&context.settings, &context.environment)?;
     let gone = kept.disallow(&consent(args)?)?;
     if gone.is_empty() {
@@ -64,11 +85,11 @@ pub(super) async fn disallow(args: ConsentArgs, context: &Context) -> Result<Out
     }
     context.printer.show(&AllowedShape::of(&gone, kept.path()))?;
     context.printer.say("no longer allowed; what is being run already goes on");
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 /// Shows what there is.
-pub(super) fn allowed(context: &Context) -> Result<Outcome, CommandError> {
+pub(super) fn allowed(context: &Context) -> Result<Exit, CommandError> {
     let kept = AllowedCommands::of(&context.settings, &context.environment)?;
     let listed = kept.listed()?;
     context.printer.show(&AllowedShape::of(&listed, kept.path()))?;
@@ -76,7 +97,7 @@ pub(super) fn allowed(context: &Context) -> Result<Outcome, CommandError> {
         context.printer.say("nobody's commands run by themselves here; `relay-mesh cmd allow SENDER` lets them");
     }
     context.printer.say(&format!("kept in {}", kept.path().display()));
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 fn consent(args: ConsentArgs) -> Result<Consent, CommandError> {

@@ -9,10 +9,11 @@ use std::time::Duration;
 use mesh::command::CommandName;
 use mesh::names::{AgentName, MessageId};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::commands::waiting::patience;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 
 /// Ask an agent to run a command
 #[derive(clap::Args, Debug)]
@@ -157,17 +158,16 @@ struct ListArgs {
     all: bool,
 }
 
-pub(crate) use allow::ConsentError;
-
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    match args {
-        Args { verb: Some(Verb::Take(take)), .. } => serve::take(take, context).await,
-        Args { verb: Some(Verb::Done(done)), .. } => serve::done(done, context).await,
-        Args { verb: Some(Verb::List(list)), .. } => serve::list(list, context).await,
-        Args { verb: Some(Verb::Allow(consent)), .. } => allow::allow(consent, context).await,
-        Args { verb: Some(Verb::Disallow(consent)), .. } => allow::disallow(consent, context).await,
-        Args { verb: Some(Verb::Allowed), .. } => allow::allowed(context),
-        Args { verb: None, .. } => order::run(args, context).await,
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self {
+            Args { verb: Some(Verb::Take(take)), .. } => serve::take(take, context).await,
+            Args { verb: Some(Verb::Done(done)), .. } => serve::done(done, context).await,
+            Args { verb: Some(Verb::List(list)), .. } => serve::list(list, context).await,
+            Args { verb: Some(Verb::Allow(consent)), .. } => allow::allow(consent, context).await,
+            Args { verb: Some(Verb::Disallow(consent)), .. } => allow::disallow(consent, context).await,
+            Args { verb: Some(Verb::Allowed), .. } => allow::allowed(context),
+            Args { verb: None, .. } => order::run(self, context).await,
+        }
     }
 }

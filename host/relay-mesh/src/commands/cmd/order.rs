@@ -7,23 +7,22 @@ use mesh::message::{Draft, Priority};
 use mesh::session::Caller;
 
 use super::Args;
-use crate::cli::Outcome;
 use crate::commands::send;
 use crate::commands::waiting::{Patience, Waited};
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let (Some(to), Some(command)) = (args.target, args.command) else {
         unreachable!("the command line requires both where it names no verb");
     };
     // From before it is stored: whoever gives up after that is told its id.
-    let mut stop = if args.wait { Some(Stop::listen().map_err(CommandError::Input)?) } else { None };
+    let mut stop = if args.wait { Some(Stop::listen().map_err(StreamError::Input)?) } else { None };
     let open = context.open()?;
     let caller = context.caller(&open, args.from).await?;
     let ttl = Some(u64::try_from(args.ttl.as_millis()).unwrap_or(u64::MAX));
@@ -37,7 +36,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     }
     let Some(stop) = &mut stop else {
         context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
-        return Ok(Outcome::DONE);
+        return Ok(Exit::Success);
     };
     match Patience::from_now(args.timeout).wait_unless(stop, ended(context, &open, &command, told)).await {
         Waited::For(ended) => ended_so(context, &open, ended?),
@@ -47,17 +46,11 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
 }
 
 /// Shows how far a command has come that is no longer waited for, and that goes on all the same.
-async fn left(
-    context: &Context,
-    open: &Open,
-    command: Command,
-    why: &str,
-    exit: Exit,
-) -> Result<Outcome, CommandError> {
+async fn left(context: &Context, open: &Open, command: Command, why: &str, exit: Exit) -> Result<Exit, CommandError> {
     let by_now = open.mesh.command(command.id).await?.unwrap_or(command);
     context.printer.show(&CommandShape::of(&by_now, open.machine.now()))?;
     context.printer.say(&format!("{why}; `relay-mesh cmd list --all` shows what becomes of it"));
-    Ok(Outcome::ending(exit))
+    Ok(exit)
 }
 
 /// Waits for a command's end. Whoever waits is told once where its target is not here, or goes, and whenever
@@ -98,21 +91,21 @@ async fn ended(
 }
 
 /// Says how a command ended.
-fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Outcome, CommandError> {
+fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Exit, CommandError> {
     let Some(command) = ended else {
         context.printer.say("the command was removed before it ended");
-        return Ok(Outcome::ending(Exit::NotFound));
+        return Ok(Exit::NotFound);
     };
     let now = open.machine.now();
     context.printer.show(&CommandShape::of(&command, now))?;
     Ok(match command.standing(now) {
-        Standing::Succeeded => Outcome::DONE,
-        Standing::Failed => Outcome::ending(Exit::Failure),
+        Standing::Succeeded => Exit::Success,
+        Standing::Failed => Exit::Failure,
         Standing::Unknown => {
             context.printer.say("its session ran it, and nobody knows how it ended; it is not run again");
-            Outcome::ending(Exit::TimedOut)
+            Exit::TimedOut
         }
-        Standing::Expired | Standing::Pending | Standing::Consumed => Outcome::ending(Exit::TimedOut),
+        Standing::Expired | Standing::Pending | Standing::Consumed => Exit::TimedOut,
     })
 }
 

@@ -4,16 +4,15 @@ use mesh::command::{Ended, LONGEST_RESULT};
 use mesh::machine::Machine;
 
 use super::{DoneArgs, ListArgs, TakeArgs};
-use crate::cli::Outcome;
 use crate::commands::input;
 use crate::commands::waiting::{Patience, Waited};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::shapes::commands::{CommandShape, CommandsShape};
 
 /// Takes one.
-pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let caller = context.caller(&open, Some(args.target.clone())).await?;
     let patience = Patience::from_now(args.timeout);
@@ -24,26 +23,26 @@ pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Outcome, C
             Waited::For(waits) => waits?,
             Waited::InVain => {
                 context.printer.say(&format!("no command came for {} in time", args.target));
-                return Ok(Outcome::ending(Exit::TimedOut));
+                return Ok(Exit::TimedOut);
             }
-            Waited::UntilStopped => return Ok(Outcome::ending(Exit::Failure)),
+            Waited::UntilStopped => return Ok(Exit::Failure),
         }
         taken = open.mesh.take_command(&caller).await?;
     }
     let Some(command) = taken else {
         context.printer.say(&format!("no command waits for {}", args.target));
-        return Ok(Outcome::ending(Exit::NotFound));
+        return Ok(Exit::NotFound);
     };
     context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
     context.printer.say(&format!(
         "when it ended: `relay-mesh cmd done {} RESULT --from {}`, with `--failed` where it failed",
         command.id, args.target
     ));
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 /// Ends one.
-pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Exit, CommandError> {
     let result = match args.result {
         None if args.stdin => input::text(LONGEST_RESULT)?,
         result => result.unwrap_or_default(),
@@ -53,11 +52,11 @@ pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Outcome, C
     let ended = if args.failed { Ended::Failed } else { Ended::Succeeded };
     let command = open.mesh.finish_command(&caller, args.id, ended, &result).await?;
     context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 /// Lists them.
-pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let mut commands = open.mesh.commands(args.to.as_ref()).await?;
     let now = open.machine.now();
@@ -67,5 +66,5 @@ pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Outcome, C
         let none = if args.all { "no command is kept" } else { "no command waits or is being worked on" };
         context.say_nothing_found(&open, none, args.to.as_ref()).await?;
     }
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Receipts;
 use super::target::{Arrival, Found, Rest, Target, follow};
 use super::words::{Heard, News, Said};
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::render::Printer;
 use crate::shapes::mail::MessageShape;
 

@@ -8,7 +8,7 @@ use mesh::{HookOutcome, reasons};
 use super::desk::{Desk, Printed};
 use super::target::Target;
 use super::words::Said;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 
 impl Desk {
     /// Answers one event. Mail in the answer is claimed until the connector says what became of it.

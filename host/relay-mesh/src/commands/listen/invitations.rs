@@ -9,7 +9,7 @@ use super::Receipts;
 use super::desk::{Desk, Printed};
 use super::target::Target;
 use super::words::{News, Said};
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::shapes::rfc3339;
 
 impl Desk {

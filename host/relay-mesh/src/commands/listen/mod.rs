@@ -19,10 +19,11 @@ use mesh::session::SessionRef;
 use store::StoreError;
 use tokio::sync::mpsc;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::lines::{Line, Lines};
+use crate::errors::{CommandError, Explain, HARNESSES, NoAgent, StreamError};
+use crate::exit::Exit;
+use crate::line_reader::{Line, Lines};
 use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
 use commands::Orders;
@@ -92,6 +93,22 @@ pub(crate) enum ListenError {
     Store(#[from] StoreError),
 }
 
+impl Explain for ListenError {
+    fn exit(&self) -> Exit {
+        match self {
+            ListenError::UnknownHarness(_) => Exit::NotFound,
+            ListenError::Store(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            ListenError::UnknownHarness(_) => Some(HARNESSES.to_owned()),
+            ListenError::Store(error) => error.hint(),
+        }
+    }
+}
+
 /// Who confirms that a message was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receipts {
@@ -101,73 +118,74 @@ pub(crate) enum Receipts {
     Printing,
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    let receipts = if args.no_stdin { Receipts::Printing } else { Receipts::Lines };
-    let mut stop = Stop::listen().map_err(CommandError::Input)?;
-    let open = context.open()?;
-    let harness = match &args.harness {
-        Some(name) => Some(known(name, &open).await?),
-        None => None,
-    };
-    let (arrivals, mut arrived) = mpsc::channel(1);
-    let environment = context.environment.pairs();
-    let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
-    let mut orders: Option<Orders> = None;
-    let mut runs = Runs::of(open.mesh.clone(), harness.clone());
-    match (harness, args.session) {
-        (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
-        (Some(_), None) => {}
-        (None, _) => {
-            let caller = context.caller(&open, args.agent).await?;
-            let agent = caller.agent().ok_or(CommandError::NoAgent)?;
-            desk.watch(Target::Agent(agent.clone())).await?;
-            orders = args.commands.then(|| Orders::of(open.mesh.clone(), caller, receipts));
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let receipts = if self.no_stdin { Receipts::Printing } else { Receipts::Lines };
+        let mut stop = Stop::listen().map_err(StreamError::Input)?;
+        let open = context.open()?;
+        let harness = match &self.harness {
+            Some(name) => Some(known(name, &open).await?),
+            None => None,
+        };
+        let (arrivals, mut arrived) = mpsc::channel(1);
+        let environment = context.environment.pairs();
+        let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
+        let mut orders: Option<Orders> = None;
+        let mut runs = Runs::of(open.mesh.clone(), harness.clone());
+        match (harness, self.session) {
+            (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
+            (Some(_), None) => {}
+            (None, _) => {
+                let caller = context.caller(&open, self.agent).await?;
+                let agent = caller.agent().ok_or(NoAgent)?;
+                desk.watch(Target::Agent(agent.clone())).await?;
+                orders = self.commands.then(|| Orders::of(open.mesh.clone(), caller, receipts));
+            }
         }
-    }
-    let input = match receipts {
-        Receipts::Lines => Some(tokio::io::stdin()),
-        Receipts::Printing => None,
-    };
-    let mut lines = Lines::of(input, LONGEST_LINE);
-    let outcome = loop {
-        tokio::select! {
-            () = stop.asked() => break Ok(()),
-            line = lines.next() => match line {
-                Ok(Line::End) => break Ok(()),
-                Ok(Line::TooLong) => desk.complain("a line is longer than is taken; it was passed over")?,
-                Ok(Line::Text(text)) => {
-                    let outcome = match text.parse::<Heard>() {
-                        Ok(heard) => hear(heard, &mut desk, &mut orders, &mut runs).await,
-                        Err(error) => desk.complain(&error.to_string()),
-                    };
-                    if let Err(error) = outcome {
+        let input = match receipts {
+            Receipts::Lines => Some(tokio::io::stdin()),
+            Receipts::Printing => None,
+        };
+        let mut lines = Lines::of(input, LONGEST_LINE);
+        let outcome = loop {
+            tokio::select! {
+                () = stop.asked() => break Ok(()),
+                line = lines.next() => match line {
+                    Ok(Line::End) => break Ok(()),
+                    Ok(Line::TooLong) => desk.complain("a line is longer than is taken; it was passed over")?,
+                    Ok(Line::Text(text)) => {
+                        let outcome = match text.parse::<Heard>() {
+                            Ok(heard) => hear(heard, &mut desk, &mut orders, &mut runs).await,
+                            Err(error) => desk.complain(&error.to_string()),
+                        };
+                        if let Err(error) = outcome {
+                            break Err(error);
+                        }
+                    }
+                    Err(error) => break Err(StreamError::Input(error).into()),
+                },
+                taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &desk, open.machine.now()) {
+                    break Err(error);
+                },
+                asked = runs.next() => {
+                    let taken = Box::new(CommandShape::of(&asked.command, open.machine.now()));
+                    if let Err(error) = desk.printer.line(&Said::Command { session: Some(&asked.session), taken }) {
                         break Err(error);
                     }
-                }
-                Err(error) => break Err(CommandError::Input(error)),
-            },
-            taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &desk, open.machine.now()) {
-                break Err(error);
-            },
-            asked = runs.next() => {
-                let taken = Box::new(CommandShape::of(&asked.command, open.machine.now()));
-                if let Err(error) = desk.printer.line(&Said::Command { session: Some(&asked.session), taken }) {
+                    runs.printed(asked);
+                },
+                Some(arrival) = arrived.recv() => if let Err(error) = desk.take(arrival).await {
                     break Err(error);
-                }
-                runs.printed(asked);
-            },
-            Some(arrival) = arrived.recv() => if let Err(error) = desk.take(arrival).await {
-                break Err(error);
-            },
+                },
+            }
+        };
+        runs.close().await;
+        if let Some(orders) = orders {
+            orders.close().await;
         }
-    };
-    runs.close().await;
-    if let Some(orders) = orders {
-        orders.close().await;
+        desk.close(arrived).await;
+        outcome.map(|()| Exit::Success)
     }
-    desk.close(arrived).await;
-    outcome.map(|()| Outcome::DONE)
 }
 
 /// Does what a line says: what is about commands here, everything else at the desk.

@@ -7,13 +7,12 @@ use std::io::{self, BufRead, IsTerminal};
 use adapters::grants::REPLACES_BUILT_IN;
 use adapters::{Consent, grants};
 
-use crate::cli::Format;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure, StreamError};
 use crate::exit::Exit;
+use crate::render::Format;
 use crate::render::printable_line;
 use crate::setup::agreement::is_yes;
-use crate::setup::trouble;
 
 // What the person said on the command line. No doc comment: clap would make it the help of a command
 // that has none of its own.
@@ -127,7 +126,7 @@ pub(super) fn agree(context: &Context, question: &Question, said: &Said) -> Resu
             };
             context.printer.on_standard_error(&format!("Install {} and give it {what}? [y/N] ", question.adapter));
             let mut answer = String::new();
-            io::stdin().lock().read_line(&mut answer).map_err(CommandError::Input)?;
+            io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
             Ok(is_yes(&answer).then_some(consent))
         }
         Course::Refuse(refusal) => Err(refused(question, &refusal)),
@@ -147,33 +146,33 @@ fn refused(question: &Question, refusal: &Refusal) -> CommandError {
     }
     let flags = flags.join(" ");
     match refusal {
-        Refusal::NotAsked(grant) => trouble::usage(
+        Refusal::NotAsked(grant) => CommandError::usage(
             &format!("the adapter `{name}` does not ask for `{grant}`"),
             &match question.asks.as_slice() {
                 [] => "it asks for nothing; leave out `--grant`".to_owned(),
                 asks => format!("it asks for {}", listed(asks)),
             },
         ),
-        Refusal::Unnamed => trouble::usage(
+        Refusal::Unnamed => CommandError::usage(
             "`--yes` gives nothing that the command line does not name",
             &format!("name what it shall have: {flags}; `--yes --grant state` gives it next to nothing"),
         ),
-        Refusal::Unasked => CommandError::Told {
+        Refusal::Unasked => CommandError::from(Failure {
             what: format!(
                 "nothing was installed, because nobody is here to agree to what `{name}` would be able to do"
             ),
             hint: Some(format!("run it in a terminal, or name what it shall have: {flags}")),
             exit: Exit::Refused,
             source: None,
-        },
-        Refusal::Replaces(claimed, owner) => CommandError::Told {
+        }),
+        Refusal::Replaces(claimed, owner) => CommandError::from(Failure {
             what: format!("the name `{claimed}` belongs to the built-in adapter `{owner}`"),
             hint: Some(format!(
                 "only where this one shall stand in for it: {flags}; else ask its author for another name"
             )),
             exit: Exit::Refused,
             source: None,
-        },
+        }),
     }
 }
 

@@ -7,12 +7,11 @@ use mesh::machine::Machine as _;
 
 use super::install::{grant_lines, of_shelf, shelf};
 use super::shapes::Granted;
-use crate::cli::Outcome;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::setup::trouble;
 
 /// Give an adapter something that it asks for
 #[derive(clap::Args, Debug)]
@@ -41,7 +40,7 @@ pub(super) struct RevokeArgs {
 }
 
 /// Gives.
-pub(super) fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let grantee = grantee(&open, &args.name)?;
     let claims = open.adapters.built_in_claims(&grantee.manifest);
@@ -64,7 +63,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Outcome, CommandError
 }
 
 /// Takes.
-pub(super) fn revoke(args: RevokeArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) fn revoke(args: RevokeArgs, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let grantee = grantee(&open, &args.name)?;
     let has = |grant: &String| match grant.as_str() {
@@ -72,12 +71,13 @@ pub(super) fn revoke(args: RevokeArgs, context: &Context) -> Result<Outcome, Com
         _ => grantee.consent.grants.contains(grant),
     };
     if let Some(missing) = args.grants.iter().find(|grant| !has(grant)) {
-        return Err(CommandError::Told {
+        return Err(Failure {
             what: format!("the adapter `{}` has no grant `{missing}`", args.name),
             hint: Some(format!("`relay-mesh plugin inspect {}` shows what it has", args.name)),
             exit: Exit::NotFound,
             source: None,
-        });
+        }
+        .into());
     }
     let consent = change(&open, &grantee, |consent| {
         for grant in &args.grants {
@@ -96,20 +96,20 @@ fn change(open: &Open, grantee: &Grantee, change: impl FnOnce(&mut Consent)) -> 
     shelf(open)?.consent(&grantee.manifest.name, grantee.digest, open.machine.now(), change).map_err(of_shelf)
 }
 
-fn show(context: &Context, grantee: &Grantee, consent: &Consent) -> Result<Outcome, CommandError> {
+fn show(context: &Context, grantee: &Grantee, consent: &Consent) -> Result<Exit, CommandError> {
     let manifest = &grantee.manifest;
     context.printer.show(&Granted {
         adapter: manifest.name.clone(),
         digest: grantee.digest.to_string(),
         grants: grant_lines(&manifest.name, &manifest.asks, consent),
     })?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 fn grantee(open: &Open, name: &str) -> Result<Grantee, CommandError> {
-    let found = open.adapters.grantee(name).map_err(|error| trouble::of_adapter(name, error))?;
+    let found = open.adapters.grantee(name).map_err(|error| errors::adapters::failed(name, error))?;
     found.ok_or_else(|| match open.adapters.names().iter().any(|known| known == name) {
-        true => CommandError::Told {
+        true => CommandError::from(Failure {
             what: format!("the adapter `{name}` is built in"),
             hint: Some(
                 "it holds what it asks for by being part of this program; `relay-mesh uninstall` ends its use"
@@ -117,14 +117,14 @@ fn grantee(open: &Open, name: &str) -> Result<Grantee, CommandError> {
             ),
             exit: Exit::Refused,
             source: None,
-        },
-        false => trouble::unknown(name, open.adapters.as_ref()),
+        }),
+        false => errors::adapters::unknown(name, open.adapters.as_ref()),
     })
 }
 
 fn not_asked(name: &str, grant: &str, asks: &[String]) -> CommandError {
     let asks: Vec<&str> = asks.iter().map(String::as_str).filter(|asked| *asked != STATE).collect();
-    trouble::usage(
+    CommandError::usage(
         &format!("the adapter `{name}` does not ask for `{grant}`"),
         &match asks.as_slice() {
             [] => "it asks for nothing but `state`".to_owned(),

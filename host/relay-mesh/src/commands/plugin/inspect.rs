@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::install::{grant_lines, of_shelf, shelf};
 use super::list::condition;
 use super::parcel;
-use crate::cli::Outcome;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::render::{Show, printable};
 use crate::setup::shapes::GrantLine;
-use crate::setup::trouble;
 use crate::shapes::rfc3339;
 
 /// Show everything that is known of an adapter, installed or not
@@ -28,7 +28,7 @@ pub(super) struct Args {
 }
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let text = args.adapter.as_str();
     let is_path = text.contains(['/', '.']);
@@ -37,17 +37,17 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         let examined = open.adapters.try_out(&parcel).await.map_err(|error| parcel::unusable(&parcel.file, error))?;
         (examined, Consent::default())
     } else {
-        match open.adapters.look_over(text).await.map_err(|error| trouble::of_adapter(text, error))? {
+        match open.adapters.look_over(text).await.map_err(|error| errors::adapters::failed(text, error))? {
             Some(examined) => {
                 let name = examined.manifest.name.as_str();
                 let record = shelf(&open)?.record(name).map_err(of_shelf)?;
                 (examined.clone(), record.map(|record| record.consent(&examined.digest)).unwrap_or_default())
             }
-            None => return Err(trouble::unknown(text, open.adapters.as_ref())),
+            None => return Err(errors::adapters::unknown(text, open.adapters.as_ref())),
         }
     };
     context.printer.show(&portrait(&open, &examined, &consent, is_path).await?)?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 async fn portrait(

@@ -10,13 +10,12 @@ use mesh::machine::Machine as _;
 use super::asking::{Question, Said, agree};
 use super::shapes::Placed;
 use super::{order, parcel};
-use crate::cli::{Format, Outcome};
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::render::Format;
 use crate::setup::shapes::GrantLine;
-use crate::setup::trouble;
 
 /// Install an adapter from a file or a folder, after showing what it will be able to do
 #[derive(clap::Args, Debug)]
@@ -33,7 +32,7 @@ pub(super) struct Args {
 }
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let shelf = shelf(&open)?;
     let parcel = parcel::read(context, &args.path)?;
@@ -49,7 +48,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         && shelf.is_sound(name)
     {
         if installed.digest != parcel.digest {
-            return Err(CommandError::Told {
+            return Err(Failure {
                 what: format!("`{name}` is installed already, in version {}", installed.version),
                 hint: Some(format!(
                     "put this one in its place by `relay-mesh plugin update {name} {}`",
@@ -57,12 +56,13 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
                 )),
                 exit: Exit::Refused,
                 source: None,
-            });
+            }
+            .into());
         }
         context.printer.say(&format!("{name} {} is installed already, and this is the same.", installed.version));
         let consent = before.as_ref().map(|record| record.consent(&parcel.digest)).unwrap_or_default();
         context.printer.show(&placed(&parcel, "unchanged", None, &consent))?;
-        return Ok(Outcome::DONE);
+        return Ok(Exit::Success);
     }
     let examined = parcel::try_out(&open, &parcel).await?;
     let question = Question {
@@ -76,7 +76,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let Some(consent) = agree(context, &question, &args.said)? else {
         context.printer.say("Nothing was installed.");
         context.printer.show(&placed(&parcel, "declined", None, &Consent::default()))?;
-        return Ok(Outcome::ending(Exit::Refused));
+        return Ok(Exit::Refused);
     };
     let consent = with_state(consent);
     put(&open, &parcel, &consent, Standing::Enabled, found)?;
@@ -87,7 +87,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
          what it may do"
     ));
     context.printer.show(&placed(&parcel, "installed", None, &consent))?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 /// Everything that a parcel asks for and that a person is asked about.
@@ -146,7 +146,9 @@ pub(super) fn grant_lines(name: &str, asks: &adapters::manifest::Asks, consent: 
 
 /// The shelf, which this program always has.
 pub(super) fn shelf(open: &Open) -> Result<&Shelf, CommandError> {
-    open.adapters.shelf().ok_or_else(|| trouble::usage("this program keeps no adapters", "use another build of it"))
+    open.adapters
+        .shelf()
+        .ok_or_else(|| CommandError::usage("this program keeps no adapters", "use another build of it"))
 }
 
 /// What the shelf says.
@@ -157,5 +159,5 @@ pub(super) fn of_shelf(error: ShelfError) -> CommandError {
         ShelfError::Io { .. } | ShelfError::Damaged { .. } | ShelfError::Unsafe { .. } => Exit::Store,
     };
     let hint = Some(error.hint());
-    trouble::told("the installed adapters are as they were", hint, exit, error)
+    CommandError::caused_by("the installed adapters are as they were", hint, exit, error)
 }

@@ -3,9 +3,9 @@
 use adapters::{Compilation, Condition, Source, State, Unused};
 use serde::Serialize;
 
-use crate::cli::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 use crate::render::{Show, printable, printable_line, table};
 use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
 use crate::shapes::rfc3339;
@@ -20,7 +20,7 @@ pub(super) struct Args {
 }
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     list(context, if args.load { First::Load } else { First::Nothing }).await
 }
 
@@ -33,7 +33,7 @@ enum First {
     Nothing,
 }
 
-async fn list(context: &Context, first: First) -> Result<Outcome, CommandError> {
+async fn list(context: &Context, first: First) -> Result<Exit, CommandError> {
     use mesh::harness::Harnesses as _;
 
     let open = context.open()?;
@@ -48,7 +48,7 @@ async fn list(context: &Context, first: First) -> Result<Outcome, CommandError> 
         adapters: states.into_iter().map(line).collect(),
         unused: unused.into_iter().map(unused_line).collect(),
     })?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 fn line(state: State) -> PluginLine {

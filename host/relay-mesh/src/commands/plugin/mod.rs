@@ -16,9 +16,10 @@ mod test;
 mod update;
 mod verify;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 
 /// Show the adapters, install further ones, and say what each may do
 #[derive(clap::Args, Debug)]
@@ -61,20 +62,21 @@ enum Verb {
     New(new::Args),
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    match args.verb {
-        Verb::List(args) => list::run(args, context).await,
-        Verb::Install(args) => install::run(args, context).await,
-        Verb::Update(args) => update::run(args, context).await,
-        Verb::Inspect(args) => inspect::run(args, context).await,
-        Verb::Grant(args) => grant::run(args, context),
-        Verb::Revoke(args) => grant::revoke(args, context),
-        Verb::Enable(args) => stand::enable(args, context),
-        Verb::Disable(args) => stand::disable(args, context),
-        Verb::Remove(args) => remove::run(args, context).await,
-        Verb::Verify(args) => verify::run(args, context).await,
-        Verb::Test(args) => test::run(args, context).await,
-        Verb::New(args) => new::run(args, context),
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self.verb {
+            Verb::List(args) => list::run(args, context).await,
+            Verb::Install(args) => install::run(args, context).await,
+            Verb::Update(args) => update::run(args, context).await,
+            Verb::Inspect(args) => inspect::run(args, context).await,
+            Verb::Grant(args) => grant::run(args, context),
+            Verb::Revoke(args) => grant::revoke(args, context),
+            Verb::Enable(args) => stand::enable(args, context),
+            Verb::Disable(args) => stand::disable(args, context),
+            Verb::Remove(args) => remove::run(args, context).await,
+            Verb::Verify(args) => verify::run(args, context).await,
+            Verb::Test(args) => test::run(args, context).await,
+            Verb::New(args) => new::run(args, context),
+        }
     }
 }

@@ -10,9 +10,8 @@ use adapters::manifest::is_name;
 use serde::Serialize;
 
 use super::templates;
-use crate::cli::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
 use crate::render::{Show, printable, printable_line};
 
@@ -69,14 +68,14 @@ enum NewError {
 }
 
 /// Does it.
-pub(super) fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let Args { name, lang, dir, sdk } = args;
     let folder = context.workdir.join(dir.unwrap_or_else(|| PathBuf::from(&name)));
     let sdk = sdk.map(|sdk| context.workdir.join(sdk));
     let blanks = Blanks::fill(&name, sdk.as_deref())?;
     let files = write(lang, &blanks, &folder)?;
     context.printer.show(&Written { name, lang, folder: folder.display().to_string(), files })?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 /// What stands in the place of the blanks in a template.
@@ -167,7 +166,14 @@ fn is_free(folder: &Path) -> bool {
     }
 }
 
-impl NewError {
+impl Explain for NewError {
+    fn exit(&self) -> Exit {
+        match self {
+            NewError::Name(_) | NewError::BuiltIn(_) | NewError::Occupied(_) | NewError::NoSdk(_) => Exit::Usage,
+            NewError::Write(..) => Exit::Failure,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         Some(match self {
             NewError::Name(_) => "names are made of a-z, 0-9 and -, and begin with a letter".to_owned(),
@@ -176,24 +182,6 @@ impl NewError {
             NewError::NoSdk(_) => "name the folder `sdk` of a checkout of relay-mesh, or leave --sdk out".to_owned(),
             NewError::Write(..) => return None,
         })
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            NewError::Name(_) | NewError::BuiltIn(_) | NewError::Occupied(_) | NewError::NoSdk(_) => Exit::Usage,
-            NewError::Write(..) => Exit::Failure,
-        }
-    }
-}
-
-impl From<NewError> for CommandError {
-    fn from(error: NewError) -> CommandError {
-        let (what, hint, exit) = (error.to_string(), error.hint(), error.exit());
-        let source = match error {
-            NewError::Write(_, source) => Some(source.into()),
-            NewError::Name(_) | NewError::BuiltIn(_) | NewError::Occupied(_) | NewError::NoSdk(_) => None,
-        };
-        CommandError::Told { what, hint, exit, source }
     }
 }
 

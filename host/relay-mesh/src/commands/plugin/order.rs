@@ -4,13 +4,12 @@ use std::cmp::Ordering;
 
 use semver::Version;
 
-use crate::error::CommandError;
-use crate::setup::trouble;
+use crate::errors::CommandError;
 
 /// Reads an adapter's own version. One that cannot be ordered could not be told from a downgrade.
 pub(super) fn version(adapter: &str, text: &str) -> Result<Version, CommandError> {
     Version::parse(text).map_err(|error| {
-        trouble::usage(
+        CommandError::usage(
             &format!("the version `{text}` of the adapter `{adapter}` cannot be read: {error}"),
             "its author has to write it as MAJOR.MINOR.PATCH in adapter.toml, as in `1.4.0`",
         )

@@ -9,10 +9,9 @@ use mesh::harness::HarnessError;
 use super::asking::Question;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::printable;
-use crate::setup::trouble;
 
 /// Reads a file or a folder.
 pub(super) fn read(context: &Context, path: &Path) -> Result<Parcel, CommandError> {
@@ -31,7 +30,12 @@ pub(super) fn read(context: &Context, path: &Path) -> Result<Parcel, CommandErro
             | ParcelError::Empty
             | ParcelError::Several(_) => Exit::Failure,
         };
-        trouble::told(&format!("`{}` is no adapter", path.display()), Some(error.hint().to_owned()), exit, error)
+        CommandError::caused_by(
+            &format!("`{}` is no adapter", path.display()),
+            Some(error.hint().to_owned()),
+            exit,
+            error,
+        )
     })
 }
 
@@ -40,7 +44,12 @@ pub(super) async fn try_out(open: &Open, parcel: &Parcel) -> Result<Examination,
     let name = &parcel.manifest.name;
     if let Some(objection) = open.adapters.objection(&parcel.manifest) {
         let hint = Some(objection.hint());
-        return Err(trouble::told(&format!("`{name}` cannot be installed here"), hint, Exit::Refused, objection));
+        return Err(CommandError::caused_by(
+            &format!("`{name}` cannot be installed here"),
+            hint,
+            Exit::Refused,
+            objection,
+        ));
     }
     open.adapters.try_out(parcel).await.map_err(|error| unusable(&parcel.file, error))
 }
@@ -48,7 +57,7 @@ pub(super) async fn try_out(open: &Open, parcel: &Parcel) -> Result<Examination,
 /// A component that cannot be loaded.
 pub(super) fn unusable(file: &Path, error: HarnessError) -> CommandError {
     let hint = "tell its author; `relay-mesh plugin inspect FILE` says the same, and RELAY_LOG=debug more";
-    trouble::told(&format!("`{}` is no adapter", file.display()), Some(hint.to_owned()), Exit::Failure, error)
+    CommandError::caused_by(&format!("`{}` is no adapter", file.display()), Some(hint.to_owned()), Exit::Failure, error)
 }
 
 /// What it is and what it would be able to do.

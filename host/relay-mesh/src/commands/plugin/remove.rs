@@ -2,13 +2,11 @@
 
 use super::install::{of_shelf, shelf};
 use super::shapes::Removed;
-use crate::cli::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::setup::carry::shown_path;
 use crate::setup::installed::scope_name;
-use crate::setup::trouble;
 
 /// Remove an adapter, with its consents and its notes
 #[derive(clap::Args, Debug)]
@@ -24,7 +22,7 @@ pub(super) struct Args {
 }
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let shelf = shelf(&open)?;
     let name = args.name.as_str();
@@ -32,10 +30,9 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     if !is_damaged && shelf.record(name).map_err(of_shelf)?.is_none() {
         return Err(of_shelf(adapters::ShelfError::Absent(name.to_owned())));
     }
-    let leftovers = open
-        .adapters
-        .leftovers(name)
-        .map_err(|error| trouble::told("it cannot be told what it set up", error.hint(), Exit::Store, error))?;
+    let leftovers = open.adapters.leftovers(name).map_err(|error| {
+        CommandError::caused_by("it cannot be told what it set up", error.hint(), Exit::Store, error)
+    })?;
     let home = context.environment.home();
     let files: Vec<String> = leftovers.iter().map(|leftover| shown_path(&leftover.file, home.as_deref())).collect();
     if let Some(first) = leftovers.first().filter(|_| !args.anyway) {
@@ -43,7 +40,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             mesh::harness::Scope::User => "--user".to_owned(),
             mesh::harness::Scope::Project => "--project DIR".to_owned(),
         };
-        return Err(CommandError::Told {
+        return Err(Failure {
             what: format!(
                 "what `{name}` set up for the {} is still there: {}",
                 scope_name(first.scope),
@@ -54,7 +51,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
             )),
             exit: Exit::Refused,
             source: None,
-        });
+        }.into());
     }
     shelf.remove(name).map_err(of_shelf)?;
     open.adapters.forget(name).await?;
@@ -63,5 +60,5 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         context.printer.warn(&format!("what it set up is still in {}", files.join(", ")));
     }
     context.printer.show(&Removed { adapter: name.to_owned(), leftovers: files })?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }

@@ -6,9 +6,8 @@ use mesh::harness::Harnesses as _;
 
 use super::install::{of_shelf, shelf};
 use super::shapes::Stood;
-use crate::cli::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
 /// Use an installed adapter again
@@ -29,34 +28,36 @@ pub(super) struct DisableArgs {
 }
 
 /// Enables.
-pub(super) fn enable(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) fn enable(args: Args, context: &Context) -> Result<Exit, CommandError> {
     stand(context, &args.name, Standing::Enabled)
 }
 
 /// Disables.
-pub(super) fn disable(args: DisableArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) fn disable(args: DisableArgs, context: &Context) -> Result<Exit, CommandError> {
     stand(context, &args.name, Standing::Disabled)
 }
 
-fn stand(context: &Context, name: &str, standing: Standing) -> Result<Outcome, CommandError> {
+fn stand(context: &Context, name: &str, standing: Standing) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let before = shelf(&open)?.stand(name, standing).map_err(|error| match error {
-        ShelfError::Absent(_) if open.adapters.names().iter().any(|known| known == name) => CommandError::Told {
-            what: format!("the adapter `{name}` was not installed by `relay-mesh plugin install`"),
-            hint: Some(
-                "it is part of this program, or lies in a plugin folder: `relay-mesh plugin list` says which"
-                    .to_owned(),
-            ),
-            exit: Exit::Refused,
-            source: None,
-        },
+        ShelfError::Absent(_) if open.adapters.names().iter().any(|known| known == name) => {
+            CommandError::from(Failure {
+                what: format!("the adapter `{name}` was not installed by `relay-mesh plugin install`"),
+                hint: Some(
+                    "it is part of this program, or lies in a plugin folder: `relay-mesh plugin list` says which"
+                        .to_owned(),
+                ),
+                exit: Exit::Refused,
+                source: None,
+            })
+        }
         error => of_shelf(error),
     })?;
     let state = word(standing);
     let changed = before != standing;
     context.printer.say(&if changed { format!("{name} is {state}.") } else { format!("{name} was {state} already.") });
     context.printer.show(&Stood { adapter: name.to_owned(), state, changed })?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 /// How an adapter stands, in a word.

@@ -8,9 +8,8 @@ use adapters::conformance::{
 };
 use serde::Serialize;
 
-use crate::cli::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::{Show, printable, printable_line, table};
 
@@ -34,7 +33,7 @@ pub(crate) struct Args {
 }
 
 /// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let component = context.workdir.join(&args.component);
     let fixtures = match args.fixtures {
         Some(folder) => Some(context.workdir.join(folder)),
@@ -48,7 +47,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     }
     let exit = if report.passed { Exit::Success } else { Exit::Failure };
     context.printer.show(&Told { report, detail: if args.all { Detail::All } else { Detail::Open } })?;
-    Ok(Outcome::ending(exit))
+    Ok(exit)
 }
 
 fn told(error: ExamineError) -> CommandError {
@@ -58,12 +57,12 @@ fn told(error: ExamineError) -> CommandError {
         ExamineError::Fixtures(_) => "docs/fixtures.md says how recordings are written",
         ExamineError::Scratch { .. } => "make room there, or set TMPDIR to another folder",
     };
-    CommandError::Told {
+    CommandError::from(Failure {
         what: error.to_string(),
         hint: Some(hint.to_owned()),
         exit: Exit::Failure,
         source: source_of(error),
-    }
+    })
 }
 
 /// What caused it, where its own text does not say so.

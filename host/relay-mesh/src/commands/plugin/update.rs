@@ -10,11 +10,10 @@ use super::asking::{Question, Said, agree};
 use super::install::{asked, of_shelf, placed, put, shelf, tell_what_is_missing, with_state};
 use super::order::{self, Step};
 use super::parcel;
-use crate::cli::{Format, Outcome};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::setup::trouble;
+use crate::render::Format;
 
 /// Put another version in the place of an installed adapter
 #[derive(clap::Args, Debug)]
@@ -36,7 +35,7 @@ pub(super) struct Args {
 }
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let name = args.name.as_str();
     let record = shelf(&open)?.record(name).map_err(of_shelf)?;
@@ -46,7 +45,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     };
     let parcel = parcel::read(context, &args.path)?;
     if parcel.manifest.name != name {
-        return Err(trouble::usage(
+        return Err(CommandError::usage(
             &format!("`{}` is the adapter `{}` and not `{name}`", args.path.display(), parcel.manifest.name),
             &format!("install it beside the other: `relay-mesh plugin install {}`", args.path.display()),
         ));
@@ -54,18 +53,19 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let next = order::version(name, &parcel.manifest.version)?;
     let step = order::step(&order::version(name, &installed.version)?, &next);
     if step == Step::Down && !args.allow_downgrade {
-        return Err(CommandError::Told {
+        return Err(Failure {
             what: format!("`{name}` is installed in version {}, and this is {next}", installed.version),
             hint: Some("say `--allow-downgrade` to go back to an earlier version".to_owned()),
             exit: Exit::Refused,
             source: None,
-        });
+        }
+        .into());
     }
     let given = record.consent(&installed.digest);
     if installed.digest == parcel.digest && shelf(&open)?.is_sound(name) {
         context.printer.say(&format!("{name} {next} is installed already, and this is the same."));
         context.printer.show(&placed(&parcel, "unchanged", Some(installed.version.clone()), &given))?;
-        return Ok(Outcome::DONE);
+        return Ok(Exit::Success);
     }
     let examined = parcel::try_out(&open, &parcel).await?;
     let carried = carry(&open.adapters, name, &given, &parcel);
@@ -80,7 +80,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         let Some(more) = agree(context, &carried.question, &args.said)? else {
             context.printer.say(&format!("Nothing was changed; {name} {} stays.", installed.version));
             context.printer.show(&placed(&parcel, "declined", Some(installed.version.clone()), &given))?;
-            return Ok(Outcome::ending(Exit::Refused));
+            return Ok(Exit::Refused);
         };
         let kept = carried.kept;
         Consent {
@@ -92,16 +92,16 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     context.printer.say(&format!("{} went from {} to {next}.", parcel.manifest.title, installed.version));
     tell_what_is_missing(context, &parcel, &consent);
     context.printer.show(&placed(&parcel, "updated", Some(installed.version.clone()), &consent))?;
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 fn absent(name: &str, path: &std::path::Path) -> CommandError {
-    CommandError::Told {
+    CommandError::from(Failure {
         what: format!("no adapter is installed by the name `{name}`"),
         hint: Some(format!("install it: `relay-mesh plugin install {}`", path.display())),
         exit: Exit::NotFound,
         source: None,
-    }
+    })
 }
 
 /// What goes over to a new version by itself, and what is asked.

@@ -4,14 +4,13 @@ use adapters::{Audit, Kept};
 use mesh::harness::{Finding, HarnessError, Severity};
 
 use super::install::{of_shelf, shelf};
-use crate::cli::Outcome;
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors;
+use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::setup::doctor::{broken, fine};
 use crate::setup::shapes::Proof;
-use crate::setup::trouble;
 
 /// Prove that installed adapters are what was installed, and can be loaded
 #[derive(clap::Args, Debug)]
@@ -24,7 +23,7 @@ pub(super) struct Args {
 }
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let names = match args.name {
         Some(name) => vec![name],
@@ -41,8 +40,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
         }
     }
     Ok(match worst {
-        Severity::Ok | Severity::Warning => Outcome::DONE,
-        Severity::Broken => Outcome::ending(Exit::Failure),
+        Severity::Ok | Severity::Warning => Exit::Success,
+        Severity::Broken => Exit::Failure,
     })
 }
 
@@ -51,7 +50,7 @@ async fn look(open: &Open, name: &str) -> Result<Vec<Finding>, CommandError> {
         Ok(Audit::Unknown) if shelf(open)?.record(name).map_err(of_shelf)?.is_some() => {
             vec![fine("nothing is installed; what you gave to builds of it in a plugin folder is kept".to_owned())]
         }
-        Ok(Audit::Unknown) => return Err(trouble::unknown(name, open.adapters.as_ref())),
+        Ok(Audit::Unknown) => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),
         Ok(Audit::Looked { kept, examination }) => {
             let what = format!("version {} is what was installed, and it was loaded", examination.manifest.version);
             vec![fine(what), of_cache(kept)]

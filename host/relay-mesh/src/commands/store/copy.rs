@@ -2,11 +2,11 @@
 
 use mesh::carrying;
 
-use super::{Target, failed, is_there, opened, told};
-use crate::cli::Outcome;
+use super::{Target, is_there, opened, told};
 use crate::config::{self, StoreAt};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 
 /// Copy everything from one store to another
 #[derive(clap::Args, Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Args {
 }
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let [from, to] = [args.from, args.to].map(|at| placed(at, context));
     // To open a folder is to make it, and out of a new one nothing comes.
     if let StoreAt::Files(dir) = &from {
@@ -37,7 +37,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let data = data.unwrap_or_else(|| context.settings.dir.value.clone());
     let from = opened(context, &from, &data)?;
     let to = opened(context, &to, &data)?;
-    let carried = carrying::carry(from.as_ref(), to.as_ref(), args.target.occupied()).await.map_err(failed)?;
+    let carried = carrying::carry(from.as_ref(), to.as_ref(), args.target.occupied()).await?;
     told(context, &carried)
 }
 

@@ -9,13 +9,11 @@ use serde_json::Value;
 use store::memory::MemoryStore;
 use store::{Durability, Expect, Key, Store};
 
-use super::{Target, failed, is_there, shared, told};
-use crate::cli::Outcome;
+use super::{Target, is_there, shared, told};
 use crate::config::Shared;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::setup::trouble;
 
 /// Write everything as JSON lines
 #[derive(clap::Args, Debug)]
@@ -49,7 +47,7 @@ enum Line {
 }
 
 /// Does it.
-pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Exit, CommandError> {
     if matches!(context.settings.shared.value, Shared::InTheFolder) {
         is_there(&context.settings.dir.value)?;
     }
@@ -59,7 +57,7 @@ pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Outcom
         for line in &lines {
             context.printer.bytes(line)?;
         }
-        return Ok(Outcome::DONE);
+        return Ok(Exit::Success);
     };
     let out = context.workdir.join(out);
     let write = || {
@@ -76,10 +74,15 @@ pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Outcom
             std::io::ErrorKind::AlreadyExists => "name a file that is not there yet",
             _ => "name a file in a folder that you may write to",
         };
-        trouble::told(&format!("could not write `{}`", out.display()), Some(hint.to_owned()), Exit::Failure, error)
+        CommandError::caused_by(
+            &format!("could not write `{}`", out.display()),
+            Some(hint.to_owned()),
+            Exit::Failure,
+            error,
+        )
     })?;
     context.printer.say(&format!("{} lines are in {}", lines.len(), out.display()));
-    Ok(Outcome::DONE)
+    Ok(Exit::Success)
 }
 
 async fn lines(store: &dyn Store) -> Result<Vec<Vec<u8>>, CommandError> {
@@ -107,15 +110,15 @@ fn line(key: &Key, bytes: &[u8], make: impl Fn(String, Value) -> Line) -> Result
 }
 
 /// Does it.
-pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Exit, CommandError> {
     let file = context.workdir.join(&args.file);
     let text = std::fs::read_to_string(&file).map_err(|error| {
         let hint = Some("name a file that `relay-mesh store export` wrote".to_owned());
-        trouble::told(&format!("could not read `{}`", file.display()), hint, Exit::NotFound, error)
+        CommandError::caused_by(&format!("could not read `{}`", file.display()), hint, Exit::NotFound, error)
     })?;
     let exported = MemoryStore::new();
     for (number, line) in text.lines().enumerate() {
-        take_in(&exported, line).await.map_err(|why| CommandError::Told {
+        take_in(&exported, line).await.map_err(|why| Failure {
             what: format!("`{}`, line {}: {why}", file.display(), number + 1),
             hint: Some("nothing was taken in; name a file that `relay-mesh store export` wrote".to_owned()),
             exit: Exit::Usage,
@@ -123,7 +126,7 @@ pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Outcom
         })?;
     }
     let to = shared(context)?;
-    let carried = carrying::carry(&exported, to.as_ref(), args.target.occupied()).await.map_err(failed)?;
+    let carried = carrying::carry(&exported, to.as_ref(), args.target.occupied()).await?;
     told(context, &carried)
 }
 

@@ -6,17 +6,16 @@ mod export;
 use std::path::Path;
 use std::sync::Arc;
 
-use mesh::carrying::{Carried, CarryError, Occupied};
+use mesh::carrying::{Carried, Occupied};
+use store::Store;
 use store::files::FilesOptions;
-use store::{Store, StoreError};
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::compose::{self, OpenError};
 use crate::config::StoreAt;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::hints;
 use crate::machine::ThisMachine;
 use crate::shapes::carried::CarriedShape;
 
@@ -45,12 +44,13 @@ enum Verb {
     Import(export::ImportArgs),
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    match args.verb {
-        Verb::Copy(copy) => copy::run(copy, context).await,
-        Verb::Export(export) => export::export(export, context).await,
-        Verb::Import(import) => export::import(import, context).await,
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self.verb {
+            Verb::Copy(copy) => copy::run(copy, context).await,
+            Verb::Export(export) => export::export(export, context).await,
+            Verb::Import(import) => export::import(import, context).await,
+        }
     }
 }
 
@@ -100,45 +100,17 @@ fn is_there(dir: &Path) -> Result<(), CommandError> {
     if dir.is_dir() {
         return Ok(());
     }
-    Err(CommandError::Told {
+    Err(Failure {
         what: format!("there is no data folder `{}` to read from", dir.display()),
         hint: Some("`relay-mesh config` shows yours as `dir`".to_owned()),
         exit: Exit::NotFound,
         source: None,
-    })
+    }
+    .into())
 }
 
 /// Says what was moved.
-fn told(context: &Context, carried: &Carried) -> Result<Outcome, CommandError> {
+fn told(context: &Context, carried: &Carried) -> Result<Exit, CommandError> {
     context.printer.show(&CarriedShape::of(carried))?;
-    Ok(Outcome::DONE)
-}
-
-/// Why a move broke off, and what to do about it.
-fn failed(error: CarryError) -> CommandError {
-    let (hint, exit) = match &error {
-        CarryError::Differs(_) => (
-            Some("name an empty target, or say `--add` to keep what is there and add what is missing".to_owned()),
-            Exit::Refused,
-        ),
-        CarryError::Busy(_) => (Some("end what serves the mesh there, and run it again".to_owned()), Exit::Held),
-        CarryError::From(store) => (hints::of_store(store), Exit::Store),
-        CarryError::To(StoreError::Elsewhere { .. }) => (
-            Some(
-                "another machine has an agent of that name there: move to an empty server, or another `prefix`"
-                    .to_owned(),
-            ),
-            Exit::Refused,
-        ),
-        CarryError::To(store) => {
-            let then = "; what was moved by then stays, and running it again goes on from there";
-            (hints::of_store(store).map(|hint| format!("{hint}{then}")), Exit::Store)
-        }
-    };
-    let what = error.to_string();
-    let source: Option<Box<dyn std::error::Error + Send + Sync>> = match error {
-        CarryError::From(store) | CarryError::To(store) => Some(Box::new(store)),
-        CarryError::Differs(_) | CarryError::Busy(_) => None,
-    };
-    CommandError::Told { what, hint, exit, source }
+    Ok(Exit::Success)
 }

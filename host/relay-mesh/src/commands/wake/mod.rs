@@ -5,10 +5,11 @@ mod units;
 
 use mesh::names::AgentName;
 
-use crate::cli::Outcome;
+use crate::command::CommandSpec;
 use crate::config::Method;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::CommandError;
+use crate::exit::Exit;
 
 /// Wake an agent, or whoever listens
 #[derive(clap::Args, Debug)]
@@ -50,11 +51,12 @@ enum Verb {
     Uninstall(units::UninstallArgs),
 }
 
-/// Does it.
-pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
-    match args {
-        Args { verb: Some(Verb::Install(install)), .. } => units::install(install, context).await,
-        Args { verb: Some(Verb::Uninstall(uninstall)), .. } => units::uninstall(uninstall, context).await,
-        Args { verb: None, .. } => reaching::run(args, context).await,
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self {
+            Args { verb: Some(Verb::Install(install)), .. } => units::install(install, context).await,
+            Args { verb: Some(Verb::Uninstall(uninstall)), .. } => units::uninstall(uninstall, context).await,
+            Args { verb: None, .. } => reaching::run(self, context).await,
+        }
     }
 }

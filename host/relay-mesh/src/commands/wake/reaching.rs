@@ -9,12 +9,11 @@ use mesh::session::Caller;
 use mesh::{LONGEST_WAKE, WakeError};
 
 use super::Args;
-use crate::cli::Outcome;
 use crate::commands::{input, send};
 use crate::compose::Open;
 use crate::config::Method;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::wake::{TriedShape, WokenShape};
 use crate::wake::{Tried, Ways};
@@ -25,7 +24,7 @@ const NUDGE: &str = "Please look at your mail and go on.";
 const WITHOUT_SESSION: Duration = Duration::from_secs(1);
 
 /// Does it.
-pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let text = match args.text.as_str() {
         "-" => input::text(LONGEST_WAKE + 1)?,
         _ => args.text,
@@ -82,7 +81,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let wake = open.mesh.wake(&caller, to.as_ref(), about, &text)?;
     open.mesh.note_wake(&wake, shape.method).await;
     context.printer.show(&shape)?;
-    Ok(if shape.woken { Outcome::DONE } else { Outcome::ending(Exit::Failure) })
+    Ok(if shape.woken { Exit::Success } else { Exit::Failure })
 }
 
 /// The ways to try, in order.
@@ -91,12 +90,13 @@ fn order(named: Vec<Method>, to: Option<&str>, ways: &Ways) -> Result<Vec<Method
         return Ok(ways.order.iter().copied().filter(|method| *method != Method::Routes || to.is_some()).collect());
     }
     if named.contains(&Method::Routes) && to.is_none() {
-        return Err(CommandError::Told {
+        return Err(Failure {
             what: "only an agent has routes".to_owned(),
             hint: Some("say which by `--to AGENT`".to_owned()),
             exit: Exit::Usage,
             source: None,
-        });
+        }
+        .into());
     }
     Ok(named)
 }

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use mesh::harness::Scope;
 
-use crate::cli::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::setup::agreement::Wish;
-use crate::setup::carry::{Errand, Performed, carry_out, shown_path};
+use crate::setup::agreement::Confirmation;
+use crate::setup::carry::{Performed, PlanContext, carry_out, shown_path};
 use crate::wake::Ways;
 use crate::wake::unit::{PATH_UNIT, UnitError, Units};
 
@@ -45,15 +44,16 @@ pub(super) struct UninstallArgs {
 }
 
 /// Writes the units.
-pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit, CommandError> {
     let words = if args.program.is_empty() { context.settings.wake.run.clone() } else { Some(args.program) };
     let Some((name, arguments)) = words.as_deref().and_then(<[String]>::split_first) else {
-        return Err(CommandError::Told {
+        return Err(Failure {
             what: "it is not said what to run".to_owned(),
             hint: Some("write it after `--`, or set `[wake] run = ['notify-send', 'an agent calls']`".to_owned()),
             exit: Exit::Usage,
             source: None,
-        });
+        }
+        .into());
     };
     let program: Vec<String> = std::iter::once(found(name, context)?).chain(arguments.iter().cloned()).collect();
     if found("systemctl", context).is_err() {
@@ -64,27 +64,36 @@ pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Outc
     let units = units(context)?;
     let trigger = Ways::of(&context.settings).file;
     let make = async || units.install(&trigger, &program).map_err(told);
-    let errand =
-        errand(Wish::from_flags(args.dry_run, args.yes), "The units are there already.", "The units are written");
+    let about = about(
+        Confirmation::from_flags(args.dry_run, args.yes),
+        "The units are there already.",
+        "The units are written",
+    );
     let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
-    carry_out(context, &errand, make, locate, |plan| performed(units.write(plan))).await
+    carry_out(context, &about, make, locate, |plan| performed(units.write(plan))).await
 }
 
 /// Removes them.
-pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<Outcome, CommandError> {
+pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<Exit, CommandError> {
     let units = units(context)?;
     let make = async || units.removal().map_err(told);
-    let wish = Wish::from_flags(args.dry_run, args.yes);
+    let confirmation = Confirmation::from_flags(args.dry_run, args.yes);
     if !args.dry_run && !make().await?.edits.is_empty() {
         context.printer.say(&format!("systemd lets go of them by `systemctl --user disable --now {PATH_UNIT}`."));
     }
-    let errand = errand(wish, "No units are installed.", "The units are removed");
+    let about = about(confirmation, "No units are installed.", "The units are removed");
     let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
-    carry_out(context, &errand, make, locate, |plan| performed(units.remove(plan))).await
+    carry_out(context, &about, make, locate, |plan| performed(units.remove(plan))).await
 }
 
-fn errand(wish: Wish, nothing_to_do: &str, done: &str) -> Errand<'static> {
-    Errand { harness: "wake", scope: Scope::User, wish, nothing_to_do: nothing_to_do.to_owned(), done: done.to_owned() }
+fn about(confirmation: Confirmation, nothing_to_do: &str, done: &str) -> PlanContext<'static> {
+    PlanContext {
+        harness: "wake",
+        scope: Scope::User,
+        confirmation,
+        nothing_to_do: nothing_to_do.to_owned(),
+        done: done.to_owned(),
+    }
 }
 
 fn performed(outcome: Result<(), UnitError>) -> Result<Performed, CommandError> {
@@ -98,12 +107,13 @@ fn performed(outcome: Result<(), UnitError>) -> Result<Performed, CommandError> 
 fn units(context: &Context) -> Result<Units, CommandError> {
     match context.environment.xdg("XDG_CONFIG_HOME", ".config") {
         Some(configuration) => Ok(Units::of(&configuration, &context.settings.dir.value)),
-        None => Err(CommandError::Told {
+        None => Err(Failure {
             what: "there is no home folder for the units".to_owned(),
             hint: Some("set HOME or XDG_CONFIG_HOME".to_owned()),
             exit: Exit::Failure,
             source: None,
-        }),
+        }
+        .into()),
     }
 }
 
@@ -120,11 +130,13 @@ fn found(name: &str, context: &Context) -> Result<String, CommandError> {
         std::env::split_paths(searched).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).collect()
     };
     let text = |path: PathBuf| path.into_os_string().into_string().ok();
-    candidates.into_iter().find(is_program).and_then(text).ok_or_else(|| CommandError::Told {
-        what: format!("there is no program `{}`", crate::render::printable_line(name)),
-        hint: Some("write its full path, and see that it may be run".to_owned()),
-        exit: Exit::NotFound,
-        source: None,
+    candidates.into_iter().find(is_program).and_then(text).ok_or_else(|| {
+        CommandError::from(Failure {
+            what: format!("there is no program `{}`", crate::render::printable_line(name)),
+            hint: Some("write its full path, and see that it may be run".to_owned()),
+            exit: Exit::NotFound,
+            source: None,
+        })
     })
 }
 
@@ -138,7 +150,12 @@ fn told(error: UnitError) -> CommandError {
         }
         UnitError::File { .. } => (None, Exit::Failure),
     };
-    CommandError::Told { what: "the units were not changed".to_owned(), hint, exit, source: Some(Box::new(error)) }
+    CommandError::from(Failure {
+        what: "the units were not changed".to_owned(),
+        hint,
+        exit,
+        source: Some(Box::new(error)),
+    })
 }
 
 fn shell(path: &Path) -> String {

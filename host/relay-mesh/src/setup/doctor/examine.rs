@@ -10,13 +10,13 @@ use super::hook::{self, Came};
 use super::{broken, fine, shown};
 use crate::compose::Open;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::errors;
+use crate::errors::CommandError;
 use crate::render::printable_line;
 use crate::setup::installed::{Installed, scope_name};
 use crate::setup::request::{HostUrl, Installation};
 use crate::setup::shapes::Proof;
 use crate::setup::survey::{self, Found};
-use crate::setup::trouble;
 
 /// Proves what can be proven of a harness. What an adapter fails at is a finding; what fails here is an error.
 pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Result<Vec<Proof>, CommandError> {
@@ -56,7 +56,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
         Ok(None) if by_hand => {}
         Ok(version) => tell("harness", presence(&harness.about().title, version.as_deref(), installed)),
     }
-    let manifest = open.adapters.describe(name).map_err(|error| trouble::of_adapter(name, error))?;
+    let manifest = open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))?;
     if let Some(call) = manifest.and_then(|(manifest, _)| manifest.rehearsal).filter(|_| installed) {
         let came = hook::rehearse_aside(&installation.program, name, &call).await.unwrap_or_else(Came::NotStarted);
         tell("hook", hook::judge(&call.hook, &came));

@@ -9,7 +9,7 @@ use store::nats::{Doubt, Seen, StreamSeen};
 use store::{StoreError, reasons};
 
 use super::{broken, fine, shown};
-use crate::hints::{REPLICAS, SOMEBODY_ELSES};
+use crate::errors::store::{REPLICAS, SOMEBODY_ELSES};
 
 /// What a message needs beside its text: names, subject, thread, headers.
 const AROUND_A_BODY: usize = 64 * 1024;

@@ -11,7 +11,7 @@ use mesh::receipt::{RecipientStatus, Rung};
 
 use super::{broken, fine, shown};
 use crate::compose::Open;
-use crate::error::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
 /// How often the receipts are looked at. A rung is told with its own time, not with this one's.
@@ -31,7 +31,7 @@ pub(crate) async fn agent_of(open: &Open, session: &str) -> Result<AgentName, Co
 
 fn absent(what: String) -> CommandError {
     let hint = Some("run `relay-mesh agents` to see who is here, and in which session".to_owned());
-    CommandError::Told { what, hint, exit: Exit::NotFound, source: None }
+    CommandError::from(Failure { what, hint, exit: Exit::NotFound, source: None })
 }
 
 /// The test message. It says what it is, so that no model thinks it has to act on it.

@@ -7,6 +7,8 @@ pub(crate) mod token;
 
 use std::path::PathBuf;
 
+use crate::errors::Explain;
+use crate::exit::Exit;
 pub(crate) use record::HostRecord;
 
 /// Why the host could not be started, found or stopped.
@@ -78,4 +80,30 @@ pub(crate) enum HostError {
     /// The conversation with the client that started us ended by a fault.
     #[error("the conversation with the client broke off")]
     Stdio(#[from] mcp::StdioError),
+}
+
+impl Explain for HostError {
+    fn exit(&self) -> Exit {
+        Exit::Failure
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            HostError::Running { .. } => {
+                Some("stop it by `relay-mesh down`, or use another folder by `--dir DIR`".to_owned())
+            }
+            HostError::Listen(error) => Some(error.hint()),
+            // On a full disk it has no log.
+            HostError::Start { log, .. } => Some(match std::fs::metadata(log) {
+                Ok(found) if found.len() > 0 => format!("its log says more: {}", log.display()),
+                Ok(_) | Err(_) => "run `relay-mesh serve`, which says here what is wrong".to_owned(),
+            }),
+            HostError::Stubborn { pid } => Some(format!("look at what it does, and end it yourself: kill -KILL {pid}")),
+            HostError::Starting { .. } => Some("wait a moment, and look again with `relay-mesh status`".to_owned()),
+            HostError::Token { path, .. } | HostError::Record { path, .. } => {
+                Some(format!("look at the file, and remove it where it is not needed: {}", path.display()))
+            }
+            HostError::Spawn(_) | HostError::Signal { .. } | HostError::Http(_) | HostError::Stdio(_) => None,
+        }
+    }
 }

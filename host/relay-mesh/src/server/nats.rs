@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use store::Durability;
 
 use super::HostError;
-use crate::whole;
+use crate::atomic_write;
 
 /// How long a server may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -153,7 +153,7 @@ fn kept_token(path: &Path, machine: &dyn Machine) -> io::Result<String> {
 
 /// Writes a file that its owner alone may read, whole or not at all.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    whole::replace(path, text.as_bytes(), 0o600, Durability::Synced)
+    atomic_write::replace(path, text.as_bytes(), 0o600, Durability::Synced)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts nats-server")]

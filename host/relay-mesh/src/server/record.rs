@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use store::Durability;
 
 use super::HostError;
+use crate::atomic_write;
 use crate::shapes::host::HostShape;
-use crate::whole;
 
 /// The host that runs on a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl HostRecord {
         let path = HostRecord::path(dir);
         let write = || {
             let text = serde_json::to_string(self).map_err(io::Error::from)? + "\n";
-            whole::replace(&path, text.as_bytes(), 0o600, Durability::Process)
+            atomic_write::replace(&path, text.as_bytes(), 0o600, Durability::Process)
         };
         write().map_err(|source| HostError::Record { path: path.clone(), source })
     }

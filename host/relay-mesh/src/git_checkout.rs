@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use mesh::repository::{Checkout, Found, Repository, Resolved};
 
-use crate::{config, remote};
+use crate::{config, git_remote};
 
 /// The working copy that a folder lies in. All worktrees of a repository share the folder that git calls the
 /// common one, so that this is the repository's identity; a folder without version control is its own.
@@ -23,7 +23,9 @@ pub(crate) fn checkout(folder: &Path) -> io::Result<Checkout> {
             let repository = Repository::named(&known_as.to_string_lossy());
             let everywhere = match named_in(top)? {
                 Some(name) => Some(name),
-                None => fs::read_to_string(common.join("config")).ok().and_then(|config| remote::fetched_from(&config)),
+                None => {
+                    fs::read_to_string(common.join("config")).ok().and_then(|config| git_remote::fetched_from(&config))
+                }
             };
             return Ok(Checkout { repository, everywhere, top: top.to_owned() });
         }

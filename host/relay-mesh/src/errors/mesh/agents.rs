@@ -1,0 +1,150 @@
+//! Errors about agents: names, registration, presence.
+
+use std::io::ErrorKind;
+
+use mesh::names::InvalidName;
+use mesh::{AddressError, AdoptError, FindError, HeartbeatError, RegisterError, WishError};
+use store::StoreError;
+
+use super::{WHO_ARE_YOU, WHO_IS_HERE, listed};
+use crate::errors::Explain;
+use crate::exit::Exit;
+
+impl Explain for InvalidName {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("a name looks like `alice` or `alice@backend`".to_owned())
+    }
+}
+
+impl Explain for RegisterError {
+    fn exit(&self) -> Exit {
+        match self {
+            RegisterError::Name(_)
+            | RegisterError::TwoTeams { .. }
+            | RegisterError::TooLong { .. }
+            | RegisterError::TooManySkills(_) => Exit::Usage,
+            RegisterError::Crowded(_) | RegisterError::Contended(_) => Exit::Failure,
+            RegisterError::Store(_) => Exit::Store,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            RegisterError::Name(_) => Some("a name looks like `alice` or `alice@backend`".to_owned()),
+            RegisterError::TwoTeams { name, team } => {
+                Some(format!("leave `--team` out, or write `{}@{team}`", name.local()))
+            }
+            RegisterError::TooManySkills(_) => Some("name the most telling ones".to_owned()),
+            RegisterError::TooLong { .. } => Some("say it shorter; details belong into a message".to_owned()),
+            RegisterError::Crowded(_) => Some("choose another name".to_owned()),
+            RegisterError::Contended(_) => Some("try again".to_owned()),
+            RegisterError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl Explain for AddressError {
+    fn exit(&self) -> Exit {
+        match self {
+            AddressError::Invalid(_) => Exit::Usage,
+            AddressError::Unknown { .. } | AddressError::Ambiguous { .. } => Exit::NotFound,
+            AddressError::Store(_) => Exit::Store,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            AddressError::Invalid(_) => Some(WHO_IS_HERE.to_owned()),
+            AddressError::Unknown { near, .. } => Some(match near.as_slice() {
+                [] => WHO_IS_HERE.to_owned(),
+                [one] => format!("did you mean `{one}`?"),
+                several => format!("did you mean one of {}?", listed(several)),
+            }),
+            AddressError::Ambiguous { candidates, .. } => Some(format!("say which: {}", listed(candidates))),
+            AddressError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl Explain for FindError {
+    fn exit(&self) -> Exit {
+        match self {
+            FindError::Store(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            FindError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl Explain for HeartbeatError {
+    fn exit(&self) -> Exit {
+        match self {
+            HeartbeatError::NotRegistered => Exit::Refused,
+            HeartbeatError::TooLong(_) => Exit::Usage,
+            HeartbeatError::Store(_) => Exit::Store,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            HeartbeatError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+            HeartbeatError::TooLong(_) => Some("say it shorter; details belong into a message".to_owned()),
+            HeartbeatError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl Explain for WishError {
+    fn exit(&self) -> Exit {
+        match self {
+            WishError::NotRegistered => Exit::Refused,
+            WishError::Store(_) => Exit::Store,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            WishError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+            WishError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl Explain for AdoptError {
+    fn exit(&self) -> Exit {
+        match self {
+            AdoptError::Unknown(_) => Exit::NotFound,
+            AdoptError::Here(_) | AdoptError::Heard { .. } => Exit::Refused,
+            AdoptError::Store(StoreError::Server { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+                Exit::Refused
+            }
+            AdoptError::Store(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+ AdoptError::Unknown(_) => Some(WHO_IS_HERE.to_owned()),
+ AdoptError::Here(name) => Some(format!("speak as it: `relay-mesh register {name}`")),
+ AdoptError::Heard { .. } => Some(
+   "end it there, or wait: it can be brought here once nothing was heard of it for `away-after`".to_owned(),
+ ),
+ AdoptError::Store(StoreError::Server { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Some(
+   "only the operator may bring an agent to another machine: set RELAY_NATS_USER and RELAY_NATS_PASSWORD to the \
+    operator's for this one command".to_owned(),
+ ),
+ AdoptError::Store(error) => {
+   let then = "; running it again goes on from where it broke off";
+   error.hint().map(|hint| format!("{hint}{then}"))
+ }
+}
+    }
+}
