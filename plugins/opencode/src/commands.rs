@@ -263,7 +263,10 @@ mod tests {
             "model": {"providerID": "p", "modelID": "m"}}, "parts": []}]);
         let (_host, posted) = serving(last, json!({}));
         let begun = OpenCode::run(&session(), &command("review|two words|it's|/init")).expect("begun");
-        assert_eq!((begun.stage, begun.evidence.as_deref()), (Stage::Begun, Some(r#"{"after":"msg_1","begun":1000}"#)));
+        assert_eq!(
+            (begun.stage, begun.evidence.as_deref()),
+            (CommandStage::Begun, Some(r#"{"after":"msg_1","begun":1000}"#))
+        );
         let expected =
             json!({"command": "review", "arguments": "\"two words\" \"it's\" /init", "agent": "plan", "model": "p/m"});
         assert_eq!(*posted.borrow(), [("/session/ses_1/command".to_owned(), expected)]);
