@@ -10,13 +10,14 @@ use sha2::{Digest, Sha256};
 use test_support::Program;
 
 /// Which of our crates a crate may build on. One way only: the binary, then what speaks to the
-/// outside, then the mesh, then the store.
+/// outside, then the mesh, then the store. Only the binary knows the store on servers.
 const ARROWS: &[(&str, &[&str])] = &[
     ("store", &[]),
+    ("store-nats", &["store"]),
     ("mesh", &["store"]),
     ("adapters", &["mesh", "store"]),
     ("mcp", &["mesh", "store"]),
-    ("relay-mesh", &["adapters", "mcp", "memcpy", "mesh", "store"]),
+    ("relay-mesh", &["adapters", "mcp", "memcpy", "mesh", "store", "store-nats"]),
     ("memcpy", &[]),
     ("relay-mesh-sdk", &[]),
     ("adapter-claude-code", &["relay-mesh-sdk"]),
@@ -24,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("adapter-codex", &["relay-mesh-sdk"]),
     ("adapter-generic", &["relay-mesh-sdk"]),
     ("adapter-opencode", &["relay-mesh-sdk"]),
-    ("bench", &["mesh", "store", "test-support"]),
+    ("bench", &["mesh", "store", "store-nats", "test-support"]),
     ("test-support", &[]),
 ];
 
@@ -43,7 +44,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("tracing-subscriber", &["relay-mesh"]),
     ("toml", &["adapters", "relay-mesh"]),
     ("notify", &["store"]),
-    ("async-nats", &["bench", "store"]),
+    ("async-nats", &["bench", "store-nats"]),
     ("wit-bindgen", &["relay-mesh-sdk"]),
 ];
 

@@ -47,15 +47,17 @@ pub enum Beside {
 const AT_ONCE: usize = 64;
 
 /// One of many keys of one kind, for a store that has gathered all of them before it hands on the first.
-pub(crate) struct Gathered {
+pub struct Gathered {
     /// The key that the leaves are below of: `agents/alice`.
-    pub(crate) key: Key,
-    pub(crate) value: Result<Versioned, StoreError>,
-    pub(crate) beside: Vec<Beside>,
+    pub key: Key,
+    /// The value that was asked for; an error if it is damaged.
+    pub value: Result<Versioned, StoreError>,
+    /// What a glance showed of the others, in the order in which they were asked for.
+    pub beside: Vec<Beside>,
 }
 
 /// Hands them on: all to the first, for there is nothing left to share.
-pub(crate) fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
+pub fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
     for Gathered { key, value, mut beside } in children {
         let name = key.segments().next_back().unwrap_or_default();
         let value = match value {
@@ -67,7 +69,7 @@ pub(crate) fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
 }
 
 /// For a store that has no quicker way: each value by its key, and of what lies beside them nothing.
-pub(crate) async fn by_key<S: Store + ?Sized>(
+pub async fn by_key<S: Store + ?Sized>(
     store: &S,
     prefix: &Key,
     leaf: &str,

@@ -15,10 +15,9 @@ use tokio::sync::watch;
 
 pub use self::faults::{Fault, Tail};
 use self::state::{Change, State};
-use crate::files::{lines, value};
 use crate::{
     AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
-    Watch,
+    Watch, backend,
 };
 
 /// A store in memory. Clones are the same store, as two processes would see it.
@@ -94,7 +93,7 @@ impl Store for MemoryStore {
         durability: Durability,
     ) -> Result<Position, AppendError> {
         for entry in entries {
-            lines::check_fits(entry)?;
+            backend::check_entry(entry)?;
         }
         self.in_turn().await;
         let appended = self.state().append(log, entries, expect, durability);
@@ -140,7 +139,7 @@ impl Store for MemoryStore {
         durability: Durability,
     ) -> Result<Option<Revision>, SwapError> {
         if let Some(value) = next {
-            value::check_fits(value)?;
+            backend::check_value(value)?;
         }
         self.in_turn().await;
         let change = Change { expected, next: next.map(<[u8]>::to_vec), durability };

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use mesh::machine::Machine as _;
-use store::nats::{Access, InvalidName, NatsOptions};
+use store_nats::{Access, InvalidName, NatsOptions};
 
 use crate::cli::Outcome;
 use crate::compose::OpenError;

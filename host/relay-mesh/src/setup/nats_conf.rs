@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use store::nats::Access;
+use store_nats::Access;
 
 use crate::commands::nats_auth::Login;
 
@@ -106,7 +106,7 @@ fn variable(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use store::nats::NatsOptions;
+    use store_nats::NatsOptions;
 
     use super::*;
 

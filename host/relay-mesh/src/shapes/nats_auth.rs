@@ -1,7 +1,7 @@
 //! `relay-mesh nats-auth`.
 
 use serde::Serialize;
-use store::nats::Access;
+use store_nats::Access;
 
 use crate::commands::nats_auth::Login;
 use crate::render::Show;

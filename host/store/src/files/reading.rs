@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::layout::{LogPaths, position, segment_and_offset};
-use super::lines::{self, LONGEST_ENTRY, Lines};
+use super::lines::{self, Lines};
 use super::locked::Active;
 use super::segments::{Segments, State};
+use crate::backend::LONGEST_ENTRY;
 use crate::{Batch, Position, StoreError};
 
 /// How much is read at once at least.

@@ -18,7 +18,6 @@ use super::disk::{self, Access, Disk};
 use super::executor;
 use super::flock::{self, Sharing};
 use super::layout::{ValuePaths, value_path};
-use super::lines::is_json;
 use super::recent::{Recent, Stamp};
 use super::shared::Shared;
 use crate::{Durability, Key, Revision, StoreError, SwapError, Versioned};
@@ -164,11 +163,6 @@ fn swap(shared: &Shared, lock: &File, change: &Swap<'_>) -> Result<Option<Revisi
             Ok(None)
         }
     }
-}
-
-/// Says why bytes cannot be a value, if they cannot.
-pub(crate) fn check_fits(value: &[u8]) -> Result<(), StoreError> {
-    if is_json(value) { Ok(()) } else { Err(StoreError::Unfit { bytes: value.len(), why: "a value is JSON text" }) }
 }
 
 /// The keys of the values at and under a prefix, in order.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mesh::harness::{Finding, Severity};
 use mesh::message::LONGEST_BODY;
-use store::nats::{Doubt, Seen, StreamSeen};
 use store::{StoreError, reasons};
+use store_nats::{Seen, StreamSeen, StreamWarning};
 
 use super::{broken, fine, shown};
 use crate::hints::{REPLICAS, SOMEBODY_ELSES};
@@ -150,49 +150,49 @@ fn of_stream(stream: &StreamSeen) -> Vec<Finding> {
 }
 
 /// What is worth a line about a stream that keeps less well than ours would.
-fn of_doubt(name: &str, doubt: &Doubt) -> Option<Finding> {
+fn of_doubt(name: &str, doubt: &StreamWarning) -> Option<Finding> {
     let needed = LONGEST_BODY + AROUND_A_BODY;
     let long = |time: &Duration| humantime::format_duration(*time).to_string();
     let edit = |option: &str| format!("nats stream edit {name} {option}");
     let anew = "let an operator make it anew on disk: `relay-mesh store copy` moves what it holds".to_owned();
     let (severity, what, fix) = match doubt {
-        Doubt::DropsOld => (
+        StreamWarning::DropsOld => (
             Severity::Warning,
             format!("{name} drops what is old to make room, also mail that nobody has read"),
             format!("{}, and no `--max-msgs-per-subject` for logs", edit("--discard=new")),
         ),
-        Doubt::RollsUp => (
+        StreamWarning::RollsUp => (
             Severity::Warning,
             format!("{name} allows roll-ups, by which one machine can remove what others wrote"),
             edit("--no-allow-rollup"),
         ),
-        Doubt::InMemory => (
+        StreamWarning::InMemory => (
             Severity::Warning,
             format!("{name} lies in the server's memory: whatever is stored there goes when the server ends"),
             anew,
         ),
-        Doubt::Unsynced => (
+        StreamWarning::Unsynced => (
             Severity::Warning,
             format!("{name} acknowledges what is not on the disk yet (`persist_mode: async`)"),
             anew,
         ),
-        Doubt::Forgets(after) => (
+        StreamWarning::Forgets(after) => (
             Severity::Warning,
             format!("{name} lets go of everything after {}, also of what nobody has read", long(after)),
             edit("--max-age=7d (0 for the bucket of values)"),
         ),
-        Doubt::TakesNoLonger(most) if *most < needed => (
+        StreamWarning::TakesNoLonger(most) if *most < needed => (
             Severity::Broken,
             format!("{name} takes messages of {most} bytes, and the longest text alone has {LONGEST_BODY}"),
             edit(&format!("--max-msg-size={needed}")),
         ),
-        Doubt::TakesNoLonger(_) => return None,
-        Doubt::KnowsAgain(window) => (
+        StreamWarning::TakesNoLonger(_) => return None,
+        StreamWarning::KnowsAgain(window) => (
             Severity::Warning,
             format!("{name} knows a message that is sent again only for {}: one may lie there twice", long(window)),
             edit("--dupe-window=2m"),
         ),
-        Doubt::KeepsMarks => (
+        StreamWarning::KeepsMarks => (
             Severity::Warning,
             format!("{name} keeps a mark of each key that was removed for good, which costs room and time"),
             edit("--allow-msg-ttl --max-msgs-per-subject=1"),
@@ -248,7 +248,7 @@ mod tests {
             most_bytes: Some(100),
             most_messages: None,
             replicas: 1,
-            doubts: vec![Doubt::DropsOld],
+            doubts: vec![StreamWarning::DropsOld],
         };
         check(
             Seen::Stream(stream.clone()),

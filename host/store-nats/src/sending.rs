@@ -7,13 +7,13 @@ use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::stream::Stream;
 use async_nats::{HeaderMap, Subject};
+use store::StoreError;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use crate::StoreError;
+use crate::connection::Connection;
 
 /// Names the subjects whose last message a message expects: those of all hosts at once.
-pub(super) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
+pub(crate) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 /// For how many times the patience of one answer a message is sent again whose answer did not come: a
 /// cluster that has lost its leader answers nobody until it has another.
 const LONGER: u32 = 4;
@@ -25,7 +25,7 @@ const OVERHEARD: u32 = 3;
 
 /// Sends a message until the server has answered for it, and gives its sequence. It carries an id by
 /// which the server knows it again. None where the message that it was to follow is not the last one.
-pub(super) async fn send(
+pub(crate) async fn send(
     connection: &Connection,
     stream: &Stream,
     subject: String,
@@ -62,7 +62,7 @@ pub(super) async fn send(
 }
 
 /// That a server does not allow a message.
-pub(super) fn refused(why: String) -> PublishError {
+pub(crate) fn refused(why: String) -> PublishError {
     PublishError::with_source(PublishErrorKind::Other, why)
 }
 

@@ -7,8 +7,8 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use nats_server::NatsServer;
-use store::nats::{NatsAuth, NatsOptions, NatsStore};
 use store::{AppendError, Durability, Expect, Key, Store, StoreError, SwapError};
+use store_nats::{NatsAuth, NatsOptions, NatsStore};
 
 /// Longer than any test runs: whoever waits for an answer that never comes is ended with it.
 const PATIENCE: Duration = Duration::from_secs(600);

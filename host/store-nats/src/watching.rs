@@ -10,14 +10,14 @@ use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use async_nats::jetstream::stream::Stream;
 use async_trait::async_trait;
 use futures::StreamExt;
+use store::{Key, StoreError, Watch};
 use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::trouble::trouble;
-use super::{fitting, subjects};
-use crate::{Key, StoreError, Watch};
+use crate::connection::Connection;
+use crate::errors::trouble;
+use crate::{stream_check, subjects};
 
 /// How long the servers of a cluster may take to tell each other who listens.
 const SPREADS: Duration = Duration::from_secs(2);
@@ -27,10 +27,10 @@ const SPREADS: Duration = Duration::from_secs(2);
 const LINGERS: Duration = Duration::from_secs(30);
 
 /// Who listens for news under which keys, and since when. Written by whoever watches.
-pub(super) type Watched = Mutex<BTreeMap<Vec<Key>, (Arc<Listening>, Instant)>>;
+pub(crate) type Watched = Mutex<BTreeMap<Vec<Key>, (Arc<Listening>, Instant)>>;
 
 /// Watches logs and values at or under some keys, from now on.
-pub(super) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
+pub(crate) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
     connection.jetstream().await?;
     let listening = match heard_already(connection, under) {
         Some(listening) => listening,
@@ -64,7 +64,7 @@ async fn begin(connection: &Connection, under: &[Key]) -> Result<Listening, Stor
     let (news, seen) = watch::channel(0_u64);
     let mut tasks = JoinSet::new();
     let (logs, map) = (connection.logs().await?, connection.map().await?);
-    let tells = |stream: &Stream| fitting::tells(options, &stream.cached_info().config);
+    let tells = |stream: &Stream| stream_check::tells(options, &stream.cached_info().config);
     if tells(logs) && tells(map) {
         let subjects = under.iter().flat_map(|key| subjects::news_under(options, key)).collect();
         listen(connection, subjects, &news, &mut tasks).await?;
@@ -155,7 +155,7 @@ async fn follow(
 }
 
 /// Somebody who listens, for as long as this lives.
-pub(super) struct Listening {
+pub(crate) struct Listening {
     seen: Receiver<u64>,
     // Ended when it is dropped, and their consumers with them.
     _tasks: JoinSet<()>,

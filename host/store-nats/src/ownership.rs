@@ -4,61 +4,32 @@
 //! write there, and whatever others put beside it is as if it were not there. An operator may move a home
 //! (`moving.rs`): what is written of that outweighs every claim, and only an operator may write there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
 use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
+use store::{Key, StoreError};
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::trouble::{again_if_late, trouble};
-use super::{subjects, values};
-use crate::{Key, StoreError};
-
-/// What the mesh knows of its keys, and the store does not.
-pub trait Homes: Send + Sync + 'static {
-    /// The home that a value or a log lies in. None where no host has more right to it than another.
-    fn home_of(&self, key: &Key) -> Option<Key>;
-
-    /// Whether other hosts append to this log of a home too, as to an inbox.
-    fn is_open(&self, log: &Key) -> bool;
-
-    /// The home in whose name an entry of an open log speaks. None where it speaks for nobody, so that
-    /// any host may have written it.
-    fn speaker(&self, log: &Key, entry: &[u8]) -> Option<Key>;
-
-    /// The homes whose hosts must be known to put the parts of a value together that lies in no home.
-    fn voices(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key>;
-
-    /// What the hosts' parts of such a value come to, the oldest part first, where `hosts` says who has
-    /// which home. None where nothing that counts is left.
-    fn together(&self, key: &Key, parts: &[Part], hosts: &BTreeMap<Key, String>) -> Option<Vec<u8>>;
-}
-
-/// What one host says of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The host, as the server knows it.
-    pub host: String,
-    /// What it says: JSON text.
-    pub bytes: Vec<u8>,
-}
+use crate::connection::Connection;
+use crate::errors::{again_if_late, trouble};
+use crate::{subjects, values};
 
 /// Under what it is written who has a home.
 const CLAIMS: &str = "_homes/";
 /// Stands where a host would in what an operator writes of a home. No host's name begins so.
-pub(super) const OPERATORS: &str = "_moved";
+pub(crate) const OPERATORS: &str = "_moved";
 /// How long it is remembered who has a home before it is asked for again. Whoever moves one waits for longer.
-pub(super) const REMEMBERED: Duration = Duration::from_secs(5);
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
 
 /// The homes of which this process has learned who has them. Written by whoever asks.
-pub(super) type Known = std::sync::Mutex<BTreeMap<Key, Learned>>;
+pub(crate) type Known = std::sync::Mutex<BTreeMap<Key, Learned>>;
 
 /// What was learned of a home, and when.
-pub(super) struct Learned {
+pub(crate) struct Learned {
     having: Arc<Having>,
     at: Instant,
     /// How often the connection had been made by then. A process that slept through a move has lost its own.
@@ -67,45 +38,45 @@ pub(super) struct Learned {
 
 /// Who has a home, and had it before: also what an operator writes of one that was moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Having {
-    pub(super) host: String,
+pub(crate) struct Having {
+    pub(crate) host: String,
     /// The oldest first.
     #[serde(default)]
-    pub(super) before: Vec<Former>,
+    pub(crate) before: Vec<Former>,
 }
 
 /// A host that had a home once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Former {
-    pub(super) host: String,
+pub(crate) struct Former {
+    pub(crate) host: String,
     /// The sequence of the stream of logs up to which it spoke for the home. None while the home is being moved.
-    pub(super) until: Option<u64>,
+    pub(crate) until: Option<u64>,
 }
 
 impl Having {
     /// Whether a host spoke for the home when the stream of logs was at a sequence.
-    pub(super) fn spoke(&self, host: &str, sequence: u64) -> bool {
+    pub(crate) fn spoke(&self, host: &str, sequence: u64) -> bool {
         let did = |former: &Former| former.host == host && former.until.is_none_or(|until| sequence <= until);
         self.host == host || self.before.iter().any(did)
     }
 }
 
 /// The home that a key lies in, notes about it included.
-pub(super) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
+pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
     let homes = connection.homes.as_ref()?;
-    match key.as_str().strip_prefix(super::logs::RETIRED).map(str::parse) {
+    match key.as_str().strip_prefix(crate::logs::RETIRED).map(str::parse) {
         Some(Ok(log)) => homes.home_of(&log),
         Some(Err(_)) | None => homes.home_of(key),
     }
 }
 
 /// The host that has a home; none before anybody has it.
-pub(super) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
+pub(crate) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     Ok(having(connection, home).await?.map(|having| having.host.clone()))
 }
 
 /// Who has a home and had it before; none before anybody has it.
-pub(super) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Having>>, StoreError> {
+pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Having>>, StoreError> {
     if let Some(having) = remembered(connection, home) {
         return Ok(Some(having));
     }
@@ -122,7 +93,7 @@ pub(super) async fn having(connection: &Connection, home: &Key) -> Result<Option
 
 /// Learns at once who has the homes under a prefix, as far as one host alone has ever claimed each: whoever looks
 /// at very many asks for none of them by itself then.
-pub(super) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
+pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
     let made = *connection.made.borrow();
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
@@ -153,7 +124,7 @@ pub(super) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
 
 /// Who has the homes of which these messages tell: claims, and what operators wrote. `told` gives the key of each,
 /// its host, its sequence and its text.
-pub(super) fn tell<'a>(
+pub(crate) fn tell<'a>(
     told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
 ) -> Result<BTreeMap<Key, Arc<Having>>, StoreError> {
     let mut first: BTreeMap<Key, (u64, Having)> = BTreeMap::new();
@@ -173,7 +144,7 @@ pub(super) fn tell<'a>(
 }
 
 /// Notes who has which home, as it was found out just now.
-pub(super) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Having>)>) {
+pub(crate) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Having>)>) {
     let at = Instant::now();
     let mut known = connection.known.lock().expect("no holder of this lock panics");
     for (home, having) in homes {
@@ -182,12 +153,12 @@ pub(super) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<
 }
 
 /// Forgets who has a home: what was taken for granted has turned out to be otherwise.
-pub(super) fn forget(connection: &Connection, home: &Key) {
+pub(crate) fn forget(connection: &Connection, home: &Key) {
     connection.known.lock().expect("no holder of this lock panics").remove(home);
 }
 
 /// What an operator wrote of a home, and its revision. None where nobody ever moved it.
-pub(super) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Having)>, StoreError> {
+pub(crate) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Having)>, StoreError> {
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &claim_of(home));
     let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
     Ok(Some((message.sequence, written(home, &message.payload)?)))
@@ -217,7 +188,7 @@ async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, 
 }
 
 /// The host that has a home, which is ours from now on where it was nobody's.
-pub(super) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
+pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
     loop {
         if let Some(host) = host_of(connection, home).await? {
             return Ok(host);
@@ -227,18 +198,18 @@ pub(super) async fn settle(connection: &Connection, home: &Key) -> Result<String
 }
 
 /// Refuses what lies in another host's home. Takes the home where it is nobody's.
-pub(super) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
+pub(crate) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
     let host = settle(connection, home).await?;
     if host == connection.options.host { Ok(()) } else { Err(StoreError::Elsewhere { what: home.to_string(), host }) }
 }
 
 /// The host that wrote a value.
-pub(super) fn host_in(connection: &Connection, message: &StreamMessage) -> Option<String> {
+pub(crate) fn host_in(connection: &Connection, message: &StreamMessage) -> Option<String> {
     subjects::value_of(&connection.options.map_bucket(), &message.subject).map(|(host, _)| host)
 }
 
 /// Where it is written who has a home.
-pub(super) fn claim_of(home: &Key) -> Key {
+pub(crate) fn claim_of(home: &Key) -> Key {
     format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
 }
 

@@ -11,19 +11,19 @@ use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_TTL};
 use async_nats::jetstream::message::StreamMessage;
 use futures::{StreamExt, TryStreamExt};
+use store::{Key, Part, Revision, StoreError, SwapError, Versioned};
 
-use super::connection::Connection;
-use super::direct;
-use super::homes::{self, Part};
-use super::sending::{EXPECTED_SUBJECT, send};
-use super::subjects;
-use super::trouble::{again_if_late, found, trouble};
-use crate::{Key, Revision, StoreError, SwapError, Versioned};
+use crate::connection::Connection;
+use crate::direct;
+use crate::errors::{again_if_late, found, trouble};
+use crate::ownership;
+use crate::sending::{EXPECTED_SUBJECT, send};
+use crate::subjects;
 
 /// By which header a bucket marks that a key was removed.
 const OPERATION: &str = "KV-Operation";
 /// Stands where a host would, where nobody knows whose keys are.
-pub(super) const EVERYBODY: &str = "_";
+pub(crate) const EVERYBODY: &str = "_";
 /// How long such a mark lasts, in seconds.
 const MARK_LASTS: &str = "10";
 
@@ -41,7 +41,7 @@ struct Found {
 }
 
 /// The value of a key.
-pub(super) async fn get(connection: &Connection, key: &Key) -> Result<Option<Versioned>, StoreError> {
+pub(crate) async fn get(connection: &Connection, key: &Key) -> Result<Option<Versioned>, StoreError> {
     match place(connection, key).await? {
         Some(place) => Ok(look(connection, key, &place).await?.versioned()),
         None => Ok(None),
@@ -49,14 +49,14 @@ pub(super) async fn get(connection: &Connection, key: &Key) -> Result<Option<Ver
 }
 
 /// Sets or removes a key that is still at the expected revision.
-pub(super) async fn swap(
+pub(crate) async fn swap(
     connection: &Connection,
     key: &Key,
     expected: Option<Revision>,
     next: Option<&[u8]>,
 ) -> Result<Option<Revision>, SwapError> {
-    if let Some(home) = homes::home_of(connection, key) {
-        homes::ours(connection, &home).await?;
+    if let Some(home) = ownership::home_of(connection, key) {
+        ownership::ours(connection, &home).await?;
     }
     let Some(place) = place(connection, key).await? else { return Err(SwapError::Changed { current: None }) };
     let mut after = expected.map_or(0, |revision| revision.0);
@@ -93,7 +93,7 @@ pub(super) async fn swap(
 }
 
 /// The keys under a prefix, in order.
-pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+pub(crate) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Key>, StoreError> {
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
     let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
@@ -108,7 +108,7 @@ pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
     keys.sort();
     keys.dedup();
     if connection.homes.is_some() && keys.len() > MANY {
-        homes::learn(connection, prefix).await?;
+        ownership::learn(connection, prefix).await?;
     }
     if marks_stay(connection).await? { those_there(connection, keys).await } else { Ok(keys) }
 }
@@ -130,7 +130,7 @@ async fn those_there(connection: &Connection, keys: Vec<Key>) -> Result<Vec<Key>
 }
 
 /// A key's oldest message from a sequence on, whoever wrote it.
-pub(super) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
+pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
     let subject = subjects::of_value(&connection.options.map_bucket(), "*", key);
     if let Some(first) = direct::first(connection, stream, &subject, from).await {
@@ -141,7 +141,7 @@ pub(super) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
 }
 
 /// Says, unless somebody was faster, that a key is ours. Whether it is shows when it is read again.
-pub(super) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
+pub(crate) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
     let bucket = connection.options.map_bucket();
     let everyones = subjects::of_value(&bucket, "*", key);
     let subject = subjects::of_value(&bucket, &connection.options.host, key);
@@ -150,7 +150,7 @@ pub(super) async fn claim(connection: &Connection, key: &Key) -> Result<(), Stor
 }
 
 /// Whether a message is a value, and not the mark of a removal.
-pub(super) fn is_value(message: &StreamMessage) -> bool {
+pub(crate) fn is_value(message: &StreamMessage) -> bool {
     message.headers.get(OPERATION).is_none()
 }
 
@@ -190,8 +190,8 @@ impl Found {
 
 /// Which messages count at a key. None where it lies in a home that nobody has.
 async fn place(connection: &Connection, key: &Key) -> Result<Option<Place>, StoreError> {
-    match homes::home_of(connection, key) {
-        Some(home) => Ok(homes::host_of(connection, &home).await?.map(Place::OfHost)),
+    match ownership::home_of(connection, key) {
+        Some(home) => Ok(ownership::host_of(connection, &home).await?.map(Place::OfHost)),
         None if connection.homes.is_some() => Ok(Some(Place::AllParts)),
         None => Ok(Some(Place::Shared)),
     }
@@ -204,7 +204,7 @@ async fn look(connection: &Connection, key: &Key, place: &Place) -> Result<Found
             let (parts, last) = parts(connection, key).await?;
             let mut hosts = BTreeMap::new();
             for home in homes.voices(key, &parts) {
-                if let Some(host) = homes::host_of(connection, &home).await? {
+                if let Some(host) = ownership::host_of(connection, &home).await? {
                     hosts.insert(home, host);
                 }
             }
@@ -225,7 +225,7 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
     let mut last = 0;
     while let Some(message) = first(connection, key, last + 1).await? {
         last = message.sequence;
-        let Some(host) = homes::host_in(connection, &message) else { continue };
+        let Some(host) = ownership::host_in(connection, &message) else { continue };
         // A bucket that an operator made may keep more than the newest word of each.
         parts.retain(|part| part.host != host);
         if is_value(&message) {
@@ -236,7 +236,7 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
 }
 
 /// Sends a value, or the mark of a removal. None where the last message that counts is another one.
-pub(super) async fn put(
+pub(crate) async fn put(
     connection: &Connection,
     subject: &str,
     key: &Key,
@@ -275,7 +275,7 @@ async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<
 }
 
 /// The newest message of some subjects, as the server that leads has it.
-pub(super) async fn newest(
+pub(crate) async fn newest(
     connection: &Connection,
     subject: &str,
     key: &Key,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::clock::Timekeeper;
+use crate::clock::Timekeeper;
 
 /// How to reach the servers, and what to keep there.
 #[derive(Clone, Debug)]
@@ -106,15 +106,15 @@ impl NatsOptions {
     }
 
     /// Where something is sent that is to be kept at a subject.
-    pub(super) fn way_to(&self, subject: &str) -> String {
+    pub(crate) fn way_to(&self, subject: &str) -> String {
         match &self.domain {
-            Some(domain) => super::subjects::within_domain(domain, subject),
+            Some(domain) => crate::subjects::within_domain(domain, subject),
             None => subject.to_owned(),
         }
     }
 
     /// Under what the servers take requests.
-    pub(super) fn api(&self) -> String {
+    pub(crate) fn api(&self) -> String {
         match &self.domain {
             Some(domain) => format!("$JS.{domain}.API"),
             None => "$JS.API".to_owned(),
@@ -122,17 +122,17 @@ impl NatsOptions {
     }
 
     /// The stream of logs.
-    pub(super) fn log_stream(&self) -> String {
+    pub(crate) fn log_stream(&self) -> String {
         format!("{}_MESSAGES", self.prefix)
     }
 
     /// The bucket of values.
-    pub(super) fn map_bucket(&self) -> String {
+    pub(crate) fn map_bucket(&self) -> String {
         format!("{}_MAP", self.prefix)
     }
 
     /// The bucket of holds.
-    pub(super) fn hold_bucket(&self) -> String {
+    pub(crate) fn hold_bucket(&self) -> String {
         format!("{}_HOLDS", self.prefix)
     }
 }

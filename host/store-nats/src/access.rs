@@ -4,8 +4,8 @@
 //! the asker names, and keeps the answer where a stream listens there. So each host gets an account of its
 //! own, in which the others' subjects do not exist, and takes from the mesh's account what is listed here.
 
-use super::options::NatsOptions;
-use super::subjects;
+use crate::options::NatsOptions;
+use crate::subjects;
 
 /// What one host needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use store::{Hold, Key, StoreError};
 use tokio::task::JoinHandle;
 
-use super::connection::{Connection, HOLD_LASTS};
-use super::sending::refused;
-use super::subjects;
-use super::trouble::trouble;
-use crate::{Hold, Key, StoreError};
+use crate::connection::{Connection, HOLD_LASTS};
+use crate::errors::trouble;
+use crate::sending::refused;
+use crate::subjects;
 
 /// Takes a key, if nobody has it.
-pub(super) async fn take(connection: &Arc<Connection>, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
+pub(crate) async fn take(connection: &Arc<Connection>, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
     let subject = subjects::of_hold(&connection.options.hold_bucket(), key);
     connection.holds().await?;
     match renew(connection, &subject, 0).await {

@@ -7,14 +7,14 @@ use std::io::{self, ErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageError, RawMessageErrorKind};
 
-use crate::{Key, StoreError, reasons};
+use store::{Key, StoreError, reasons};
 
 /// How often something is asked that may be asked again: a cluster that has lost its leader answers
 /// nobody until it has another.
 const TRIES: u32 = 4;
 
 /// Asks until there is an answer, where asking twice does no harm.
-pub(super) async fn again_if_late<T, E: Error + 'static, Asked: Future<Output = Result<T, E>>>(
+pub(crate) async fn again_if_late<T, E: Error + 'static, Asked: Future<Output = Result<T, E>>>(
     mut ask: impl FnMut() -> Asked,
 ) -> Result<T, E> {
     let mut attempt = 1;
@@ -27,7 +27,7 @@ pub(super) async fn again_if_late<T, E: Error + 'static, Asked: Future<Output = 
 }
 
 /// The message that was asked for, where there is one.
-pub(super) fn found(
+pub(crate) fn found(
     what: &Key,
     asked: Result<StreamMessage, RawMessageError>,
 ) -> Result<Option<StreamMessage>, StoreError> {
@@ -41,7 +41,7 @@ pub(super) fn found(
 }
 
 /// Wraps whatever went wrong while the server was asked.
-pub(super) fn trouble(
+pub(crate) fn trouble(
     doing: &'static str,
     what: impl ToString,
 ) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> StoreError {

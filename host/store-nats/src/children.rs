@@ -12,16 +12,16 @@ use std::time::Duration;
 use async_nats::jetstream::stream::Stream;
 use futures::TryStreamExt;
 use futures::future::try_join_all;
+use store::backend::Gathered;
+use store::{Beside, Key, Leaf, Revision, StoreError, Versioned};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::direct::{self, Answers};
-use super::homes::{self, Having};
-use super::trouble::{again_if_late, trouble};
-use super::{subjects, values};
-use crate::children::Gathered;
-use crate::{Beside, Key, Leaf, Revision, StoreError, Versioned};
+use crate::connection::Connection;
+use crate::direct::{self, Answers};
+use crate::errors::{again_if_late, trouble};
+use crate::ownership::{self, Having};
+use crate::{subjects, values};
 
 /// How many bytes one question brings at most.
 const PIECE: usize = 1 << 20;
@@ -33,10 +33,10 @@ const TRIES: usize = 2;
 
 /// What was newest when somebody looked last, by the subjects that were asked for. One looks at a time: who looks
 /// meanwhile would ask for the same.
-pub(super) type Kept = Mutex<BTreeMap<String, Newest>>;
+pub(crate) type Kept = Mutex<BTreeMap<String, Newest>>;
 
 /// The newest messages at some subjects.
-pub(super) struct Newest {
+pub(crate) struct Newest {
     messages: BTreeMap<String, Known>,
     /// The last of them that was read.
     through: u64,
@@ -70,7 +70,7 @@ impl Newest {
 
 /// The keys right below a prefix that have a value of this name, and what lies beside it. None where that cannot
 /// be told at a glance.
-pub(super) async fn children(
+pub(crate) async fn children(
     connection: &Connection,
     prefix: &Key,
     leaf: &str,
@@ -84,7 +84,7 @@ pub(super) async fn children(
     });
     let names: Vec<&str> = std::iter::once(leaf).chain(values_beside).collect();
     // What all hosts say together is put together for each key.
-    let in_homes = |name: &&str| connection.homes.is_none() || homes::home_of(connection, &lies(name)).is_some();
+    let in_homes = |name: &&str| connection.homes.is_none() || ownership::home_of(connection, &lies(name)).is_some();
     let one_each = map.cached_info().config.max_messages_per_subject == 1;
     if !one_each || !names.iter().all(in_homes) || direct::answers(connection, map).await != Answers::Leader {
         return Ok(None);
@@ -92,7 +92,7 @@ pub(super) async fn children(
     let bucket = connection.options.map_bucket();
     let mut wanted: Vec<String> = names.iter().map(|name| subjects::values_called(&bucket, prefix, name)).collect();
     if connection.homes.is_some() {
-        wanted.push(subjects::values_right_below(&bucket, &homes::claim_of(prefix)));
+        wanted.push(subjects::values_right_below(&bucket, &ownership::claim_of(prefix)));
     }
     let made = *connection.made.borrow();
     let mut kept = connection.crowds.lock().await;
@@ -107,12 +107,12 @@ pub(super) async fn children(
     let (looked, logs) = tokio::try_join!(try_join_all(looks), try_join_all(logs))?;
     let Some(looked) = looked.into_iter().collect::<Option<Vec<Newest>>>() else { return Ok(None) };
     let homes = match (&connection.homes, looked.last()) {
-        (Some(_), Some(claims)) => Some(homes::tell(claims.values())?),
+        (Some(_), Some(claims)) => Some(ownership::tell(claims.values())?),
         (Some(_) | None, _) => None,
     };
     if let (Some(homes), false) = (&homes, beside.is_empty()) {
         // Whoever looks beside the values goes on to what else they lead to.
-        homes::note(connection, made, homes.iter());
+        ownership::note(connection, made, homes.iter());
     }
     let glance = Glance { prefix, leaf, beside, looked: &looked, logs: &logs, homes: homes.as_ref() };
     let children = glance.children(connection);
@@ -241,7 +241,7 @@ impl Glance<'_> {
     fn counting<'a>(&self, connection: &Connection, newest: &'a Newest) -> impl Iterator<Item = (&'a Key, Versioned)> {
         newest.values().filter_map(|(key, host, sequence, bytes)| {
             let counts = match self.homes {
-                Some(homes) => homes::home_of(connection, key).is_some_and(|home| is_of(homes, &home, host)),
+                Some(homes) => ownership::home_of(connection, key).is_some_and(|home| is_of(homes, &home, host)),
                 None => host == values::EVERYBODY,
             };
             counts.then(|| (key, Versioned { revision: Revision(sequence), bytes: bytes.to_vec() }))
@@ -251,7 +251,7 @@ impl Glance<'_> {
     /// How many appends of those that count, or may count, lie in a log.
     fn appends(&self, connection: &Connection, log: &Key, by_host: &[(String, u64)]) -> u64 {
         let open = connection.homes.as_ref().is_none_or(|rule| rule.is_open(log));
-        let home = self.homes.and_then(|homes| Some((homes, homes::home_of(connection, log)?)));
+        let home = self.homes.and_then(|homes| Some((homes, ownership::home_of(connection, log)?)));
         let counts = |host: &str| open || home.as_ref().is_none_or(|(homes, home)| is_of(homes, home, host));
         by_host.iter().filter(|(host, _)| counts(host)).map(|(_, count)| count).sum()
     }

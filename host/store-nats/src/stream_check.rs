@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 
-use super::options::NatsOptions;
-use super::subjects;
+use crate::options::NatsOptions;
+use crate::subjects;
 
 /// From which window on a message whose answer was lost is known when it comes again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(60);
 
 /// What a stream keeps less well than one that we make.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum StreamWarning {
     /// It drops what is old to make room, read or not.
     DropsOld,
     /// Whoever may write one value could remove all others.
@@ -33,7 +33,7 @@ pub enum Doubt {
 }
 
 /// Why a stream cannot be used, though it has the name of ours.
-pub(super) enum Unfit {
+pub(crate) enum Unfit {
     /// It is for something else.
     SomebodyElses(String),
     /// It does not keep what it is sent, or not as it is sent.
@@ -41,7 +41,7 @@ pub(super) enum Unfit {
 }
 
 /// Looks whether a stream can be used that is to keep messages at some subjects.
-pub(super) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
+pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
     let keeps_nothing = |why: &str| Err(Unfit::KeepsNothing(why.to_owned()));
     if let Some(mirror) = &config.mirror {
         return keeps_nothing(&format!("it is a mirror of {}, and takes nothing of its own", mirror.name));
@@ -75,7 +75,7 @@ pub(super) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
 }
 
 /// What is doubtful about a stream of logs or values.
-pub(super) fn doubts(options: &NatsOptions, config: &Config) -> Vec<Doubt> {
+pub(crate) fn doubts(options: &NatsOptions, config: &Config) -> Vec<StreamWarning> {
     let is_of_logs = config.name == options.log_stream();
     let is_bounded = config.max_bytes > 0 || config.max_messages > 0;
     // The bound of one subject drops what is old whatever else the stream discards, unless it is told otherwise.
@@ -83,25 +83,25 @@ pub(super) fn doubts(options: &NatsOptions, config: &Config) -> Vec<Doubt> {
     let drops_by_subject = is_of_logs && config.max_messages_per_subject > 0 && !refuses_by_subject;
     let long_enough = if is_of_logs { options.kept_for } else { Duration::MAX };
     let mut doubts = Vec::new();
-    let mut doubt = |is_so: bool, doubt: Doubt| doubts.extend(is_so.then_some(doubt));
-    doubt((config.discard == DiscardPolicy::Old && is_bounded) || drops_by_subject, Doubt::DropsOld);
-    doubt(config.allow_rollup, Doubt::RollsUp);
-    doubt(config.storage == StorageType::Memory, Doubt::InMemory);
-    doubt(config.persist_mode == Some(PersistenceMode::Async), Doubt::Unsynced);
-    doubt(!config.max_age.is_zero() && config.max_age < long_enough, Doubt::Forgets(config.max_age));
+    let mut doubt = |is_so: bool, doubt: StreamWarning| doubts.extend(is_so.then_some(doubt));
+    doubt((config.discard == DiscardPolicy::Old && is_bounded) || drops_by_subject, StreamWarning::DropsOld);
+    doubt(config.allow_rollup, StreamWarning::RollsUp);
+    doubt(config.storage == StorageType::Memory, StreamWarning::InMemory);
+    doubt(config.persist_mode == Some(PersistenceMode::Async), StreamWarning::Unsynced);
+    doubt(!config.max_age.is_zero() && config.max_age < long_enough, StreamWarning::Forgets(config.max_age));
     if let Ok(most) = usize::try_from(config.max_message_size)
         && most > 0
     {
-        doubt(true, Doubt::TakesNoLonger(most));
+        doubt(true, StreamWarning::TakesNoLonger(most));
     }
-    doubt(config.duplicate_window < KNOWN_AGAIN, Doubt::KnowsAgain(config.duplicate_window));
+    doubt(config.duplicate_window < KNOWN_AGAIN, StreamWarning::KnowsAgain(config.duplicate_window));
     let lets_go_of_marks = config.allow_message_ttl && config.max_messages_per_subject == 1;
-    doubt(!is_of_logs && !lets_go_of_marks, Doubt::KeepsMarks);
+    doubt(!is_of_logs && !lets_go_of_marks, StreamWarning::KeepsMarks);
     doubts
 }
 
 /// Whether a stream tells of what it keeps where those listen who watch.
-pub(super) fn tells(options: &NatsOptions, config: &Config) -> bool {
+pub(crate) fn tells(options: &NatsOptions, config: &Config) -> bool {
     config.republish.as_ref().is_some_and(|republish| {
         matches!(republish.source.as_str(), "" | ">") && republish.destination == subjects::news(options)
     })
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_would_not_keep_what_it_acknowledges_is_not_used() {
         let check = |config: Config, expected: &str| {
-            let outcome = match super::check(&config, &["relay.*.>".to_owned()]) {
+            let outcome = match crate::check(&config, &["relay.*.>".to_owned()]) {
                 Ok(()) => "used".to_owned(),
                 Err(Unfit::SomebodyElses(why)) => format!("somebody else's: {why}"),
                 Err(Unfit::KeepsNothing(why)) => why,
@@ -170,29 +170,32 @@ mod tests {
 
     #[test]
     fn what_keeps_less_than_ours_would_is_told() {
-        let check = |config: Config, expected: &[Doubt]| {
+        let check = |config: Config, expected: &[StreamWarning]| {
             assert_eq!(doubts(&NatsOptions::default(), &config), expected, "{config:?}");
         };
         let hour = Duration::from_secs(3_600);
         check(ours(), &[]);
         check(Config { max_bytes: 9, ..ours() }, &[]);
-        check(Config { max_bytes: 9, discard: DiscardPolicy::Old, ..ours() }, &[Doubt::DropsOld]);
-        check(Config { max_messages_per_subject: 5, ..ours() }, &[Doubt::DropsOld]);
+        check(Config { max_bytes: 9, discard: DiscardPolicy::Old, ..ours() }, &[StreamWarning::DropsOld]);
+        check(Config { max_messages_per_subject: 5, ..ours() }, &[StreamWarning::DropsOld]);
         check(Config { max_messages_per_subject: 5, discard_new_per_subject: true, ..ours() }, &[]);
-        check(Config { allow_rollup: true, ..ours() }, &[Doubt::RollsUp]);
-        check(Config { storage: StorageType::Memory, ..ours() }, &[Doubt::InMemory]);
-        check(Config { persist_mode: Some(PersistenceMode::Async), ..ours() }, &[Doubt::Unsynced]);
-        check(Config { max_age: hour, ..ours() }, &[Doubt::Forgets(hour)]);
-        check(Config { max_message_size: 9, ..ours() }, &[Doubt::TakesNoLonger(9)]);
+        check(Config { allow_rollup: true, ..ours() }, &[StreamWarning::RollsUp]);
+        check(Config { storage: StorageType::Memory, ..ours() }, &[StreamWarning::InMemory]);
+        check(Config { persist_mode: Some(PersistenceMode::Async), ..ours() }, &[StreamWarning::Unsynced]);
+        check(Config { max_age: hour, ..ours() }, &[StreamWarning::Forgets(hour)]);
+        check(Config { max_message_size: 9, ..ours() }, &[StreamWarning::TakesNoLonger(9)]);
         let blink = Duration::from_millis(100);
-        check(Config { duplicate_window: blink, ..ours() }, &[Doubt::KnowsAgain(blink)]);
+        check(Config { duplicate_window: blink, ..ours() }, &[StreamWarning::KnowsAgain(blink)]);
         let map =
             Config { name: "KV_RELAY_MAP".to_owned(), allow_message_ttl: true, max_messages_per_subject: 1, ..ours() };
         check(Config { max_age: Duration::ZERO, ..map.clone() }, &[]);
         let week = ours().max_age;
-        check(Config { allow_message_ttl: false, ..map.clone() }, &[Doubt::Forgets(week), Doubt::KeepsMarks]);
+        check(
+            Config { allow_message_ttl: false, ..map.clone() },
+            &[StreamWarning::Forgets(week), StreamWarning::KeepsMarks],
+        );
         let of_old = Config { max_age: Duration::ZERO, max_messages_per_subject: 9, ..map };
-        check(of_old, &[Doubt::KeepsMarks]);
+        check(of_old, &[StreamWarning::KeepsMarks]);
     }
 
     #[test]

@@ -9,12 +9,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use serde::Deserialize;
+use store::StoreError;
 
-use super::trouble::trouble;
-use crate::StoreError;
+use crate::errors::trouble;
 
 /// A login, as a file holds it.
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     jwt: String,
     seed: String,
 }
@@ -27,9 +27,12 @@ struct Claims {
 
 impl Credentials {
     /// Reads a file.
-    pub(super) fn read(file: &Path) -> Result<Credentials, StoreError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| StoreError::io("could not read the credentials", file)(error))?;
+    pub(crate) fn read(file: &Path) -> Result<Credentials, StoreError> {
+        let text = std::fs::read_to_string(file).map_err(|error| StoreError::Io {
+            doing: "could not read the credentials",
+            what: file.display().to_string(),
+            source: error,
+        })?;
         Credentials::parse(&text).ok_or_else(|| StoreError::Damaged {
             what: file.display().to_string(),
             why: "it holds no JWT and no seed, so it is no `.creds` file".to_owned(),
@@ -45,7 +48,7 @@ impl Credentials {
     }
 
     /// What is said to a server that asks for this to be signed.
-    pub(super) fn answer(&self, asked: &[u8]) -> Result<Auth, nkeys::error::Error> {
+    pub(crate) fn answer(&self, asked: &[u8]) -> Result<Auth, nkeys::error::Error> {
         let mut auth = Auth::new();
         auth.signature = Some(KeyPair::from_seed(&self.seed)?.sign(asked)?);
         auth.jwt = Some(self.jwt.clone());
@@ -62,7 +65,7 @@ impl Credentials {
 }
 
 /// Why nobody was let in, with the end of the login where it has one.
-pub(super) fn refused(file: &Path, servers: &str, error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+pub(crate) fn refused(file: &Path, servers: &str, error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
     let refusal = trouble("could not connect to", servers)(error);
     let ends = Credentials::read(file).ok().and_then(|credentials| credentials.ends());
     match (refusal, ends) {

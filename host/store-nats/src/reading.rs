@@ -4,17 +4,16 @@ use std::collections::VecDeque;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::Stream;
+use store::{Batch, Damage, Entry, Key, Position, StoreError, backend};
 
-use super::connection::Connection;
-use super::direct::{self, Answers};
-use super::logs::{after, floor_of, place, place_of, position};
-use super::trouble::{again_if_late, found};
-use super::{homes, subjects};
-use crate::files::lines;
-use crate::{Batch, Damage, Entry, Key, Position, StoreError};
+use crate::connection::Connection;
+use crate::direct::{self, Answers};
+use crate::errors::{again_if_late, found};
+use crate::logs::{after, floor_of, place, place_of, position};
+use crate::{ownership, subjects};
 
 /// Reads from a position on.
-pub(super) async fn read(
+pub(crate) async fn read(
     connection: &Connection,
     log: &Key,
     from: Position,
@@ -47,7 +46,7 @@ pub(super) async fn read(
             if at < from.max(floor) {
                 continue;
             }
-            let counts = lines::check_fits(line).is_ok() && may_speak(connection, log, &message, line).await?;
+            let counts = backend::check_entry(line).is_ok() && may_speak(connection, log, &message, line).await?;
             if !counts {
                 batch.damage.push(Damage { at, bytes: line.len() as u64 });
             } else if bytes >= limit && !batch.entries.is_empty() {
@@ -160,7 +159,7 @@ async fn may_speak(
 ) -> Result<bool, StoreError> {
     let Some(rule) = connection.homes.as_ref().filter(|rule| rule.is_open(log)) else { return Ok(true) };
     let Some(home) = rule.speaker(log, entry) else { return Ok(true) };
-    let having = homes::having(connection, &home).await?;
+    let having = ownership::having(connection, &home).await?;
     let host = subjects::host_of_entry(&connection.options, &message.subject);
     Ok(having.zip(host).is_some_and(|(having, host)| having.spoke(host, message.sequence)))
 }

@@ -8,17 +8,17 @@ use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, Client, ConnectOptions, Event};
+use store::{Homes, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 use tokio::time::Instant;
 
-use super::fitting::{self, Unfit};
-use super::homes::{Homes, Known};
-use super::login::{self, Credentials};
-use super::options::{NatsAuth, NatsOptions};
-use super::trouble::{again_if_late, trouble};
-use super::{clock, crowds, direct, subjects, watching};
-use crate::StoreError;
+use crate::errors::{again_if_late, trouble};
+use crate::login::{self, Credentials};
+use crate::options::{NatsAuth, NatsOptions};
+use crate::ownership::Known;
+use crate::stream_check::{self, Unfit};
+use crate::{children, clock, direct, subjects, watching};
 
 /// The first version of the server that can check the end of a log that several hosts write.
 const OLDEST: (u64, u64) = (2, 12);
@@ -29,19 +29,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How much of what a server refuses is kept for those who wait for an answer.
 const REFUSALS: usize = 64;
 /// After which time a hold that is not renewed lapses.
-pub(super) const HOLD_LASTS: Duration = Duration::from_secs(15);
+pub(crate) const HOLD_LASTS: Duration = Duration::from_secs(15);
 
 /// A connection that is made at its first use and mends itself from then on.
-pub(super) struct Connection {
-    pub(super) options: NatsOptions,
+pub(crate) struct Connection {
+    pub(crate) options: NatsOptions,
     /// Whose keys are, where somebody knows.
-    pub(super) homes: Option<Arc<dyn Homes>>,
-    pub(super) known: Known,
-    pub(super) answers: direct::Known,
-    pub(super) watched: watching::Watched,
-    pub(super) crowds: crowds::Kept,
+    pub(crate) homes: Option<Arc<dyn Homes>>,
+    pub(crate) known: Known,
+    pub(crate) answers: direct::Known,
+    pub(crate) watched: watching::Watched,
+    pub(crate) crowds: children::Kept,
     /// Counts how often the connection was made: whoever watches looks again after each.
-    pub(super) made: Arc<watch::Sender<u64>>,
+    pub(crate) made: Arc<watch::Sender<u64>>,
     /// Since when the connection is broken. Written as the client tells of it.
     lost: Arc<Mutex<Option<Instant>>>,
     /// What the server says that it does not allow, for those who wait for an answer.
@@ -53,14 +53,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(options: NatsOptions, homes: Option<Arc<dyn Homes>>) -> Connection {
+    pub(crate) fn new(options: NatsOptions, homes: Option<Arc<dyn Homes>>) -> Connection {
         Connection {
             options,
             homes,
             known: Known::default(),
             answers: direct::Known::default(),
             watched: watching::Watched::default(),
-            crowds: crowds::Kept::default(),
+            crowds: children::Kept::default(),
             made: Arc::new(watch::Sender::new(0)),
             lost: Arc::default(),
             refused: broadcast::Sender::new(REFUSALS),
@@ -72,12 +72,12 @@ impl Connection {
     }
 
     /// What requests are sent by.
-    pub(super) async fn jetstream(&self) -> Result<&Context, StoreError> {
+    pub(crate) async fn jetstream(&self) -> Result<&Context, StoreError> {
         Ok(&self.reached().await?.jetstream)
     }
 
     /// What everything else is sent by.
-    pub(super) async fn client(&self) -> Result<&Client, StoreError> {
+    pub(crate) async fn client(&self) -> Result<&Client, StoreError> {
         Ok(&self.reached().await?.client)
     }
 
@@ -91,7 +91,7 @@ impl Connection {
 
     /// Waits for the answer to something that is asked at a subject which ends so. A server says that it does not
     /// allow it, and leaves the question itself without an answer: then this gives what the server said.
-    pub(super) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
+    pub(crate) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
         let mut refused = self.refused.subscribe();
         let refusal = async {
             loop {
@@ -127,7 +127,7 @@ impl Connection {
     }
 
     /// The stream of logs.
-    pub(super) async fn logs(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn logs(&self) -> Result<&Stream, StoreError> {
         let config = || Config {
             name: self.options.log_stream(),
             description: Some("relay-mesh: messages, receipts and other logs".to_owned()),
@@ -143,7 +143,7 @@ impl Connection {
     }
 
     /// The bucket of values.
-    pub(super) async fn map(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn map(&self) -> Result<&Stream, StoreError> {
         let bucket = self.options.map_bucket();
         let config = || Config {
             description: Some("relay-mesh: agents, claims, commands and other values".to_owned()),
@@ -155,7 +155,7 @@ impl Connection {
     }
 
     /// The bucket of holds, in which whatever is not renewed lapses.
-    pub(super) async fn holds(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn holds(&self) -> Result<&Stream, StoreError> {
         let bucket = self.options.hold_bucket();
         let config = || Config {
             description: Some("relay-mesh: who is at what just now".to_owned()),
@@ -216,7 +216,7 @@ impl Connection {
             }
         })?;
         direct::seen(self, &stream.cached_info().config);
-        match fitting::check(&stream.cached_info().config, &wanted) {
+        match stream_check::check(&stream.cached_info().config, &wanted) {
             Ok(()) => Ok(stream),
             Err(unfit) => {
                 let (kind, why) = match unfit {

@@ -15,10 +15,10 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Config, DirectGetError, DirectGetErrorKind, Stream};
 use async_nats::{HeaderMap, StatusCode};
 use futures::StreamExt;
+use store::StoreError;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use crate::StoreError;
+use crate::connection::Connection;
 
 /// How many messages one question brings at most.
 const MOST: usize = 1_000;
@@ -31,7 +31,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// Who answers for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
+pub(crate) enum Answers {
     /// The only server that has it.
     Leader,
     /// Any of several, of which one may lag.
@@ -41,17 +41,17 @@ pub(super) enum Answers {
 }
 
 /// Who answers for which stream, as far as this process has found out. Written by whoever asks.
-pub(super) type Known = Mutex<BTreeMap<String, (Answers, Instant)>>;
+pub(crate) type Known = Mutex<BTreeMap<String, (Answers, Instant)>>;
 
 /// Some of a log's messages, in order and without a gap.
-pub(super) struct Stretch {
-    pub(super) messages: Vec<StreamMessage>,
+pub(crate) struct Stretch {
+    pub(crate) messages: Vec<StreamMessage>,
     /// Whether the server had no more of them.
-    pub(super) at_end: bool,
+    pub(crate) at_end: bool,
 }
 
 /// Who answers for a stream.
-pub(super) async fn answers(connection: &Connection, stream: &Stream) -> Answers {
+pub(crate) async fn answers(connection: &Connection, stream: &Stream) -> Answers {
     let name = &stream.cached_info().config.name;
     let known = {
         let known = connection.answers.lock().expect("no holder of this lock panics");
@@ -73,12 +73,12 @@ pub(super) async fn answers(connection: &Connection, stream: &Stream) -> Answers
 }
 
 /// Notes who answers for a stream that was looked at just now.
-pub(super) fn seen(connection: &Connection, config: &Config) {
+pub(crate) fn seen(connection: &Connection, config: &Config) {
     remember(connection, &config.name, of(config));
 }
 
 /// A stream's messages at some subjects, from a sequence on. None where nobody answered for all of it.
-pub(super) async fn stretch(
+pub(crate) async fn stretch(
     connection: &Connection,
     stream: &Stream,
     subject: &str,
@@ -90,7 +90,7 @@ pub(super) async fn stretch(
 }
 
 /// How many messages a stream has at some subjects. None where nobody said.
-pub(super) async fn count(connection: &Connection, stream: &Stream, subject: &str) -> Result<Option<u64>, StoreError> {
+pub(crate) async fn count(connection: &Connection, stream: &Stream, subject: &str) -> Result<Option<u64>, StoreError> {
     let first = several(connection, stream, subject, 1, (1, MOST_BYTES)).await?;
     Ok(first.map(|(messages, more)| messages.len() as u64 + more))
 }
@@ -147,7 +147,7 @@ async fn several(
 }
 
 /// The newest message at one subject, if somebody says whether there is one.
-pub(super) async fn newest(connection: &Connection, stream: &Stream, subject: &str) -> Option<Option<StreamMessage>> {
+pub(crate) async fn newest(connection: &Connection, stream: &Stream, subject: &str) -> Option<Option<StreamMessage>> {
     // The subject is part of the question's own, where nothing may stand for something else.
     if subject.contains('*') {
         return None;
@@ -159,7 +159,7 @@ pub(super) async fn newest(connection: &Connection, stream: &Stream, subject: &s
 }
 
 /// The first message at some subjects from a sequence on, if somebody says whether there is one.
-pub(super) async fn first(
+pub(crate) async fn first(
     connection: &Connection,
     stream: &Stream,
     subject: &str,

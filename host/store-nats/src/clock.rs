@@ -16,7 +16,7 @@ pub trait Timekeeper: Debug + Send + Sync {
 }
 
 /// Tells a timekeeper who asks. What cannot be learned now is learned another time.
-pub(super) async fn tell(timekeeper: &dyn Timekeeper, jetstream: &Context, stream: &str) {
+pub(crate) async fn tell(timekeeper: &dyn Timekeeper, jetstream: &Context, stream: &str) {
     if !timekeeper.asks() {
         return;
     }

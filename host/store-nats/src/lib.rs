@@ -8,22 +8,22 @@
 //! Nothing is asked of the server before the first call, so that making a store costs nothing.
 
 mod access;
+mod children;
 mod clock;
 mod connection;
-mod crowds;
 mod direct;
+mod errors;
 mod examining;
-mod fitting;
 mod holds;
-mod homes;
 mod login;
 mod logs;
 mod moving;
 mod options;
+mod ownership;
 mod reading;
 mod sending;
+mod stream_check;
 mod subjects;
-mod trouble;
 mod values;
 mod watching;
 
@@ -31,22 +31,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-
-pub use self::access::Access;
-pub use self::clock::Timekeeper;
-pub use self::examining::{Seen, StreamSeen};
-pub use self::fitting::Doubt;
-pub use self::homes::{Homes, Part};
-pub use self::options::{InvalidName, NatsAuth, NatsOptions};
-
-use self::connection::Connection;
-use crate::children::{by_key, hand_on};
-use crate::files::{lines, value};
-use crate::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Moved, Moving, Position, Revision, Store, StoreError,
-    SwapError, Taker, Versioned, Watch, nothing_to_move,
+use store::{
+    AppendError, Batch, Durability, Expect, Hold, Homes, Key, Leaf, Moved, Moving, Position, Revision, Store,
+    StoreError, SwapError, Taker, Versioned, Watch, backend,
 };
 
+pub use crate::access::Access;
+pub use crate::clock::Timekeeper;
+pub use crate::examining::{Seen, StreamSeen};
+pub use crate::options::{InvalidName, NatsAuth, NatsOptions};
+pub use crate::stream_check::StreamWarning;
+
+use crate::connection::Connection;
 /// A store on a NATS server. Clones share one connection.
 #[derive(Clone)]
 pub struct NatsStore {
@@ -83,7 +79,7 @@ impl Store for NatsStore {
         _durability: Durability,
     ) -> Result<Position, AppendError> {
         for entry in entries {
-            lines::check_fits(entry)?;
+            backend::check_entry(entry)?;
         }
         logs::append(&self.connection, log, entries, expect).await
     }
@@ -121,7 +117,7 @@ impl Store for NatsStore {
         _durability: Durability,
     ) -> Result<Option<Revision>, SwapError> {
         if let Some(value) = next {
-            value::check_fits(value)?;
+            backend::check_value(value)?;
         }
         values::swap(&self.connection, key, expected, next).await
     }
@@ -137,11 +133,11 @@ impl Store for NatsStore {
         beside: &[Leaf<'_>],
         takers: [Taker<'_>; 2],
     ) -> Result<(), StoreError> {
-        let children = match crowds::children(&self.connection, prefix, leaf, beside).await? {
+        let children = match children::children(&self.connection, prefix, leaf, beside).await? {
             Some(children) => children,
-            None => by_key(self, prefix, leaf, beside).await?,
+            None => backend::children_by_key(self, prefix, leaf, beside).await?,
         };
-        hand_on(children, takers);
+        backend::hand_on(children, takers);
         Ok(())
     }
 
@@ -158,7 +154,7 @@ impl Store for NatsStore {
     async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
         match &self.connection.homes {
             Some(_) => moving::move_home(&self.connection, moving).await,
-            None => nothing_to_move(self, moving.home).await,
+            None => backend::nothing_to_move(self, moving.home).await,
         }
     }
 

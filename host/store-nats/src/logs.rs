@@ -13,20 +13,20 @@ use std::io::ErrorKind;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::message::StreamMessage;
+use store::{AppendError, Expect, Key, Position, StoreError, SwapError};
 
-use super::connection::Connection;
-use super::sending::{EXPECTED_SUBJECT, send};
-use super::trouble::{again_if_late, found, trouble};
-use super::{homes, subjects, values};
-use crate::{AppendError, Expect, Key, Position, StoreError, SwapError};
+use crate::connection::Connection;
+use crate::errors::{again_if_late, found, trouble};
+use crate::sending::{EXPECTED_SUBJECT, send};
+use crate::{ownership, subjects, values};
 
 /// Under what it is noted from where on a log is read.
-pub(super) const RETIRED: &str = "_retired/";
+pub(crate) const RETIRED: &str = "_retired/";
 /// How many bits of a position number the entries of one message.
 const ENTRY_BITS: u32 = 16;
 
 /// Appends some entries as one message.
-pub(super) async fn append(
+pub(crate) async fn append(
     connection: &Connection,
     log: &Key,
     entries: &[Vec<u8>],
@@ -39,9 +39,9 @@ pub(super) async fn append(
         };
     }
     if let Place::OfHost(_) | Place::Nobodys = place_of(connection, log).await?
-        && let Some(home) = homes::home_of(connection, log)
+        && let Some(home) = ownership::home_of(connection, log)
     {
-        homes::ours(connection, &home).await?;
+        ownership::ours(connection, &home).await?;
     }
     if entries.len() >= 1 << ENTRY_BITS {
         let why = "one append holds fewer than 65,536 entries";
@@ -61,10 +61,10 @@ pub(super) async fn append(
         return Ok(after(sequence));
     }
     // Its home may have been moved while this machine was away: then it is another's to append to.
-    if let Some(home) = homes::home_of(connection, log) {
-        homes::forget(connection, &home);
+    if let Some(home) = ownership::home_of(connection, log) {
+        ownership::forget(connection, &home);
         if let Place::OfHost(_) = place_of(connection, log).await? {
-            homes::ours(connection, &home).await?;
+            ownership::ours(connection, &home).await?;
         }
     }
     // A log that was removed since, or whose messages grew too old, has nothing after that end.
@@ -95,7 +95,7 @@ async fn publish(
 }
 
 /// The newest message of a log: when the server took it, in milliseconds since 1970, and what it says.
-pub(super) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, Vec<u8>), StoreError> {
+pub(crate) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, Vec<u8>), StoreError> {
     let newest = last(connection, log).await?;
     let newest = newest.map(|message| {
         let milliseconds = message.time.unix_timestamp_nanos() / 1_000_000;
@@ -105,12 +105,12 @@ pub(super) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, V
 }
 
 /// Where the next append would begin.
-pub(super) async fn end(connection: &Connection, log: &Key) -> Result<Position, StoreError> {
+pub(crate) async fn end(connection: &Connection, log: &Key) -> Result<Position, StoreError> {
     Ok(last(connection, log).await?.map_or(Position::START, |message| after(message.sequence)))
 }
 
 /// Makes everything before a position unreadable, and removes it but for the log's last message.
-pub(super) async fn retire(connection: &Connection, log: &Key, before: Position) -> Result<usize, StoreError> {
+pub(crate) async fn retire(connection: &Connection, log: &Key, before: Position) -> Result<usize, StoreError> {
     let Some(last) = last(connection, log).await? else { return Ok(0) };
     let floor = before.min(after(last.sequence));
     let (old, _) = floor_of(connection, log).await?;
@@ -125,7 +125,7 @@ pub(super) async fn retire(connection: &Connection, log: &Key, before: Position)
 }
 
 /// Removes a log and everything in it.
-pub(super) async fn remove(connection: &Connection, log: &Key) -> Result<(), StoreError> {
+pub(crate) async fn remove(connection: &Connection, log: &Key) -> Result<(), StoreError> {
     if purge(connection, log, None).await?.is_none()
         && let Some(last) = last(connection, log).await?
     {
@@ -158,11 +158,11 @@ fn refuses(kind: ErrorKind) -> bool {
 }
 
 /// From where on a log is read, with the revision of that note.
-pub(super) async fn floor_of(
+pub(crate) async fn floor_of(
     connection: &Connection,
     log: &Key,
-) -> Result<(Position, Option<crate::Revision>), StoreError> {
-    if connection.homes.is_some() && homes::home_of(connection, log).is_none() {
+) -> Result<(Position, Option<store::Revision>), StoreError> {
+    if connection.homes.is_some() && ownership::home_of(connection, log).is_none() {
         return Ok((Position::START, None));
     }
     match values::get(connection, &floor_key(log)).await? {
@@ -181,7 +181,7 @@ pub(super) async fn floor_of(
 /// Notes that a log is read from a place on. Not where it is nobody's: no host hides from all others what
 /// happened, and the stream lets go of it.
 async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result<(), StoreError> {
-    if connection.homes.is_some() && homes::home_of(connection, log).is_none() {
+    if connection.homes.is_some() && ownership::home_of(connection, log).is_none() {
         return Ok(());
     }
     loop {
@@ -204,7 +204,7 @@ fn floor_key(log: &Key) -> Key {
 }
 
 /// Which messages of a log count.
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Those of one host.
     OfHost(String),
     /// Those of all.
@@ -215,7 +215,7 @@ pub(super) enum Place {
 
 impl Place {
     /// The subjects that count.
-    pub(super) fn filter(&self, connection: &Connection, log: &Key) -> String {
+    pub(crate) fn filter(&self, connection: &Connection, log: &Key) -> String {
         match self {
             Place::OfHost(host) => subjects::of_log(&connection.options, host, log),
             Place::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
@@ -224,12 +224,12 @@ impl Place {
     }
 }
 
-pub(super) async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
+pub(crate) async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
     if connection.homes.as_ref().is_none_or(|homes| homes.is_open(log)) {
         return Ok(Place::Everybodys);
     }
-    match homes::home_of(connection, log) {
-        Some(home) => Ok(homes::host_of(connection, &home).await?.map_or(Place::Nobodys, Place::OfHost)),
+    match ownership::home_of(connection, log) {
+        Some(home) => Ok(ownership::host_of(connection, &home).await?.map_or(Place::Nobodys, Place::OfHost)),
         None => Ok(Place::Everybodys),
     }
 }
@@ -241,16 +241,16 @@ async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage
     found(log, again_if_late(|| stream.get_last_raw_message_by_subject(&subject)).await)
 }
 
-pub(super) fn position(sequence: u64, entry: u64) -> Position {
+pub(crate) fn position(sequence: u64, entry: u64) -> Position {
     Position((sequence << ENTRY_BITS) + entry)
 }
 
 /// The position after a message's last entry.
-pub(super) fn after(sequence: u64) -> Position {
+pub(crate) fn after(sequence: u64) -> Position {
     position(sequence + 1, 0)
 }
 
 /// The message that a position lies in or before, and the entry.
-pub(super) fn place(position: Position) -> (u64, u64) {
+pub(crate) fn place(position: Position) -> (u64, u64) {
     (position.0 >> ENTRY_BITS, position.0 & ((1 << ENTRY_BITS) - 1))
 }

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use store::{Expect, Key, Position, StoreError, SwapError};
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::fitting::{Doubt, doubts};
-use super::options::NatsOptions;
-use super::{logs, values};
-use crate::{Expect, Key, Position, StoreError, SwapError};
+use crate::connection::Connection;
+use crate::options::NatsOptions;
+use crate::stream_check::{StreamWarning, doubts};
+use crate::{logs, values};
 
 /// What was seen, in the order in which it was looked at. Whatever follows on something broken is left out.
 #[derive(Debug)]
@@ -68,11 +68,11 @@ pub struct StreamSeen {
     /// On how many servers each message lies.
     pub replicas: usize,
     /// What it keeps less well than one that we make.
-    pub doubts: Vec<Doubt>,
+    pub doubts: Vec<StreamWarning>,
 }
 
 /// Looks at everything.
-pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
+pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
     let mut seen = Vec::new();
     let began = Instant::now();
     let context = match connection.jetstream().await {
@@ -95,7 +95,7 @@ pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
             Ok(stream) => stream
                 .get_info()
                 .await
-                .map_err(|error| super::trouble::trouble("could not look at the stream", &name)(error.into())),
+                .map_err(|error| crate::errors::trouble("could not look at the stream", &name)(error.into())),
             Err(error) => Err(error),
         };
         match found {
@@ -135,17 +135,17 @@ impl StreamSeen {
 async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
     let name = format!("_doctor/{}", connection.options.host);
     let key: Key =
-        name.parse().map_err(|error: crate::InvalidKey| StoreError::Damaged { what: name, why: error.to_string() })?;
+        name.parse().map_err(|error: store::InvalidKey| StoreError::Damaged { what: name, why: error.to_string() })?;
     let entry = format!("{{\"doctor\":\"{nonce}\"}}").into_bytes();
     let end = match logs::append(connection, &key, std::slice::from_ref(&entry), Expect::Any).await {
         Ok(end) => end,
-        Err(crate::AppendError::Store(error)) => return Err(error),
-        Err(crate::AppendError::Moved) => Position::START,
+        Err(store::AppendError::Store(error)) => return Err(error),
+        Err(store::AppendError::Moved) => Position::START,
     };
     let (message, read) = logs::newest(connection, &key).await?;
     logs::retire(connection, &key, end).await?;
     let revision = values::get(connection, &key).await?.map(|value| value.revision);
-    let stored = |outcome: Result<Option<crate::Revision>, SwapError>| match outcome {
+    let stored = |outcome: Result<Option<store::Revision>, SwapError>| match outcome {
         Ok(revision) => Ok(revision),
         Err(SwapError::Store(error)) => Err(error),
         // Another doctor is at work on this machine, and proves the same.

@@ -15,14 +15,13 @@ use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::context::PublishErrorKind;
 use futures::TryStreamExt;
+use store::{Key, Moved, Moving, StoreError, backend};
 
-use super::connection::Connection;
-use super::homes::{self, Former, Having, OPERATORS, REMEMBERED};
-use super::sending::send;
-use super::trouble::{again_if_late, found, trouble};
-use super::{subjects, values};
-use crate::files::lines;
-use crate::{Key, Moved, Moving, StoreError};
+use crate::connection::Connection;
+use crate::errors::{again_if_late, found, trouble};
+use crate::ownership::{self, Former, Having, OPERATORS, REMEMBERED};
+use crate::sending::send;
+use crate::{subjects, values};
 
 /// For how long longer than a host remembers who has a home it is waited.
 const MARGIN: Duration = Duration::from_millis(500);
@@ -30,9 +29,9 @@ const MARGIN: Duration = Duration::from_millis(500);
 const AT_ONCE: usize = 256 * 1024;
 
 /// Does it.
-pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
-    homes::forget(connection, moving.home);
-    let Some(now) = homes::having(connection, moving.home).await? else { return Ok(None) };
+pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
+    ownership::forget(connection, moving.home);
+    let Some(now) = ownership::having(connection, moving.home).await? else { return Ok(None) };
     let own = &connection.options.host;
     let broke_off = now.before.last().filter(|former| former.until.is_none());
     let old = match (&now.host == own, broke_off) {
@@ -41,7 +40,7 @@ pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
         (false, _) => now.host.clone(),
     };
     let mut moved = Moved { from: Some(old.clone()), ..Moved::default() };
-    let revision = homes::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
+    let revision = ownership::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
     // Says what holds already: whoever may not say that may not move it.
     let mut revision = say(connection, moving.home, &now, revision).await?;
     if &now.host != own {
@@ -52,7 +51,7 @@ pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
         let next = Having { host: own.clone(), before };
         revision = say(connection, moving.home, &next, revision).await?;
     }
-    homes::forget(connection, moving.home);
+    ownership::forget(connection, moving.home);
     tokio::time::sleep(REMEMBERED + MARGIN).await;
     let fence = subjects::of_log(&connection.options, &old, moving.decides);
     append(connection, fence, moving.fence.to_vec(), moving.home).await?;
@@ -61,18 +60,20 @@ pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
     let info = again_if_late(|| stream.get_info()).await;
     let info = info.map_err(|error| trouble("could not look at", "the stream of logs")(error.into()))?;
     let until = info.state.last_sequence;
-    let Some((_, mut settled)) = homes::moved(connection, moving.home).await? else { return Err(raced(moving.home)) };
+    let Some((_, mut settled)) = ownership::moved(connection, moving.home).await? else {
+        return Err(raced(moving.home));
+    };
     if let Some(former) = settled.before.last_mut() {
         former.until = Some(until);
     }
     say(connection, moving.home, &settled, revision).await?;
-    homes::forget(connection, moving.home);
+    ownership::forget(connection, moving.home);
     Ok(Some(moved))
 }
 
 /// Writes who has a home, in the place that is an operator's, and gives the revision.
 async fn say(connection: &Connection, home: &Key, having: &Having, after: u64) -> Result<u64, StoreError> {
-    let key = homes::claim_of(home);
+    let key = ownership::claim_of(home);
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &key);
     let body = serde_json::to_vec(having).map_err(|error| trouble("could not move", home)(error.into()))?;
     let jetstream = connection.jetstream().await?;
@@ -117,7 +118,7 @@ async fn take_values(
         {
             let Some((_, key)) = subjects::value_of(&bucket, &subject) else { continue };
             // From where on a log is read means nothing for the copy of it.
-            let retired = key.as_str().strip_prefix(super::logs::RETIRED).and_then(|log| log.parse::<Key>().ok());
+            let retired = key.as_str().strip_prefix(crate::logs::RETIRED).and_then(|log| log.parse::<Key>().ok());
             let stays = retired.is_some_and(|log| !rule.is_some_and(|rule| rule.is_open(&log)));
             if stays || moving.left.contains(&key) {
                 continue;
@@ -188,7 +189,7 @@ async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Ve
     loop {
         let ask = || stream.raw_message_builder().sequence(from).next_by_subject(subject).send();
         let Some(message) = found(log, again_if_late(ask).await)? else { return Ok(entries) };
-        let fitting = message.payload.split(|byte| *byte == b'\n').filter(|line| lines::check_fits(line).is_ok());
+        let fitting = message.payload.split(|byte| *byte == b'\n').filter(|line| backend::check_entry(line).is_ok());
         entries.extend(fitting.map(<[u8]>::to_vec));
         from = message.sequence + 1;
     }
