@@ -7,7 +7,7 @@ use mesh::{
     OrderError, RegisterError, ReleaseError, ReserveError, RosterError, SendError, StatusError, TakeError, WakeError,
     WishError,
 };
-use store::StoreError;
+use store::{ServerTrouble, StoreError};
 
 use crate::commands::cmd::ConsentError;
 use crate::commands::listen::ListenError;
@@ -292,39 +292,39 @@ pub(crate) fn of_store(error: &StoreError) -> Option<String> {
             }
             _ => OTHER_FOLDER.to_owned(),
         }),
-        StoreError::Server { source, .. } => Some(match source.kind() {
-            std::io::ErrorKind::PermissionDenied => {
+        StoreError::Server { trouble, .. } => Some(match trouble {
+            ServerTrouble::Denied => {
                 "the server knows you and does not allow this, or does not know you: see `[nats]` in `relay-mesh config`; a \
                  login that has ended is renewed by whoever gave it to you"
                     .to_owned()
             }
-            std::io::ErrorKind::TimedOut => {
+            ServerTrouble::TimedOut => {
                 "the server is there and does not answer: does it run with JetStream, and has its cluster a leader?"
                     .to_owned()
             }
-            std::io::ErrorKind::QuotaExceeded => {
+            ServerTrouble::Full => {
                 "the stream or the account is full: raise its limits; what had been stored before is safe".to_owned()
             }
-            std::io::ErrorKind::InvalidData => {
+            ServerTrouble::TlsFailed => {
                 "TLS does not come about: see `ca`, `certificate` and `key` of [nats]; `relay-mesh doctor --store` says more"
                     .to_owned()
             }
-            std::io::ErrorKind::Unsupported => {
+            ServerTrouble::Unsupported => {
                 "the server is too old, or nobody answers for JetStream there: `relay-mesh doctor --store` says which"
                     .to_owned()
             }
-            std::io::ErrorKind::FileTooLarge => {
+            ServerTrouble::TooLong => {
                 "raise max_payload of the server, or max_msg_size of the stream; `relay-mesh doctor --store` says which"
                     .to_owned()
             }
-            std::io::ErrorKind::AddrInUse => SOMEBODY_ELSES.to_owned(),
-            std::io::ErrorKind::InvalidInput => {
+            ServerTrouble::NotOurs => SOMEBODY_ELSES.to_owned(),
+            ServerTrouble::Unusable => {
                 "nothing sent there would stay: change the stream or let it go (`nats stream edit`, `nats stream rm`), or set \
                  `prefix` in [nats] to a word of your own"
                     .to_owned()
             }
-            _ if source.to_string().contains("replicas") => REPLICAS.to_owned(),
-            _ => "check that a nats-server with JetStream runs there, or leave `--store` out to work on this machine alone"
+            ServerTrouble::TooFewServers => REPLICAS.to_owned(),
+            ServerTrouble::OutOfReach | ServerTrouble::NothingListens | ServerTrouble::NoLeader | ServerTrouble::Other => "check that a nats-server with JetStream runs there, or leave `--store` out to work on this machine alone"
                 .to_owned(),
         }),
         StoreError::Damaged { .. } => {

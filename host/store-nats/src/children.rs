@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::direct::{self, Answers};
-use crate::errors::{again_if_late, trouble};
-use crate::ownership::{self, Having};
+use crate::errors::{again_if_late, server_error};
+use crate::ownership::{self, Ownership};
 use crate::{subjects, values};
 
 /// How many bytes one question brings at most.
@@ -33,11 +33,11 @@ const TRIES: usize = 2;
 
 /// What was newest when somebody looked last, by the subjects that were asked for. One looks at a time: who looks
 /// meanwhile would ask for the same.
-pub(crate) type Kept = Mutex<BTreeMap<String, Newest>>;
+pub(crate) type ChildrenCache = Mutex<BTreeMap<String, NewestMessages>>;
 
 /// The newest messages at some subjects.
-pub(crate) struct Newest {
-    messages: BTreeMap<String, Known>,
+pub(crate) struct NewestMessages {
+    messages: BTreeMap<String, NewestMessage>,
     /// The last of them that was read.
     through: u64,
     /// How often the connection had been made by then: behind another one may be another server.
@@ -46,7 +46,7 @@ pub(crate) struct Newest {
 }
 
 /// One of them.
-struct Known {
+struct NewestMessage {
     /// Where it lies; none where nothing of ours was written so.
     at: Option<(String, Key)>,
     sequence: u64,
@@ -54,9 +54,9 @@ struct Known {
     bytes: Option<Vec<u8>>,
 }
 
-impl Newest {
-    fn nothing(made: u64) -> Newest {
-        Newest { messages: BTreeMap::new(), through: 0, made, looked: Instant::now() }
+impl NewestMessages {
+    fn nothing(made: u64) -> NewestMessages {
+        NewestMessages { messages: BTreeMap::new(), through: 0, made, looked: Instant::now() }
     }
 
     /// The values, each with its key, the host that wrote it and its sequence.
@@ -95,17 +95,17 @@ pub(crate) async fn children(
         wanted.push(subjects::values_right_below(&bucket, &ownership::claim_of(prefix)));
     }
     let made = *connection.made.borrow();
-    let mut kept = connection.crowds.lock().await;
+    let mut kept = connection.children.lock().await;
     kept.retain(|_, newest| newest.made == made && newest.looked.elapsed() < KEPT);
     let looks = wanted.iter().map(|subject| {
-        let newest = kept.remove(subject).unwrap_or_else(|| Newest::nothing(made));
+        let newest = kept.remove(subject).unwrap_or_else(|| NewestMessages::nothing(made));
         look(connection, map, subject, newest)
     });
     // What is looked at is taken out of what is kept: whoever is interrupted has everything read anew.
     let looks: Vec<_> = looks.collect();
     let logs = beside.iter().map(|leaf| appends(connection, prefix, *leaf));
     let (looked, logs) = tokio::try_join!(try_join_all(looks), try_join_all(logs))?;
-    let Some(looked) = looked.into_iter().collect::<Option<Vec<Newest>>>() else { return Ok(None) };
+    let Some(looked) = looked.into_iter().collect::<Option<Vec<NewestMessages>>>() else { return Ok(None) };
     let homes = match (&connection.homes, looked.last()) {
         (Some(_), Some(claims)) => Some(ownership::tell(claims.values())?),
         (Some(_) | None, _) => None,
@@ -125,8 +125,8 @@ async fn look(
     connection: &Connection,
     stream: &Stream,
     subject: &str,
-    mut newest: Newest,
-) -> Result<Option<Newest>, StoreError> {
+    mut newest: NewestMessages,
+) -> Result<Option<NewestMessages>, StoreError> {
     for attempt in 1.. {
         let (caught_up, there) = tokio::join!(
             catch_up(connection, stream, subject, &mut newest),
@@ -139,7 +139,7 @@ async fn look(
             break;
         }
         if attempt == TRIES {
-            newest = Newest::nothing(newest.made);
+            newest = NewestMessages::nothing(newest.made);
         }
     }
     Ok(Some(newest))
@@ -150,7 +150,7 @@ async fn catch_up(
     connection: &Connection,
     stream: &Stream,
     subject: &str,
-    newest: &mut Newest,
+    newest: &mut NewestMessages,
 ) -> Result<Option<()>, StoreError> {
     let bucket = connection.options.map_bucket();
     loop {
@@ -160,7 +160,9 @@ async fn catch_up(
             newest.through = message.sequence;
             let bytes = values::is_value(&message).then(|| message.payload.to_vec());
             let at = subjects::value_of(&bucket, &message.subject);
-            newest.messages.insert(message.subject.to_string(), Known { at, sequence: message.sequence, bytes });
+            newest
+                .messages
+                .insert(message.subject.to_string(), NewestMessage { at, sequence: message.sequence, bytes });
         }
         if stretch.at_end {
             return Ok(Some(()));
@@ -173,7 +175,7 @@ async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Resul
     let mut appends = Appends::new();
     let Leaf::Log(name) = leaf else { return Ok(appends) };
     let stream = connection.logs().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
     let subject = subjects::logs_called(&connection.options, prefix, name);
     let asked = again_if_late(|| stream.info_with_subjects(subject.as_str())).await;
     let mut there = asked.map_err(|error| told(error.into()))?;
@@ -195,11 +197,11 @@ struct Glance<'a> {
     leaf: &'a str,
     beside: &'a [Leaf<'a>],
     /// The values, those beside them in the order in which they are asked for, and the claims.
-    looked: &'a [Newest],
+    looked: &'a [NewestMessages],
     /// What lies in each log beside them; nothing where a value is asked for.
     logs: &'a [Appends],
     /// Who has which home, where somebody knows whose keys are.
-    homes: Option<&'a BTreeMap<Key, Arc<Having>>>,
+    homes: Option<&'a BTreeMap<Key, Arc<Ownership>>>,
 }
 
 impl Glance<'_> {
@@ -238,7 +240,11 @@ impl Glance<'_> {
     }
 
     /// The values that count.
-    fn counting<'a>(&self, connection: &Connection, newest: &'a Newest) -> impl Iterator<Item = (&'a Key, Versioned)> {
+    fn counting<'a>(
+        &self,
+        connection: &Connection,
+        newest: &'a NewestMessages,
+    ) -> impl Iterator<Item = (&'a Key, Versioned)> {
         newest.values().filter_map(|(key, host, sequence, bytes)| {
             let counts = match self.homes {
                 Some(homes) => ownership::home_of(connection, key).is_some_and(|home| is_of(homes, &home, host)),
@@ -264,6 +270,6 @@ impl Glance<'_> {
     }
 }
 
-fn is_of(homes: &BTreeMap<Key, Arc<Having>>, home: &Key, host: &str) -> bool {
+fn is_of(homes: &BTreeMap<Key, Arc<Ownership>>, home: &Key, host: &str) -> bool {
     homes.get(home).is_some_and(|having| having.host == host)
 }

@@ -20,7 +20,7 @@ pub(crate) async fn tell(timekeeper: &dyn Timekeeper, jetstream: &Context, strea
     if !timekeeper.asks() {
         return;
     }
-    let answer: Result<Answer, _> = jetstream.request(format!("STREAM.INFO.{stream}"), &()).await;
+    let answer: Result<StreamInfo, _> = jetstream.request(format!("STREAM.INFO.{stream}"), &()).await;
     let time = answer.ok().and_then(|answer| answer.ts).and_then(|text| parse_rfc3339(&text).ok());
     if let Some(time) = time.and_then(|time| u64::try_from(time.unix_timestamp_nanos() / 1_000_000).ok()) {
         timekeeper.told(time);
@@ -29,7 +29,7 @@ pub(crate) async fn tell(timekeeper: &dyn Timekeeper, jetstream: &Context, strea
 
 /// All that matters here of what the server says of a stream.
 #[derive(Deserialize)]
-struct Answer {
+struct StreamInfo {
     /// When it said so.
     ts: Option<String>,
 }

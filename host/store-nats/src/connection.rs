@@ -1,6 +1,5 @@
 //! One connection, and the streams behind it: made when they are first needed.
 
-use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,16 +7,16 @@ use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, Client, ConnectOptions, Event};
-use store::{Homes, StoreError};
+use store::{Homes, ServerTrouble, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 use tokio::time::Instant;
 
-use crate::errors::{again_if_late, trouble};
+use crate::errors::{again_if_late, server_error};
 use crate::login::{self, Credentials};
 use crate::options::{NatsAuth, NatsOptions};
-use crate::ownership::Known;
-use crate::stream_check::{self, Unfit};
+use crate::ownership::OwnerCache;
+use crate::stream_check::{self, StreamMisfit};
 use crate::{children, clock, direct, subjects, watching};
 
 /// The first version of the server that can check the end of a log that several hosts write.
@@ -36,17 +35,17 @@ pub(crate) struct Connection {
     pub(crate) options: NatsOptions,
     /// Whose keys are, where somebody knows.
     pub(crate) homes: Option<Arc<dyn Homes>>,
-    pub(crate) known: Known,
-    pub(crate) answers: direct::Known,
-    pub(crate) watched: watching::Watched,
-    pub(crate) crowds: children::Kept,
+    pub(crate) known: OwnerCache,
+    pub(crate) answers: direct::AnswersCache,
+    pub(crate) watched: watching::Listeners,
+    pub(crate) children: children::ChildrenCache,
     /// Counts how often the connection was made: whoever watches looks again after each.
     pub(crate) made: Arc<watch::Sender<u64>>,
     /// Since when the connection is broken. Written as the client tells of it.
     lost: Arc<Mutex<Option<Instant>>>,
     /// What the server says that it does not allow, for those who wait for an answer.
     refused: broadcast::Sender<String>,
-    reached: OnceCell<Reached>,
+    reached: OnceCell<OpenConnection>,
     logs: OnceCell<Stream>,
     map: OnceCell<Stream>,
     holds: OnceCell<Stream>,
@@ -57,10 +56,10 @@ impl Connection {
         Connection {
             options,
             homes,
-            known: Known::default(),
-            answers: direct::Known::default(),
-            watched: watching::Watched::default(),
-            crowds: children::Kept::default(),
+            known: OwnerCache::default(),
+            answers: direct::AnswersCache::default(),
+            watched: watching::Listeners::default(),
+            children: children::ChildrenCache::default(),
             made: Arc::new(watch::Sender::new(0)),
             lost: Arc::default(),
             refused: broadcast::Sender::new(REFUSALS),
@@ -81,7 +80,7 @@ impl Connection {
         Ok(&self.reached().await?.client)
     }
 
-    async fn reached(&self) -> Result<&Reached, StoreError> {
+    async fn reached(&self) -> Result<&OpenConnection, StoreError> {
         let reached = self.reached.get_or_try_init(|| self.connect()).await?;
         if reached.client.connection_state() == State::Disconnected {
             self.is_up(&reached.client).await?;
@@ -119,10 +118,9 @@ impl Connection {
         };
         let since = *self.lost.lock().expect("no holder of this lock panics");
         let until = since.unwrap_or_else(Instant::now) + self.options.patience / 2;
-        tokio::time::timeout_at(until, up).await.map_err(|_| StoreError::Server {
-            doing: "could not reach",
-            what: self.options.servers.join(", "),
-            source: Error::new(ErrorKind::NotConnected, "the connection is broken"),
+        tokio::time::timeout_at(until, up).await.map_err(|_| {
+            let servers = self.options.servers.join(", ");
+            StoreError::server("could not reach", servers, ServerTrouble::OutOfReach, "the connection is broken")
         })
     }
 
@@ -200,38 +198,39 @@ impl Connection {
     async fn stream(&self, config: Config) -> Result<Stream, StoreError> {
         let name = config.name.clone();
         let wanted = config.subjects.clone();
-        let Reached { jetstream, client } = self.reached().await?;
+        let OpenConnection { jetstream, client } = self.reached().await?;
         let asked = again_if_late(|| jetstream.get_or_create_stream(config.clone()));
         let made = self.unless_refused(&format!(".{name}"), asked).await;
-        let made = made.map_err(|why| trouble("could not open the stream", &name)(why.into()))?;
+        let made = made.map_err(|why| server_error("could not open the stream", &name)(why.into()))?;
         let stream = made.map_err(|error| {
-            let trouble = trouble("could not open the stream", &name)(error.into());
+            let failure = server_error("could not open the stream", &name)(error.into());
             // That nobody answers may pass, but not where nobody ever will.
             let keeps = client.server_info().jetstream || self.options.domain.is_some();
-            match trouble {
-                StoreError::Server { doing, what, source } if !keeps && source.kind() == ErrorKind::NotConnected => {
-                    StoreError::Server { doing, what, source: Error::new(ErrorKind::Unsupported, source.to_string()) }
+            match failure {
+                StoreError::Server { doing, what, trouble: ServerTrouble::NoLeader, source } if !keeps => {
+                    StoreError::Server { doing, what, trouble: ServerTrouble::Unsupported, source }
                 }
-                trouble => trouble,
+                failure => failure,
             }
         })?;
         direct::seen(self, &stream.cached_info().config);
         match stream_check::check(&stream.cached_info().config, &wanted) {
             Ok(()) => Ok(stream),
-            Err(unfit) => {
-                let (kind, why) = match unfit {
-                    Unfit::SomebodyElses(why) => (ErrorKind::AddrInUse, why),
-                    Unfit::KeepsNothing(why) => (ErrorKind::InvalidInput, why),
+            Err(misfit) => {
+                let (trouble, why) = match misfit {
+                    StreamMisfit::SomebodyElses(why) => (ServerTrouble::NotOurs, why),
+                    StreamMisfit::KeepsNothing(why) => (ServerTrouble::Unusable, why),
                 };
-                Err(StoreError::Server { doing: "could not use the stream", what: name, source: Error::new(kind, why) })
+                Err(StoreError::server("could not use the stream", name, trouble, why))
             }
         }
     }
 
-    async fn connect(&self) -> Result<Reached, StoreError> {
+    async fn connect(&self) -> Result<OpenConnection, StoreError> {
         let options = &self.options;
         let servers = options.servers.join(", ");
-        let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not connect to", &servers)(error);
+        let told =
+            |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not connect to", &servers)(error);
         options.check().map_err(|error| told(error.into()))?;
         let mut connect = match &options.auth {
             NatsAuth::Nobody => ConnectOptions::new(),
@@ -290,8 +289,7 @@ impl Connection {
         if !is_new_enough(&version) {
             let (major, minor) = OLDEST;
             let why = format!("the server is of version {version}, and {major}.{minor} is the oldest that fits");
-            let source = Error::new(ErrorKind::Unsupported, why);
-            return Err(StoreError::Server { doing: "could not use", what: servers, source });
+            return Err(StoreError::server("could not use", servers, ServerTrouble::Unsupported, why));
         }
         let mut builder = jetstream::context::ContextBuilder::new();
         builder = builder.timeout(options.patience).ack_timeout(options.patience);
@@ -306,13 +304,13 @@ impl Connection {
                 tracing::debug!(%why, "the servers do not say what time it is");
             }
         }
-        Ok(Reached { jetstream, client })
+        Ok(OpenConnection { jetstream, client })
     }
 }
 
 /// A connection that was made, in its two shapes. A context hands its client out as a copy of a dozen parts, which
 /// is more than the rest of a request costs.
-struct Reached {
+struct OpenConnection {
     jetstream: Context,
     client: Client,
 }

@@ -41,7 +41,7 @@ pub(crate) enum Answers {
 }
 
 /// Who answers for which stream, as far as this process has found out. Written by whoever asks.
-pub(crate) type Known = Mutex<BTreeMap<String, (Answers, Instant)>>;
+pub(crate) type AnswersCache = Mutex<BTreeMap<String, (Answers, Instant)>>;
 
 /// Some of a log's messages, in order and without a gap.
 pub(crate) struct Stretch {

@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::options::NatsOptions;
-use crate::stream_check::{StreamWarning, doubts};
+use crate::stream_check::{StreamWarning, warnings};
 use crate::{logs, values};
 
 /// What was seen, in the order in which it was looked at. Whatever follows on something broken is left out.
 #[derive(Debug)]
-pub enum Seen {
+pub enum ServerCheck {
     /// A server was reached, and let us in.
     Reached {
         /// Its name and version.
@@ -33,7 +33,7 @@ pub enum Seen {
         most: usize,
     },
     /// A stream is as we need it.
-    Stream(StreamSeen),
+    Stream(StreamReport),
     /// A stream is not there and could not be made, or is somebody else's.
     NoStream {
         /// Its name.
@@ -54,7 +54,7 @@ pub enum Seen {
 
 /// A stream and how full it is.
 #[derive(Clone, Debug)]
-pub struct StreamSeen {
+pub struct StreamReport {
     /// Its name.
     pub name: String,
     /// How many messages lie in it.
@@ -68,26 +68,26 @@ pub struct StreamSeen {
     /// On how many servers each message lies.
     pub replicas: usize,
     /// What it keeps less well than one that we make.
-    pub doubts: Vec<StreamWarning>,
+    pub warnings: Vec<StreamWarning>,
 }
 
 /// Looks at everything.
-pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
+pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<ServerCheck> {
     let mut seen = Vec::new();
     let began = Instant::now();
     let context = match connection.jetstream().await {
         Ok(context) => context,
-        Err(error) => return vec![Seen::Unreached(error)],
+        Err(error) => return vec![ServerCheck::Unreached(error)],
     };
     let server = context.client().server_info();
-    seen.push(Seen::Reached {
+    seen.push(ServerCheck::Reached {
         server: format!("{} (nats-server {})", server.server_name, server.version),
         took: began.elapsed(),
         encrypted: server.tls_required || connection.options.servers.iter().all(|server| server.starts_with("tls://")),
         // In a domain it is another server that does.
         jetstream: server.jetstream || connection.options.domain.is_some(),
     });
-    seen.push(Seen::Payload { most: server.max_payload });
+    seen.push(ServerCheck::Payload { most: server.max_payload });
     let mut all_there = true;
     let names = [connection.options.log_stream(), format!("KV_{}", connection.options.map_bucket())];
     for (name, stream) in names.into_iter().zip([connection.logs().await, connection.map().await]) {
@@ -95,38 +95,38 @@ pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
             Ok(stream) => stream
                 .get_info()
                 .await
-                .map_err(|error| crate::errors::trouble("could not look at the stream", &name)(error.into())),
+                .map_err(|error| crate::errors::server_error("could not look at the stream", &name)(error.into())),
             Err(error) => Err(error),
         };
         match found {
-            Ok(info) => seen.push(Seen::Stream(StreamSeen::of(&connection.options, name, &info))),
+            Ok(info) => seen.push(ServerCheck::Stream(StreamReport::of(&connection.options, name, &info))),
             Err(error) => {
                 all_there = false;
-                seen.push(Seen::NoStream { name, error });
+                seen.push(ServerCheck::NoStream { name, error });
             }
         }
     }
     if all_there {
         let began = Instant::now();
         seen.push(match keep(connection, nonce).await {
-            Ok(server_clock) => Seen::Kept { took: began.elapsed(), server_clock },
-            Err(error) => Seen::NotKept(error),
+            Ok(server_clock) => ServerCheck::Kept { took: began.elapsed(), server_clock },
+            Err(error) => ServerCheck::NotKept(error),
         });
     }
     seen
 }
 
-impl StreamSeen {
-    fn of(options: &NatsOptions, name: String, info: &async_nats::jetstream::stream::Info) -> StreamSeen {
+impl StreamReport {
+    fn of(options: &NatsOptions, name: String, info: &async_nats::jetstream::stream::Info) -> StreamReport {
         let config = &info.config;
-        StreamSeen {
+        StreamReport {
             name,
             messages: info.state.messages,
             bytes: info.state.bytes,
             most_bytes: u64::try_from(config.max_bytes).ok().filter(|most| *most > 0),
             most_messages: u64::try_from(config.max_messages).ok().filter(|most| *most > 0),
             replicas: config.num_replicas,
-            doubts: doubts(options, config),
+            warnings: warnings(options, config),
         }
     }
 }

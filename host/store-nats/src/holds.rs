@@ -10,7 +10,7 @@ use store::{Hold, Key, StoreError};
 use tokio::task::JoinHandle;
 
 use crate::connection::{Connection, HOLD_LASTS};
-use crate::errors::trouble;
+use crate::errors::{is_lost_race, server_error};
 use crate::sending::refused;
 use crate::subjects;
 
@@ -20,8 +20,8 @@ pub(crate) async fn take(connection: &Arc<Connection>, key: &Key) -> Result<Opti
     connection.holds().await?;
     match renew(connection, &subject, 0).await {
         Ok(sequence) => Ok(Some(Box::new(NatsHold::new(connection, key, subject, sequence)))),
-        Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
-        Err(error) => Err(trouble("could not take", key)(error.into())),
+        Err(error) if is_lost_race(&error) => Ok(None),
+        Err(error) => Err(server_error("could not take", key)(error.into())),
     }
 }
 

@@ -38,7 +38,7 @@ use store::{
 
 pub use crate::access::Access;
 pub use crate::clock::Timekeeper;
-pub use crate::examining::{Seen, StreamSeen};
+pub use crate::examining::{ServerCheck, StreamReport};
 pub use crate::options::{InvalidName, NatsAuth, NatsOptions};
 pub use crate::stream_check::StreamWarning;
 
@@ -64,7 +64,7 @@ impl NatsStore {
 impl NatsStore {
     /// Looks at the servers, one thing after the other. Makes the streams where they are missing. The
     /// nonce is a word that nothing else contains.
-    pub async fn examine(&self, nonce: &str) -> Vec<Seen> {
+    pub async fn examine(&self, nonce: &str) -> Vec<ServerCheck> {
         examining::examine(&self.connection, nonce).await
     }
 }

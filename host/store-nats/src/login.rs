@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use serde::Deserialize;
-use store::StoreError;
+use store::{ServerTrouble, StoreError};
 
-use crate::errors::trouble;
+use crate::errors::server_error;
 
 /// A login, as a file holds it.
 pub(crate) struct Credentials {
@@ -66,14 +66,12 @@ impl Credentials {
 
 /// Why nobody was let in, with the end of the login where it has one.
 pub(crate) fn refused(file: &Path, servers: &str, error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-    let refusal = trouble("could not connect to", servers)(error);
+    let refusal = server_error("could not connect to", servers)(error);
     let ends = Credentials::read(file).ok().and_then(|credentials| credentials.ends());
     match (refusal, ends) {
-        (StoreError::Server { doing, what, source }, Some(ends))
-            if source.kind() == std::io::ErrorKind::PermissionDenied =>
-        {
+        (StoreError::Server { doing, what, trouble: trouble @ ServerTrouble::Denied, source }, Some(ends)) => {
             let why = format!("{source}; the login in `{}` holds until {ends}", file.display());
-            StoreError::Server { doing, what, source: std::io::Error::new(source.kind(), why) }
+            StoreError::server(doing, what, trouble, why)
         }
         (refusal, _) => refusal,
     }

@@ -8,15 +8,13 @@
 //! A log in a home is what the home's host wrote, unless the log is open: then each entry counts whose
 //! host may speak for whom it speaks.
 
-use std::io::ErrorKind;
-
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::message::StreamMessage;
-use store::{AppendError, Expect, Key, Position, StoreError, SwapError};
+use store::{AppendError, Expect, Key, Position, ServerTrouble, StoreError, SwapError};
 
 use crate::connection::Connection;
-use crate::errors::{again_if_late, found, trouble};
+use crate::errors::{again_if_late, found, server_error};
 use crate::sending::{EXPECTED_SUBJECT, send};
 use crate::{ownership, subjects, values};
 
@@ -38,7 +36,7 @@ pub(crate) async fn append(
             (Expect::Any | Expect::End(_), end) => Ok(end),
         };
     }
-    if let Place::OfHost(_) | Place::Nobodys = place_of(connection, log).await?
+    if let LogWriters::OfHost(_) | LogWriters::Nobodys = writers_of(connection, log).await?
         && let Some(home) = ownership::home_of(connection, log)
     {
         ownership::ours(connection, &home).await?;
@@ -63,7 +61,7 @@ pub(crate) async fn append(
     // Its home may have been moved while this machine was away: then it is another's to append to.
     if let Some(home) = ownership::home_of(connection, log) {
         ownership::forget(connection, &home);
-        if let Place::OfHost(_) = place_of(connection, log).await? {
+        if let LogWriters::OfHost(_) = writers_of(connection, log).await? {
             ownership::ours(connection, &home).await?;
         }
     }
@@ -87,11 +85,11 @@ async fn publish(
     let mut headers = HeaderMap::new();
     if let Some(expected) = expected {
         headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string().as_str());
-        let filter = place_of(connection, log).await?.filter(connection, log);
+        let filter = writers_of(connection, log).await?.filter(connection, log);
         headers.insert(EXPECTED_SUBJECT, filter.as_str());
     }
-    let sent = send(connection, stream, subjects::of_log(options, &options.host, log), headers, body).await?;
-    sent.map_err(|error| trouble("could not append to", log)(error.into()))
+    let subject = subjects::of_log(options, &options.host, log);
+    send(connection, stream, subject, headers, body, ("could not append to", log)).await
 }
 
 /// The newest message of a log: when the server took it, in milliseconds since 1970, and what it says.
@@ -137,7 +135,7 @@ pub(crate) async fn remove(connection: &Connection, log: &Key) -> Result<(), Sto
 /// Removes a log's messages, and says how many. None where the server does not let us.
 async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Result<Option<usize>, StoreError> {
     let stream = connection.logs().await?;
-    let filter = place_of(connection, log).await?.filter(connection, log);
+    let filter = writers_of(connection, log).await?.filter(connection, log);
     let purge = stream.purge().filter(filter);
     let purged = match before {
         Some(sequence) => purge.sequence(sequence).await,
@@ -145,16 +143,19 @@ async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Resul
     };
     match purged {
         Ok(purged) => Ok(Some(usize::try_from(purged.purged).unwrap_or(usize::MAX))),
-        Err(error) => match trouble("could not remove from", log)(error.into()) {
-            StoreError::Server { source, .. } if refuses(source.kind()) => Ok(None),
+        Err(error) => match server_error("could not remove from", log)(error.into()) {
+            StoreError::Server { trouble, .. } if refuses(trouble) => Ok(None),
             error => Err(error),
         },
     }
 }
 
 /// Whether a server lets this machine not do it, or has nobody to do it.
-fn refuses(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::Unsupported | ErrorKind::NotConnected)
+fn refuses(trouble: ServerTrouble) -> bool {
+    matches!(
+        trouble,
+        ServerTrouble::Denied | ServerTrouble::Unsupported | ServerTrouble::NoLeader | ServerTrouble::OutOfReach
+    )
 }
 
 /// From where on a log is read, with the revision of that note.
@@ -204,7 +205,7 @@ fn floor_key(log: &Key) -> Key {
 }
 
 /// Which messages of a log count.
-pub(crate) enum Place {
+pub(crate) enum LogWriters {
     /// Those of one host.
     OfHost(String),
     /// Those of all.
@@ -213,31 +214,31 @@ pub(crate) enum Place {
     Nobodys,
 }
 
-impl Place {
+impl LogWriters {
     /// The subjects that count.
     pub(crate) fn filter(&self, connection: &Connection, log: &Key) -> String {
         match self {
-            Place::OfHost(host) => subjects::of_log(&connection.options, host, log),
-            Place::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
-            Place::Everybodys => subjects::any_of_log(&connection.options, log),
+            LogWriters::OfHost(host) => subjects::of_log(&connection.options, host, log),
+            LogWriters::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
+            LogWriters::Everybodys => subjects::any_of_log(&connection.options, log),
         }
     }
 }
 
-pub(crate) async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
+pub(crate) async fn writers_of(connection: &Connection, log: &Key) -> Result<LogWriters, StoreError> {
     if connection.homes.as_ref().is_none_or(|homes| homes.is_open(log)) {
-        return Ok(Place::Everybodys);
+        return Ok(LogWriters::Everybodys);
     }
     match ownership::home_of(connection, log) {
-        Some(home) => Ok(ownership::host_of(connection, &home).await?.map_or(Place::Nobodys, Place::OfHost)),
-        None => Ok(Place::Everybodys),
+        Some(home) => Ok(ownership::host_of(connection, &home).await?.map_or(LogWriters::Nobodys, LogWriters::OfHost)),
+        None => Ok(LogWriters::Everybodys),
     }
 }
 
 /// A log's last message.
 async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.logs().await?;
-    let subject = place_of(connection, log).await?.filter(connection, log);
+    let subject = writers_of(connection, log).await?.filter(connection, log);
     found(log, again_if_late(|| stream.get_last_raw_message_by_subject(&subject)).await)
 }
 

@@ -15,11 +15,11 @@ use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::context::PublishErrorKind;
 use futures::TryStreamExt;
-use store::{Key, Moved, Moving, StoreError, backend};
+use store::{Key, Moved, Moving, ServerTrouble, StoreError, backend};
 
 use crate::connection::Connection;
-use crate::errors::{again_if_late, found, trouble};
-use crate::ownership::{self, Former, Having, OPERATORS, REMEMBERED};
+use crate::errors::{again_if_late, found, is_lost_race, server_error};
+use crate::ownership::{self, FormerOwner, OPERATORS, Ownership, REMEMBERED};
 use crate::sending::send;
 use crate::{subjects, values};
 
@@ -47,8 +47,8 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
         take_values(connection, moving, &old, &mut moved).await?;
         take_logs(connection, moving, &old, &mut moved).await?;
         let mut before = now.before.clone();
-        before.push(Former { host: old.clone(), until: None });
-        let next = Having { host: own.clone(), before };
+        before.push(FormerOwner { host: old.clone(), until: None });
+        let next = Ownership { host: own.clone(), before };
         revision = say(connection, moving.home, &next, revision).await?;
     }
     ownership::forget(connection, moving.home);
@@ -58,7 +58,7 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
     take_logs(connection, moving, &old, &mut moved).await?;
     let stream = connection.logs().await?;
     let info = again_if_late(|| stream.get_info()).await;
-    let info = info.map_err(|error| trouble("could not look at", "the stream of logs")(error.into()))?;
+    let info = info.map_err(|error| server_error("could not look at", "the stream of logs")(error.into()))?;
     let until = info.state.last_sequence;
     let Some((_, mut settled)) = ownership::moved(connection, moving.home).await? else {
         return Err(raced(moving.home));
@@ -72,10 +72,10 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
 }
 
 /// Writes who has a home, in the place that is an operator's, and gives the revision.
-async fn say(connection: &Connection, home: &Key, having: &Having, after: u64) -> Result<u64, StoreError> {
+async fn say(connection: &Connection, home: &Key, having: &Ownership, after: u64) -> Result<u64, StoreError> {
     let key = ownership::claim_of(home);
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &key);
-    let body = serde_json::to_vec(having).map_err(|error| trouble("could not move", home)(error.into()))?;
+    let body = serde_json::to_vec(having).map_err(|error| server_error("could not move", home)(error.into()))?;
     let jetstream = connection.jetstream().await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
@@ -85,19 +85,18 @@ async fn say(connection: &Connection, home: &Key, having: &Having, after: u64) -
         Err(error) => Err(error),
     };
     answered.map(|answer| answer.sequence).map_err(|error| match error.kind() {
-        PublishErrorKind::WrongLastSequence => raced(home),
-        // The streams are there, and nobody listens at this place for who asks.
-        PublishErrorKind::StreamNotFound => StoreError::Server {
-            doing: "could not move",
-            what: home.to_string(),
-            source: std::io::Error::new(std::io::ErrorKind::PermissionDenied, "this login is not the operator's"),
-        },
-        _ => trouble("could not move", home)(error.into()),
+        _ if is_lost_race(&error) => raced(home),
+        // The streams are there, and nobody listens at this place for this login.
+        PublishErrorKind::StreamNotFound => {
+            let why = "this login is not the operator's";
+            StoreError::server("could not move", home, ServerTrouble::Denied, why)
+        }
+        _ => server_error("could not move", home)(error.into()),
     })
 }
 
 fn raced(home: &Key) -> StoreError {
-    trouble("could not move", home)("somebody else moves it just now".into())
+    server_error("could not move", home)("somebody else moves it just now".into())
 }
 
 /// Writes a home's values once more, as ours.
@@ -112,9 +111,9 @@ async fn take_values(
     let rule = connection.homes.as_ref();
     for filter in subjects::values_of_home(&bucket, old, moving.home) {
         let asked = again_if_late(|| stream.info_with_subjects(filter.as_str())).await;
-        let mut there = asked.map_err(|error| trouble("could not list", moving.home)(error.into()))?;
+        let mut there = asked.map_err(|error| server_error("could not list", moving.home)(error.into()))?;
         while let Some((subject, _)) =
-            there.try_next().await.map_err(|error| trouble("could not list", moving.home)(error.into()))?
+            there.try_next().await.map_err(|error| server_error("could not list", moving.home)(error.into()))?
         {
             let Some((_, key)) = subjects::value_of(&bucket, &subject) else { continue };
             // From where on a log is read means nothing for the copy of it.
@@ -146,9 +145,9 @@ async fn take_logs(
     let options = &connection.options;
     let stream = connection.logs().await?;
     let asked = again_if_late(|| stream.info_with_subjects(subjects::logs_of_home(options, old, moving.home))).await;
-    let mut there = asked.map_err(|error| trouble("could not list", moving.home)(error.into()))?;
+    let mut there = asked.map_err(|error| server_error("could not list", moving.home)(error.into()))?;
     while let Some((subject, _)) =
-        there.try_next().await.map_err(|error| trouble("could not list", moving.home)(error.into()))?
+        there.try_next().await.map_err(|error| server_error("could not list", moving.home)(error.into()))?
     {
         let Some(log) = subjects::log_of(options, &subject) else { continue };
         if connection.homes.as_ref().is_some_and(|rule| rule.is_open(&log)) {
@@ -196,6 +195,6 @@ async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Ve
 }
 
 async fn append(connection: &Connection, subject: String, body: Vec<u8>, what: &Key) -> Result<(), StoreError> {
-    let sent = send(connection, connection.logs().await?, subject, HeaderMap::new(), body).await?;
-    sent.map(drop).map_err(|error| trouble("could not append to", what)(error.into()))
+    let stream = connection.logs().await?;
+    send(connection, stream, subject, HeaderMap::new(), body, ("could not append to", what)).await.map(drop)
 }

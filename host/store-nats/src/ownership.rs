@@ -15,7 +15,7 @@ use store::{Key, StoreError};
 use tokio::time::Instant;
 
 use crate::connection::Connection;
-use crate::errors::{again_if_late, trouble};
+use crate::errors::{again_if_late, server_error};
 use crate::{subjects, values};
 
 /// Under what it is written who has a home.
@@ -26,11 +26,11 @@ pub(crate) const OPERATORS: &str = "_moved";
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
 
 /// The homes of which this process has learned who has them. Written by whoever asks.
-pub(crate) type Known = std::sync::Mutex<BTreeMap<Key, Learned>>;
+pub(crate) type OwnerCache = std::sync::Mutex<BTreeMap<Key, CachedOwner>>;
 
 /// What was learned of a home, and when.
-pub(crate) struct Learned {
-    having: Arc<Having>,
+pub(crate) struct CachedOwner {
+    having: Arc<Ownership>,
     at: Instant,
     /// How often the connection had been made by then. A process that slept through a move has lost its own.
     made: u64,
@@ -38,25 +38,25 @@ pub(crate) struct Learned {
 
 /// Who has a home, and had it before: also what an operator writes of one that was moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Having {
+pub(crate) struct Ownership {
     pub(crate) host: String,
     /// The oldest first.
     #[serde(default)]
-    pub(crate) before: Vec<Former>,
+    pub(crate) before: Vec<FormerOwner>,
 }
 
 /// A host that had a home once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Former {
+pub(crate) struct FormerOwner {
     pub(crate) host: String,
     /// The sequence of the stream of logs up to which it spoke for the home. None while the home is being moved.
     pub(crate) until: Option<u64>,
 }
 
-impl Having {
+impl Ownership {
     /// Whether a host spoke for the home when the stream of logs was at a sequence.
     pub(crate) fn spoke(&self, host: &str, sequence: u64) -> bool {
-        let did = |former: &Former| former.host == host && former.until.is_none_or(|until| sequence <= until);
+        let did = |former: &FormerOwner| former.host == host && former.until.is_none_or(|until| sequence <= until);
         self.host == host || self.before.iter().any(did)
     }
 }
@@ -76,17 +76,17 @@ pub(crate) async fn host_of(connection: &Connection, home: &Key) -> Result<Optio
 }
 
 /// Who has a home and had it before; none before anybody has it.
-pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Having>>, StoreError> {
+pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Ownership>>, StoreError> {
     if let Some(having) = remembered(connection, home) {
         return Ok(Some(having));
     }
     let made = *connection.made.borrow();
     let learned = match tokio::try_join!(moved(connection, home), claimed(connection, home))? {
         (Some((_, having)), _) => Some(having),
-        (None, host) => host.map(|host| Having { host, before: Vec::new() }),
+        (None, host) => host.map(|host| Ownership { host, before: Vec::new() }),
     };
     let Some(having) = learned.map(Arc::new) else { return Ok(None) };
-    let learned = Learned { having: Arc::clone(&having), at: Instant::now(), made };
+    let learned = CachedOwner { having: Arc::clone(&having), at: Instant::now(), made };
     connection.known.lock().expect("no holder of this lock panics").insert(home.clone(), learned);
     Ok(Some(having))
 }
@@ -97,7 +97,7 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
     let made = *connection.made.borrow();
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
     let [under, _] = subjects::values_under(&bucket, &claim_of(prefix));
     let asked = again_if_late(|| stream.info_with_subjects(under.as_str())).await;
     let mut there = asked.map_err(|error| told(error.into()))?;
@@ -115,8 +115,8 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
         if let [host] = hosts.as_slice()
             && host != OPERATORS
         {
-            let having = Arc::new(Having { host: host.clone(), before: Vec::new() });
-            known.insert(home, Learned { having, at, made });
+            let having = Arc::new(Ownership { host: host.clone(), before: Vec::new() });
+            known.insert(home, CachedOwner { having, at, made });
         }
     }
     Ok(())
@@ -126,14 +126,14 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
 /// its host, its sequence and its text.
 pub(crate) fn tell<'a>(
     told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
-) -> Result<BTreeMap<Key, Arc<Having>>, StoreError> {
-    let mut first: BTreeMap<Key, (u64, Having)> = BTreeMap::new();
+) -> Result<BTreeMap<Key, Arc<Ownership>>, StoreError> {
+    let mut first: BTreeMap<Key, (u64, Ownership)> = BTreeMap::new();
     for (claim, host, sequence, text) in told {
         let Some(Ok(home)) = claim.as_str().strip_prefix(CLAIMS).map(str::parse::<Key>) else { continue };
         let (sequence, having) = if host == OPERATORS {
             (0, written(&home, text)?)
         } else {
-            (sequence, Having { host: host.to_owned(), before: Vec::new() })
+            (sequence, Ownership { host: host.to_owned(), before: Vec::new() })
         };
         match first.get(&home) {
             Some((before, _)) if *before < sequence => {}
@@ -144,11 +144,11 @@ pub(crate) fn tell<'a>(
 }
 
 /// Notes who has which home, as it was found out just now.
-pub(crate) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Having>)>) {
+pub(crate) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Ownership>)>) {
     let at = Instant::now();
     let mut known = connection.known.lock().expect("no holder of this lock panics");
     for (home, having) in homes {
-        known.insert(home.clone(), Learned { having: Arc::clone(having), at, made });
+        known.insert(home.clone(), CachedOwner { having: Arc::clone(having), at, made });
     }
 }
 
@@ -158,14 +158,14 @@ pub(crate) fn forget(connection: &Connection, home: &Key) {
 }
 
 /// What an operator wrote of a home, and its revision. None where nobody ever moved it.
-pub(crate) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Having)>, StoreError> {
+pub(crate) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Ownership)>, StoreError> {
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &claim_of(home));
     let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
     Ok(Some((message.sequence, written(home, &message.payload)?)))
 }
 
 /// What an operator wrote of a home.
-fn written(home: &Key, text: &[u8]) -> Result<Having, StoreError> {
+fn written(home: &Key, text: &[u8]) -> Result<Ownership, StoreError> {
     serde_json::from_slice(text).map_err(|error| StoreError::Damaged {
         what: format!("what an operator wrote of {home}"),
         why: error.to_string(),
@@ -213,7 +213,7 @@ pub(crate) fn claim_of(home: &Key) -> Key {
     format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
 }
 
-fn remembered(connection: &Connection, home: &Key) -> Option<Arc<Having>> {
+fn remembered(connection: &Connection, home: &Key) -> Option<Arc<Ownership>> {
     let made = *connection.made.borrow();
     let known = connection.known.lock().expect("no holder of this lock panics");
     let learned = known.get(home).filter(|learned| learned.at.elapsed() < REMEMBERED && learned.made == made);
@@ -226,8 +226,8 @@ mod tests {
 
     #[test]
     fn a_host_speaks_for_a_home_until_it_was_moved() {
-        let former = |host: &str, until| Former { host: host.to_owned(), until };
-        let having = Having { host: "new".to_owned(), before: vec![former("first", Some(10)), former("old", None)] };
+        let former = |host: &str, until| FormerOwner { host: host.to_owned(), until };
+        let having = Ownership { host: "new".to_owned(), before: vec![former("first", Some(10)), former("old", None)] };
         for (host, sequence, spoke) in [
             ("new", 1, true),
             ("new", 99, true),

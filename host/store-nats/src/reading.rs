@@ -9,7 +9,7 @@ use store::{Batch, Damage, Entry, Key, Position, StoreError, backend};
 use crate::connection::Connection;
 use crate::direct::{self, Answers};
 use crate::errors::{again_if_late, found};
-use crate::logs::{after, floor_of, place, place_of, position};
+use crate::logs::{after, floor_of, place, position, writers_of};
 use crate::{ownership, subjects};
 
 /// Reads from a position on.
@@ -93,7 +93,7 @@ struct Messages<'a> {
 impl Messages<'_> {
     async fn of<'a>(connection: &'a Connection, log: &'a Key, limit: usize) -> Result<Messages<'a>, StoreError> {
         let stream = connection.logs().await?;
-        let subject = place_of(connection, log).await?.filter(connection, log);
+        let subject = writers_of(connection, log).await?.filter(connection, log);
         let answers = direct::answers(connection, stream).await;
         let ahead = VecDeque::new();
         Ok(Messages { connection, log, stream, subject, answers, limit, ahead, complete: false, any: false })

@@ -33,7 +33,7 @@ pub enum StreamWarning {
 }
 
 /// Why a stream cannot be used, though it has the name of ours.
-pub(crate) enum Unfit {
+pub(crate) enum StreamMisfit {
     /// It is for something else.
     SomebodyElses(String),
     /// It does not keep what it is sent, or not as it is sent.
@@ -41,14 +41,14 @@ pub(crate) enum Unfit {
 }
 
 /// Looks whether a stream can be used that is to keep messages at some subjects.
-pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
-    let keeps_nothing = |why: &str| Err(Unfit::KeepsNothing(why.to_owned()));
+pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), StreamMisfit> {
+    let keeps_nothing = |why: &str| Err(StreamMisfit::KeepsNothing(why.to_owned()));
     if let Some(mirror) = &config.mirror {
         return keeps_nothing(&format!("it is a mirror of {}, and takes nothing of its own", mirror.name));
     }
     if !wanted.iter().all(|wanted| config.subjects.iter().any(|has| covers(has, wanted))) {
         let (wanted, has) = (wanted.join(", "), config.subjects.join(", "));
-        return Err(Unfit::SomebodyElses(format!("it is for {has} and not for {wanted}")));
+        return Err(StreamMisfit::SomebodyElses(format!("it is for {has} and not for {wanted}")));
     }
     if config.sealed {
         return keeps_nothing("it is sealed, and takes nothing any more");
@@ -75,29 +75,29 @@ pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
 }
 
 /// What is doubtful about a stream of logs or values.
-pub(crate) fn doubts(options: &NatsOptions, config: &Config) -> Vec<StreamWarning> {
+pub(crate) fn warnings(options: &NatsOptions, config: &Config) -> Vec<StreamWarning> {
     let is_of_logs = config.name == options.log_stream();
     let is_bounded = config.max_bytes > 0 || config.max_messages > 0;
     // The bound of one subject drops what is old whatever else the stream discards, unless it is told otherwise.
     let refuses_by_subject = config.discard == DiscardPolicy::New && config.discard_new_per_subject;
     let drops_by_subject = is_of_logs && config.max_messages_per_subject > 0 && !refuses_by_subject;
     let long_enough = if is_of_logs { options.kept_for } else { Duration::MAX };
-    let mut doubts = Vec::new();
-    let mut doubt = |is_so: bool, doubt: StreamWarning| doubts.extend(is_so.then_some(doubt));
-    doubt((config.discard == DiscardPolicy::Old && is_bounded) || drops_by_subject, StreamWarning::DropsOld);
-    doubt(config.allow_rollup, StreamWarning::RollsUp);
-    doubt(config.storage == StorageType::Memory, StreamWarning::InMemory);
-    doubt(config.persist_mode == Some(PersistenceMode::Async), StreamWarning::Unsynced);
-    doubt(!config.max_age.is_zero() && config.max_age < long_enough, StreamWarning::Forgets(config.max_age));
+    let mut warnings = Vec::new();
+    let mut warning = |is_so: bool, warning: StreamWarning| warnings.extend(is_so.then_some(warning));
+    warning((config.discard == DiscardPolicy::Old && is_bounded) || drops_by_subject, StreamWarning::DropsOld);
+    warning(config.allow_rollup, StreamWarning::RollsUp);
+    warning(config.storage == StorageType::Memory, StreamWarning::InMemory);
+    warning(config.persist_mode == Some(PersistenceMode::Async), StreamWarning::Unsynced);
+    warning(!config.max_age.is_zero() && config.max_age < long_enough, StreamWarning::Forgets(config.max_age));
     if let Ok(most) = usize::try_from(config.max_message_size)
         && most > 0
     {
-        doubt(true, StreamWarning::TakesNoLonger(most));
+        warning(true, StreamWarning::TakesNoLonger(most));
     }
-    doubt(config.duplicate_window < KNOWN_AGAIN, StreamWarning::KnowsAgain(config.duplicate_window));
+    warning(config.duplicate_window < KNOWN_AGAIN, StreamWarning::KnowsAgain(config.duplicate_window));
     let lets_go_of_marks = config.allow_message_ttl && config.max_messages_per_subject == 1;
-    doubt(!is_of_logs && !lets_go_of_marks, StreamWarning::KeepsMarks);
-    doubts
+    warning(!is_of_logs && !lets_go_of_marks, StreamWarning::KeepsMarks);
+    warnings
 }
 
 /// Whether a stream tells of what it keeps where those listen who watch.
@@ -143,8 +143,8 @@ mod tests {
         let check = |config: Config, expected: &str| {
             let outcome = match crate::check(&config, &["relay.*.>".to_owned()]) {
                 Ok(()) => "used".to_owned(),
-                Err(Unfit::SomebodyElses(why)) => format!("somebody else's: {why}"),
-                Err(Unfit::KeepsNothing(why)) => why,
+                Err(StreamMisfit::SomebodyElses(why)) => format!("somebody else's: {why}"),
+                Err(StreamMisfit::KeepsNothing(why)) => why,
             };
             assert!(outcome.starts_with(expected), "{outcome} and not {expected}");
         };
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn what_keeps_less_than_ours_would_is_told() {
         let check = |config: Config, expected: &[StreamWarning]| {
-            assert_eq!(doubts(&NatsOptions::default(), &config), expected, "{config:?}");
+            assert_eq!(warnings(&NatsOptions::default(), &config), expected, "{config:?}");
         };
         let hour = Duration::from_secs(3_600);
         check(ours(), &[]);

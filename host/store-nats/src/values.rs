@@ -15,7 +15,7 @@ use store::{Key, Part, Revision, StoreError, SwapError, Versioned};
 
 use crate::connection::Connection;
 use crate::direct;
-use crate::errors::{again_if_late, found, trouble};
+use crate::errors::{again_if_late, found, server_error};
 use crate::ownership;
 use crate::sending::{EXPECTED_SUBJECT, send};
 use crate::subjects;
@@ -33,7 +33,7 @@ const MANY: usize = 16;
 const AT_ONCE: usize = 32;
 
 /// What is at a key.
-struct Found {
+struct CurrentValue {
     /// The value that counts.
     value: Option<Vec<u8>>,
     /// The last message at those subjects that count; none is zero.
@@ -62,7 +62,7 @@ pub(crate) async fn swap(
     let mut after = expected.map_or(0, |revision| revision.0);
     // A key that is to stay absent, or whose last message says nothing by itself, is looked at first.
     let may_be_a_mark = expected.is_some() && marks_stay(connection).await?;
-    if (expected.is_none() && next.is_none()) || place == Place::AllParts || may_be_a_mark {
+    if (expected.is_none() && next.is_none()) || place == Writers::AllParts || may_be_a_mark {
         let found = look(connection, key, &place).await?;
         let current = found.revision();
         match (current == expected, next) {
@@ -71,7 +71,7 @@ pub(crate) async fn swap(
             (true, _) => after = found.last,
         }
     }
-    let writer = if place == Place::Shared { EVERYBODY } else { &connection.options.host };
+    let writer = if place == Writers::Shared { EVERYBODY } else { &connection.options.host };
     let subject = subjects::of_value(&connection.options.map_bucket(), writer, key);
     loop {
         let put = put(connection, &subject, key, &place.filter(connection, key), after, next).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn swap(
 pub(crate) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Key>, StoreError> {
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
     let mut keys = Vec::new();
     for filter in subjects::values_under(&bucket, prefix) {
         let asked = again_if_late(|| stream.info_with_subjects(filter.as_str())).await;
@@ -156,7 +156,7 @@ pub(crate) fn is_value(message: &StreamMessage) -> bool {
 
 /// Which of the messages at a key count.
 #[derive(PartialEq, Eq)]
-enum Place {
+enum Writers {
     /// The one that there is: nobody knows whose keys are, and all hosts write at one subject.
     Shared,
     /// That of one host.
@@ -165,19 +165,19 @@ enum Place {
     AllParts,
 }
 
-impl Place {
+impl Writers {
     /// The subjects that count.
     fn filter(&self, connection: &Connection, key: &Key) -> String {
         let host = match self {
-            Place::Shared => EVERYBODY,
-            Place::AllParts => "*",
-            Place::OfHost(host) => host,
+            Writers::Shared => EVERYBODY,
+            Writers::AllParts => "*",
+            Writers::OfHost(host) => host,
         };
         subjects::of_value(&connection.options.map_bucket(), host, key)
     }
 }
 
-impl Found {
+impl CurrentValue {
     fn revision(&self) -> Option<Revision> {
         self.value.as_ref().map(|_| Revision(self.last))
     }
@@ -189,18 +189,18 @@ impl Found {
 }
 
 /// Which messages count at a key. None where it lies in a home that nobody has.
-async fn place(connection: &Connection, key: &Key) -> Result<Option<Place>, StoreError> {
+async fn place(connection: &Connection, key: &Key) -> Result<Option<Writers>, StoreError> {
     match ownership::home_of(connection, key) {
-        Some(home) => Ok(ownership::host_of(connection, &home).await?.map(Place::OfHost)),
-        None if connection.homes.is_some() => Ok(Some(Place::AllParts)),
-        None => Ok(Some(Place::Shared)),
+        Some(home) => Ok(ownership::host_of(connection, &home).await?.map(Writers::OfHost)),
+        None if connection.homes.is_some() => Ok(Some(Writers::AllParts)),
+        None => Ok(Some(Writers::Shared)),
     }
 }
 
-async fn look(connection: &Connection, key: &Key, place: &Place) -> Result<Found, StoreError> {
+async fn look(connection: &Connection, key: &Key, place: &Writers) -> Result<CurrentValue, StoreError> {
     let filter = place.filter(connection, key);
     match (place, &connection.homes) {
-        (Place::AllParts, Some(homes)) => {
+        (Writers::AllParts, Some(homes)) => {
             let (parts, last) = parts(connection, key).await?;
             let mut hosts = BTreeMap::new();
             for home in homes.voices(key, &parts) {
@@ -209,12 +209,12 @@ async fn look(connection: &Connection, key: &Key, place: &Place) -> Result<Found
                 }
             }
             let value = if parts.is_empty() { None } else { homes.together(key, &parts, &hosts) };
-            Ok(Found { value, last })
+            Ok(CurrentValue { value, last })
         }
-        (Place::Shared | Place::OfHost(_) | Place::AllParts, _) => {
+        (Writers::Shared | Writers::OfHost(_) | Writers::AllParts, _) => {
             let newest = newest(connection, &filter, key).await?;
             let last = newest.as_ref().map_or(0, |message| message.sequence);
-            Ok(Found { value: newest.filter(is_value).map(|message| message.payload.to_vec()), last })
+            Ok(CurrentValue { value: newest.filter(is_value).map(|message| message.payload.to_vec()), last })
         }
     }
 }
@@ -258,8 +258,7 @@ pub(crate) async fn put(
         }
     }
     let body = next.map(<[u8]>::to_vec).unwrap_or_default();
-    let sent = send(connection, connection.map().await?, subject.to_owned(), headers, body).await?;
-    sent.map_err(|error| trouble("could not set", key)(error.into()))
+    send(connection, connection.map().await?, subject.to_owned(), headers, body, ("could not set", key)).await
 }
 
 /// Takes the mark of a removal away, where the server lets us: else it lapses, or stays and costs room

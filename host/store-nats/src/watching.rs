@@ -10,13 +10,13 @@ use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use async_nats::jetstream::stream::Stream;
 use async_trait::async_trait;
 use futures::StreamExt;
-use store::{Key, StoreError, Watch};
+use store::{Key, ServerTrouble, StoreError, Watch};
 use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::connection::Connection;
-use crate::errors::trouble;
+use crate::errors::server_error;
 use crate::{stream_check, subjects};
 
 /// How long the servers of a cluster may take to tell each other who listens.
@@ -27,7 +27,7 @@ const SPREADS: Duration = Duration::from_secs(2);
 const LINGERS: Duration = Duration::from_secs(30);
 
 /// Who listens for news under which keys, and since when. Written by whoever watches.
-pub(crate) type Watched = Mutex<BTreeMap<Vec<Key>, (Arc<Listening>, Instant)>>;
+pub(crate) type Listeners = Mutex<BTreeMap<Vec<Key>, (Arc<Listener>, Instant)>>;
 
 /// Watches logs and values at or under some keys, from now on.
 pub(crate) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
@@ -47,7 +47,7 @@ pub(crate) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<
 }
 
 /// Whoever listens under exactly these keys. Lets go of those whom nobody needs.
-fn heard_already(connection: &Connection, under: &[Key]) -> Option<Arc<Listening>> {
+fn heard_already(connection: &Connection, under: &[Key]) -> Option<Arc<Listener>> {
     let mut watched = connection.watched.lock().expect("no holder of this lock panics");
     let found = watched.get_mut(under).filter(|(listening, _)| listening.seen.has_changed().is_ok());
     let found = found.map(|(listening, since)| {
@@ -59,7 +59,7 @@ fn heard_already(connection: &Connection, under: &[Key]) -> Option<Arc<Listening
 }
 
 /// Begins to listen.
-async fn begin(connection: &Connection, under: &[Key]) -> Result<Listening, StoreError> {
+async fn begin(connection: &Connection, under: &[Key]) -> Result<Listener, StoreError> {
     let options = &connection.options;
     let (news, seen) = watch::channel(0_u64);
     let mut tasks = JoinSet::new();
@@ -75,7 +75,7 @@ async fn begin(connection: &Connection, under: &[Key]) -> Result<Listening, Stor
         let of_values = under.iter().flat_map(|key| subjects::values_under(&bucket, key)).collect();
         follow(connection, map, of_values, &news, &mut tasks).await?;
     }
-    Ok(Listening { seen, _tasks: tasks })
+    Ok(Listener { seen, _tasks: tasks })
 }
 
 /// Hears what the server tells.
@@ -86,7 +86,7 @@ async fn listen(
     tasks: &mut JoinSet<()>,
 ) -> Result<(), StoreError> {
     let client = connection.client().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not watch", "the server")(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not watch", "the server")(error);
     for subject in subjects {
         let mut subscriber = client.subscribe(subject).await.map_err(|error| told(error.into()))?;
         let news = news.clone();
@@ -138,7 +138,7 @@ async fn follow(
         deliver_policy: DeliverPolicy::New,
         ..OrderedConfig::default()
     };
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not watch", &name)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not watch", &name)(error);
     let consumer = stream.create_consumer(config).await.map_err(|error| told(error.into()))?;
     let mut messages = consumer.messages().await.map_err(|error| told(error.into()))?;
     let news = news.clone();
@@ -155,7 +155,7 @@ async fn follow(
 }
 
 /// Somebody who listens, for as long as this lives.
-pub(crate) struct Listening {
+pub(crate) struct Listener {
     seen: Receiver<u64>,
     // Ended when it is dropped, and their consumers with them.
     _tasks: JoinSet<()>,
@@ -164,16 +164,14 @@ pub(crate) struct Listening {
 /// Wakes whenever something was told.
 struct NatsWatch {
     seen: Receiver<u64>,
-    _listening: Arc<Listening>,
+    _listening: Arc<Listener>,
 }
 
 #[async_trait]
 impl Watch for NatsWatch {
     async fn changed(&mut self) -> Result<(), StoreError> {
-        self.seen.changed().await.map_err(|_| StoreError::Server {
-            doing: "could not go on watching",
-            what: "the server".to_owned(),
-            source: std::io::Error::other("its streams ended"),
+        self.seen.changed().await.map_err(|_| {
+            StoreError::server("could not go on watching", "the server", ServerTrouble::Other, "its streams ended")
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Why a store did not do what it was asked.
 
+use std::error::Error;
 use std::io;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use crate::Revision;
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The folder, the disk or the server refused.
+    /// The folder or the disk refused.
     #[error("{doing} {what}")]
     Io {
         /// What was being done, as a clause: `could not append to`.
@@ -17,7 +18,7 @@ pub enum StoreError {
         what: String,
         /// The operating system's reason.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A server did not do what it was asked, or could not be reached.
     #[error("{doing} {what}")]
@@ -26,9 +27,11 @@ pub enum StoreError {
         doing: &'static str,
         /// The server, stream or key concerned.
         what: String,
-        /// The server's reason.
+        /// What a caller can act on.
+        trouble: ServerTrouble,
+        /// The server's reason, in its own words.
         #[source]
-        source: std::io::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// A value is there, and is not what this store writes.
     #[error("`{what}` is damaged: {why}")]
@@ -38,7 +41,7 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
-    /// It is another machine's to write, and it alone may.
+    /// It belongs to another machine, and only that machine may write it.
     #[error("`{what}` belongs to the machine `{host}`")]
     Elsewhere {
         /// The key concerned.
@@ -59,25 +62,65 @@ pub enum StoreError {
     Injected(&'static str),
 }
 
+/// What is wrong with a server, as far as callers and hints tell cases apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerTrouble {
+    /// No connection: the name is unknown, the network is down, or an open connection broke.
+    OutOfReach,
+    /// The machine is there, and nothing listens at the port.
+    NothingListens,
+    /// The server gave no answer in time.
+    TimedOut,
+    /// Nobody answers for the stream: its cluster has no leader, a leaf node has lost its hub, or the account has no
+    /// JetStream.
+    NoLeader,
+    /// TLS fails: a certificate is not trusted, or only one side speaks TLS.
+    TlsFailed,
+    /// The server is too old, or JetStream is not enabled.
+    Unsupported,
+    /// The server does not accept the login, or the login may not do this.
+    Denied,
+    /// The stream or the account is full.
+    Full,
+    /// The cluster has fewer servers than the stream needs replicas.
+    TooFewServers,
+    /// The stream, or one of its subjects, belongs to another mesh or program.
+    NotOurs,
+    /// The stream would not keep what it acknowledges: it is sealed, a mirror, or of another retention.
+    Unusable,
+    /// The message is longer than the server or the stream takes.
+    TooLong,
+    /// Anything else; the source says what.
+    Other,
+}
+
+impl ServerTrouble {
+    /// Whether the server could not be reached or gave no answer.
+    pub fn is_out_of_reach(self) -> bool {
+        match self {
+            ServerTrouble::OutOfReach
+            | ServerTrouble::NothingListens
+            | ServerTrouble::TimedOut
+            | ServerTrouble::NoLeader => true,
+            ServerTrouble::TlsFailed
+            | ServerTrouble::Unsupported
+            | ServerTrouble::Denied
+            | ServerTrouble::Full
+            | ServerTrouble::TooFewServers
+            | ServerTrouble::NotOurs
+            | ServerTrouble::Unusable
+            | ServerTrouble::TooLong
+            | ServerTrouble::Other => false,
+        }
+    }
+}
+
 impl StoreError {
-    /// Whether a server could not be reached or gave no answer, so that the same may succeed later. What was
-    /// asked for may have happened nevertheless: its answer may be what was lost.
+    /// Whether a server could not be reached or gave no answer, so that a retry may succeed. The request may have
+    /// taken effect all the same: perhaps only the answer was lost.
     pub fn is_out_of_reach(&self) -> bool {
         match self {
-            StoreError::Server { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::TimedOut
-                    | io::ErrorKind::NotConnected
-                    | io::ErrorKind::ConnectionRefused
-                    | io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::ConnectionAborted
-                    | io::ErrorKind::BrokenPipe
-                    | io::ErrorKind::UnexpectedEof
-                    | io::ErrorKind::HostUnreachable
-                    | io::ErrorKind::NetworkUnreachable
-                    | io::ErrorKind::NetworkDown
-                    | io::ErrorKind::AddrNotAvailable
-            ),
+            StoreError::Server { trouble, .. } => trouble.is_out_of_reach(),
             StoreError::Io { .. }
             | StoreError::Damaged { .. }
             | StoreError::Elsewhere { .. }
@@ -86,13 +129,23 @@ impl StoreError {
         }
     }
 
-    /// Whether the same is refused whenever it is tried, because of what was asked for and not of who or when.
+    /// Whether retrying is pointless: the request itself is invalid.
     pub fn is_for_good(&self) -> bool {
         match self {
-            StoreError::Server { source, .. } => source.kind() == io::ErrorKind::FileTooLarge,
+            StoreError::Server { trouble, .. } => *trouble == ServerTrouble::TooLong,
             StoreError::Damaged { .. } | StoreError::Elsewhere { .. } | StoreError::Unfit { .. } => true,
             StoreError::Io { .. } | StoreError::Injected(_) => false,
         }
+    }
+
+    /// A server's refusal, in a sentence of our own or in the server's words.
+    pub fn server(
+        doing: &'static str,
+        what: impl ToString,
+        trouble: ServerTrouble,
+        reason: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> StoreError {
+        StoreError::Server { doing, what: what.to_string(), trouble, source: reason.into() }
     }
 
     /// Wraps the operating system's reason, naming the file concerned.
@@ -118,7 +171,7 @@ pub enum SwapError {
     /// The value is no longer, or not yet, at the expected revision.
     #[error("the value has changed since it was read")]
     Changed {
-        /// What it is at now; `None` where the key is absent.
+        /// What it is at now; `None` if the key is absent.
         current: Option<Revision>,
     },
     /// The store failed.

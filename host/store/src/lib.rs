@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 
 pub use children::{Beside, Child, Leaf, Taker};
-pub use error::{AppendError, StoreError, SwapError};
+pub use error::{AppendError, ServerTrouble, StoreError, SwapError};
 pub use key::{InvalidKey, Key};
 pub use ownership::{Homes, Part};
 pub use reasons::{causes, reasons};

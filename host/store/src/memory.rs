@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 pub use self::faults::{Fault, Tail};
-use self::state::{Change, State};
+use self::state::{Change, MemoryState};
 use crate::{
     AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
     Watch, backend,
@@ -29,7 +29,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Shared {
     /// A std mutex: nothing is awaited while it is held.
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     /// Counts changes, so that watches wake.
     changes: watch::Sender<u64>,
     /// Whether each call lets other tasks go first.
@@ -73,7 +73,7 @@ impl MemoryStore {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // Every method leaves the state whole before anything can panic.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

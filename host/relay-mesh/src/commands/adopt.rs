@@ -2,7 +2,7 @@
 
 use mesh::AdoptError;
 use mesh::names::AgentName;
-use store::StoreError;
+use store::{ServerTrouble, StoreError};
 
 use crate::cli::Outcome;
 use crate::context::Context;
@@ -53,9 +53,7 @@ fn failed(error: AdoptError) -> CommandError {
             ),
             Exit::Refused,
         ),
-        AdoptError::Store(StoreError::Server { source, .. })
-            if source.kind() == std::io::ErrorKind::PermissionDenied =>
-        {
+        AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => {
             let hint = "only the operator may bring an agent to another machine: set RELAY_NATS_USER and \
                         RELAY_NATS_PASSWORD to the operator's for this one command";
             (Some(hint.to_owned()), Exit::Refused)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::layout::{LogPaths, position, segment_and_offset};
 use super::lines::{self, Lines};
 use super::locked::Active;
-use super::segments::{Segments, State};
+use super::segments::{SegmentState, Segments};
 use crate::backend::LONGEST_ENTRY;
 use crate::{Batch, Position, StoreError};
 
@@ -56,7 +56,7 @@ pub(super) fn read(
                 return Ok(batch);
             }
         }
-        if number == segments.latest && matches!(segments.state, State::Open) {
+        if number == segments.latest && matches!(segments.state, SegmentState::Open) {
             break;
         }
         number += 1;
