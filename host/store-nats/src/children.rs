@@ -1,9 +1,8 @@
-//! Many keys of one kind at a glance: what is newest at their subjects comes by a few questions, a thousand
-//! messages each, and not by one for each key. It is kept, and whoever looks again asks for what was written
-//! since, and how many there are, so that what was removed is noticed too. What is shown is therefore as the
-//! server that leads has it, and not what somebody remembers.
+//! The children of a prefix, read in bulk: their newest messages come in a few requests of a thousand each,
+//! instead of one request per key. They are cached; the next look asks only for what was written since, and for
+//! the count, which shows removals. So the result is always what the leader has, never a stale cache.
 //!
-//! Only where a stream lies on one server, which answers for all of it. Anywhere else each key is asked for.
+//! Only for a stream with one replica, whose leader answers direct reads. Otherwise each key is read by itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,16 +22,15 @@ use crate::errors::{again_if_late, server_error};
 use crate::ownership::{self, Ownership};
 use crate::{subjects, values};
 
-/// How many bytes one question brings at most.
+/// The most bytes per request.
 const PIECE: usize = 1 << 20;
-/// For how long what nobody looks at is kept.
+/// How long an unused cache entry stays.
 const KEPT: Duration = Duration::from_secs(600);
-/// How often it is asked again for what was written, before all of it is read anew: somebody may have written
-/// between one question and the other.
+/// How often to catch up before reading everything anew: a write may fall between the two requests of a look.
 const TRIES: usize = 2;
 
-/// What was newest when somebody looked last, by the subjects that were asked for. One looks at a time: who looks
-/// meanwhile would ask for the same.
+/// The newest messages as of the last look, by subject filter. One task looks at a time: a second one would send the
+/// same requests.
 pub(crate) type ChildrenCache = Mutex<BTreeMap<String, NewestMessages>>;
 
 /// The newest messages at some subjects.
@@ -40,17 +38,17 @@ pub(crate) struct NewestMessages {
     messages: BTreeMap<String, NewestMessage>,
     /// The last of them that was read.
     through: u64,
-    /// How often the connection had been made by then: behind another one may be another server.
+    /// The number of the connection: after a reconnect it may be another server.
     made: u64,
     looked: Instant,
 }
 
-/// One of them.
+/// One message, decoded.
 struct NewestMessage {
-    /// Where it lies; none where nothing of ours was written so.
+    /// The host and the key; none if the subject is not one of ours.
     at: Option<(String, Key)>,
     sequence: u64,
-    /// None where it is the mark of a removal.
+    /// None for the mark of a removal.
     bytes: Option<Vec<u8>>,
 }
 
@@ -68,8 +66,8 @@ impl NewestMessages {
     }
 }
 
-/// The keys right below a prefix that have a value of this name, and what lies beside it. None where that cannot
-/// be told at a glance.
+/// The keys right below a prefix that have a value of this name, and what lies beside it. None if they cannot be read
+/// in bulk.
 pub(crate) async fn children(
     connection: &Connection,
     prefix: &Key,
@@ -101,7 +99,7 @@ pub(crate) async fn children(
         let newest = kept.remove(subject).unwrap_or_else(|| NewestMessages::nothing(made));
         look(connection, map, subject, newest)
     });
-    // What is looked at is taken out of what is kept: whoever is interrupted has everything read anew.
+    // Taken out of the cache while it is updated: if this is cancelled, the next look reads everything anew.
     let looks: Vec<_> = looks.collect();
     let logs = beside.iter().map(|leaf| appends(connection, prefix, *leaf));
     let (looked, logs) = tokio::try_join!(try_join_all(looks), try_join_all(logs))?;
@@ -111,7 +109,7 @@ pub(crate) async fn children(
         (Some(_) | None, _) => None,
     };
     if let (Some(homes), false) = (&homes, beside.is_empty()) {
-        // Whoever looks beside the values goes on to what else they lead to.
+        // A caller that asks for more than the values goes on to read other keys of these homes.
         ownership::note(connection, made, homes.iter());
     }
     let glance = Glance { prefix, leaf, beside, looked: &looked, logs: &logs, homes: homes.as_ref() };
@@ -120,7 +118,7 @@ pub(crate) async fn children(
     Ok(Some(children))
 }
 
-/// Brings what is known of some subjects up to date. None where nobody answered for all of it.
+/// Brings the cache of some subjects up to date. None if no server answered completely.
 async fn look(
     connection: &Connection,
     stream: &Stream,
@@ -134,7 +132,7 @@ async fn look(
         );
         let (Some(()), Some(there)) = (caught_up?, there?) else { return Ok(None) };
         newest.looked = Instant::now();
-        // A mark of a removal that is gone as well is missed by its number alone.
+        // If the mark of a removal has lapsed too, only the count shows the removal.
         if newest.messages.len() as u64 == there || attempt > 2 * TRIES {
             break;
         }
@@ -145,7 +143,7 @@ async fn look(
     Ok(Some(newest))
 }
 
-/// Takes in what was written since. None where nobody answered for all of it.
+/// Adds what was written since. None if no server answered completely.
 async fn catch_up(
     connection: &Connection,
     stream: &Stream,
@@ -170,7 +168,7 @@ async fn catch_up(
     }
 }
 
-/// How many appends lie in the logs of one name, by log and host. Empty for a value.
+/// The number of appends in the logs of one name, by log and host. Empty for a value.
 async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Result<Appends, StoreError> {
     let mut appends = Appends::new();
     let Leaf::Log(name) = leaf else { return Ok(appends) };
@@ -188,7 +186,7 @@ async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Resul
     Ok(appends)
 }
 
-/// How many appends of which host lie in which log.
+/// The number of appends by log and host.
 type Appends = BTreeMap<Key, Vec<(String, u64)>>;
 
 /// Everything that one look brought.
@@ -200,7 +198,7 @@ struct Glance<'a> {
     looked: &'a [NewestMessages],
     /// What lies in each log beside them; nothing where a value is asked for.
     logs: &'a [Appends],
-    /// Who has which home, where somebody knows whose keys are.
+    /// Who has which home; none without a rule for that.
     homes: Option<&'a BTreeMap<Key, Arc<Ownership>>>,
 }
 

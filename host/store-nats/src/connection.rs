@@ -1,4 +1,4 @@
-//! One connection, and the streams behind it: made when they are first needed.
+//! One connection and its streams, opened at first use.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,29 +21,29 @@ use crate::{children, clock, direct, subjects, watching};
 
 /// The first version of the server that can check the end of a log that several hosts write.
 const OLDEST: (u64, u64) = (2, 12);
-/// Within which time the server knows an append that is tried again.
+/// How long the server recognises an append that is sent again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(120);
-/// How often it is looked whether a broken connection is mended.
+/// Poll interval for a broken connection to come back.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How much of what a server refuses is kept for those who wait for an answer.
+/// How many refusals are buffered for the requests that wait for an answer.
 const REFUSALS: usize = 64;
-/// After which time a hold that is not renewed lapses.
+/// A hold that is not renewed lapses after this time.
 pub(crate) const HOLD_LASTS: Duration = Duration::from_secs(15);
 
 /// A connection that is made at its first use and mends itself from then on.
 pub(crate) struct Connection {
     pub(crate) options: NatsOptions,
-    /// Whose keys are, where somebody knows.
+    /// The rule for whose keys are whose, if there is one.
     pub(crate) homes: Option<Arc<dyn Homes>>,
     pub(crate) known: OwnerCache,
     pub(crate) answers: direct::AnswersCache,
     pub(crate) watched: watching::Listeners,
     pub(crate) children: children::ChildrenCache,
-    /// Counts how often the connection was made: whoever watches looks again after each.
+    /// Counts connections: a watch wakes after each, for it may have missed something before.
     pub(crate) made: Arc<watch::Sender<u64>>,
-    /// Since when the connection is broken. Written as the client tells of it.
+    /// Since when the connection is broken. Written by the client's event callback.
     lost: Arc<Mutex<Option<Instant>>>,
-    /// What the server says that it does not allow, for those who wait for an answer.
+    /// The server's refusals, for the requests that wait for an answer.
     refused: broadcast::Sender<String>,
     reached: OnceCell<OpenConnection>,
     logs: OnceCell<Stream>,
@@ -70,12 +70,10 @@ impl Connection {
         }
     }
 
-    /// What requests are sent by.
     pub(crate) async fn jetstream(&self) -> Result<&Context, StoreError> {
         Ok(&self.reached().await?.jetstream)
     }
 
-    /// What everything else is sent by.
     pub(crate) async fn client(&self) -> Result<&Client, StoreError> {
         Ok(&self.reached().await?.client)
     }
@@ -88,8 +86,8 @@ impl Connection {
         Ok(reached)
     }
 
-    /// Waits for the answer to something that is asked at a subject which ends so. A server says that it does not
-    /// allow it, and leaves the question itself without an answer: then this gives what the server said.
+    /// Waits for the answer to a request at a subject that ends with `subject`. A server does not answer a request
+    /// that it does not allow, but reports it to the connection: then this gives the server's words.
     pub(crate) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
         let mut refused = self.refused.subscribe();
         let refusal = async {
@@ -97,7 +95,7 @@ impl Connection {
                 match refused.recv().await {
                     Ok(why) if why.contains(&format!("{subject}\"")) => return why,
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
-                    // Nobody says anything any more, and the answer alone is waited for.
+                    // No further refusals can come: only the answer is left to wait for.
                     Err(RecvError::Closed) => std::future::pending().await,
                 }
             }
@@ -108,8 +106,8 @@ impl Connection {
         }
     }
 
-    /// Waits for a connection that has just broken, and not for long: who needs it says so. Once it is known to be
-    /// broken for longer than that, nobody waits.
+    /// Waits half the patience for a broken connection to come back, counted from when it broke, so that later callers
+    /// fail at once.
     async fn is_up(&self, client: &Client) -> Result<(), StoreError> {
         let up = async {
             while client.connection_state() == State::Disconnected {
@@ -131,7 +129,7 @@ impl Connection {
             description: Some("relay-mesh: messages, receipts and other logs".to_owned()),
             subjects: vec![subjects::all_logs(&self.options)],
             max_age: self.options.kept_for,
-            // What is full refuses; it never drops what somebody has not read.
+            // A full stream refuses new messages; it never drops unread ones.
             discard: DiscardPolicy::New,
             republish: Some(self.news()),
             ..self.common()
@@ -152,7 +150,7 @@ impl Connection {
         self.map.get_or_try_init(|| self.stream(config())).await
     }
 
-    /// The bucket of holds, in which whatever is not renewed lapses.
+    /// The bucket of holds. A hold that is not renewed lapses.
     pub(crate) async fn holds(&self) -> Result<&Stream, StoreError> {
         let bucket = self.options.hold_bucket();
         let config = || Config {
@@ -170,14 +168,14 @@ impl Connection {
             subjects: vec![format!("$KV.{bucket}.>")],
             max_messages_per_subject: 1,
             discard: DiscardPolicy::New,
-            // A rollup would let whoever may write one value remove all others.
+            // With rollups, a login that may write one value could remove all others.
             allow_rollup: false,
             allow_message_ttl: true,
             ..self.common()
         }
     }
 
-    /// How the server tells of what it has kept: the subject alone, for those who watch.
+    /// The server announces each stored message by its subject, for the watches.
     fn news(&self) -> Republish {
         Republish { source: ">".to_owned(), destination: subjects::news(&self.options), headers_only: true }
     }
@@ -194,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// A stream as it is, or as we would have it. One that an operator made may have other limits.
+    /// Opens a stream, or creates it with this configuration. One that an operator created may have other limits.
     async fn stream(&self, config: Config) -> Result<Stream, StoreError> {
         let name = config.name.clone();
         let wanted = config.subjects.clone();
@@ -204,7 +202,7 @@ impl Connection {
         let made = made.map_err(|why| server_error("could not open the stream", &name)(why.into()))?;
         let stream = made.map_err(|error| {
             let failure = server_error("could not open the stream", &name)(error.into());
-            // That nobody answers may pass, but not where nobody ever will.
+            // "No responders" may be temporary, unless this server has no JetStream at all.
             let keeps = client.server_info().jetstream || self.options.domain.is_some();
             match failure {
                 StoreError::Server { doing, what, trouble: ServerTrouble::NoLeader, source } if !keeps => {
@@ -258,12 +256,12 @@ impl Connection {
                 }
                 async move {
                     match event {
-                        // What came meanwhile was told to nobody here.
+                        // The watches may have missed announcements.
                         Event::Connected | Event::SlowConsumer(_) => made.send_modify(|count| *count += 1),
                         Event::Disconnected | Event::LameDuckMode | Event::Draining | Event::Closed => {}
                         Event::ServerError(error) => {
                             tracing::warn!(%error, "the server objects");
-                            // That nobody waits for an answer just now is no trouble.
+                            // An error means that no request is waiting.
                             let _waiting = refused.send(error.to_string());
                         }
                         Event::ClientError(error) => tracing::debug!(%error, "the connection is in trouble"),
@@ -271,7 +269,7 @@ impl Connection {
                 }
             })
             .name(format!("relay-mesh on {}", options.host))
-            // A cable that was cut says nothing: after two answers that do not come it is known.
+            // A cut cable shows only after two pings without an answer.
             .ping_interval(options.patience / 2)
             .connection_timeout(options.patience)
             .request_timeout(Some(options.patience));
@@ -308,8 +306,8 @@ impl Connection {
     }
 }
 
-/// A connection that was made, in its two shapes. A context hands its client out as a copy of a dozen parts, which
-/// is more than the rest of a request costs.
+/// An open connection. The client stands beside the context because the context hands out only copies, and a copy
+/// costs more than the rest of a request.
 struct OpenConnection {
     jetstream: Context,
     client: Client,

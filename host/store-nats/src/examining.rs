@@ -1,5 +1,4 @@
-//! Looks at the servers as a person would who wonders why nothing works: one thing after the other, and
-//! what each came to. Makes the streams where they are missing and may be made.
+//! Checks the servers step by step, for `doctor --store`. Creates streams that are missing if the login may.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::options::NatsOptions;
 use crate::stream_check::{StreamWarning, warnings};
 use crate::{logs, values};
 
-/// What was seen, in the order in which it was looked at. Whatever follows on something broken is left out.
+/// The result of one step. Steps that depend on one that failed are left out.
 #[derive(Debug)]
 pub enum ServerCheck {
     /// A server was reached, and let us in.
@@ -20,35 +19,35 @@ pub enum ServerCheck {
         server: String,
         /// How long the connection took.
         took: Duration,
-        /// Whether nobody on the way reads along.
+        /// Whether the connection uses TLS.
         encrypted: bool,
-        /// Whether it keeps anything at all.
+        /// Whether JetStream is enabled.
         jetstream: bool,
     },
-    /// None was.
+    /// No server could be reached.
     Unreached(StoreError),
     /// The most bytes that a message may have there.
     Payload {
-        /// That many.
+        /// The server's `max_payload`.
         most: usize,
     },
-    /// A stream is as we need it.
+    /// A stream can be used.
     Stream(StreamReport),
-    /// A stream is not there and could not be made, or is somebody else's.
+    /// A stream is missing and could not be created, or belongs to another program.
     NoStream {
         /// Its name.
         name: String,
-        /// Why.
+        /// Why it cannot be used.
         error: StoreError,
     },
-    /// Something was kept, read back and removed.
+    /// A test entry was stored, read back and removed.
     Kept {
         /// How long that took.
         took: Duration,
-        /// What the server's clock said meanwhile, in milliseconds since 1970.
+        /// The server's clock, in milliseconds since 1970.
         server_clock: u64,
     },
-    /// Nothing could be kept.
+    /// The test entry could not be stored.
     NotKept(StoreError),
 }
 
@@ -57,21 +56,21 @@ pub enum ServerCheck {
 pub struct StreamReport {
     /// Its name.
     pub name: String,
-    /// How many messages lie in it.
+    /// How many messages it has.
     pub messages: u64,
-    /// How many bytes.
+    /// How many bytes it has.
     pub bytes: u64,
-    /// How many bytes it takes; none where it is bounded by the disk alone.
+    /// The most bytes it takes; none if only the disk limits it.
     pub most_bytes: Option<u64>,
-    /// How many messages it takes; none where it is not bounded.
+    /// The most messages it takes; none without a limit.
     pub most_messages: Option<u64>,
-    /// On how many servers each message lies.
+    /// How many servers have a copy of each message.
     pub replicas: usize,
     /// What it keeps less well than one that we make.
     pub warnings: Vec<StreamWarning>,
 }
 
-/// Looks at everything.
+/// Runs all steps.
 pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<ServerCheck> {
     let mut seen = Vec::new();
     let began = Instant::now();
@@ -84,7 +83,7 @@ pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<ServerC
         server: format!("{} (nats-server {})", server.server_name, server.version),
         took: began.elapsed(),
         encrypted: server.tls_required || connection.options.servers.iter().all(|server| server.starts_with("tls://")),
-        // In a domain it is another server that does.
+        // In a domain another server has JetStream.
         jetstream: server.jetstream || connection.options.domain.is_some(),
     });
     seen.push(ServerCheck::Payload { most: server.max_payload });
@@ -131,7 +130,7 @@ impl StreamReport {
     }
 }
 
-/// Writes an entry and a value, reads both back and takes them away again. Gives the server's time.
+/// Writes an entry and a value, reads them back and removes them. Gives the server's time.
 async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
     let name = format!("_doctor/{}", connection.options.host);
     let key: Key =
@@ -148,7 +147,7 @@ async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
     let stored = |outcome: Result<Option<store::Revision>, SwapError>| match outcome {
         Ok(revision) => Ok(revision),
         Err(SwapError::Store(error)) => Err(error),
-        // Another doctor is at work on this machine, and proves the same.
+        // Another `doctor` runs on this machine, and proves the same.
         Err(SwapError::Changed { current }) => Ok(current),
     };
     let revision = stored(values::swap(connection, &key, revision, Some(&entry)).await)?;

@@ -1,11 +1,11 @@
 //! The store on NATS JetStream, for teams whose agents sit on several machines.
 //!
 //! Logs lie in the stream `PREFIX_MESSAGES` and values in `KV_PREFIX_MAP`, which is a key-value bucket
-//! to every tool of NATS. Both are made when they are first needed, and taken as they are where an
-//! operator made them. What was answered is what the server acknowledged: on disk as its own
-//! settings say, on a majority of the servers where there are several.
+//! to every tool of NATS. The store creates both at first use, or uses those that an operator created. An
+//! operation returns once the server has acknowledged it: on disk as the server's settings say, and on a
+//! majority of the servers of a cluster.
 //!
-//! Nothing is asked of the server before the first call, so that making a store costs nothing.
+//! The store connects at the first call, so making one costs nothing.
 
 mod access;
 mod children;
@@ -55,15 +55,15 @@ impl NatsStore {
         NatsStore { connection: Arc::new(Connection::new(options, None)) }
     }
 
-    /// The same, where somebody knows whose keys are: then no host passes for another.
+    /// The same with a rule for whose keys are whose, so that no host can pass for another.
     pub fn with_homes(options: NatsOptions, homes: Arc<dyn Homes>) -> NatsStore {
         NatsStore { connection: Arc::new(Connection::new(options, Some(homes))) }
     }
 }
 
 impl NatsStore {
-    /// Looks at the servers, one thing after the other. Makes the streams where they are missing. The
-    /// nonce is a word that nothing else contains.
+    /// Checks the servers step by step, and creates streams that are missing. `nonce` must be a word that no other
+    /// entry contains.
     pub async fn examine(&self, nonce: &str) -> Vec<ServerCheck> {
         examining::examine(&self.connection, nonce).await
     }
@@ -85,7 +85,7 @@ impl Store for NatsStore {
     }
 
     async fn sync(&self, log: &Key, _before: Position) -> Result<(), StoreError> {
-        // The server keeps what it holds as safe as it ever will; that it answers is what can be known.
+        // What the server has acknowledged is as safe as it gets; all there is to learn is that it answers.
         logs::end(&self.connection, log).await.map(drop)
     }
 
@@ -149,8 +149,8 @@ impl Store for NatsStore {
         holds::take(&self.connection, key).await
     }
 
-    /// The servers let an operator do that alone, where they keep hosts apart. Takes some seconds: every host has to
-    /// hear of it.
+    /// Only an operator's login may do this if the servers keep hosts apart. Takes some seconds: every host has to
+    /// learn of it.
     async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
         match &self.connection.homes {
             Some(_) => moving::move_home(&self.connection, moving).await,

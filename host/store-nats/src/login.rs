@@ -1,5 +1,5 @@
-//! Logging in by a `.creds` file: a JWT, and the seed that signs what the server asks. The file is read at every
-//! connection, so that one that was renewed counts from the next on.
+//! Login with a `.creds` file: a JWT, and the seed that signs the server's nonce. The file is read for each
+//! connection, so that a renewed one counts from the next connection on.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use store::{ServerTrouble, StoreError};
 
 use crate::errors::server_error;
 
-/// A login, as a file holds it.
+/// The content of a `.creds` file.
 pub(crate) struct Credentials {
     jwt: String,
     seed: String,
 }
 
-/// All that matters here of what a JWT says.
+/// The one claim that is needed of the JWT.
 #[derive(Deserialize)]
 struct Claims {
     exp: Option<i64>,
@@ -47,7 +47,7 @@ impl Credentials {
         Some(Credentials { jwt: under("BEGIN NATS USER JWT")?, seed: under("BEGIN USER NKEY SEED")? })
     }
 
-    /// What is said to a server that asks for this to be signed.
+    /// The answer to a server's nonce.
     pub(crate) fn answer(&self, asked: &[u8]) -> Result<Auth, nkeys::error::Error> {
         let mut auth = Auth::new();
         auth.signature = Some(KeyPair::from_seed(&self.seed)?.sign(asked)?);
@@ -55,7 +55,7 @@ impl Credentials {
         Ok(auth)
     }
 
-    /// Until when it holds, for people. None where it has no end, or does not say.
+    /// When the JWT expires, for people. None if it does not expire or cannot be read.
     fn ends(&self) -> Option<String> {
         let claims = URL_SAFE_NO_PAD.decode(self.jwt.split('.').nth(1)?).ok()?;
         let claims: Claims = serde_json::from_slice(&claims).ok()?;
@@ -64,7 +64,7 @@ impl Credentials {
     }
 }
 
-/// Why nobody was let in, with the end of the login where it has one.
+/// Why the server refused the login, with the time at which the login expires.
 pub(crate) fn refused(file: &Path, servers: &str, error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
     let refusal = server_error("could not connect to", servers)(error);
     let ends = Credentials::read(file).ok().and_then(|credentials| credentials.ends());

@@ -1,12 +1,12 @@
-//! Logs as messages of one stream. One append is one message, its entries a line each, so that nothing
-//! comes in between. A position is the sequence of a message and the number of an entry in it.
+//! Logs as messages of one stream. One append is one message with an entry per line, so that no other entry comes
+//! in between. A position is the sequence of a message and the number of an entry in it.
 //!
-//! Retiring leaves a log's last message where it is, for the server checks the end of a log by it, and
-//! notes in the map from where on the log is read. Where the server does not let us remove anything, the
-//! note alone does it, and the stream lets go of what is old by itself.
+//! Retiring keeps a log's last message, by which the server checks the log's end, and writes to the map from where
+//! on the log is read (its floor). If the login may not delete messages, the floor alone hides them, and the stream
+//! drops them by age.
 //!
-//! A log in a home is what the home's host wrote, unless the log is open: then each entry counts whose
-//! host may speak for whom it speaks.
+//! A log in a home is what the home's host wrote. An open log takes entries from every host; an entry counts if its
+//! host may speak for the home in whose name it speaks.
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
@@ -18,9 +18,9 @@ use crate::errors::{again_if_late, found, server_error};
 use crate::sending::{EXPECTED_SUBJECT, send};
 use crate::{ownership, subjects, values};
 
-/// Under what it is noted from where on a log is read.
+/// Prefix of the keys that hold the floors of logs.
 pub(crate) const RETIRED: &str = "_retired/";
-/// How many bits of a position number the entries of one message.
+/// The low bits of a position number the entries of one message.
 const ENTRY_BITS: u32 = 16;
 
 /// Appends some entries as one message.
@@ -51,35 +51,35 @@ pub(crate) async fn append(
         Expect::End(Position::START) => 0,
         Expect::End(at) => match place(at) {
             (sequence, 0) => sequence - 1,
-            // Between two entries of one append is nobody's end.
+            // A log never ends between two entries of one append.
             (_, _) => return Err(AppendError::Moved),
         },
     };
     if let Some(sequence) = publish(connection, log, body.clone(), Some(expected)).await? {
         return Ok(after(sequence));
     }
-    // Its home may have been moved while this machine was away: then it is another's to append to.
+    // Its home may have been moved while this machine was away: then only the new host may append.
     if let Some(home) = ownership::home_of(connection, log) {
         ownership::forget(connection, &home);
         if let LogWriters::OfHost(_) = writers_of(connection, log).await? {
             ownership::ours(connection, &home).await?;
         }
     }
-    // A log that was removed since, or whose messages grew too old, has nothing after that end.
+    // A log that was removed, or whose messages expired, has nothing after that end.
     if expected > 0 && last(connection, log).await?.is_none() {
         return Ok(after(publish(connection, log, body, Some(0)).await?.ok_or(AppendError::Moved)?));
     }
     Err(AppendError::Moved)
 }
 
-/// Sends one message. None where the log's last message is not the expected one.
+/// Sends one message. None if the log's last message is not the expected one.
 async fn publish(
     connection: &Connection,
     log: &Key,
     body: Vec<u8>,
     expected: Option<u64>,
 ) -> Result<Option<u64>, StoreError> {
-    // The stream is made before anything is sent to it.
+    // Creates the stream if need be, before anything is sent to it.
     let stream = connection.logs().await?;
     let options = &connection.options;
     let mut headers = HeaderMap::new();
@@ -102,12 +102,12 @@ pub(crate) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, V
     Ok(newest.unwrap_or_default())
 }
 
-/// Where the next append would begin.
+/// The position of the next append.
 pub(crate) async fn end(connection: &Connection, log: &Key) -> Result<Position, StoreError> {
     Ok(last(connection, log).await?.map_or(Position::START, |message| after(message.sequence)))
 }
 
-/// Makes everything before a position unreadable, and removes it but for the log's last message.
+/// Hides everything before a position, and deletes it except for the log's last message.
 pub(crate) async fn retire(connection: &Connection, log: &Key, before: Position) -> Result<usize, StoreError> {
     let Some(last) = last(connection, log).await? else { return Ok(0) };
     let floor = before.min(after(last.sequence));
@@ -117,7 +117,7 @@ pub(crate) async fn retire(connection: &Connection, log: &Key, before: Position)
     if sequence == 0 {
         return Ok(0);
     }
-    // What was made unreadable is gone for everybody, whether or not its room is free already.
+    // What is hidden is gone for every reader, even if its space is not free yet.
     let gone = usize::from(floor > old);
     Ok(purge(connection, log, Some(sequence)).await?.unwrap_or(gone))
 }
@@ -132,7 +132,7 @@ pub(crate) async fn remove(connection: &Connection, log: &Key) -> Result<(), Sto
     Ok(())
 }
 
-/// Removes a log's messages, and says how many. None where the server does not let us.
+/// Deletes a log's messages, and gives their number. None if the server does not allow it.
 async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Result<Option<usize>, StoreError> {
     let stream = connection.logs().await?;
     let filter = writers_of(connection, log).await?.filter(connection, log);
@@ -150,7 +150,7 @@ async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Resul
     }
 }
 
-/// Whether a server lets this machine not do it, or has nobody to do it.
+/// Whether the server does not allow this login to delete, or no server answers.
 fn refuses(trouble: ServerTrouble) -> bool {
     matches!(
         trouble,
@@ -158,7 +158,7 @@ fn refuses(trouble: ServerTrouble) -> bool {
     )
 }
 
-/// From where on a log is read, with the revision of that note.
+/// The floor of a log, from where on it is read, with the revision of that value.
 pub(crate) async fn floor_of(
     connection: &Connection,
     log: &Key,
@@ -179,8 +179,8 @@ pub(crate) async fn floor_of(
     }
 }
 
-/// Notes that a log is read from a place on. Not where it is nobody's: no host hides from all others what
-/// happened, and the stream lets go of it.
+/// Raises the floor of a log. Not for a log in no home: no host may hide entries from all others there, and the stream
+/// drops them by age.
 async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result<(), StoreError> {
     if connection.homes.is_some() && ownership::home_of(connection, log).is_none() {
         return Ok(());
@@ -199,18 +199,18 @@ async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result
     }
 }
 
-/// Where it is noted from where on a log is read.
+/// The key that holds the floor of a log.
 fn floor_key(log: &Key) -> Key {
     format!("{RETIRED}{log}").parse().unwrap_or_else(|_| log.clone())
 }
 
-/// Which messages of a log count.
+/// The hosts whose messages of a log count.
 pub(crate) enum LogWriters {
-    /// Those of one host.
+    /// One host.
     OfHost(String),
-    /// Those of all.
+    /// All hosts.
     Everybodys,
-    /// None: it lies in a home that nobody has.
+    /// No host: the log lies in a home that has no owner.
     Nobodys,
 }
 

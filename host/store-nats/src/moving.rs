@@ -1,5 +1,5 @@
-//! A home that goes from one host to another: what an operator does when a machine was lost, or its work goes on
-//! at another one.
+//! Moves a home from one host to another: an operator does this if a machine was lost, or its work goes on at
+//! another one.
 //!
 //! 1. What counts in the home is written once more under the new host's name, where it does not count yet.
 //! 2. One value says who has the home now. From here on the copies count, and what the old host wrote there does
@@ -23,12 +23,11 @@ use crate::ownership::{self, FormerOwner, OPERATORS, Ownership, REMEMBERED};
 use crate::sending::send;
 use crate::{subjects, values};
 
-/// For how long longer than a host remembers who has a home it is waited.
+/// A move waits this much longer than hosts cache an owner.
 const MARGIN: Duration = Duration::from_millis(500);
-/// How many bytes of a log are written at once.
+/// The most bytes of a log per message.
 const AT_ONCE: usize = 256 * 1024;
 
-/// Does it.
 pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
     ownership::forget(connection, moving.home);
     let Some(now) = ownership::having(connection, moving.home).await? else { return Ok(None) };
@@ -41,7 +40,7 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
     };
     let mut moved = Moved { from: Some(old.clone()), ..Moved::default() };
     let revision = ownership::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
-    // Says what holds already: whoever may not say that may not move it.
+    // Writes the present owner once more: a login that may not write this may not move the home.
     let mut revision = say(connection, moving.home, &now, revision).await?;
     if &now.host != own {
         take_values(connection, moving, &old, &mut moved).await?;
@@ -71,7 +70,7 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
     Ok(Some(moved))
 }
 
-/// Writes who has a home, in the place that is an operator's, and gives the revision.
+/// Writes who has a home under the operator's subject, and gives the revision.
 async fn say(connection: &Connection, home: &Key, having: &Ownership, after: u64) -> Result<u64, StoreError> {
     let key = ownership::claim_of(home);
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &key);
@@ -99,7 +98,7 @@ fn raced(home: &Key) -> StoreError {
     server_error("could not move", home)("somebody else moves it just now".into())
 }
 
-/// Writes a home's values once more, as ours.
+/// Copies a home's values to this host's subjects.
 async fn take_values(
     connection: &Connection,
     moving: &Moving<'_>,
@@ -116,7 +115,7 @@ async fn take_values(
             there.try_next().await.map_err(|error| server_error("could not list", moving.home)(error.into()))?
         {
             let Some((_, key)) = subjects::value_of(&bucket, &subject) else { continue };
-            // From where on a log is read means nothing for the copy of it.
+            // The floor of a log has no meaning for its copy.
             let retired = key.as_str().strip_prefix(crate::logs::RETIRED).and_then(|log| log.parse::<Key>().ok());
             let stays = retired.is_some_and(|log| !rule.is_some_and(|rule| rule.is_open(&log)));
             if stays || moving.left.contains(&key) {
@@ -135,7 +134,7 @@ async fn take_values(
     Ok(())
 }
 
-/// Writes those entries of a home's logs once more, as ours, that are not there yet.
+/// Copies the entries of a home's logs to this host's subjects, unless they are there already.
 async fn take_logs(
     connection: &Connection,
     moving: &Moving<'_>,
@@ -180,7 +179,7 @@ async fn take_logs(
     Ok(())
 }
 
-/// Everything at a log's subject that is an entry.
+/// All entries at a log's subject.
 async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Vec<Vec<u8>>, StoreError> {
     let stream = connection.logs().await?;
     let mut entries = Vec::new();

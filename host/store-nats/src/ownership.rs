@@ -18,34 +18,34 @@ use crate::connection::Connection;
 use crate::errors::{again_if_late, server_error};
 use crate::{subjects, values};
 
-/// Under what it is written who has a home.
+/// Prefix of the keys that say who has a home.
 const CLAIMS: &str = "_homes/";
-/// Stands where a host would in what an operator writes of a home. No host's name begins so.
+/// Stands in place of the host in an operator's subjects. No host's name begins with `_`.
 pub(crate) const OPERATORS: &str = "_moved";
-/// How long it is remembered who has a home before it is asked for again. Whoever moves one waits for longer.
+/// How long an owner is cached. A move waits longer than this.
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
 
-/// The homes of which this process has learned who has them. Written by whoever asks.
+/// The owners of homes that this process has read. Written by each lookup.
 pub(crate) type OwnerCache = std::sync::Mutex<BTreeMap<Key, CachedOwner>>;
 
-/// What was learned of a home, and when.
+/// An owner, and when it was read.
 pub(crate) struct CachedOwner {
     having: Arc<Ownership>,
     at: Instant,
-    /// How often the connection had been made by then. A process that slept through a move has lost its own.
+    /// The number of the connection: a process that slept through a move has lost its connection.
     made: u64,
 }
 
-/// Who has a home, and had it before: also what an operator writes of one that was moved.
+/// Who has a home, and who had it before. Also the text that an operator writes for a home that was moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ownership {
     pub(crate) host: String,
-    /// The oldest first.
+    /// Former owners, oldest first.
     #[serde(default)]
     pub(crate) before: Vec<FormerOwner>,
 }
 
-/// A host that had a home once.
+/// A host that had the home before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FormerOwner {
     pub(crate) host: String,
@@ -61,7 +61,7 @@ impl Ownership {
     }
 }
 
-/// The home that a key lies in, notes about it included.
+/// The home that a key lies in. The floor of a log lies in the log's home.
 pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
     let homes = connection.homes.as_ref()?;
     match key.as_str().strip_prefix(crate::logs::RETIRED).map(str::parse) {
@@ -70,12 +70,12 @@ pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
     }
 }
 
-/// The host that has a home; none before anybody has it.
+/// The host that has a home; none if no host has claimed it.
 pub(crate) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     Ok(having(connection, home).await?.map(|having| having.host.clone()))
 }
 
-/// Who has a home and had it before; none before anybody has it.
+/// Who has a home, and had it before; none if no host has claimed it.
 pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Ownership>>, StoreError> {
     if let Some(having) = remembered(connection, home) {
         return Ok(Some(having));
@@ -91,8 +91,7 @@ pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option
     Ok(Some(having))
 }
 
-/// Learns at once who has the homes under a prefix, as far as one host alone has ever claimed each: whoever looks
-/// at very many asks for none of them by itself then.
+/// Caches the owners of all homes under a prefix in one request, except for homes that several hosts have claimed.
 pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
     let made = *connection.made.borrow();
     let bucket = connection.options.map_bucket();
@@ -122,8 +121,8 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
     Ok(())
 }
 
-/// Who has the homes of which these messages tell: claims, and what operators wrote. `told` gives the key of each,
-/// its host, its sequence and its text.
+/// The owners of homes by these messages: claims, and what operators wrote. `told` gives the key, the host, the
+/// sequence and the text of each.
 pub(crate) fn tell<'a>(
     told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
 ) -> Result<BTreeMap<Key, Arc<Ownership>>, StoreError> {
@@ -143,7 +142,7 @@ pub(crate) fn tell<'a>(
     Ok(first.into_iter().map(|(home, (_, having))| (home, Arc::new(having))).collect())
 }
 
-/// Notes who has which home, as it was found out just now.
+/// Caches owners that were just read.
 pub(crate) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Ownership>)>) {
     let at = Instant::now();
     let mut known = connection.known.lock().expect("no holder of this lock panics");
@@ -152,19 +151,19 @@ pub(crate) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<
     }
 }
 
-/// Forgets who has a home: what was taken for granted has turned out to be otherwise.
+/// Drops a home from the cache: its owner may have changed.
 pub(crate) fn forget(connection: &Connection, home: &Key) {
     connection.known.lock().expect("no holder of this lock panics").remove(home);
 }
 
-/// What an operator wrote of a home, and its revision. None where nobody ever moved it.
+/// What an operator wrote for a home, and its revision. None if it was never moved.
 pub(crate) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Ownership)>, StoreError> {
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &claim_of(home));
     let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
     Ok(Some((message.sequence, written(home, &message.payload)?)))
 }
 
-/// What an operator wrote of a home.
+/// Parses what an operator wrote for a home.
 fn written(home: &Key, text: &[u8]) -> Result<Ownership, StoreError> {
     serde_json::from_slice(text).map_err(|error| StoreError::Damaged {
         what: format!("what an operator wrote of {home}"),
@@ -172,7 +171,7 @@ fn written(home: &Key, text: &[u8]) -> Result<Ownership, StoreError> {
     })
 }
 
-/// Whose claim of a home came first. A claim is never written twice.
+/// The host that claimed a home first. A claim is never written twice.
 async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     let mut from = 1;
     while let Some(claim) = values::first(connection, &claim_of(home), from).await? {
@@ -187,7 +186,7 @@ async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, 
     Ok(None)
 }
 
-/// The host that has a home, which is ours from now on where it was nobody's.
+/// The host that has a home. Claims it for this host if no host has it.
 pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
     loop {
         if let Some(host) = host_of(connection, home).await? {
@@ -197,7 +196,7 @@ pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String
     }
 }
 
-/// Refuses what lies in another host's home. Takes the home where it is nobody's.
+/// Refuses a write in another host's home. Claims the home if no host has it.
 pub(crate) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
     let host = settle(connection, home).await?;
     if host == connection.options.host { Ok(()) } else { Err(StoreError::Elsewhere { what: home.to_string(), host }) }
@@ -208,7 +207,7 @@ pub(crate) fn host_in(connection: &Connection, message: &StreamMessage) -> Optio
     subjects::value_of(&connection.options.map_bucket(), &message.subject).map(|(host, _)| host)
 }
 
-/// Where it is written who has a home.
+/// The key that says who has a home.
 pub(crate) fn claim_of(home: &Key) -> Key {
     format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
 }

@@ -1,4 +1,4 @@
-//! Reading a log: its messages from a place on, several by one question where that overlooks nothing.
+//! Reads a log from a position on, several messages per request if that cannot miss one.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(crate) async fn read(
     let mut batch = Batch { next: from, ..Batch::default() };
     let mut bytes = 0;
     let mut messages = Messages::of(connection, log, limit).await?;
-    // From where on the log is read is asked together with what is there, where that costs no time.
+    // The floor is read together with the first message if one server answers both.
     let (first, floor) = match messages.answers {
         Answers::Leader => {
             let (first, floor) = tokio::join!(messages.next(place(from).0), floor_of(connection, log));
@@ -71,22 +71,22 @@ pub(crate) async fn read(
     }
 }
 
-/// A log's messages, one after the other.
+/// Iterates over a log's messages.
 struct Messages<'a> {
     connection: &'a Connection,
     log: &'a Key,
     stream: &'a Stream,
     /// The subjects that count.
     subject: String,
-    /// Who may be asked for several at once.
+    /// Who answers direct reads, which bring several at once.
     answers: Answers,
     /// How many bytes are wanted.
     limit: usize,
-    /// What came with an answer and was not taken yet.
+    /// Messages that were read ahead.
     ahead: VecDeque<StreamMessage>,
-    /// Whether that is all there is.
+    /// Whether `ahead` reaches the log's end.
     complete: bool,
-    /// Whether there was one at all.
+    /// Whether there was any message.
     any: bool,
 }
 
@@ -99,15 +99,15 @@ impl Messages<'_> {
         Ok(Messages { connection, log, stream, subject, answers, limit, ahead, complete: false, any: false })
     }
 
-    /// Whether nobody knows what comes next before a server is asked.
+    /// Whether the next message takes a request.
     fn must_ask(&self) -> bool {
         self.ahead.is_empty() && !self.complete
     }
 
-    /// The first one from a sequence on, which is that after the last one.
+    /// The next message, from a sequence on.
     async fn next(&mut self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
         if self.must_ask() {
-            // A copy that lags says nothing of where the log ends.
+            // A replica that lags does not know where the log ends.
             let several = match self.answers {
                 Answers::Leader => true,
                 Answers::AnyCopy => self.any,
@@ -143,14 +143,14 @@ impl Messages<'_> {
         Ok(())
     }
 
-    /// Asks the server that leads, so that nothing which was answered for is overlooked.
+    /// Asks the leader, which has every message that was acknowledged.
     async fn ask_the_leader(&self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
         let ask = || self.stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&self.subject).send();
         found(self.log, again_if_late(ask).await)
     }
 }
 
-/// Whether the host that wrote an entry may speak for whom it speaks.
+/// Whether the host that wrote an entry may speak for the home in whose name the entry speaks.
 async fn may_speak(
     connection: &Connection,
     log: &Key,

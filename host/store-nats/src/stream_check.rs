@@ -1,5 +1,5 @@
-//! Whether a stream that somebody else made will do: where it would not keep what it acknowledges, it is not
-//! used; where it keeps less than ours would, people are told.
+//! Checks a stream that an operator created. One that would not keep what it acknowledges is refused; one that keeps
+//! less than ours would gives warnings.
 
 use std::time::Duration;
 
@@ -8,39 +8,39 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, Rete
 use crate::options::NatsOptions;
 use crate::subjects;
 
-/// From which window on a message whose answer was lost is known when it comes again.
+/// The shortest duplicate window that covers a message that is sent again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(60);
 
-/// What a stream keeps less well than one that we make.
+/// How a stream is worse than one that we would create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamWarning {
-    /// It drops what is old to make room, read or not.
+    /// It drops old messages to make room, read or not.
     DropsOld,
-    /// Whoever may write one value could remove all others.
+    /// It allows roll-ups: a login that may write one value could remove all others.
     RollsUp,
-    /// It lies in the server's memory and goes with it.
+    /// It is stored in memory only.
     InMemory,
-    /// It acknowledges what is not on the disk yet.
+    /// It acknowledges messages before they are on disk.
     Unsynced,
-    /// It lets go of everything after so long, read or not.
+    /// It drops messages after this time, read or not.
     Forgets(Duration),
-    /// It takes no message of more than so many bytes.
+    /// It takes no message longer than this many bytes.
     TakesNoLonger(usize),
-    /// It knows a message that is sent again only for so long.
+    /// It recognises a message that is sent again only for this long.
     KnowsAgain(Duration),
-    /// It keeps the mark of whatever was removed for good.
+    /// It keeps the marks of removals for ever.
     KeepsMarks,
 }
 
-/// Why a stream cannot be used, though it has the name of ours.
+/// Why a stream with our name cannot be used.
 pub(crate) enum StreamMisfit {
-    /// It is for something else.
+    /// It is for other subjects.
     SomebodyElses(String),
-    /// It does not keep what it is sent, or not as it is sent.
+    /// It does not keep messages, or changes them.
     KeepsNothing(String),
 }
 
-/// Looks whether a stream can be used that is to keep messages at some subjects.
+/// Checks whether a stream can keep our messages at some subjects.
 pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), StreamMisfit> {
     let keeps_nothing = |why: &str| Err(StreamMisfit::KeepsNothing(why.to_owned()));
     if let Some(mirror) = &config.mirror {
@@ -74,11 +74,11 @@ pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), StreamMisf
     Ok(())
 }
 
-/// What is doubtful about a stream of logs or values.
+/// The warnings about a stream of logs or values.
 pub(crate) fn warnings(options: &NatsOptions, config: &Config) -> Vec<StreamWarning> {
     let is_of_logs = config.name == options.log_stream();
     let is_bounded = config.max_bytes > 0 || config.max_messages > 0;
-    // The bound of one subject drops what is old whatever else the stream discards, unless it is told otherwise.
+    // A limit per subject drops old messages whatever the discard policy, except with `discard_new_per_subject`.
     let refuses_by_subject = config.discard == DiscardPolicy::New && config.discard_new_per_subject;
     let drops_by_subject = is_of_logs && config.max_messages_per_subject > 0 && !refuses_by_subject;
     let long_enough = if is_of_logs { options.kept_for } else { Duration::MAX };
@@ -100,14 +100,14 @@ pub(crate) fn warnings(options: &NatsOptions, config: &Config) -> Vec<StreamWarn
     warnings
 }
 
-/// Whether a stream tells of what it keeps where those listen who watch.
+/// Whether a stream announces its messages where the watches listen.
 pub(crate) fn tells(options: &NatsOptions, config: &Config) -> bool {
     config.republish.as_ref().is_some_and(|republish| {
         matches!(republish.source.as_str(), "" | ">") && republish.destination == subjects::news(options)
     })
 }
 
-/// Whether whatever fits one pattern of subjects fits another, wider one too.
+/// Whether each subject that matches one pattern matches a wider one too.
 fn covers(wide: &str, narrow: &str) -> bool {
     let (mut wide, mut narrow) = (wide.split('.'), narrow.split('.'));
     loop {

@@ -5,7 +5,7 @@
 //! relay.HOST.agents.bob.inbox              an entry of the log agents/bob/inbox, written by HOST
 //! $KV.RELAY_MAP.HOST.agents.bob.meta       the value agents/bob/meta, as HOST says it
 //! $KV.RELAY_HOLDS.deliveries.bob           who holds deliveries/bob
-//! relay-news.SUBJECT                       the server tells of what it has kept at SUBJECT
+//! relay-news.SUBJECT                       the server announces a message stored at SUBJECT
 //! ```
 //!
 //! The host stands in the subject because a server's permissions are about subjects: so who wrote is
@@ -48,7 +48,7 @@ fn push_token(text: &mut String, segment: &str) {
     }
 }
 
-/// The key whose tokens these are; none where nothing of ours was written so.
+/// The key with these tokens; none if we write no such tokens.
 fn key(tokens: &str) -> Option<Key> {
     let mut text = String::with_capacity(tokens.len());
     let mut rest = tokens.chars();
@@ -169,12 +169,12 @@ pub(crate) fn of_hold(bucket: &str, key: &Key) -> String {
     format!("$KV.{bucket}.{}", tokens(key))
 }
 
-/// Under what the server tells of everything that it has kept.
+/// Where the server announces every message that it has stored.
 pub(crate) fn news(options: &NatsOptions) -> String {
     format!("{}-news.>", root(options))
 }
 
-/// Where the server tells of logs and values at a key and under it.
+/// Where the server announces messages of logs and values at a key and under it.
 pub(crate) fn news_under(options: &NatsOptions, key: &Key) -> [String; 4] {
     let news = |at: String| format!("{}-news.{at}", root(options));
     let [values, value] = values_under(&options.map_bucket(), key);

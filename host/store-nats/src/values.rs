@@ -1,9 +1,8 @@
-//! Values as a key-value bucket: one message per key and host, its sequence the revision. A swap is a
-//! message that the server takes only after the expected one. A removal leaves a mark, which tells those
-//! who watch, and lapses.
+//! Values as a key-value bucket: one message per key and host, whose sequence is the revision. A swap is a message
+//! that the server takes only after the expected one. A removal leaves a mark, which wakes the watches, and expires.
 //!
-//! A value in a home is what the home's host says. Any other value is what all hosts' parts come to, and
-//! a swap of it is taken only while no part has changed.
+//! A value in a home is what the home's host wrote. Any other value is merged from the parts of all hosts, and a
+//! swap succeeds only if no part has changed.
 
 use std::collections::BTreeMap;
 
@@ -20,23 +19,23 @@ use crate::ownership;
 use crate::sending::{EXPECTED_SUBJECT, send};
 use crate::subjects;
 
-/// By which header a bucket marks that a key was removed.
+/// The header of the mark of a removal.
 const OPERATION: &str = "KV-Operation";
-/// Stands where a host would, where nobody knows whose keys are.
+/// Stands in place of the host if there is no rule for whose keys are whose.
 pub(crate) const EVERYBODY: &str = "_";
-/// How long such a mark lasts, in seconds.
+/// When such a mark expires, in seconds.
 const MARK_LASTS: &str = "10";
 
-/// From how many keys on it is worth a question of its own whose they are: who lists them looks at them next.
+/// From this many keys on, their owners are read in one request: a caller that lists keys reads them next.
 const MANY: usize = 16;
-/// How many keys are looked at at once.
+/// How many keys are read concurrently.
 const AT_ONCE: usize = 32;
 
 /// What is at a key.
 struct CurrentValue {
     /// The value that counts.
     value: Option<Vec<u8>>,
-    /// The last message at those subjects that count; none is zero.
+    /// The sequence of the last message at the subjects that count; zero if there is none.
     last: u64,
 }
 
@@ -60,7 +59,7 @@ pub(crate) async fn swap(
     }
     let Some(place) = place(connection, key).await? else { return Err(SwapError::Changed { current: None }) };
     let mut after = expected.map_or(0, |revision| revision.0);
-    // A key that is to stay absent, or whose last message says nothing by itself, is looked at first.
+    // Read first if the key must be absent, or if its last message may be a mark.
     let may_be_a_mark = expected.is_some() && marks_stay(connection).await?;
     if (expected.is_none() && next.is_none()) || place == Writers::AllParts || may_be_a_mark {
         let found = look(connection, key, &place).await?;
@@ -83,7 +82,7 @@ pub(crate) async fn swap(
             return Ok(None);
         }
         let found = look(connection, key, &place).await?;
-        // A mark that was left, or that somebody is about to take away: the key is absent.
+        // The mark of a removal: the key is absent.
         if expected.is_none() && found.value.is_none() && found.last != after {
             after = found.last;
         } else {
@@ -113,14 +112,14 @@ pub(crate) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
     if marks_stay(connection).await? { those_there(connection, keys).await } else { Ok(keys) }
 }
 
-/// Whether the mark of a removal stays, as it may in a bucket that an operator made: then it tells of a key that is
-/// not there any more. Where old values are kept it has to: without it the one before would count again.
+/// Whether marks of removals stay, as they may in a bucket that an operator created. In a bucket that keeps old values
+/// they have to: without the mark the value before it would count again.
 async fn marks_stay(connection: &Connection) -> Result<bool, StoreError> {
     let config = &connection.map().await?.cached_info().config;
     Ok(config.deny_delete || !config.allow_message_ttl || config.max_messages_per_subject != 1)
 }
 
-/// Those of some keys that have a value.
+/// Filters out keys without a value.
 async fn those_there(connection: &Connection, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
     let looks = futures::stream::iter(keys).map(|key| async move {
         let value = get(connection, &key).await?;
@@ -140,7 +139,7 @@ pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
     found(key, again_if_late(ask).await)
 }
 
-/// Says, unless somebody was faster, that a key is ours. Whether it is shows when it is read again.
+/// Claims a key for this host, unless another host was faster. The caller reads again to see who has it.
 pub(crate) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
     let bucket = connection.options.map_bucket();
     let everyones = subjects::of_value(&bucket, "*", key);
@@ -154,14 +153,14 @@ pub(crate) fn is_value(message: &StreamMessage) -> bool {
     message.headers.get(OPERATION).is_none()
 }
 
-/// Which of the messages at a key count.
+/// The hosts whose messages at a key count.
 #[derive(PartialEq, Eq)]
 enum Writers {
-    /// The one that there is: nobody knows whose keys are, and all hosts write at one subject.
+    /// All hosts write at one subject: there is no rule for whose keys are whose.
     Shared,
-    /// That of one host.
+    /// One host.
     OfHost(String),
-    /// Each host's.
+    /// All hosts, each with its part.
     AllParts,
 }
 
@@ -188,7 +187,7 @@ impl CurrentValue {
     }
 }
 
-/// Which messages count at a key. None where it lies in a home that nobody has.
+/// The hosts that count at a key. None if it lies in a home that has no owner.
 async fn place(connection: &Connection, key: &Key) -> Result<Option<Writers>, StoreError> {
     match ownership::home_of(connection, key) {
         Some(home) => Ok(ownership::host_of(connection, &home).await?.map(Writers::OfHost)),
@@ -219,14 +218,14 @@ async fn look(connection: &Connection, key: &Key, place: &Writers) -> Result<Cur
     }
 }
 
-/// What each host says of a value, the oldest first, and the last message of all, marks included.
+/// The parts of a value, oldest first, and the last sequence of all, marks included.
 async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), StoreError> {
     let mut parts: Vec<Part> = Vec::new();
     let mut last = 0;
     while let Some(message) = first(connection, key, last + 1).await? {
         last = message.sequence;
         let Some(host) = ownership::host_in(connection, &message) else { continue };
-        // A bucket that an operator made may keep more than the newest word of each.
+        // A bucket that an operator created may keep more than the newest part of each host.
         parts.retain(|part| part.host != host);
         if is_value(&message) {
             parts.push(Part { host, bytes: message.payload.to_vec() });
@@ -235,7 +234,7 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
     Ok((parts, last))
 }
 
-/// Sends a value, or the mark of a removal. None where the last message that counts is another one.
+/// Sends a value, or the mark of a removal. None if the last message that counts is another one.
 pub(crate) async fn put(
     connection: &Connection,
     subject: &str,
@@ -244,7 +243,7 @@ pub(crate) async fn put(
     after: u64,
     next: Option<&[u8]>,
 ) -> Result<Option<u64>, StoreError> {
-    // The bucket is made before anything is sent to it.
+    // Creates the bucket if need be, before anything is sent to it.
     let marks_lapse = !marks_stay(connection).await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
@@ -261,8 +260,8 @@ pub(crate) async fn put(
     send(connection, connection.map().await?, subject.to_owned(), headers, body, ("could not set", key)).await
 }
 
-/// Takes the mark of a removal away, where the server lets us: else it lapses, or stays and costs room
-/// and nothing else. The next one to set the key goes on from it.
+/// Deletes the mark of a removal if the server allows it. Otherwise the mark expires, or stays and costs only space:
+/// the next swap of the key goes on from it.
 async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<(), StoreError> {
     if marks_stay(connection).await? {
         return Ok(());
@@ -273,7 +272,7 @@ async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<
     Ok(())
 }
 
-/// The newest message of some subjects, as the server that leads has it.
+/// The newest message of some subjects, as the leader has it.
 pub(crate) async fn newest(
     connection: &Connection,
     subject: &str,
