@@ -173,22 +173,22 @@ pub trait Store: Send + Sync + 'static {
     /// The position after the last entry; [`Position::START`] of a log that never was.
     async fn end(&self, log: &Key) -> Result<Position, StoreError>;
 
-    /// Drops whole segments that end at or before a position. Gives how many went.
+    /// Drops whole segments that end at or before a position. Gives their number.
     async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError>;
 
     /// Removes a log and everything in it.
     async fn remove(&self, log: &Key) -> Result<(), StoreError>;
 
-    /// The value of a key, as it lies there: that it still is the JSON that was put there shows when it is read.
+    /// The value of a key, as stored. Whether it is valid JSON shows only when the caller parses it.
     async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
 
-    /// Where a value lies, in the words in which a person would look for it.
+    /// Where a value lies, in words for people.
     fn place(&self, key: &Key) -> String {
         key.to_string()
     }
 
-    /// Sets a key to `next` (or removes it, where `next` is none) if it still is at `expected`
-    /// (absent, where that is none). Gives the new revision; none where the key was removed.
+    /// Sets a key to `next` (removes it if `next` is none) if it still is at `expected` (absent if that is none). Gives
+    /// the new revision; none if the key was removed.
     async fn swap(
         &self,
         key: &Key,
@@ -221,16 +221,15 @@ pub trait Store: Send + Sync + 'static {
     /// Watches logs and values at or under these keys, from now on.
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError>;
 
-    /// Takes a key for oneself; none while somebody else has it. Does not wait.
+    /// Takes a key exclusively; none while it is held. Does not wait.
     async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError>;
 
-    /// Makes a home this host's, with everything that counts in it, whoever has it. None where nothing is there. A
-    /// move that broke off goes on when it is done again. A store that keeps no hosts apart has nothing to move:
-    /// whoever reads it has all of it.
+    /// Moves a home to this host, with everything that counts in it, from the host that has it. None if there is
+    /// nothing. An interrupted move goes on if it is repeated. A store without hosts has nothing to move.
     async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
         backend::nothing_to_move(self, moving.home).await
     }
 
-    /// The file that gains bytes when a log is appended to, where this store has such files.
+    /// The file that grows when a log is appended to, if this store has files.
     fn file_of(&self, log: &Key) -> Option<PathBuf>;
 }

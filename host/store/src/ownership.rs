@@ -5,23 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Key;
 
-/// What the mesh knows of its keys, and the store does not.
+/// The mesh's rule for whose keys are whose.
 pub trait Homes: Send + Sync + 'static {
-    /// The home that a value or a log lies in. None where no host has more right to it than another.
+    /// The home that a value or a log lies in. None if it belongs to no host in particular.
     fn home_of(&self, key: &Key) -> Option<Key>;
 
     /// Whether other hosts append to this log of a home too, as to an inbox.
     fn is_open(&self, log: &Key) -> bool;
 
-    /// The home in whose name an entry of an open log speaks. None where it speaks for nobody, so that
-    /// any host may have written it.
+    /// The home in whose name an entry of an open log speaks. None if any host may write it.
     fn speaker(&self, log: &Key, entry: &[u8]) -> Option<Key>;
 
-    /// The homes whose hosts must be known to put the parts of a value together that lies in no home.
+    /// The homes whose hosts must be known to merge the parts of a value that lies in no home.
     fn voices(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key>;
 
-    /// What the hosts' parts of such a value come to, the oldest part first, where `hosts` says who has
-    /// which home. None where nothing that counts is left.
+    /// Merges the hosts' parts of such a value, oldest first; `hosts` says who has which home. None if no part
+    /// counts.
     fn together(&self, key: &Key, parts: &[Part], hosts: &BTreeMap<Key, String>) -> Option<Vec<u8>>;
 }
 
@@ -30,6 +29,6 @@ pub trait Homes: Send + Sync + 'static {
 pub struct Part {
     /// The host, as the server knows it.
     pub host: String,
-    /// What it says: JSON text.
+    /// The part: JSON text.
     pub bytes: Vec<u8>,
 }

@@ -1,5 +1,5 @@
-//! Many keys of one kind at a glance: names relative to one open folder, nothing opened but the values
-//! themselves, and two threads where they are many.
+//! The children of a prefix, read in bulk: names relative to one open folder, no file opened but the values
+//! themselves, and two threads if there are many.
 
 use std::fs::{self, File};
 use std::io;
@@ -42,7 +42,7 @@ pub(super) fn look(
         match helper {
             None => Ok(()),
             Some(Ok(helper)) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // A system without room for another thread.
+            // The system has no thread to give.
             Some(Err(_)) => glance.at(theirs, first),
         }
     })
@@ -89,7 +89,7 @@ impl Names {
     }
 }
 
-/// What is looked at, and from where.
+/// What is read of each child, and from which folder.
 struct Glance {
     path: PathBuf,
     folder: File,
@@ -98,7 +98,7 @@ struct Glance {
     beside: Vec<LeafFiles>,
 }
 
-/// The files that tell of a leaf beside the value.
+/// The files of a leaf beside the value.
 enum LeafFiles {
     Value(String),
     Log { lock: String, active: String },

@@ -1,13 +1,12 @@
 //! The group commit: one process syncs, and all that wait for bytes before the log's end are
 //! answered by it.
 //!
-//! Whoever finds its bytes not yet on disk tries the lock of the mark. Who gets it syncs the
-//! segment and says in the mark how far; who does not waits until that is done and looks again.
-//! Nobody waits in line for that lock: then a process that lets go of it and comes back would find
-//! the line before it, and each sync would serve one. Those who wait stand at a gate, a second file
-//! that whoever syncs has locked meanwhile, and all go through at once when it opens. The next sync
-//! has the other one of two gates, so that it shuts none before those who wait have gone through.
-//! Gates only say when to look: what is on disk stands in the mark alone.
+//! A process whose bytes are not yet on disk tries to lock the mark. The one that gets the lock (the leader) syncs
+//! the segment and writes to the mark how far; the others wait until that is done and look again. They do not queue
+//! for the mark's lock: then a leader that comes back would be behind the queue, and each sync would serve one
+//! process. They wait at a gate, a second file that the leader keeps locked during its sync, and all pass at once
+//! when it is unlocked. Two gates alternate, so that the next leader never locks the one at which processes still
+//! wait. A gate only says when to look; only the mark says what is on disk.
 
 use std::fs::File;
 use std::io;
@@ -21,17 +20,17 @@ use super::flock::{self, Sharing, UntilDropped};
 use super::layout::LogPaths;
 use super::mark::{self, Gate, Mark, Verdict, Wanted, judge};
 
-/// How long to nap before looking again where no gate is shut although somebody syncs: he is about to
-/// shut it, or has opened it just now.
+/// How long to nap if the gate is open although a sync is under way: the leader is about to lock it, or has just
+/// unlocked it.
 const NAP: Duration = Duration::from_micros(100);
 
-/// How often to try to shut a gate in which somebody stands.
+/// How often to try to lock a gate at which processes still wait.
 const TRIES_TO_SHUT: usize = 20;
 
 /// What syncing a log takes: its mark, and a way to see that no append is under way.
 #[derive(Debug)]
 pub(super) struct Commit {
-    /// Holds the mark; its lock belongs to whoever syncs.
+    /// The mark's file; the leader has its lock.
     mark: File,
     /// The append lock, opened a second time: a lock belongs to an opening of a file, and the other
     /// opening may be in use by an append of this same process.
@@ -58,7 +57,7 @@ pub(super) enum SyncOutcome {
 }
 
 impl SyncOutcome {
-    /// What a mark's verdict means for whoever waits; none while there is reason to wait.
+    /// What a mark's verdict means for a waiting process; none while it has to wait.
     fn of(verdict: Verdict) -> Option<SyncOutcome> {
         match verdict {
             Verdict::Pending => None,
@@ -77,12 +76,12 @@ impl Commit {
         })
     }
 
-    /// What is known now of a stretch; none while somebody has yet to sync it. Never waits.
+    /// What is known now of a stretch; none until a process has synced it. Never waits.
     pub(super) fn look(&self, wanted: Wanted) -> io::Result<Option<SyncOutcome>> {
         Ok(SyncOutcome::of(judge(self.read()?.as_ref(), wanted)))
     }
 
-    /// Sees to it that a stretch is on disk, by syncing it or by waiting for somebody who does.
+    /// Returns once a stretch is on disk, by syncing it or by waiting for a leader that does.
     pub(super) fn settle(&self, at: &SyncTarget<'_>, wanted: Wanted) -> io::Result<SyncOutcome> {
         loop {
             if flock::try_lock(&self.mark, Sharing::Alone)? {
@@ -134,7 +133,7 @@ impl Commit {
         }
         let gate = self.gate_of(before.as_ref(), at.data);
         let _shut = shut(gate)?;
-        // Given back before the gate opens, so that one of those who come through can be the next to sync.
+        // Unlocked before the gate, so that one of the waiting processes can be the next leader.
         let _lead = lead;
         let known = before.as_ref().is_some_and(|mark| mark.segment == wanted.segment && mark.file == wanted.file);
         let synced = at.disk.sync(at.data, &at.paths.active).and_then(|()| {
@@ -177,8 +176,7 @@ impl Commit {
         }
     }
 
-    /// Says how far the log is synced. Those who wait sync for themselves if this cannot be said,
-    /// so it is no failure of theirs.
+    /// Writes how far the log is synced. If this fails, waiting processes sync for themselves, so it is only logged.
     fn publish(&self, disk: &dyn Disk, paths: &LogPaths, mark: &Mark) {
         if let Err(error) = disk.overwrite(&self.mark, &paths.mark, mark.record().as_bytes()) {
             tracing::warn!(path = %paths.mark.display(), %error, "could not say how far the log is synced");
@@ -186,8 +184,8 @@ impl Commit {
     }
 }
 
-/// Shuts a gate, if nobody stands in it for long. Who is about to go through is let through; a process
-/// that was stopped there is not waited for: those who come then nap instead of waiting at the gate.
+/// Locks a gate once the processes at it have passed. A process that was stopped there is not waited for: the gate
+/// then stays open, and later processes nap instead of waiting at it.
 fn shut(gate: &File) -> io::Result<Option<UntilDropped<'_>>> {
     for _ in 0..TRIES_TO_SHUT {
         if flock::try_lock(gate, Sharing::Alone)? {

@@ -14,10 +14,10 @@ use super::watch::Targets;
 /// The process's notifier, once something was watched. Kept for good: its thread sleeps.
 static HUB: Mutex<Option<Arc<Hub>>> = Mutex::new(None);
 
-/// Tells watches what the system tells it.
+/// Passes the system's notifications on to the watches.
 pub(super) struct Hub {
-    /// Which folders the system watches for us, and for how many watches each. Held while the
-    /// notifier's thread answers, so that thread must never need it.
+    /// Which folders the system watches for us, and for how many watches each. Locked while the notifier's thread
+    /// works, so that thread must never take this lock.
     armed: Mutex<Armed>,
     /// What the notifier's thread needs.
     subscriptions: Arc<Subscriptions>,
@@ -31,7 +31,7 @@ struct Armed {
 #[derive(Default)]
 struct Subscriptions {
     subscribers: Mutex<Vec<Weak<Subscriber>>>,
-    /// Folders that went away or came anew: what the system watches under their name is another.
+    /// Folders that were removed or recreated: what the system watches under their name is the old one.
     stale: Mutex<HashSet<PathBuf>>,
 }
 
@@ -145,7 +145,7 @@ impl Subscriptions {
                     self.hear_of(event.kind, path);
                 }
             }
-            // Something was lost on the way: everybody looks at everything.
+            // Notifications were lost: every watch looks at everything.
             Ok(_) | Err(_) => self.tell(|_| true, Folders::Changed),
         }
     }

@@ -18,17 +18,17 @@ pub(super) struct Mark {
     /// The last segment that a sync failed on. Nothing after its offset is known to be on disk,
     /// nor ever will be: the kernel forgets which pages it could not write.
     pub(super) failed: Option<Failed>,
-    /// Which door is shut while the next sync goes on.
+    /// Which gate is locked during the next sync.
     pub(super) gate: Gate,
 }
 
-/// Syncs take turns at two doors: see `commit`.
+/// The two gates that syncs use in turn: see `commit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Gate {
     /// The segment's own file.
     #[default]
     Even,
-    /// The file that is there for it.
+    /// A file of its own.
     Odd,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Failed {
     pub(super) offset: u64,
 }
 
-/// A stretch of a log that somebody wants on disk.
+/// A stretch of a log that has to reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) segment: u64,
@@ -69,7 +69,7 @@ pub(super) struct Wanted {
 pub(super) enum Verdict {
     /// It is on disk.
     Synced,
-    /// Somebody has yet to sync it.
+    /// It is not synced yet.
     Pending,
     /// A sync failed, and it can no longer be known to be on disk.
     Lost,
@@ -149,8 +149,8 @@ impl Mark {
         format!("{line:<width$}\n", width = RECORD_BYTES - 1)
     }
 
-    /// Reads a record. None where it is of another boot, or where a writer was caught half-way:
-    /// then nothing is known, and the reader looks again or syncs for itself.
+    /// Reads a record. None if it is of another boot, or half written: then the reader looks again or syncs for
+    /// itself.
     pub(super) fn parse(record: &[u8], boot: &str) -> Option<Mark> {
         let text = std::str::from_utf8(record).ok()?.trim_end();
         let (words, checksum) = text.rsplit_once(" check ")?;
@@ -179,8 +179,8 @@ impl Mark {
     }
 }
 
-/// A name for this start of the machine. Where the system has none, one of this process alone, so
-/// that nobody else's mark is believed.
+/// A name for this boot of the machine. If the system has none, a name of this process alone, so that it believes no
+/// other process's mark.
 pub(super) fn this_boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| match fs::read_to_string("/proc/sys/kernel/random/boot_id") {

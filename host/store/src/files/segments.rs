@@ -17,7 +17,7 @@ pub(super) struct Segments {
     pub(super) first: u64,
     /// The one that was begun last.
     pub(super) latest: u64,
-    /// What became of the latest.
+    /// Whether the latest is still open.
     pub(super) state: SegmentState,
     /// Where the last segment that was sealed ended. Nothing was appended between there and an
     /// active segment that is empty.
@@ -49,7 +49,7 @@ impl SegmentState {
 const RECORD_BYTES: usize = 3 * 21 + 7 + 9;
 
 impl Segments {
-    /// Reads the record; none where nothing was written yet or what is there is not one.
+    /// Reads the record; none if nothing was written yet or the record is damaged.
     pub(super) fn read(lock: &File) -> io::Result<Option<Segments>> {
         let mut bytes = [0; RECORD_BYTES];
         match lock.read_exact_at(&mut bytes, 0) {
@@ -63,7 +63,7 @@ impl Segments {
         disk.overwrite(lock, &paths.lock, self.record().as_bytes())
     }
 
-    /// Works the segments out from the names in the folder, where the record is lost.
+    /// Rebuilds a lost record from the names in the folder.
     pub(super) fn recover(paths: &LogPaths) -> io::Result<Segments> {
         let mut sealed: Vec<u64> = Vec::new();
         let names = match fs::read_dir(&paths.folder) {

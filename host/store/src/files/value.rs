@@ -81,11 +81,11 @@ pub(super) fn read_all(file: impl AsFd, bytes: &mut Vec<u8>) -> Result<(), Errno
     }
 }
 
-/// Where the value of a file is.
+/// The value in the bytes of a file.
 pub(super) enum ValueBytes {
-    /// There, among what was read.
+    /// This range of the file's bytes.
     Within(Range<usize>),
-    /// A person laid the file out differently: these bytes say the same.
+    /// The same value in the store's layout: a person edited the file.
     Rewritten(Vec<u8>),
 }
 
@@ -99,7 +99,7 @@ impl ValueBytes {
     }
 }
 
-/// What a value's file says; none where it says nothing, or why it is damaged.
+/// The content of a value's file; none if it is empty, or why it is damaged.
 pub(super) fn understood(bytes: &[u8]) -> Result<Option<(Revision, ValueBytes)>, String> {
     // A loss of power can leave the name of a file that was never synced, without its bytes.
     if bytes.is_empty() { Ok(None) } else { parse(bytes).map(Some) }
