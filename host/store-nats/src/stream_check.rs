@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_would_not_keep_what_it_acknowledges_is_not_used() {
         let check = |config: Config, expected: &str| {
-            let outcome = match crate::check(&config, &["relay.*.>".to_owned()]) {
+            let outcome = match super::check(&config, &["relay.*.>".to_owned()]) {
                 Ok(()) => "used".to_owned(),
                 Err(StreamMisfit::SomebodyElses(why)) => format!("somebody else's: {why}"),
                 Err(StreamMisfit::KeepsNothing(why)) => why,
