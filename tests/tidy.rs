@@ -10,20 +10,21 @@ use sha2::{Digest, Sha256};
 use test_support::Program;
 
 /// Which of our crates a crate may build on. One way only: the binary, then what speaks to the
-/// outside, then the mesh, then the store.
+/// outside, then the mesh, then the store. Only the binary knows the store on servers.
 const ARROWS: &[(&str, &[&str])] = &[
     ("store", &[]),
+    ("store-nats", &["store"]),
     ("mesh", &["store"]),
     ("adapters", &["mesh", "store"]),
     ("mcp", &["mesh", "store"]),
-    ("relay-mesh", &["adapters", "mcp", "mesh", "store"]),
+    ("relay-mesh", &["adapters", "mcp", "mesh", "store", "store-nats"]),
     ("relay-mesh-sdk", &[]),
     ("adapter-claude-code", &["relay-mesh-sdk"]),
     ("adapter-cursor", &["relay-mesh-sdk"]),
     ("adapter-codex", &["relay-mesh-sdk"]),
     ("adapter-generic", &["relay-mesh-sdk"]),
     ("adapter-opencode", &["relay-mesh-sdk"]),
-    ("bench", &["mesh", "store", "test-support"]),
+    ("bench", &["mesh", "store", "store-nats", "test-support"]),
     ("test-support", &[]),
 ];
 
@@ -42,7 +43,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("tracing-subscriber", &["relay-mesh"]),
     ("toml", &["adapters", "relay-mesh"]),
     ("notify", &["store"]),
-    ("async-nats", &["bench", "store"]),
+    ("async-nats", &["bench", "store-nats"]),
     ("wit-bindgen", &["relay-mesh-sdk"]),
 ];
 

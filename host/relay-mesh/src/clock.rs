@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use mesh::machine::Instant;
 use serde::{Deserialize, Serialize};
 use store::Durability;
-use store::nats::Timekeeper;
+use store_nats::Timekeeper;
 
 use crate::atomic_write;
 

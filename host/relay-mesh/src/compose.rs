@@ -9,8 +9,8 @@ use adapters::{Adapters, Shelf, Surroundings};
 use mesh::machine::Machine as _;
 use mesh::{Mesh, Parts};
 use store::files::{FilesOptions, FilesStore};
-use store::nats::{NatsAuth, NatsOptions, NatsStore};
 use store::{Durability, Store, StoreError};
+use store_nats::{NatsAuth, NatsOptions, NatsStore};
 
 use crate::config::{AllowedCommands, Durable, NatsValues, Servers, Shared};
 use crate::context::Context;
@@ -97,7 +97,7 @@ pub(crate) enum OpenError {
     Server(#[from] HostError),
     /// What would become part of subjects and cannot.
     #[error(transparent)]
-    Prefix(#[from] store::nats::InvalidName),
+    Prefix(#[from] store_nats::InvalidName),
 }
 
 impl Explain for OpenError {

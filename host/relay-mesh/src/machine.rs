@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use mesh::machine::{Instant, Machine, Process};
 use mesh::repository::{Checkout, Resolved};
 
-use store::nats::Timekeeper;
+use store_nats::Timekeeper;
 
 use crate::clock::Clock;
 use crate::git_checkout;

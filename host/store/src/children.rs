@@ -1,4 +1,4 @@
-//! Many keys of one kind at a glance.
+//! The children of a prefix, read in bulk.
 
 use std::pin::pin;
 
@@ -18,8 +18,7 @@ pub enum Leaf<'a> {
 /// One of many keys of one kind.
 #[derive(Debug)]
 pub struct Child<'a> {
-    /// The last segment of the key that the leaves are below of, as [`Key::encode`] spells it: `alice` of
-    /// `agents/alice`.
+    /// The child's name: the last segment of its key, encoded: `alice` of `agents/alice`.
     pub name: &'a str,
     /// The value that was asked for; an error where it is damaged, which costs no other child anything.
     pub value: Result<&'a [u8], StoreError>,
@@ -27,7 +26,7 @@ pub struct Child<'a> {
     pub beside: &'a mut Vec<Beside>,
 }
 
-/// Takes one child after the other. What it borrows from is gone afterwards.
+/// Takes one child after the other. A child borrows from buffers that are reused for the next one.
 pub type Taker<'a> = &'a mut (dyn FnMut(Child<'_>) + Send);
 
 /// What a glance shows of a leaf.
@@ -39,23 +38,25 @@ pub enum Beside {
     Value(Result<Versioned, StoreError>),
     /// So many appends lie in the log, each of one entry or more. None of them was looked at.
     Appends(u64),
-    /// It takes more than a glance. Whoever wants to know asks for it by its own key.
+    /// Not read. A caller that needs it asks for it by its own key.
     Unknown,
 }
 
-/// How many values are asked for at once: on servers each is a way there and back.
+/// How many values are read concurrently: on servers each is a round trip.
 const AT_ONCE: usize = 64;
 
-/// One of many keys of one kind, for a store that has gathered all of them before it hands on the first.
-pub(crate) struct Gathered {
+/// A child, for a store that reads all of them before it passes on the first.
+pub struct Gathered {
     /// The key that the leaves are below of: `agents/alice`.
-    pub(crate) key: Key,
-    pub(crate) value: Result<Versioned, StoreError>,
-    pub(crate) beside: Vec<Beside>,
+    pub key: Key,
+    /// The value that was asked for; an error if it is damaged.
+    pub value: Result<Versioned, StoreError>,
+    /// What a glance showed of the others, in the order in which they were asked for.
+    pub beside: Vec<Beside>,
 }
 
-/// Hands them on: all to the first, for there is nothing left to share.
-pub(crate) fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
+/// Passes all children to the first taker: the work is done, so there is nothing to share.
+pub fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
     for Gathered { key, value, mut beside } in children {
         let name = key.segments().next_back().unwrap_or_default();
         let value = match value {
@@ -66,8 +67,8 @@ pub(crate) fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
     }
 }
 
-/// For a store that has no quicker way: each value by its key, and of what lies beside them nothing.
-pub(crate) async fn by_key<S: Store + ?Sized>(
+/// For a store without bulk reads: reads each value by its key, and nothing of what lies beside it.
+pub async fn by_key<S: Store + ?Sized>(
     store: &S,
     prefix: &Key,
     leaf: &str,

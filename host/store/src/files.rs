@@ -14,7 +14,7 @@ mod flock;
 mod hold;
 mod hub;
 mod layout;
-pub(crate) mod lines;
+mod lines;
 mod locked;
 mod log;
 mod mark;
@@ -23,7 +23,7 @@ mod reading;
 mod recent;
 mod segments;
 mod shared;
-pub(crate) mod value;
+mod value;
 mod watch;
 
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ use self::shared::Shared;
 pub use self::watch::Watching;
 use crate::{
     AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Position, Revision, Store, StoreError, SwapError, Taker,
-    Versioned, Watch,
+    Versioned, Watch, backend,
 };
 
 /// How a store of files behaves.
@@ -187,7 +187,7 @@ impl Store for FilesStore {
         durability: Durability,
     ) -> Result<Option<Revision>, SwapError> {
         if let Some(value) = next {
-            value::check_fits(value)?;
+            backend::check_value(value)?;
         }
         let paths = ValuePaths::of(&self.shared.root, key);
         let change = value::Swap { paths, expected, next, durability: self.effective(durability) };

@@ -5,23 +5,31 @@
 //! by revision, and says when something may have changed. [`files::FilesStore`] is the backend
 //! that people run; [`memory::MemoryStore`] is the one that tests run.
 
+pub mod backend;
 mod children;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+mod error;
 pub mod files;
 mod key;
 pub mod memory;
-pub mod nats;
+mod ownership;
 mod reasons;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 
 pub use children::{Beside, Child, Leaf, Taker};
+pub use error::{AppendError, ServerTrouble, StoreError, SwapError};
 pub use key::{InvalidKey, Key};
+pub use ownership::{Homes, Part};
 pub use reasons::{causes, reasons};
+
+/// The old path of two names, until their callers have moved.
+pub mod nats {
+    pub use crate::ownership::{Homes, Part};
+}
 
 /// A place in a log, between two entries. Positions of one log are ordered; their numbers mean
 /// nothing else, and differ between backends.
@@ -101,127 +109,6 @@ pub struct Versioned {
     pub bytes: Vec<u8>,
 }
 
-/// Why the store did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The folder, the disk or the server refused.
-    #[error("{doing} {what}")]
-    Io {
-        /// What was being done, as a clause: `could not append to`.
-        doing: &'static str,
-        /// The file or key concerned.
-        what: String,
-        /// The operating system's reason.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A server did not do what it was asked, or could not be reached.
-    #[error("{doing} {what}")]
-    Server {
-        /// What was being done, as a clause: `could not append to`.
-        doing: &'static str,
-        /// The server, stream or key concerned.
-        what: String,
-        /// The server's reason.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A value is there, and is not what this store writes.
-    #[error("`{what}` is damaged: {why}")]
-    Damaged {
-        /// The file or key concerned.
-        what: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// It is another machine's to write, and it alone may.
-    #[error("`{what}` belongs to the machine `{host}`")]
-    Elsewhere {
-        /// The key concerned.
-        what: String,
-        /// The machine that was first to write there.
-        host: String,
-    },
-    /// An entry or a value is not JSON text on one line, or is longer than the store takes.
-    #[error("{bytes} bytes cannot be stored: {why}")]
-    Unfit {
-        /// Its length.
-        bytes: usize,
-        /// The rule that it breaks.
-        why: &'static str,
-    },
-    /// A fault that a test asked for.
-    #[error("injected fault: {0}")]
-    Injected(&'static str),
-}
-
-impl StoreError {
-    /// Whether a server could not be reached or gave no answer, so that the same may succeed later. What was
-    /// asked for may have happened nevertheless: its answer may be what was lost.
-    pub fn is_out_of_reach(&self) -> bool {
-        match self {
-            StoreError::Server { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::TimedOut
-                    | io::ErrorKind::NotConnected
-                    | io::ErrorKind::ConnectionRefused
-                    | io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::ConnectionAborted
-                    | io::ErrorKind::BrokenPipe
-                    | io::ErrorKind::UnexpectedEof
-                    | io::ErrorKind::HostUnreachable
-                    | io::ErrorKind::NetworkUnreachable
-                    | io::ErrorKind::NetworkDown
-                    | io::ErrorKind::AddrNotAvailable
-            ),
-            StoreError::Io { .. }
-            | StoreError::Damaged { .. }
-            | StoreError::Elsewhere { .. }
-            | StoreError::Unfit { .. }
-            | StoreError::Injected(_) => false,
-        }
-    }
-
-    /// Whether the same is refused whenever it is tried, because of what was asked for and not of who or when.
-    pub fn is_for_good(&self) -> bool {
-        match self {
-            StoreError::Server { source, .. } => source.kind() == io::ErrorKind::FileTooLarge,
-            StoreError::Damaged { .. } | StoreError::Elsewhere { .. } | StoreError::Unfit { .. } => true,
-            StoreError::Io { .. } | StoreError::Injected(_) => false,
-        }
-    }
-
-    /// Wraps the operating system's reason, naming the file concerned.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-        move |source| StoreError::Io { doing, what: path.display().to_string(), source }
-    }
-}
-
-/// Why an append did not happen.
-#[derive(Debug, thiserror::Error)]
-pub enum AppendError {
-    /// The log had grown past the expected end. Read on from there and decide again.
-    #[error("the log has grown since it was read")]
-    Moved,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why a swap did not happen.
-#[derive(Debug, thiserror::Error)]
-pub enum SwapError {
-    /// The value is no longer, or not yet, at the expected revision.
-    #[error("the value has changed since it was read")]
-    Changed {
-        /// What it is at now; `None` where the key is absent.
-        current: Option<Revision>,
-    },
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Exclusive possession of a key, until it is dropped or the process ends, however it ends.
 pub trait Hold: Send + Sync {
     /// The key that is held.
@@ -286,22 +173,22 @@ pub trait Store: Send + Sync + 'static {
     /// The position after the last entry; [`Position::START`] of a log that never was.
     async fn end(&self, log: &Key) -> Result<Position, StoreError>;
 
-    /// Drops whole segments that end at or before a position. Gives how many went.
+    /// Drops whole segments that end at or before a position. Gives their number.
     async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError>;
 
     /// Removes a log and everything in it.
     async fn remove(&self, log: &Key) -> Result<(), StoreError>;
 
-    /// The value of a key, as it lies there: that it still is the JSON that was put there shows when it is read.
+    /// The value of a key, as stored. Whether it is valid JSON shows only when the caller parses it.
     async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
 
-    /// Where a value lies, in the words in which a person would look for it.
+    /// Where a value lies, in words for people.
     fn place(&self, key: &Key) -> String {
         key.to_string()
     }
 
-    /// Sets a key to `next` (or removes it, where `next` is none) if it still is at `expected`
-    /// (absent, where that is none). Gives the new revision; none where the key was removed.
+    /// Sets a key to `next` (removes it if `next` is none) if it still is at `expected` (absent if that is none). Gives
+    /// the new revision; none if the key was removed.
     async fn swap(
         &self,
         key: &Key,
@@ -328,27 +215,21 @@ pub trait Store: Send + Sync + 'static {
         beside: &[Leaf<'_>],
         takers: [Taker<'_>; 2],
     ) -> Result<(), StoreError> {
-        children::by_key(self, prefix, leaf, beside).await.map(|children| children::hand_on(children, takers))
+        backend::children_by_key(self, prefix, leaf, beside).await.map(|children| backend::hand_on(children, takers))
     }
 
     /// Watches logs and values at or under these keys, from now on.
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError>;
 
-    /// Takes a key for oneself; none while somebody else has it. Does not wait.
+    /// Takes a key exclusively; none while it is held. Does not wait.
     async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError>;
 
-    /// Makes a home this host's, with everything that counts in it, whoever has it. None where nothing is there. A
-    /// move that broke off goes on when it is done again. A store that keeps no hosts apart has nothing to move:
-    /// whoever reads it has all of it.
+    /// Moves a home to this host, with everything that counts in it, from the host that has it. None if there is
+    /// nothing. An interrupted move goes on if it is repeated. A store without hosts has nothing to move.
     async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
-        nothing_to_move(self, moving.home).await
+        backend::nothing_to_move(self, moving.home).await
     }
 
-    /// The file that gains bytes when a log is appended to, where this store has such files.
+    /// The file that grows when a log is appended to, if this store has files.
     fn file_of(&self, log: &Key) -> Option<PathBuf>;
-}
-
-/// What comes of a move in a store that keeps no hosts apart.
-async fn nothing_to_move<S: Store + ?Sized>(store: &S, home: &Key) -> Result<Option<Moved>, StoreError> {
-    Ok((!store.list(home).await?.is_empty()).then(Moved::default))
 }

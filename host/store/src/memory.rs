@@ -14,11 +14,10 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 pub use self::faults::{Fault, Tail};
-use self::state::{Change, State};
-use crate::files::{lines, value};
+use self::state::{Change, MemoryState};
 use crate::{
     AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
-    Watch,
+    Watch, backend,
 };
 
 /// A store in memory. Clones are the same store, as two processes would see it.
@@ -30,7 +29,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Shared {
     /// A std mutex: nothing is awaited while it is held.
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     /// Counts changes, so that watches wake.
     changes: watch::Sender<u64>,
     /// Whether each call lets other tasks go first.
@@ -74,7 +73,7 @@ impl MemoryStore {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // Every method leaves the state whole before anything can panic.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +93,7 @@ impl Store for MemoryStore {
         durability: Durability,
     ) -> Result<Position, AppendError> {
         for entry in entries {
-            lines::check_fits(entry)?;
+            backend::check_entry(entry)?;
         }
         self.in_turn().await;
         let appended = self.state().append(log, entries, expect, durability);
@@ -140,7 +139,7 @@ impl Store for MemoryStore {
         durability: Durability,
     ) -> Result<Option<Revision>, SwapError> {
         if let Some(value) = next {
-            value::check_fits(value)?;
+            backend::check_value(value)?;
         }
         self.in_turn().await;
         let change = Change { expected, next: next.map(<[u8]>::to_vec), durability };

@@ -25,18 +25,13 @@ pub fn reasons(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
-    use crate::StoreError;
+    use crate::{ServerTrouble, StoreError};
 
     #[test]
     fn a_cause_is_said_once() {
-        let server = |reason: &str| StoreError::Server {
-            doing: "could not append to",
-            what: "inbox".to_owned(),
-            source: io::Error::other(reason.to_owned()),
-        };
+        let server =
+            |reason: &str| StoreError::server("could not append to", "inbox", ServerTrouble::Other, reason.to_owned());
         assert_eq!(reasons(&server("the disk is full")), "could not append to inbox: the disk is full");
         assert_eq!(reasons(&server("append to inbox")), "could not append to inbox");
         assert_eq!(causes(&server("the disk is full")), ["the disk is full"]);

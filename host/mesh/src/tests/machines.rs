@@ -1,14 +1,13 @@
 //! Several machines that share a mesh by servers, and what becomes of it when those are out of reach.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use store::memory::{MemoryStore, Tail};
 use store::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, Store, StoreError, SwapError, Versioned,
-    Watch,
+    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, ServerTrouble, Store, StoreError, SwapError,
+    Versioned, Watch,
 };
 
 use super::{draft, name};
@@ -73,17 +72,14 @@ impl Servers {
 
     /// Whether the servers take a letter.
     fn takes(&self, log: &Key, entries: &[Vec<u8>]) -> Result<(), StoreError> {
-        let refused = |kind: io::ErrorKind| StoreError::Server {
-            doing: "could not append to",
-            what: log.to_string(),
-            source: kind.into(),
-        };
+        let refused =
+            |trouble: ServerTrouble| StoreError::server("could not append to", log, trouble, "the server refuses it");
         match *self.line.lock().expect("no test panics while it holds this") {
             Line::TakesNoLonger(most) if entries.iter().any(|entry| entry.len() > most) => {
-                Err(refused(io::ErrorKind::FileTooLarge))
+                Err(refused(ServerTrouble::TooLong))
             }
             Line::HasNoRoomFor(agent) if log.as_str() == format!("agents/{agent}/inbox") => {
-                Err(refused(io::ErrorKind::QuotaExceeded))
+                Err(refused(ServerTrouble::Full))
             }
             Line::Good
             | Line::Cut
@@ -97,8 +93,7 @@ impl Servers {
 }
 
 fn lost() -> StoreError {
-    let source = io::ErrorKind::TimedOut.into();
-    StoreError::Server { doing: "could not reach", what: "the servers".to_owned(), source }
+    StoreError::server("could not reach", "the servers", ServerTrouble::TimedOut, "no answer came")
 }
 
 #[async_trait]

@@ -1,7 +1,7 @@
 //! `relay-mesh nats-auth`: the server's configuration under which no machine passes for another.
 
 use mesh::machine::Machine as _;
-use store::nats::{Access, NatsOptions};
+use store_nats::{Access, NatsOptions};
 
 use crate::command::CommandSpec;
 use crate::compose::OpenError;

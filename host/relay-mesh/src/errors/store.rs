@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use store::StoreError;
+use store::{ServerTrouble, StoreError};
 
 use super::Explain;
 use crate::exit::Exit;
@@ -38,39 +38,42 @@ impl Explain for StoreError {
                 }
                 _ => OTHER_FOLDER.to_owned(),
             }),
-            StoreError::Server { source, .. } => Some(match source.kind() {
-                ErrorKind::PermissionDenied => {
+            StoreError::Server { trouble, .. } => Some(match trouble {
+                ServerTrouble::Denied => {
                     "the server knows you and does not allow this, or does not know you: see `[nats]` in `relay-mesh config`; a \
                      login that has ended is renewed by whoever gave it to you"
                         .to_owned()
                 }
-                ErrorKind::TimedOut => {
+                ServerTrouble::TimedOut => {
                     "the server is there and does not answer: does it run with JetStream, and has its cluster a leader?"
                         .to_owned()
                 }
-                ErrorKind::QuotaExceeded => {
+                ServerTrouble::Full => {
                     "the stream or the account is full: raise its limits; what had been stored before is safe".to_owned()
                 }
-                ErrorKind::InvalidData => {
+                ServerTrouble::TlsFailed => {
                     "TLS does not come about: see `ca`, `certificate` and `key` of [nats]; `relay-mesh doctor --store` says more"
                         .to_owned()
                 }
-                ErrorKind::Unsupported => {
+                ServerTrouble::Unsupported => {
                     "the server is too old, or nobody answers for JetStream there: `relay-mesh doctor --store` says which"
                         .to_owned()
                 }
-                ErrorKind::FileTooLarge => {
+                ServerTrouble::TooLong => {
                     "raise max_payload of the server, or max_msg_size of the stream; `relay-mesh doctor --store` says which"
                         .to_owned()
                 }
-                ErrorKind::AddrInUse => SOMEBODY_ELSES.to_owned(),
-                ErrorKind::InvalidInput => {
+                ServerTrouble::NotOurs => SOMEBODY_ELSES.to_owned(),
+                ServerTrouble::Unusable => {
                     "nothing sent there would stay: change the stream or let it go (`nats stream edit`, `nats stream rm`), or set \
                      `prefix` in [nats] to a word of your own"
                         .to_owned()
                 }
-                _ if source.to_string().contains("replicas") => REPLICAS.to_owned(),
-                _ => "check that a nats-server with JetStream runs there, or leave `--store` out to work on this machine alone"
+                ServerTrouble::TooFewServers => REPLICAS.to_owned(),
+                ServerTrouble::OutOfReach
+                | ServerTrouble::NothingListens
+                | ServerTrouble::NoLeader
+                | ServerTrouble::Other => "check that a nats-server with JetStream runs there, or leave `--store` out to work on this machine alone"
                     .to_owned(),
             }),
             StoreError::Damaged { .. } => {

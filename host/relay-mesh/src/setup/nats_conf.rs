@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use store::nats::{Access, InvalidName, NatsOptions};
+use store_nats::{Access, InvalidName, NatsOptions};
 
 /// A machine, and how it logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ fn variable(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use store::nats::NatsOptions;
+    use store_nats::NatsOptions;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! `relay-mesh nats-auth`.
 
 use serde::Serialize;
-use store::nats::Access;
+use store_nats::Access;
 
 use crate::render::Show;
 use crate::setup::nats_conf::{self, Login};

@@ -1,5 +1,5 @@
-//! Many keys of one kind at a glance: names relative to one open folder, nothing opened but the values
-//! themselves, and two threads where they are many.
+//! The children of a prefix, read in bulk: names relative to one open folder, no file opened but the values
+//! themselves, and two threads if there are many.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::shared::Shared;
-use super::value::{self, Told};
+use super::value::{self, ValueBytes};
 use crate::{Beside, Child, Key, Leaf, Revision, StoreError, Taker, Versioned};
 
 /// From how many on they are shared by two threads. The second one halves the wait; a third would gain less than
@@ -31,7 +31,7 @@ pub(super) fn look(
     let Some(names) = Names::of(&path)? else { return Ok(()) };
     let names = names.in_order();
     let folder = File::open(&path).map_err(StoreError::io("could not list", &path))?;
-    let beside: Vec<Sought> = beside.iter().map(Sought::of).collect();
+    let beside: Vec<LeafFiles> = beside.iter().map(LeafFiles::of).collect();
     let glance = Glance { path, folder, value: format!("{leaf}.json"), beside };
     let (ours, theirs) = names.split_at(if names.len() < CROWD { names.len() } else { names.len() / 2 });
     let [first, second] = takers;
@@ -42,7 +42,7 @@ pub(super) fn look(
         match helper {
             None => Ok(()),
             Some(Ok(helper)) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // A system without room for another thread.
+            // The system has no thread to give.
             Some(Err(_)) => glance.at(theirs, first),
         }
     })
@@ -89,32 +89,32 @@ impl Names {
     }
 }
 
-/// What is looked at, and from where.
+/// What is read of each child, and from which folder.
 struct Glance {
     path: PathBuf,
     folder: File,
     /// The file of the value.
     value: String,
-    beside: Vec<Sought>,
+    beside: Vec<LeafFiles>,
 }
 
-/// The files that tell of a leaf beside the value.
-enum Sought {
+/// The files of a leaf beside the value.
+enum LeafFiles {
     Value(String),
     Log { lock: String, active: String },
 }
 
-impl Sought {
-    fn of(leaf: &Leaf<'_>) -> Sought {
+impl LeafFiles {
+    fn of(leaf: &Leaf<'_>) -> LeafFiles {
         match leaf {
-            Leaf::Value(leaf) => Sought::Value(format!("{leaf}.json")),
-            Leaf::Log(leaf) => Sought::Log { lock: format!(".{leaf}.lock"), active: format!("{leaf}.jsonl") },
+            Leaf::Value(leaf) => LeafFiles::Value(format!("{leaf}.json")),
+            Leaf::Log(leaf) => LeafFiles::Log { lock: format!(".{leaf}.lock"), active: format!("{leaf}.jsonl") },
         }
     }
 }
 
 /// A value that was read, or why its file is damaged.
-type Sound = Result<(Revision, Told), StoreError>;
+type ReadValue = Result<(Revision, ValueBytes), StoreError>;
 
 /// A file, from the open folder on.
 struct FileName {
@@ -148,16 +148,16 @@ impl Glance {
             file.enter(name);
             let Some(value) = self.value(file.of(&self.value), &mut bytes)? else { continue };
             beside.clear();
-            for sought in &self.beside {
-                beside.push(match sought {
-                    Sought::Value(name) => match self.value(file.of(name), &mut bytes_beside)? {
-                        Some(value) => Beside::Value(
-                            value
-                                .map(|(revision, told)| Versioned { revision, bytes: told.of(&bytes_beside).to_vec() }),
-                        ),
+            for files in &self.beside {
+                beside.push(match files {
+                    LeafFiles::Value(name) => match self.value(file.of(name), &mut bytes_beside)? {
+                        Some(value) => Beside::Value(value.map(|(revision, value_bytes)| Versioned {
+                            revision,
+                            bytes: value_bytes.of(&bytes_beside).to_vec(),
+                        })),
                         None => Beside::Nothing,
                     },
-                    Sought::Log { lock, active } => {
+                    LeafFiles::Log { lock, active } => {
                         // A log without its file and its lock file reads as empty.
                         let is_empty = self.is_missing(file.of(lock)) && self.is_missing(file.of(active));
                         if is_empty { Beside::Nothing } else { Beside::Unknown }
@@ -165,7 +165,7 @@ impl Glance {
                 });
             }
             let value = match value {
-                Ok((_, ref told)) => Ok(told.of(&bytes)),
+                Ok((_, ref value_bytes)) => Ok(value_bytes.of(&bytes)),
                 Err(damage) => Err(damage),
             };
             take(Child { name, value, beside: &mut beside });
@@ -174,7 +174,7 @@ impl Glance {
     }
 
     /// Reads the file of a value, which may be damaged, and says where in it the value is; none where there is none.
-    fn value(&self, file: &str, bytes: &mut Vec<u8>) -> Result<Option<Sound>, StoreError> {
+    fn value(&self, file: &str, bytes: &mut Vec<u8>) -> Result<Option<ReadValue>, StoreError> {
         let opened = retry_on_intr(|| openat(&self.folder, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
         match opened.and_then(|opened| value::read_all(opened, bytes)) {
             Ok(()) => {}

@@ -1,13 +1,12 @@
 //! The group commit: one process syncs, and all that wait for bytes before the log's end are
 //! answered by it.
 //!
-//! Whoever finds its bytes not yet on disk tries the lock of the mark. Who gets it syncs the
-//! segment and says in the mark how far; who does not waits until that is done and looks again.
-//! Nobody waits in line for that lock: then a process that lets go of it and comes back would find
-//! the line before it, and each sync would serve one. Those who wait stand at a door, a second file
-//! that whoever syncs has locked meanwhile, and all go through at once when it opens. The next sync
-//! has the other one of two doors, so that it shuts none before those who wait have gone through.
-//! Doors only say when to look: what is on disk stands in the mark alone.
+//! A process whose bytes are not yet on disk tries to lock the mark. The one that gets the lock (the leader) syncs
+//! the segment and writes to the mark how far; the others wait until that is done and look again. They do not queue
+//! for the mark's lock: then a leader that comes back would be behind the queue, and each sync would serve one
+//! process. They wait at a gate, a second file that the leader keeps locked during its sync, and all pass at once
+//! when it is unlocked. Two gates alternate, so that the next leader never locks the one at which processes still
+//! wait. A gate only says when to look; only the mark says what is on disk.
 
 use std::fs::File;
 use std::io;
@@ -19,29 +18,29 @@ use std::time::Duration;
 use super::disk::{self, Access, Disk};
 use super::flock::{self, Sharing, UntilDropped};
 use super::layout::LogPaths;
-use super::mark::{self, Mark, Turn, Verdict, Wanted, judge};
+use super::mark::{self, Gate, Mark, Verdict, Wanted, judge};
 
-/// How long to nap before looking again where no door is shut although somebody syncs: he is about to
-/// shut it, or has opened it just now.
+/// How long to nap if the gate is open although a sync is under way: the leader is about to lock it, or has just
+/// unlocked it.
 const NAP: Duration = Duration::from_micros(100);
 
-/// How often to try to shut a door in which somebody stands.
+/// How often to try to lock a gate at which processes still wait.
 const TRIES_TO_SHUT: usize = 20;
 
 /// What syncing a log takes: its mark, and a way to see that no append is under way.
 #[derive(Debug)]
 pub(super) struct Commit {
-    /// Holds the mark; its lock belongs to whoever syncs.
+    /// The mark's file; the leader has its lock.
     mark: File,
     /// The append lock, opened a second time: a lock belongs to an opening of a file, and the other
     /// opening may be in use by an append of this same process.
     probe: File,
-    /// The door of every second sync. That of the others is the segment's own file.
-    door: File,
+    /// The gate of every second sync. That of the others is the segment's own file.
+    gate: File,
 }
 
 /// What is synced: a segment of a log, and where the log lies.
-pub(super) struct Place<'log> {
+pub(super) struct SyncTarget<'log> {
     pub(super) disk: &'log dyn Disk,
     pub(super) root: &'log Path,
     pub(super) paths: &'log LogPaths,
@@ -50,20 +49,20 @@ pub(super) struct Place<'log> {
 
 /// How the wait for a stretch ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum SyncOutcome {
     /// It is on disk.
     Synced,
     /// It cannot be known to be on disk, and the segment should take nothing more.
     Lost(io::Error),
 }
 
-impl Outcome {
-    /// What a mark's verdict means for whoever waits; none while there is reason to wait.
-    fn of(verdict: Verdict) -> Option<Outcome> {
+impl SyncOutcome {
+    /// What a mark's verdict means for a waiting process; none while it has to wait.
+    fn of(verdict: Verdict) -> Option<SyncOutcome> {
         match verdict {
             Verdict::Pending => None,
-            Verdict::Synced => Some(Outcome::Synced),
-            Verdict::Lost => Some(Outcome::Lost(io::Error::other("the segment could not be synced earlier"))),
+            Verdict::Synced => Some(SyncOutcome::Synced),
+            Verdict::Lost => Some(SyncOutcome::Lost(io::Error::other("the segment could not be synced earlier"))),
         }
     }
 }
@@ -73,68 +72,68 @@ impl Commit {
         Ok(Commit {
             mark: disk::open_or_create(disk, root, &paths.mark, Access::InPlace)?,
             probe: disk::open_or_create(disk, root, &paths.lock, Access::InPlace)?,
-            door: disk::open_or_create(disk, root, &paths.door, Access::InPlace)?,
+            gate: disk::open_or_create(disk, root, &paths.gate, Access::InPlace)?,
         })
     }
 
-    /// What is known now of a stretch; none while somebody has yet to sync it. Never waits.
-    pub(super) fn look(&self, wanted: Wanted) -> io::Result<Option<Outcome>> {
-        Ok(Outcome::of(judge(self.read()?.as_ref(), wanted)))
+    /// What is known now of a stretch; none until a process has synced it. Never waits.
+    pub(super) fn look(&self, wanted: Wanted) -> io::Result<Option<SyncOutcome>> {
+        Ok(SyncOutcome::of(judge(self.read()?.as_ref(), wanted)))
     }
 
-    /// Sees to it that a stretch is on disk, by syncing it or by waiting for somebody who does.
-    pub(super) fn settle(&self, at: &Place<'_>, wanted: Wanted) -> io::Result<Outcome> {
+    /// Returns once a stretch is on disk, by syncing it or by waiting for a leader that does.
+    pub(super) fn settle(&self, at: &SyncTarget<'_>, wanted: Wanted) -> io::Result<SyncOutcome> {
         loop {
             if flock::try_lock(&self.mark, Sharing::Alone)? {
                 let lead = UntilDropped(&self.mark);
                 return self.lead(lead, at, wanted, self.reach(wanted.end, at.data)?);
             }
             let mark = self.read()?;
-            if let Some(outcome) = Outcome::of(judge(mark.as_ref(), wanted)) {
+            if let Some(outcome) = SyncOutcome::of(judge(mark.as_ref(), wanted)) {
                 return Ok(outcome);
             }
-            self.wait_at(self.door_of(mark.as_ref(), at.data))?;
+            self.wait_at(self.gate_of(mark.as_ref(), at.data))?;
         }
     }
 
-    /// Waits until a door is open.
-    fn wait_at(&self, door: &File) -> io::Result<()> {
-        if flock::try_lock(door, Sharing::Shared)? {
-            flock::unlock(door);
+    /// Waits until a gate is open.
+    fn wait_at(&self, gate: &File) -> io::Result<()> {
+        if flock::try_lock(gate, Sharing::Shared)? {
+            flock::unlock(gate);
             thread::sleep(NAP);
         } else {
-            flock::lock(door, Sharing::Shared)?;
-            flock::unlock(door);
+            flock::lock(gate, Sharing::Shared)?;
+            flock::unlock(gate);
         }
         Ok(())
     }
 
-    /// The door that is shut while what comes after this mark is synced.
-    fn door_of<'door>(&'door self, mark: Option<&Mark>, data: &'door File) -> &'door File {
-        match mark.map_or(Turn::default(), |mark| mark.turn) {
-            Turn::Even => data,
-            Turn::Odd => &self.door,
+    /// The gate that is shut while what comes after this mark is synced.
+    fn gate_of<'gate>(&'gate self, mark: Option<&Mark>, data: &'gate File) -> &'gate File {
+        match mark.map_or(Gate::default(), |mark| mark.gate) {
+            Gate::Even => data,
+            Gate::Odd => &self.gate,
         }
     }
 
     /// Syncs a whole segment that is about to be sealed, so that a later mark may speak for it.
     /// The caller has the append lock alone.
-    pub(super) fn seal(&self, at: &Place<'_>, whole: Wanted) -> io::Result<Outcome> {
+    pub(super) fn seal(&self, at: &SyncTarget<'_>, whole: Wanted) -> io::Result<SyncOutcome> {
         // Waiting in line is right here: the lock is left soon, and an append stands still for it.
         flock::lock(&self.mark, Sharing::Alone)?;
         self.lead(UntilDropped(&self.mark), at, whole, whole.end)
     }
 
     /// Syncs for all up to `reach`, with the mark's lock held.
-    fn lead(&self, lead: UntilDropped<'_>, at: &Place<'_>, wanted: Wanted, reach: u64) -> io::Result<Outcome> {
+    fn lead(&self, lead: UntilDropped<'_>, at: &SyncTarget<'_>, wanted: Wanted, reach: u64) -> io::Result<SyncOutcome> {
         let before = self.read()?;
         // Another leader may have been there between the look and the lock.
-        if let Some(outcome) = Outcome::of(judge(before.as_ref(), wanted)) {
+        if let Some(outcome) = SyncOutcome::of(judge(before.as_ref(), wanted)) {
             return Ok(outcome);
         }
-        let door = self.door_of(before.as_ref(), at.data);
-        let _shut = shut(door)?;
-        // Given back before the door opens, so that one of those who come through can be the next to sync.
+        let gate = self.gate_of(before.as_ref(), at.data);
+        let _shut = shut(gate)?;
+        // Unlocked before the gate, so that one of the waiting processes can be the next leader.
         let _lead = lead;
         let known = before.as_ref().is_some_and(|mark| mark.segment == wanted.segment && mark.file == wanted.file);
         let synced = at.disk.sync(at.data, &at.paths.active).and_then(|()| {
@@ -145,12 +144,12 @@ impl Commit {
             Ok(()) => {
                 let reached = Wanted { end: reach, ..wanted };
                 self.publish(at.disk, at.paths, &mark::advance(before.as_ref(), reached, mark::this_boot()));
-                Ok(Outcome::Synced)
+                Ok(SyncOutcome::Synced)
             }
             Err(error) => {
                 let failed = mark::fail(before.as_ref(), wanted.segment, wanted.file, mark::this_boot());
                 self.publish(at.disk, at.paths, &failed);
-                Ok(Outcome::Lost(error))
+                Ok(SyncOutcome::Lost(error))
             }
         }
     }
@@ -177,8 +176,7 @@ impl Commit {
         }
     }
 
-    /// Says how far the log is synced. Those who wait sync for themselves if this cannot be said,
-    /// so it is no failure of theirs.
+    /// Writes how far the log is synced. If this fails, waiting processes sync for themselves, so it is only logged.
     fn publish(&self, disk: &dyn Disk, paths: &LogPaths, mark: &Mark) {
         if let Err(error) = disk.overwrite(&self.mark, &paths.mark, mark.record().as_bytes()) {
             tracing::warn!(path = %paths.mark.display(), %error, "could not say how far the log is synced");
@@ -186,12 +184,12 @@ impl Commit {
     }
 }
 
-/// Shuts a door, if nobody stands in it for long. Who is about to go through is let through; a process
-/// that was stopped there is not waited for: those who come then nap instead of waiting at the door.
-fn shut(door: &File) -> io::Result<Option<UntilDropped<'_>>> {
+/// Locks a gate once the processes at it have passed. A process that was stopped there is not waited for: the gate
+/// then stays open, and later processes nap instead of waiting at it.
+fn shut(gate: &File) -> io::Result<Option<UntilDropped<'_>>> {
     for _ in 0..TRIES_TO_SHUT {
-        if flock::try_lock(door, Sharing::Alone)? {
-            return Ok(Some(UntilDropped(door)));
+        if flock::try_lock(gate, Sharing::Alone)? {
+            return Ok(Some(UntilDropped(gate)));
         }
         thread::yield_now();
     }

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 pub(super) enum Sharing {
     /// Readers share it, so that none of them sees a write half done.
     Shared,
-    /// Whoever writes has it alone.
+    /// A writer has it alone.
     Alone,
 }
 

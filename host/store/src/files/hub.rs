@@ -14,13 +14,13 @@ use super::watch::Targets;
 /// The process's notifier, once something was watched. Kept for good: its thread sleeps.
 static HUB: Mutex<Option<Arc<Hub>>> = Mutex::new(None);
 
-/// Tells watches what the system tells it.
+/// Passes the system's notifications on to the watches.
 pub(super) struct Hub {
-    /// Which folders the system watches for us, and for how many watches each. Held while the
-    /// notifier's thread answers, so that thread must never need it.
+    /// Which folders the system watches for us, and for how many watches each. Locked while the notifier's thread
+    /// works, so that thread must never take this lock.
     armed: Mutex<Armed>,
     /// What the notifier's thread needs.
-    told: Arc<Told>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 struct Armed {
@@ -29,9 +29,9 @@ struct Armed {
 }
 
 #[derive(Default)]
-struct Told {
+struct Subscriptions {
     subscribers: Mutex<Vec<Weak<Subscriber>>>,
-    /// Folders that went away or came anew: what the system watches under their name is another.
+    /// Folders that were removed or recreated: what the system watches under their name is the old one.
     stale: Mutex<HashSet<PathBuf>>,
 }
 
@@ -49,17 +49,17 @@ impl Hub {
         if let Some(hub) = &*hub {
             return Ok(Arc::clone(hub));
         }
-        let told = Arc::new(Told::default());
-        let listener = Arc::clone(&told);
+        let subscriptions = Arc::new(Subscriptions::default());
+        let listener = Arc::clone(&subscriptions);
         let watcher = notify::recommended_watcher(move |event| listener.hear(event))?;
-        let started = Arc::new(Hub { armed: Mutex::new(Armed { watcher, folders: HashMap::new() }), told });
+        let started = Arc::new(Hub { armed: Mutex::new(Armed { watcher, folders: HashMap::new() }), subscriptions });
         *hub = Some(Arc::clone(&started));
         Ok(started)
     }
 
     pub(super) fn subscribe(&self, targets: Targets) -> Arc<Subscriber> {
         let subscriber = Arc::new(Subscriber { targets, news: Notify::new(), folders_changed: AtomicBool::new(false) });
-        let mut subscribers = unpoisoned(&self.told.subscribers);
+        let mut subscribers = unpoisoned(&self.subscriptions.subscribers);
         subscribers.retain(|subscriber| subscriber.strong_count() > 0);
         subscribers.push(Arc::downgrade(&subscriber));
         subscriber
@@ -69,14 +69,14 @@ impl Hub {
     /// Whether anything had to be done: then the folder may have changed since it was looked at.
     pub(super) fn arm(&self, folder: &Path, more: bool) -> Result<bool, notify::Error> {
         let mut armed = unpoisoned(&self.armed);
-        let stale = unpoisoned(&self.told.stale).remove(folder);
+        let stale = unpoisoned(&self.subscriptions.stale).remove(folder);
         let count = armed.folders.get(folder).copied().unwrap_or(0);
         if count == 0 || stale {
             match armed.watcher.watch(folder, RecursiveMode::NonRecursive) {
                 Ok(()) => {}
                 // Gone again since it was listed; the folder above tells when it comes back.
                 Err(error) if is_gone(&error) => {
-                    unpoisoned(&self.told.stale).insert(folder.to_path_buf());
+                    unpoisoned(&self.subscriptions.stale).insert(folder.to_path_buf());
                 }
                 Err(error) => return Err(error),
             }
@@ -96,7 +96,7 @@ impl Hub {
             return;
         }
         armed.folders.remove(folder);
-        unpoisoned(&self.told.stale).remove(folder);
+        unpoisoned(&self.subscriptions.stale).remove(folder);
         // The system forgets a folder that is gone by itself.
         if let Err(error) = armed.watcher.unwatch(folder) {
             tracing::debug!(folder = %folder.display(), %error, "a folder was no longer watched");
@@ -135,7 +135,7 @@ enum Folders {
     Same,
 }
 
-impl Told {
+impl Subscriptions {
     /// Runs on the notifier's thread.
     fn hear(&self, event: Result<Event, notify::Error>) {
         match event {
@@ -145,7 +145,7 @@ impl Told {
                     self.hear_of(event.kind, path);
                 }
             }
-            // Something was lost on the way: everybody looks at everything.
+            // Notifications were lost: every watch looks at everything.
             Ok(_) | Err(_) => self.tell(|_| true, Folders::Changed),
         }
     }

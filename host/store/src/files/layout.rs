@@ -22,8 +22,8 @@ pub(super) struct LogPaths {
     pub(super) lock: PathBuf,
     /// Says how far the log is on disk, and is locked by whoever syncs it: `.inbox.synced`.
     pub(super) mark: PathBuf,
-    /// Locked during every second sync, for those who wait for it: `.inbox.door`.
-    pub(super) door: PathBuf,
+    /// Locked during every second sync, for those who wait for it: `.inbox.gate`.
+    pub(super) gate: PathBuf,
 }
 
 impl LogPaths {
@@ -33,7 +33,7 @@ impl LogPaths {
             active: folder.join(format!("{leaf}.jsonl")),
             lock: folder.join(format!(".{leaf}.lock")),
             mark: folder.join(format!(".{leaf}.synced")),
-            door: folder.join(format!(".{leaf}.door")),
+            gate: folder.join(format!(".{leaf}.gate")),
             folder,
         }
     }

@@ -1,39 +1,17 @@
 //! Lines and entries: which bytes may be an entry, and which lines of a file are some.
 
+use crate::backend::{check_entry, is_json};
 use crate::{Damage, Entry, Position, StoreError};
-
-/// The longest entry. A message's body is at most 256 KiB, which JSON escapes may lengthen sixfold.
-pub(super) const LONGEST_ENTRY: usize = 8 << 20;
 
 /// Joins entries to lines, having made sure that each will be read back as what it is.
 pub(super) fn frame(entries: &[Vec<u8>]) -> Result<Vec<u8>, StoreError> {
     let mut lines = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 1).sum());
     for entry in entries {
-        check_fits(entry)?;
+        check_entry(entry)?;
         lines.extend_from_slice(entry);
         lines.push(b'\n');
     }
     Ok(lines)
-}
-
-/// Says why bytes cannot be an entry, if they cannot.
-pub(crate) fn check_fits(entry: &[u8]) -> Result<(), StoreError> {
-    let unfit = |why| Err(StoreError::Unfit { bytes: entry.len(), why });
-    if entry.len() > LONGEST_ENTRY {
-        return unfit("an entry has at most 8 MiB");
-    }
-    if entry.contains(&b'\n') {
-        return unfit("an entry has no line breaks");
-    }
-    if !is_json(entry) {
-        return unfit("an entry is JSON text");
-    }
-    Ok(())
-}
-
-/// Whether bytes are JSON text. Lines of a log that are not were torn, or written by somebody else.
-pub(crate) fn is_json(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
 }
 
 /// The lines of a stretch of a file, told apart into entries and damage, up to about `limit` bytes
@@ -117,15 +95,5 @@ mod tests {
     fn the_limit_stops_between_entries_but_never_before_the_first() {
         check("{\"a\":1}\n{}\n", 1, "{\"a\":1} rest 3");
         check("{}\n{}\n{}\n", 6, "{} {} rest 3");
-    }
-
-    #[test]
-    fn what_would_not_be_read_back_is_refused() {
-        for entry in ["", "{\n}", "{", "torn", "\u{0}"] {
-            assert!(check_fits(entry.as_bytes()).is_err(), "{entry:?}");
-        }
-        assert!(check_fits(&[b'"', 0xff, b'"']).is_err(), "bytes that are no text");
-        assert!(check_fits(&vec![b' '; LONGEST_ENTRY + 1]).is_err(), "too long");
-        assert!(check_fits(b"{\"a\":\"b\"}").is_ok());
     }
 }

@@ -14,7 +14,7 @@ use super::executor;
 use super::flock::{self, Sharing};
 use super::layout::{LogPaths, position};
 use super::reading;
-use super::segments::{Segments, State};
+use super::segments::{SegmentState, Segments};
 use super::shared::Shared;
 use crate::{Durability, Position, StoreError};
 
@@ -70,8 +70,8 @@ impl Locked {
         // What this process has seen since the machine was started needs no second look.
         let open = self.handles.active.as_ref().is_some_and(|active| active.number == segments.latest);
         let outdated = match segments.state {
-            State::Open => !open && paths.sealed(segments.latest).exists(),
-            State::Sealed => paths.sealed(segments.latest).exists() && paths.active.exists(),
+            SegmentState::Open => !open && paths.sealed(segments.latest).exists(),
+            SegmentState::Sealed => paths.sealed(segments.latest).exists() && paths.active.exists(),
         };
         Ok((!outdated).then_some(segments))
     }
@@ -94,7 +94,7 @@ impl Locked {
         segments: Segments,
         paths: &LogPaths,
     ) -> Result<Option<(Active, u64)>, StoreError> {
-        if matches!(segments.state, State::Sealed) {
+        if matches!(segments.state, SegmentState::Sealed) {
             self.handles.active = None;
             return Ok(None);
         }
@@ -168,7 +168,7 @@ impl Locked {
     /// never taken for the segment before it.
     fn begin(&mut self, segments: Segments, shared: &Shared, paths: &LogPaths) -> Result<Active, StoreError> {
         // A segment that was sealed just before its process died still has to be renamed.
-        if matches!(segments.state, State::Sealed) {
+        if matches!(segments.state, SegmentState::Sealed) {
             match shared.disk.rename(&paths.active, &paths.sealed(segments.latest)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(StoreError::io("could not rename", &paths.active)(error));
@@ -179,7 +179,7 @@ impl Locked {
         // A log that was never synced and never rotated has told nobody of a segment yet.
         let fresh = segments == Segments::default() && !paths.mark.exists();
         let latest = if fresh { 0 } else { segments.latest + 1 };
-        self.record(Segments { latest, state: State::Open, ..segments }, shared, paths)?;
+        self.record(Segments { latest, state: SegmentState::Open, ..segments }, shared, paths)?;
         let file = shared.disk.create(&paths.active).map_err(StoreError::io("could not create", &paths.active))?;
         let inode = file.metadata().map_err(StoreError::io("could not look at", &paths.active))?.ino();
         let active = Active { number: latest, inode, file: Arc::new(file) };
@@ -204,7 +204,7 @@ impl Locked {
         }
         let found = fs::metadata(&paths.active).map_err(StoreError::io("could not look at", &paths.active))?;
         let sealed_to = position(segments.latest, found.len());
-        let segments = Segments { state: State::Sealed, sealed_to, ..segments };
+        let segments = Segments { state: SegmentState::Sealed, sealed_to, ..segments };
         self.record(segments, shared, paths)?;
         self.handles.active = None;
         shared.disk.rename(&paths.active, &sealed).map_err(StoreError::io("could not rename", &paths.active))?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::commit::{Commit, Outcome, Place};
+use super::commit::{Commit, SyncOutcome, SyncTarget};
 use super::disk::{self, Access};
 use super::executor;
 use super::flock::Sharing;
@@ -19,7 +19,7 @@ use super::lines;
 use super::locked::{self, Active, Allowed, Handles, Locked};
 use super::mark::Wanted;
 use super::reading;
-use super::segments::{Segments, State};
+use super::segments::{SegmentState, Segments};
 use super::shared::Shared;
 use crate::{AppendError, Batch, Durability, Expect, Position, StoreError};
 
@@ -81,7 +81,7 @@ impl Log {
             let Some(mut locked) = self.lock_to_read().await? else { return Ok(()) };
             let segments = locked.segments_as_read(&self.paths)?;
             match segment_and_offset(before) {
-                (segment, offset) if segment == segments.latest && matches!(segments.state, State::Open) => {
+                (segment, offset) if segment == segments.latest && matches!(segments.state, SegmentState::Open) => {
                     locked.open_active(segments, &self.paths)?.map(|(active, length)| (active, offset.min(length)))
                 }
                 (segment, offset) if segment <= segments.latest => self.open_sealed(segment, offset)?,
@@ -141,7 +141,7 @@ impl Log {
         {
             segments = self.seal(&mut locked, segments).await?;
         }
-        let past = segments.latest + u64::from(matches!(segments.state, State::Sealed));
+        let past = segments.latest + u64::from(matches!(segments.state, SegmentState::Sealed));
         let mut gone = 0;
         while segments.first < past {
             let sealed = self.paths.sealed(segments.first);
@@ -175,24 +175,24 @@ impl Log {
         let wanted = Wanted { segment: active.number, file: active.inode, end: segment_and_offset(end).1 };
         let failed = StoreError::io("could not sync", &self.paths.active);
         let settled = {
-            let turn = self.commit_turn().await?;
+            let commit = self.open_commit().await?;
             // Often somebody else has synced it by now.
-            let known = match &*turn {
+            let known = match &*commit {
                 Some(commit) => commit.look(wanted),
                 None => Ok(None),
             };
             match known {
                 Ok(Some(outcome)) => Ok(outcome),
-                Ok(None) => self.with_commit(&turn, &active, |commit, at| commit.settle(at, wanted)),
+                Ok(None) => self.with_commit(&commit, &active, |commit, at| commit.settle(at, wanted)),
                 Err(reason) => Err(reason),
             }
         };
         match settled {
-            Ok(Outcome::Synced) => Ok(()),
-            Ok(Outcome::Lost(reason)) => {
+            Ok(SyncOutcome::Synced) => Ok(()),
+            Ok(SyncOutcome::Lost(reason)) => {
                 let mut locked = self.lock_to_write().await?;
                 let segments = locked.segments(&self.shared, &self.paths)?;
-                if segments.latest == wanted.segment && matches!(segments.state, State::Open) {
+                if segments.latest == wanted.segment && matches!(segments.state, SegmentState::Open) {
                     locked.put_aside(segments, &self.shared, &self.paths)?;
                 }
                 Err(failed(reason))
@@ -207,12 +207,12 @@ impl Log {
         let Some((active, length)) = locked.open_active(segments, &self.paths)? else { return Ok(segments) };
         if matches!(self.shared.durability, Durability::Synced) {
             let whole = Wanted { segment: active.number, file: active.inode, end: length };
-            let turn = self.commit_turn().await?;
-            let sealed = self.with_commit(&turn, &active, |commit, at| commit.seal(at, whole));
+            let commit = self.open_commit().await?;
+            let sealed = self.with_commit(&commit, &active, |commit, at| commit.seal(at, whole));
             match sealed.map_err(StoreError::io("could not sync", &self.paths.active))? {
-                Outcome::Synced => {}
+                SyncOutcome::Synced => {}
                 // Those who wait for the segment learn it from the mark. It is closed all the more.
-                Outcome::Lost(error) => {
+                SyncOutcome::Lost(error) => {
                     tracing::warn!(path = %self.paths.active.display(), %error, "a segment may not be whole on disk");
                 }
             }
@@ -220,23 +220,24 @@ impl Log {
         locked.put_aside(segments, &self.shared, &self.paths)
     }
 
-    async fn commit_turn(&self) -> Result<OwnedMutexGuard<Option<Commit>>, StoreError> {
-        let mut turn = Arc::clone(&self.commit).lock_owned().await;
-        if turn.is_none() {
+    async fn open_commit(&self) -> Result<OwnedMutexGuard<Option<Commit>>, StoreError> {
+        let mut commit = Arc::clone(&self.commit).lock_owned().await;
+        if commit.is_none() {
             let opened = Commit::open(&*self.shared.disk, &self.shared.root, &self.paths);
-            *turn = Some(opened.map_err(StoreError::io("could not open", &self.paths.mark))?);
+            *commit = Some(opened.map_err(StoreError::io("could not open", &self.paths.mark))?);
         }
-        Ok(turn)
+        Ok(commit)
     }
 
     fn with_commit(
         &self,
-        turn: &Option<Commit>,
+        commit: &Option<Commit>,
         active: &Active,
-        work: impl FnOnce(&Commit, &Place<'_>) -> io::Result<Outcome>,
-    ) -> io::Result<Outcome> {
-        let Some(commit) = turn else { return Err(io::Error::from(io::ErrorKind::NotFound)) };
-        let place = Place { disk: &*self.shared.disk, root: &self.shared.root, paths: &self.paths, data: &active.file };
+        work: impl FnOnce(&Commit, &SyncTarget<'_>) -> io::Result<SyncOutcome>,
+    ) -> io::Result<SyncOutcome> {
+        let Some(commit) = commit else { return Err(io::Error::from(io::ErrorKind::NotFound)) };
+        let place =
+            SyncTarget { disk: &*self.shared.disk, root: &self.shared.root, paths: &self.paths, data: &active.file };
         executor::may_block(|| work(commit, &place))
     }
 

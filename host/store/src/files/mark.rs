@@ -18,32 +18,32 @@ pub(super) struct Mark {
     /// The last segment that a sync failed on. Nothing after its offset is known to be on disk,
     /// nor ever will be: the kernel forgets which pages it could not write.
     pub(super) failed: Option<Failed>,
-    /// Which door is shut while the next sync goes on.
-    pub(super) turn: Turn,
+    /// Which gate is locked during the next sync.
+    pub(super) gate: Gate,
 }
 
-/// Syncs take turns at two doors: see `commit`.
+/// The two gates that syncs use in turn: see `commit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Gate {
     /// The segment's own file.
     #[default]
     Even,
-    /// The file that is there for it.
+    /// A file of its own.
     Odd,
 }
 
-impl Turn {
-    fn other(self) -> Turn {
+impl Gate {
+    fn other(self) -> Gate {
         match self {
-            Turn::Even => Turn::Odd,
-            Turn::Odd => Turn::Even,
+            Gate::Even => Gate::Odd,
+            Gate::Odd => Gate::Even,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Turn::Even => "even",
-            Turn::Odd => "odd",
+            Gate::Even => "even",
+            Gate::Odd => "odd",
         }
     }
 }
@@ -55,7 +55,7 @@ pub(super) struct Failed {
     pub(super) offset: u64,
 }
 
-/// A stretch of a log that somebody wants on disk.
+/// A stretch of a log that has to reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) segment: u64,
@@ -69,7 +69,7 @@ pub(super) struct Wanted {
 pub(super) enum Verdict {
     /// It is on disk.
     Synced,
-    /// Somebody has yet to sync it.
+    /// It is not synced yet.
     Pending,
     /// A sync failed, and it can no longer be known to be on disk.
     Lost,
@@ -98,10 +98,10 @@ pub(super) fn judge(mark: Option<&Mark>, wanted: Wanted) -> Verdict {
 /// The mark after everything before `synced.end` reached the disk. Never takes back what a mark
 /// of the same file said.
 pub(super) fn advance(mark: Option<&Mark>, synced: Wanted, boot: &str) -> Mark {
-    let turn = next_turn(mark);
+    let gate = next_gate(mark);
     let offset = match mark {
         Some(mark) if mark.segment == synced.segment && mark.file == synced.file => mark.offset.max(synced.end),
-        Some(mark) if mark.segment > synced.segment => return Mark { turn, ..mark.clone() },
+        Some(mark) if mark.segment > synced.segment => return Mark { gate, ..mark.clone() },
         Some(_) | None => synced.end,
     };
     Mark {
@@ -110,12 +110,12 @@ pub(super) fn advance(mark: Option<&Mark>, synced: Wanted, boot: &str) -> Mark {
         file: synced.file,
         offset,
         failed: mark.and_then(|mark| mark.failed),
-        turn,
+        gate,
     }
 }
 
-fn next_turn(mark: Option<&Mark>) -> Turn {
-    mark.map_or(Turn::default(), |mark| mark.turn).other()
+fn next_gate(mark: Option<&Mark>) -> Gate {
+    mark.map_or(Gate::default(), |mark| mark.gate).other()
 }
 
 /// The mark after a sync of this segment failed: what was known to be on disk before still is.
@@ -125,10 +125,10 @@ pub(super) fn fail(mark: Option<&Mark>, segment: u64, file: u64, boot: &str) -> 
         Some(_) | None => 0,
     };
     let failed = Some(Failed { segment, offset });
-    let turn = next_turn(mark);
+    let gate = next_gate(mark);
     match mark {
-        Some(mark) if mark.segment > segment => Mark { failed, turn, ..mark.clone() },
-        Some(_) | None => Mark { boot: boot.to_owned(), segment, file, offset, failed, turn },
+        Some(mark) if mark.segment > segment => Mark { failed, gate, ..mark.clone() },
+        Some(_) | None => Mark { boot: boot.to_owned(), segment, file, offset, failed, gate },
     }
 }
 
@@ -142,15 +142,15 @@ impl Mark {
             Some(failed) => format!("{}+{}", failed.segment, failed.offset),
             None => "-".to_owned(),
         };
-        let Mark { boot, segment, file, offset, failed: _, turn } = self;
-        let words = format!("boot {boot} synced {segment}+{offset} of {file} failed {failed} turn {}", turn.word());
+        let Mark { boot, segment, file, offset, failed: _, gate } = self;
+        let words = format!("boot {boot} synced {segment}+{offset} of {file} failed {failed} gate {}", gate.word());
         let checksum = crc32fast::hash(words.as_bytes());
         let line = format!("{words} check {checksum:08x}");
         format!("{line:<width$}\n", width = RECORD_BYTES - 1)
     }
 
-    /// Reads a record. None where it is of another boot, or where a writer was caught half-way:
-    /// then nothing is known, and the reader looks again or syncs for itself.
+    /// Reads a record. None if it is of another boot, or half written: then the reader looks again or syncs for
+    /// itself.
     pub(super) fn parse(record: &[u8], boot: &str) -> Option<Mark> {
         let text = std::str::from_utf8(record).ok()?.trim_end();
         let (words, checksum) = text.rsplit_once(" check ")?;
@@ -166,21 +166,21 @@ impl Mark {
             Some((segment, offset)) => Some(Failed { segment: segment.parse().ok()?, offset: offset.parse().ok()? }),
             None => None,
         };
-        let turn = value_of("turn")?;
-        let turn = [Turn::Even, Turn::Odd].into_iter().find(|known| known.word() == turn)?;
+        let gate = value_of("gate")?;
+        let gate = [Gate::Even, Gate::Odd].into_iter().find(|known| known.word() == gate)?;
         (found_boot == boot).then_some(Mark {
             boot: found_boot.to_owned(),
             segment: segment.parse().ok()?,
             file: file.parse().ok()?,
             offset: offset.parse().ok()?,
             failed,
-            turn,
+            gate,
         })
     }
 }
 
-/// A name for this start of the machine. Where the system has none, one of this process alone, so
-/// that nobody else's mark is believed.
+/// A name for this boot of the machine. If the system has none, a name of this process alone, so that it believes no
+/// other process's mark.
 pub(super) fn this_boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
@@ -198,12 +198,12 @@ mod tests {
 
     fn mark(segment: u64, offset: u64, failed: Option<(u64, u64)>) -> Mark {
         let failed = failed.map(|(segment, offset)| Failed { segment, offset });
-        Mark { boot: "b".to_owned(), segment, file: 9, offset, failed, turn: Turn::Even }
+        Mark { boot: "b".to_owned(), segment, file: 9, offset, failed, gate: Gate::Even }
     }
 
-    /// The mark that follows one of an even turn.
+    /// The mark that follows one of an even gate.
     fn next(segment: u64, offset: u64, failed: Option<(u64, u64)>) -> Mark {
-        Mark { turn: Turn::Odd, ..mark(segment, offset, failed) }
+        Mark { gate: Gate::Odd, ..mark(segment, offset, failed) }
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
     fn a_record_is_believed_in_its_own_boot_and_only_whole() {
         for mark in [mark(3, 100, None), mark(u64::MAX, u64::MAX, Some((u64::MAX, u64::MAX)))] {
             let boot = "0f9f2bd2-5a43-4f6c-8f5e-0a5d6b3a2c11".to_owned();
-            let mark = Mark { boot, file: u64::MAX, turn: Turn::Even, ..mark };
+            let mark = Mark { boot, file: u64::MAX, gate: Gate::Even, ..mark };
             let record = mark.record();
             assert_eq!(record.len(), RECORD_BYTES, "{record:?}");
             assert_eq!(Mark::parse(record.as_bytes(), &mark.boot), Some(mark.clone()));

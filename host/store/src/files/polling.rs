@@ -17,7 +17,7 @@ const COARSE_SECONDS: i64 = 1;
 pub(super) struct Polling {
     targets: Targets,
     every: Duration,
-    seen: Look,
+    seen: Snapshot,
     /// When to look next. Kept here, so that a caller who gives up waiting and comes back does not
     /// put it off.
     next: Instant,
@@ -25,15 +25,15 @@ pub(super) struct Polling {
 
 /// What was seen of the files.
 #[derive(PartialEq, Eq)]
-struct Look {
-    files: BTreeMap<PathBuf, Stamp>,
+struct Snapshot {
+    files: BTreeMap<PathBuf, FileStamp>,
     /// Whether something was written so shortly before that a further write could look the same.
     fresh: bool,
 }
 
 /// What tells one state of a file from another.
 #[derive(PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     inode: u64,
     length: u64,
     written: (i64, i64),
@@ -57,7 +57,7 @@ impl Polling {
     }
 }
 
-fn look(targets: &Targets) -> Look {
+fn look(targets: &Targets) -> Snapshot {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
     let mut files = BTreeMap::new();
     let mut fresh = false;
@@ -65,8 +65,8 @@ fn look(targets: &Targets) -> Look {
         // Gone since it was listed, which the next look shows.
         let Ok(found) = fs::metadata(&path) else { continue };
         fresh |= found.mtime() >= now - COARSE_SECONDS;
-        let stamp = Stamp { inode: found.ino(), length: found.len(), written: (found.mtime(), found.mtime_nsec()) };
+        let stamp = FileStamp { inode: found.ino(), length: found.len(), written: (found.mtime(), found.mtime_nsec()) };
         files.insert(path, stamp);
     }
-    Look { files, fresh }
+    Snapshot { files, fresh }
 }

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::layout::{LogPaths, position, segment_and_offset};
-use super::lines::{self, LONGEST_ENTRY, Lines};
+use super::lines::{self, Lines};
 use super::locked::Active;
-use super::segments::{Segments, State};
+use super::segments::{SegmentState, Segments};
+use crate::backend::LONGEST_ENTRY;
 use crate::{Batch, Position, StoreError};
 
 /// How much is read at once at least.
@@ -55,7 +56,7 @@ pub(super) fn read(
                 return Ok(batch);
             }
         }
-        if number == segments.latest && matches!(segments.state, State::Open) {
+        if number == segments.latest && matches!(segments.state, SegmentState::Open) {
             break;
         }
         number += 1;
@@ -100,7 +101,7 @@ fn last_line_end(file: &File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Opens a segment that is no longer appended to; none where somebody took it away.
+/// Opens a sealed segment; none if it was removed.
 fn open_sealed(paths: &LogPaths, segments: Segments, number: u64) -> io::Result<Option<File>> {
     match File::open(paths.sealed(number)) {
         Ok(file) => Ok(Some(file)),
@@ -126,7 +127,7 @@ struct Stretch {
     finished: bool,
 }
 
-/// Reads about `room` bytes of whole lines, at least one where there is one.
+/// Reads about `room` bytes of whole lines, at least one line if there is one.
 fn read_stretch(file: &File, offset: u64, room: usize) -> io::Result<Stretch> {
     let length = file.metadata()?.len();
     let start = if starts_a_line(file, offset, length)? { offset } else { 0 };

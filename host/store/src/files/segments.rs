@@ -17,8 +17,8 @@ pub(super) struct Segments {
     pub(super) first: u64,
     /// The one that was begun last.
     pub(super) latest: u64,
-    /// What became of the latest.
-    pub(super) state: State,
+    /// Whether the latest is still open.
+    pub(super) state: SegmentState,
     /// Where the last segment that was sealed ended. Nothing was appended between there and an
     /// active segment that is empty.
     pub(super) sealed_to: Position,
@@ -26,7 +26,7 @@ pub(super) struct Segments {
 
 /// Whether the latest segment takes appends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SegmentState {
     /// It is `inbox.jsonl`, or will be once something is appended.
     #[default]
     Open,
@@ -36,11 +36,11 @@ pub(super) enum State {
     Sealed,
 }
 
-impl State {
+impl SegmentState {
     fn word(self) -> &'static str {
         match self {
-            State::Open => "open  ",
-            State::Sealed => "sealed",
+            SegmentState::Open => "open  ",
+            SegmentState::Sealed => "sealed",
         }
     }
 }
@@ -49,7 +49,7 @@ impl State {
 const RECORD_BYTES: usize = 3 * 21 + 7 + 9;
 
 impl Segments {
-    /// Reads the record; none where nothing was written yet or what is there is not one.
+    /// Reads the record; none if nothing was written yet or the record is damaged.
     pub(super) fn read(lock: &File) -> io::Result<Option<Segments>> {
         let mut bytes = [0; RECORD_BYTES];
         match lock.read_exact_at(&mut bytes, 0) {
@@ -63,7 +63,7 @@ impl Segments {
         disk.overwrite(lock, &paths.lock, self.record().as_bytes())
     }
 
-    /// Works the segments out from the names in the folder, where the record is lost.
+    /// Rebuilds a lost record from the names in the folder.
     pub(super) fn recover(paths: &LogPaths) -> io::Result<Segments> {
         let mut sealed: Vec<u64> = Vec::new();
         let names = match fs::read_dir(&paths.folder) {
@@ -76,9 +76,9 @@ impl Segments {
         let latest_sealed = sealed.iter().max().copied();
         let active = paths.active.exists();
         let (latest, state) = match latest_sealed {
-            Some(number) if active => (number + 1, State::Open),
-            Some(number) => (number, State::Sealed),
-            None => (0, State::Open),
+            Some(number) if active => (number + 1, SegmentState::Open),
+            Some(number) => (number, SegmentState::Sealed),
+            None => (0, SegmentState::Open),
         };
         let sealed_to = match latest_sealed {
             Some(number) => position(number, fs::metadata(paths.sealed(number))?.len()),
@@ -98,7 +98,7 @@ impl Segments {
         let mut words = text.split_ascii_whitespace();
         let (first, latest) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let sealed_to = Position(words.next()?.parse().ok()?);
-        let state = [State::Open, State::Sealed].into_iter().find(|state| text.contains(state.word()))?;
+        let state = [SegmentState::Open, SegmentState::Sealed].into_iter().find(|state| text.contains(state.word()))?;
         let segments = Segments { first, latest, state, sealed_to };
         (segments.record() == text).then_some(segments)
     }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_record_comes_back_and_a_changed_one_does_not() {
-        let segments = Segments { first: 3, latest: 17, state: State::Sealed, sealed_to: Position(4) };
+        let segments = Segments { first: 3, latest: 17, state: SegmentState::Sealed, sealed_to: Position(4) };
         let record = segments.record();
         assert_eq!(record.len(), RECORD_BYTES);
         assert_eq!(Segments::parse(record.as_bytes()), Some(segments));
@@ -121,11 +121,11 @@ mod tests {
     #[test]
     fn a_lost_record_is_worked_out_from_the_files() {
         for (files, first, latest, state) in [
-            (&[][..], 0, 0, State::Open),
-            (&["inbox.jsonl"][..], 0, 0, State::Open),
-            (&["inbox.jsonl.2", "inbox.jsonl.3", "inbox.jsonl"][..], 2, 4, State::Open),
-            (&["inbox.jsonl.2", "inbox.jsonl.3"][..], 2, 3, State::Sealed),
-            (&["outbox.jsonl.9", "inbox.jsonl.bak", "inbox.jsonl"][..], 0, 0, State::Open),
+            (&[][..], 0, 0, SegmentState::Open),
+            (&["inbox.jsonl"][..], 0, 0, SegmentState::Open),
+            (&["inbox.jsonl.2", "inbox.jsonl.3", "inbox.jsonl"][..], 2, 4, SegmentState::Open),
+            (&["inbox.jsonl.2", "inbox.jsonl.3"][..], 2, 3, SegmentState::Sealed),
+            (&["outbox.jsonl.9", "inbox.jsonl.bak", "inbox.jsonl"][..], 0, 0, SegmentState::Open),
         ] {
             let folder = tempfile::tempdir().expect("a folder");
             for file in files {

@@ -18,7 +18,6 @@ use super::disk::{self, Access, Disk};
 use super::executor;
 use super::flock::{self, Sharing};
 use super::layout::{ValuePaths, value_path};
-use super::lines::is_json;
 use super::recent::{Recent, Stamp};
 use super::shared::Shared;
 use crate::{Durability, Key, Revision, StoreError, SwapError, Versioned};
@@ -55,12 +54,14 @@ fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
     read_all(&file, &mut bytes).map_err(|error| failed(error.into()))?;
     match understood(&bytes) {
-        Ok(Some((revision, Told::Here(at)))) => {
+        Ok(Some((revision, ValueBytes::Within(at)))) => {
             bytes.truncate(at.end);
             bytes.drain(..at.start);
             Ok(Some((Stamp::of(&found), Versioned { revision, bytes })))
         }
-        Ok(Some((revision, Told::Anew(bytes)))) => Ok(Some((Stamp::of(&found), Versioned { revision, bytes }))),
+        Ok(Some((revision, ValueBytes::Rewritten(bytes)))) => {
+            Ok(Some((Stamp::of(&found), Versioned { revision, bytes })))
+        }
         Ok(None) => Ok(None),
         Err(why) => Err(damaged(path, why)),
     }
@@ -80,26 +81,26 @@ pub(super) fn read_all(file: impl AsFd, bytes: &mut Vec<u8>) -> Result<(), Errno
     }
 }
 
-/// Where the value of a file is.
-pub(super) enum Told {
-    /// There, among what was read.
-    Here(Range<usize>),
-    /// A person laid the file out differently: these bytes say the same.
-    Anew(Vec<u8>),
+/// The value in the bytes of a file.
+pub(super) enum ValueBytes {
+    /// This range of the file's bytes.
+    Within(Range<usize>),
+    /// The same value in the store's layout: a person edited the file.
+    Rewritten(Vec<u8>),
 }
 
-impl Told {
+impl ValueBytes {
     /// The value itself, of a file that holds these bytes.
     pub(super) fn of<'a>(&'a self, file: &'a [u8]) -> &'a [u8] {
         match self {
-            Told::Here(at) => &file[at.clone()],
-            Told::Anew(bytes) => bytes,
+            ValueBytes::Within(at) => &file[at.clone()],
+            ValueBytes::Rewritten(bytes) => bytes,
         }
     }
 }
 
-/// What a value's file says; none where it says nothing, or why it is damaged.
-pub(super) fn understood(bytes: &[u8]) -> Result<Option<(Revision, Told)>, String> {
+/// The content of a value's file; none if it is empty, or why it is damaged.
+pub(super) fn understood(bytes: &[u8]) -> Result<Option<(Revision, ValueBytes)>, String> {
     // A loss of power can leave the name of a file that was never synced, without its bytes.
     if bytes.is_empty() { Ok(None) } else { parse(bytes).map(Some) }
 }
@@ -164,11 +165,6 @@ fn swap(shared: &Shared, lock: &File, change: &Swap<'_>) -> Result<Option<Revisi
             Ok(None)
         }
     }
-}
-
-/// Says why bytes cannot be a value, if they cannot.
-pub(crate) fn check_fits(value: &[u8]) -> Result<(), StoreError> {
-    if is_json(value) { Ok(()) } else { Err(StoreError::Unfit { bytes: value.len(), why: "a value is JSON text" }) }
 }
 
 /// The keys of the values at and under a prefix, in order.
@@ -281,19 +277,19 @@ struct Stored {
 
 /// Reads a value's file. What this store wrote is taken as it is; what a person laid out
 /// differently is taken for what it means.
-fn parse(bytes: &[u8]) -> Result<(Revision, Told), String> {
+fn parse(bytes: &[u8]) -> Result<(Revision, ValueBytes), String> {
     if let Some((revision, at)) = parse_own(bytes) {
-        return Ok((revision, Told::Here(at)));
+        return Ok((revision, ValueBytes::Within(at)));
     }
     let stored: Stored = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if stored.revision == Revision(0) {
         return Err("its revision is zero".to_owned());
     }
     let bytes = serde_json::to_vec(&stored.value).map_err(|error| error.to_string())?;
-    Ok((stored.revision, Told::Anew(bytes)))
+    Ok((stored.revision, ValueBytes::Rewritten(bytes)))
 }
 
-/// A file as this store lays it out, told by its two ends. That what lies between them is still JSON is left to
+/// A file as this store lays it out, value_bytes by its two ends. That what lies between them is still JSON is left to
 /// whoever reads it, for whoever does reads all of it: looking twice is what a crowd of values would cost most.
 fn parse_own(bytes: &[u8]) -> Option<(Revision, Range<usize>)> {
     const BEFORE: &[u8] = b"{\"revision\":";
@@ -317,7 +313,7 @@ mod tests {
 
     fn check(file: &str, expected: Option<(u64, &str)>) {
         let found = parse(file.as_bytes()).ok();
-        let found = found.map(|(revision, told)| (revision.0, told.of(file.as_bytes()).to_vec()));
+        let found = found.map(|(revision, value_bytes)| (revision.0, value_bytes.of(file.as_bytes()).to_vec()));
         assert_eq!(found, expected.map(|(revision, value)| (revision, value.as_bytes().to_vec())), "{file}");
     }
 

@@ -12,7 +12,7 @@ const SEGMENT: usize = 4;
 
 /// Everything in a store.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
     logs: BTreeMap<Key, Log>,
     values: BTreeMap<Key, Value>,
     held: BTreeSet<Key>,
@@ -24,7 +24,7 @@ pub(super) struct State {
 /// One log.
 #[derive(Clone, Debug, Default)]
 struct Log {
-    lines: Vec<Line>,
+    lines: Vec<LogLine>,
     /// How many were retired before the first of `lines`.
     retired: usize,
     /// How many lines, retired ones included, are on disk.
@@ -35,7 +35,7 @@ struct Log {
 
 /// One line of a log.
 #[derive(Clone, Debug)]
-enum Line {
+enum LogLine {
     Whole(Vec<u8>),
     /// The start of an entry whose writer ended half-way.
     Torn(u64),
@@ -61,7 +61,7 @@ pub(super) struct Change {
     pub(super) durability: Durability,
 }
 
-impl State {
+impl MemoryState {
     pub(super) fn plan(&mut self, nth: u64, fault: Fault) {
         self.planned = Some((self.writes + nth, fault));
     }
@@ -107,11 +107,11 @@ impl State {
         let log = self.logs.entry(key.clone()).or_default();
         log.stamp += 1;
         // What the disk takes in one append it takes in order, so everything before is synced too.
-        log.lines.extend(entries.iter().cloned().map(Line::Whole));
+        log.lines.extend(entries.iter().cloned().map(LogLine::Whole));
         let failed = match fault {
             Some(Fault::Tear) => {
-                if let Some(Line::Whole(last)) = log.lines.pop() {
-                    log.lines.push(Line::Torn(last.len() as u64));
+                if let Some(LogLine::Whole(last)) = log.lines.pop() {
+                    log.lines.push(LogLine::Torn(last.len() as u64));
                 }
                 Some("the process ended half-way through an append")
             }
@@ -119,8 +119,8 @@ impl State {
             Some(Fault::Forget) => {
                 let from = log.lines.len() - entries.len();
                 for line in &mut log.lines[from..] {
-                    if let Line::Whole(bytes) = line {
-                        *line = Line::Forgotten(std::mem::take(bytes));
+                    if let LogLine::Whole(bytes) = line {
+                        *line = LogLine::Forgotten(std::mem::take(bytes));
                     }
                 }
                 None
@@ -166,7 +166,7 @@ impl State {
         for (index, line) in log.lines.iter().enumerate().skip(start) {
             let (at, next) = (log.position(index), log.position(index + 1));
             match line {
-                Line::Whole(bytes) | Line::Forgotten(bytes) => {
+                LogLine::Whole(bytes) | LogLine::Forgotten(bytes) => {
                     if !batch.entries.is_empty() && bytes.len() > room {
                         batch.at_end = false;
                         break;
@@ -174,7 +174,7 @@ impl State {
                     room = room.saturating_sub(bytes.len());
                     batch.entries.push(Entry { at, next, bytes: bytes.clone() });
                 }
-                Line::Torn(bytes) => batch.damage.push(Damage { at, bytes: *bytes }),
+                LogLine::Torn(bytes) => batch.damage.push(Damage { at, bytes: *bytes }),
             }
             batch.next = next;
         }
@@ -258,8 +258,8 @@ impl State {
     }
 
     /// What is left after a loss of power.
-    pub(super) fn crashed(&self, tail: Tail) -> State {
-        let mut left = State::default();
+    pub(super) fn crashed(&self, tail: Tail) -> MemoryState {
+        let mut left = MemoryState::default();
         for (key, log) in &self.logs {
             left.logs.insert(key.clone(), log.crashed(tail));
         }
@@ -291,15 +291,19 @@ impl Log {
 
     fn crashed(&self, tail: Tail) -> Log {
         let synced = self.synced.saturating_sub(self.retired).min(self.lines.len());
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<LogLine> = Vec::new();
         for (index, line) in self.lines.iter().enumerate() {
             let last = index + 1 == self.lines.len();
             let unsynced = index >= synced;
             match (line, tail) {
-                (Line::Forgotten(_), Tail::Lost | Tail::Torn) => {}
-                (Line::Whole(_) | Line::Torn(_), Tail::Lost) if unsynced => {}
-                (Line::Whole(bytes), Tail::Torn) if unsynced && last => lines.push(Line::Torn(bytes.len() as u64)),
-                (Line::Whole(_) | Line::Torn(_), Tail::Lost | Tail::Torn) | (_, Tail::Kept) => lines.push(line.clone()),
+                (LogLine::Forgotten(_), Tail::Lost | Tail::Torn) => {}
+                (LogLine::Whole(_) | LogLine::Torn(_), Tail::Lost) if unsynced => {}
+                (LogLine::Whole(bytes), Tail::Torn) if unsynced && last => {
+                    lines.push(LogLine::Torn(bytes.len() as u64))
+                }
+                (LogLine::Whole(_) | LogLine::Torn(_), Tail::Lost | Tail::Torn) | (_, Tail::Kept) => {
+                    lines.push(line.clone())
+                }
             }
         }
         Log { retired: self.retired, synced: self.retired + lines.len(), lines, stamp: 0 }

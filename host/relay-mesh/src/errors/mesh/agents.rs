@@ -1,10 +1,9 @@
 //! Errors about agents: names, registration, presence.
 
-use std::io::ErrorKind;
 
 use mesh::names::InvalidName;
 use mesh::{AddressError, AdoptError, FindError, HeartbeatError, RegisterError, WishError};
-use store::StoreError;
+use store::{ServerTrouble, StoreError};
 
 use super::{WHO_ARE_YOU, WHO_IS_HERE, listed};
 use crate::errors::Explain;
@@ -123,7 +122,7 @@ impl Explain for AdoptError {
         match self {
             AdoptError::Unknown(_) => Exit::NotFound,
             AdoptError::Here(_) | AdoptError::Heard { .. } => Exit::Refused,
-            AdoptError::Store(StoreError::Server { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => {
                 Exit::Refused
             }
             AdoptError::Store(error) => error.exit(),
@@ -137,7 +136,7 @@ impl Explain for AdoptError {
  AdoptError::Heard { .. } => Some(
    "end it there, or wait: it can be brought here once nothing was heard of it for `away-after`".to_owned(),
  ),
- AdoptError::Store(StoreError::Server { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Some(
+ AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => Some(
    "only the operator may bring an agent to another machine: set RELAY_NATS_USER and RELAY_NATS_PASSWORD to the \
     operator's for this one command".to_owned(),
  ),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mesh::harness::{Finding, Severity};
 use mesh::message::LONGEST_BODY;
-use store::nats::{Doubt, Seen, StreamSeen};
-use store::{StoreError, reasons};
+use store::{ServerTrouble, StoreError, reasons};
+use store_nats::{ServerCheck, StreamReport, StreamWarning};
 
 use super::{broken, fine, shown};
 use crate::errors::store::{REPLICAS, SOMEBODY_ELSES};
@@ -17,14 +17,20 @@ const AROUND_A_BODY: usize = 64 * 1024;
 const SKEW: u64 = 30_000;
 /// Of so many hundredths on, a stream counts as nearly full.
 const NEARLY_FULL: u64 = 90;
+/// What to do about a login that the server does not take, or a file of it that cannot be read.
+const NOT_LET_IN: &str = "the server does not take this login: look at user, password, token, nkey or credentials in \
+                          `relay-mesh config`, and whether they have expired";
+/// What to do about a server that cannot be reached for any other reason.
+const NO_WAY_THERE: &str =
+    "check the address in `relay-mesh config`: its name, its port, and whether this machine reaches it";
 
 /// The findings about what was seen, with this machine's clock in milliseconds since 1970.
-pub(crate) fn findings(seen: &[Seen], clock: u64) -> Vec<Finding> {
+pub(crate) fn findings(seen: &[ServerCheck], clock: u64) -> Vec<Finding> {
     let mut jetstream = true;
     let mut findings = Vec::new();
     for one in seen {
         match one {
-            Seen::Reached { server, took, encrypted, jetstream: keeps } => {
+            ServerCheck::Reached { server, took, encrypted, jetstream: keeps } => {
                 jetstream = *keeps;
                 let how = if *encrypted { "over TLS" } else { "unencrypted" };
                 findings.push(fine(format!("{server} was reached {how} in {}", shown(*took))));
@@ -35,26 +41,28 @@ pub(crate) fn findings(seen: &[Seen], clock: u64) -> Vec<Finding> {
                     ));
                 }
             }
-            Seen::Unreached(error) => findings.push(broken(reasons(error), why_unreached(error))),
-            Seen::Payload { most } => findings.push(payload(*most)),
-            Seen::Stream(stream) => findings.extend(of_stream(stream)),
-            Seen::NoStream { .. } if !jetstream => {}
-            Seen::NoStream { name, error } => findings.push(broken(reasons(error), why_no_stream(name, error))),
-            Seen::Kept { took, server_clock } => {
+            ServerCheck::Unreached(error) => findings.push(broken(reasons(error), why_unreached(error))),
+            ServerCheck::Payload { most } => findings.push(payload(*most)),
+            ServerCheck::Stream(stream) => findings.extend(of_stream(stream)),
+            ServerCheck::NoStream { .. } if !jetstream => {}
+            ServerCheck::NoStream { name, error } => findings.push(broken(reasons(error), why_no_stream(name, error))),
+            ServerCheck::Kept { took, server_clock } => {
                 findings
                     .push(fine(format!("an entry and a value were kept, read back and removed in {}", shown(*took))));
                 findings.push(skew(clock, *server_clock));
             }
-            Seen::NotKept(error) => findings.push(broken(reasons(error), why_not_kept(error))),
+            ServerCheck::NotKept(error) => findings.push(broken(reasons(error), why_not_kept(error))),
         }
     }
     findings
 }
 
-fn kind(error: &StoreError) -> Option<ErrorKind> {
+/// What is wrong with the server; none if the trouble is another one.
+fn trouble(error: &StoreError) -> Option<ServerTrouble> {
     match error {
-        StoreError::Io { source, .. } | StoreError::Server { source, .. } => Some(source.kind()),
-        StoreError::Damaged { .. }
+        StoreError::Server { trouble, .. } => Some(*trouble),
+        StoreError::Io { .. }
+        | StoreError::Damaged { .. }
         | StoreError::Elsewhere { .. }
         | StoreError::Unfit { .. }
         | StoreError::Injected(_) => None,
@@ -62,58 +70,89 @@ fn kind(error: &StoreError) -> Option<ErrorKind> {
 }
 
 fn why_unreached(error: &StoreError) -> &'static str {
-    match kind(error) {
-        Some(ErrorKind::PermissionDenied) => {
-            "the server does not take this login: look at user, password, token, nkey or credentials in `relay-mesh \
-             config`, and whether they have expired"
+    match error {
+        StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            "the file does not exist: see [nats] in `relay-mesh config`"
         }
-        Some(ErrorKind::InvalidData) => {
-            "TLS does not come about: name the authority's certificate by `ca` in [nats], ask for the server by the name \
-             in its certificate, give `certificate` and `key` where it asks for them, and have an expired one renewed"
-        }
-        Some(ErrorKind::ConnectionRefused) => {
-            "nothing listens there: start nats-server, or `relay-mesh up --nats` for one on this machine"
-        }
-        Some(ErrorKind::Unsupported) => "put a nats-server there that is new enough, or ask for another one",
-        Some(ErrorKind::NotFound) => "the file does not exist: see [nats] in `relay-mesh config`",
-        Some(ErrorKind::TimedOut) => "nothing answers there: check the address, the network and the firewall",
-        Some(_) | None => {
-            "check the address in `relay-mesh config`: its name, its port, and whether this machine reaches it"
-        }
+        StoreError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => NOT_LET_IN,
+        StoreError::Server { trouble, .. } => match trouble {
+            ServerTrouble::Denied => NOT_LET_IN,
+            ServerTrouble::TlsFailed => {
+                "TLS does not come about: name the authority's certificate by `ca` in [nats], ask for the server by the \
+                 name in its certificate, give `certificate` and `key` where it asks for them, and have an expired one \
+                 renewed"
+            }
+            ServerTrouble::NothingListens => {
+                "nothing listens there: start nats-server, or `relay-mesh up --nats` for one on this machine"
+            }
+            ServerTrouble::Unsupported => "put a nats-server there that is new enough, or ask for another one",
+            ServerTrouble::TimedOut => "nothing answers there: check the address, the network and the firewall",
+            ServerTrouble::OutOfReach
+            | ServerTrouble::NoLeader
+            | ServerTrouble::Full
+            | ServerTrouble::TooFewServers
+            | ServerTrouble::NotOurs
+            | ServerTrouble::Unusable
+            | ServerTrouble::TooLong
+            | ServerTrouble::Other => NO_WAY_THERE,
+        },
+        StoreError::Io { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Elsewhere { .. }
+        | StoreError::Unfit { .. }
+        | StoreError::Injected(_) => NO_WAY_THERE,
     }
 }
 
 fn why_no_stream(name: &str, error: &StoreError) -> String {
-    match kind(error) {
-        Some(ErrorKind::AddrInUse) => SOMEBODY_ELSES.to_owned(),
-        Some(ErrorKind::InvalidInput) => format!(
+    match trouble(error) {
+        Some(ServerTrouble::NotOurs) => SOMEBODY_ELSES.to_owned(),
+        Some(ServerTrouble::Unusable) => format!(
             "nothing sent there would stay: change it (`nats stream edit {name}`) or let it go (`nats stream rm {name}`) \
              and run this again, or set `prefix` in [nats] to a word of your own"
         ),
-        Some(ErrorKind::QuotaExceeded) => "the account has no room for it: raise its limits on the server".to_owned(),
-        Some(ErrorKind::Unsupported | ErrorKind::NotConnected) => {
+        Some(ServerTrouble::Full) => "the account has no room for it: raise its limits on the server".to_owned(),
+        Some(ServerTrouble::Unsupported | ServerTrouble::NoLeader | ServerTrouble::OutOfReach) => {
             "nobody answers for JetStream in this account: set `domain` in [nats] where the mesh lies in another one \
              (`relay-mesh nats-auth` says which), or enable JetStream for the account"
                 .to_owned()
         }
-        Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut) => format!(
+        Some(ServerTrouble::Denied | ServerTrouble::TimedOut) => format!(
             "this login may not ask for it, or nobody leads: allow what `relay-mesh nats-auth` prints, and have an \
              operator run `relay-mesh doctor --store` once to make {name}"
         ),
-        Some(_) if reasons(error).contains("replicas") => REPLICAS.to_owned(),
-        Some(_) | None => format!("have an operator run `relay-mesh doctor --store` once to make {name}"),
+        Some(ServerTrouble::TooFewServers) => REPLICAS.to_owned(),
+        Some(
+            ServerTrouble::NothingListens | ServerTrouble::TlsFailed | ServerTrouble::TooLong | ServerTrouble::Other,
+        )
+        | None => format!("have an operator run `relay-mesh doctor --store` once to make {name}"),
     }
 }
 
 fn why_not_kept(error: &StoreError) -> &'static str {
-    match kind(error) {
-        Some(ErrorKind::QuotaExceeded) => {
+    match trouble(error) {
+        Some(ServerTrouble::Full) => {
             "it is full: raise the limits of the stream or the account, or let go of what is old by `relay-mesh gc`"
         }
-        Some(ErrorKind::PermissionDenied | ErrorKind::TimedOut | ErrorKind::Unsupported | ErrorKind::NotConnected) => {
+        Some(
+            ServerTrouble::Denied
+            | ServerTrouble::TimedOut
+            | ServerTrouble::Unsupported
+            | ServerTrouble::NoLeader
+            | ServerTrouble::OutOfReach,
+        ) => {
             "this login may read and not write: allow it to publish what `relay-mesh nats-auth` prints for this machine"
         }
-        Some(_) | None => "look at the server's log",
+        Some(
+            ServerTrouble::NothingListens
+            | ServerTrouble::TlsFailed
+            | ServerTrouble::TooFewServers
+            | ServerTrouble::NotOurs
+            | ServerTrouble::Unusable
+            | ServerTrouble::TooLong
+            | ServerTrouble::Other,
+        )
+        | None => "look at the server's log",
     }
 }
 
@@ -129,8 +168,8 @@ fn payload(most: usize) -> Finding {
     }
 }
 
-fn of_stream(stream: &StreamSeen) -> Vec<Finding> {
-    let StreamSeen { name, messages, bytes, most_bytes, most_messages, replicas, .. } = stream;
+fn of_stream(stream: &StreamReport) -> Vec<Finding> {
+    let StreamReport { name, messages, bytes, most_bytes, most_messages, replicas, .. } = stream;
     let parts = |has: u64, most: Option<u64>| most.map_or(0, |most| has.saturating_mul(100) / most.max(1));
     let full = parts(*bytes, *most_bytes).max(parts(*messages, *most_messages));
     let on = if *replicas == 1 { "one server".to_owned() } else { format!("{replicas} servers") };
@@ -145,54 +184,54 @@ fn of_stream(stream: &StreamSeen) -> Vec<Finding> {
         NEARLY_FULL.. => doubtful(format!("{about}, and is {full} % full"), "raise the stream's limits".to_owned()),
         _ => fine(about),
     });
-    findings.extend(stream.doubts.iter().filter_map(|doubt| of_doubt(name, doubt)));
+    findings.extend(stream.warnings.iter().filter_map(|warning| of_warning(name, warning)));
     findings
 }
 
 /// What is worth a line about a stream that keeps less well than ours would.
-fn of_doubt(name: &str, doubt: &Doubt) -> Option<Finding> {
+fn of_warning(name: &str, warning: &StreamWarning) -> Option<Finding> {
     let needed = LONGEST_BODY + AROUND_A_BODY;
     let long = |time: &Duration| humantime::format_duration(*time).to_string();
     let edit = |option: &str| format!("nats stream edit {name} {option}");
     let anew = "let an operator make it anew on disk: `relay-mesh store copy` moves what it holds".to_owned();
-    let (severity, what, fix) = match doubt {
-        Doubt::DropsOld => (
+    let (severity, what, fix) = match warning {
+        StreamWarning::DropsOld => (
             Severity::Warning,
             format!("{name} drops what is old to make room, also mail that nobody has read"),
             format!("{}, and no `--max-msgs-per-subject` for logs", edit("--discard=new")),
         ),
-        Doubt::RollsUp => (
+        StreamWarning::RollsUp => (
             Severity::Warning,
             format!("{name} allows roll-ups, by which one machine can remove what others wrote"),
             edit("--no-allow-rollup"),
         ),
-        Doubt::InMemory => (
+        StreamWarning::InMemory => (
             Severity::Warning,
             format!("{name} lies in the server's memory: whatever is stored there goes when the server ends"),
             anew,
         ),
-        Doubt::Unsynced => (
+        StreamWarning::Unsynced => (
             Severity::Warning,
             format!("{name} acknowledges what is not on the disk yet (`persist_mode: async`)"),
             anew,
         ),
-        Doubt::Forgets(after) => (
+        StreamWarning::Forgets(after) => (
             Severity::Warning,
             format!("{name} lets go of everything after {}, also of what nobody has read", long(after)),
             edit("--max-age=7d (0 for the bucket of values)"),
         ),
-        Doubt::TakesNoLonger(most) if *most < needed => (
+        StreamWarning::TakesNoLonger(most) if *most < needed => (
             Severity::Broken,
             format!("{name} takes messages of {most} bytes, and the longest text alone has {LONGEST_BODY}"),
             edit(&format!("--max-msg-size={needed}")),
         ),
-        Doubt::TakesNoLonger(_) => return None,
-        Doubt::KnowsAgain(window) => (
+        StreamWarning::TakesNoLonger(_) => return None,
+        StreamWarning::KnowsAgain(window) => (
             Severity::Warning,
             format!("{name} knows a message that is sent again only for {}: one may lie there twice", long(window)),
             edit("--dupe-window=2m"),
         ),
-        Doubt::KeepsMarks => (
+        StreamWarning::KeepsMarks => (
             Severity::Warning,
             format!("{name} keeps a mark of each key that was removed for good, which costs room and time"),
             edit("--allow-msg-ttl --max-msgs-per-subject=1"),
@@ -220,7 +259,7 @@ fn skew(here: u64, there: u64) -> Finding {
 mod tests {
     use super::*;
 
-    fn check(seen: Seen, expected: &[&str]) {
+    fn check(seen: ServerCheck, expected: &[&str]) {
         let told: Vec<String> =
             findings(&[seen], 1_000_000).iter().map(|one| format!("{:?}: {}", one.severity, one.what)).collect();
         assert_eq!(told, expected);
@@ -229,35 +268,35 @@ mod tests {
     #[test]
     fn what_was_seen_is_said_in_a_sentence() {
         let took = Duration::from_millis(2);
-        check(Seen::Payload { most: 1 << 20 }, &["Ok: messages may have 1048576 bytes"]);
+        check(ServerCheck::Payload { most: 1 << 20 }, &["Ok: messages may have 1048576 bytes"]);
         check(
-            Seen::Payload { most: 1_000 },
+            ServerCheck::Payload { most: 1_000 },
             &["Broken: the server takes messages of 1000 bytes, and the longest text alone has 262144"],
         );
         check(
-            Seen::Kept { took, server_clock: 1_000_000 + 3_600_000 },
+            ServerCheck::Kept { took, server_clock: 1_000_000 + 3_600_000 },
             &[
                 "Ok: an entry and a value were kept, read back and removed in 2.0 ms",
                 "Warning: this machine's clock is 1h behind the server's, and relay-mesh goes by the server's",
             ],
         );
-        let stream = StreamSeen {
+        let stream = StreamReport {
             name: "S".to_owned(),
             messages: 9,
             bytes: 95,
             most_bytes: Some(100),
             most_messages: None,
             replicas: 1,
-            doubts: vec![Doubt::DropsOld],
+            warnings: vec![StreamWarning::DropsOld],
         };
         check(
-            Seen::Stream(stream.clone()),
+            ServerCheck::Stream(stream.clone()),
             &[
                 "Warning: S holds 9 messages, 95 bytes, on one server, and is 95 % full",
                 "Warning: S drops what is old to make room, also mail that nobody has read",
             ],
         );
-        let full = StreamSeen { most_messages: Some(9), doubts: Vec::new(), replicas: 3, ..stream };
-        check(Seen::Stream(full), &["Broken: S holds 9 messages, 95 bytes, on 3 servers, and is full"]);
+        let full = StreamReport { most_messages: Some(9), warnings: Vec::new(), replicas: 3, ..stream };
+        check(ServerCheck::Stream(full), &["Broken: S holds 9 messages, 95 bytes, on 3 servers, and is full"]);
     }
 }

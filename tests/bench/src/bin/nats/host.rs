@@ -11,7 +11,7 @@ use mesh::session::{Call, Caller, Sighting};
 use mesh::{Limits, LoopLimits, Mesh, Parts, Registration, Served};
 use store::Store;
 use store::files::{FilesOptions, FilesStore};
-use store::nats::{NatsOptions, NatsStore};
+use store_nats::{NatsOptions, NatsStore};
 use tempfile::TempDir;
 use test_support::NatsServer;
 use tokio::task::JoinHandle;

@@ -1,5 +1,5 @@
-//! A home that goes from one host to another: what an operator does when a machine was lost, or its work goes on
-//! at another one.
+//! Moves a home from one host to another: an operator does this if a machine was lost, or its work goes on at
+//! another one.
 //!
 //! 1. What counts in the home is written once more under the new host's name, where it does not count yet.
 //! 2. One value says who has the home now. From here on the copies count, and what the old host wrote there does
@@ -15,24 +15,22 @@ use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::context::PublishErrorKind;
 use futures::TryStreamExt;
+use store::{Key, Moved, Moving, ServerTrouble, StoreError, backend};
 
-use super::connection::Connection;
-use super::homes::{self, Former, Having, OPERATORS, REMEMBERED};
-use super::sending::send;
-use super::trouble::{again_if_late, found, trouble};
-use super::{subjects, values};
-use crate::files::lines;
-use crate::{Key, Moved, Moving, StoreError};
+use crate::connection::Connection;
+use crate::errors::{again_if_late, found, is_lost_race, server_error};
+use crate::ownership::{self, FormerOwner, OPERATORS, Ownership, REMEMBERED};
+use crate::sending::send;
+use crate::{subjects, values};
 
-/// For how long longer than a host remembers who has a home it is waited.
+/// A move waits this much longer than hosts cache an owner.
 const MARGIN: Duration = Duration::from_millis(500);
-/// How many bytes of a log are written at once.
+/// The most bytes of a log per message.
 const AT_ONCE: usize = 256 * 1024;
 
-/// Does it.
-pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
-    homes::forget(connection, moving.home);
-    let Some(now) = homes::having(connection, moving.home).await? else { return Ok(None) };
+pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
+    ownership::forget(connection, moving.home);
+    let Some(now) = ownership::having(connection, moving.home).await? else { return Ok(None) };
     let own = &connection.options.host;
     let broke_off = now.before.last().filter(|former| former.until.is_none());
     let old = match (&now.host == own, broke_off) {
@@ -41,40 +39,42 @@ pub(super) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
         (false, _) => now.host.clone(),
     };
     let mut moved = Moved { from: Some(old.clone()), ..Moved::default() };
-    let revision = homes::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
-    // Says what holds already: whoever may not say that may not move it.
+    let revision = ownership::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
+    // Writes the present owner once more: a login that may not write this may not move the home.
     let mut revision = say(connection, moving.home, &now, revision).await?;
     if &now.host != own {
         take_values(connection, moving, &old, &mut moved).await?;
         take_logs(connection, moving, &old, &mut moved).await?;
         let mut before = now.before.clone();
-        before.push(Former { host: old.clone(), until: None });
-        let next = Having { host: own.clone(), before };
+        before.push(FormerOwner { host: old.clone(), until: None });
+        let next = Ownership { host: own.clone(), before };
         revision = say(connection, moving.home, &next, revision).await?;
     }
-    homes::forget(connection, moving.home);
+    ownership::forget(connection, moving.home);
     tokio::time::sleep(REMEMBERED + MARGIN).await;
     let fence = subjects::of_log(&connection.options, &old, moving.decides);
     append(connection, fence, moving.fence.to_vec(), moving.home).await?;
     take_logs(connection, moving, &old, &mut moved).await?;
     let stream = connection.logs().await?;
     let info = again_if_late(|| stream.get_info()).await;
-    let info = info.map_err(|error| trouble("could not look at", "the stream of logs")(error.into()))?;
+    let info = info.map_err(|error| server_error("could not look at", "the stream of logs")(error.into()))?;
     let until = info.state.last_sequence;
-    let Some((_, mut settled)) = homes::moved(connection, moving.home).await? else { return Err(raced(moving.home)) };
+    let Some((_, mut settled)) = ownership::moved(connection, moving.home).await? else {
+        return Err(raced(moving.home));
+    };
     if let Some(former) = settled.before.last_mut() {
         former.until = Some(until);
     }
     say(connection, moving.home, &settled, revision).await?;
-    homes::forget(connection, moving.home);
+    ownership::forget(connection, moving.home);
     Ok(Some(moved))
 }
 
-/// Writes who has a home, in the place that is an operator's, and gives the revision.
-async fn say(connection: &Connection, home: &Key, having: &Having, after: u64) -> Result<u64, StoreError> {
-    let key = homes::claim_of(home);
+/// Writes who has a home under the operator's subject, and gives the revision.
+async fn say(connection: &Connection, home: &Key, having: &Ownership, after: u64) -> Result<u64, StoreError> {
+    let key = ownership::claim_of(home);
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &key);
-    let body = serde_json::to_vec(having).map_err(|error| trouble("could not move", home)(error.into()))?;
+    let body = serde_json::to_vec(having).map_err(|error| server_error("could not move", home)(error.into()))?;
     let jetstream = connection.jetstream().await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
@@ -84,22 +84,21 @@ async fn say(connection: &Connection, home: &Key, having: &Having, after: u64) -
         Err(error) => Err(error),
     };
     answered.map(|answer| answer.sequence).map_err(|error| match error.kind() {
-        PublishErrorKind::WrongLastSequence => raced(home),
-        // The streams are there, and nobody listens at this place for who asks.
-        PublishErrorKind::StreamNotFound => StoreError::Server {
-            doing: "could not move",
-            what: home.to_string(),
-            source: std::io::Error::new(std::io::ErrorKind::PermissionDenied, "this login is not the operator's"),
-        },
-        _ => trouble("could not move", home)(error.into()),
+        _ if is_lost_race(&error) => raced(home),
+        // The streams are there, and nobody listens at this place for this login.
+        PublishErrorKind::StreamNotFound => {
+            let why = "this login is not the operator's";
+            StoreError::server("could not move", home, ServerTrouble::Denied, why)
+        }
+        _ => server_error("could not move", home)(error.into()),
     })
 }
 
 fn raced(home: &Key) -> StoreError {
-    trouble("could not move", home)("somebody else moves it just now".into())
+    server_error("could not move", home)("somebody else moves it just now".into())
 }
 
-/// Writes a home's values once more, as ours.
+/// Copies a home's values to this host's subjects.
 async fn take_values(
     connection: &Connection,
     moving: &Moving<'_>,
@@ -111,13 +110,13 @@ async fn take_values(
     let rule = connection.homes.as_ref();
     for filter in subjects::values_of_home(&bucket, old, moving.home) {
         let asked = again_if_late(|| stream.info_with_subjects(filter.as_str())).await;
-        let mut there = asked.map_err(|error| trouble("could not list", moving.home)(error.into()))?;
+        let mut there = asked.map_err(|error| server_error("could not list", moving.home)(error.into()))?;
         while let Some((subject, _)) =
-            there.try_next().await.map_err(|error| trouble("could not list", moving.home)(error.into()))?
+            there.try_next().await.map_err(|error| server_error("could not list", moving.home)(error.into()))?
         {
             let Some((_, key)) = subjects::value_of(&bucket, &subject) else { continue };
-            // From where on a log is read means nothing for the copy of it.
-            let retired = key.as_str().strip_prefix(super::logs::RETIRED).and_then(|log| log.parse::<Key>().ok());
+            // The floor of a log has no meaning for its copy.
+            let retired = key.as_str().strip_prefix(crate::logs::RETIRED).and_then(|log| log.parse::<Key>().ok());
             let stays = retired.is_some_and(|log| !rule.is_some_and(|rule| rule.is_open(&log)));
             if stays || moving.left.contains(&key) {
                 continue;
@@ -135,7 +134,7 @@ async fn take_values(
     Ok(())
 }
 
-/// Writes those entries of a home's logs once more, as ours, that are not there yet.
+/// Copies the entries of a home's logs to this host's subjects, unless they are there already.
 async fn take_logs(
     connection: &Connection,
     moving: &Moving<'_>,
@@ -145,9 +144,9 @@ async fn take_logs(
     let options = &connection.options;
     let stream = connection.logs().await?;
     let asked = again_if_late(|| stream.info_with_subjects(subjects::logs_of_home(options, old, moving.home))).await;
-    let mut there = asked.map_err(|error| trouble("could not list", moving.home)(error.into()))?;
+    let mut there = asked.map_err(|error| server_error("could not list", moving.home)(error.into()))?;
     while let Some((subject, _)) =
-        there.try_next().await.map_err(|error| trouble("could not list", moving.home)(error.into()))?
+        there.try_next().await.map_err(|error| server_error("could not list", moving.home)(error.into()))?
     {
         let Some(log) = subjects::log_of(options, &subject) else { continue };
         if connection.homes.as_ref().is_some_and(|rule| rule.is_open(&log)) {
@@ -180,7 +179,7 @@ async fn take_logs(
     Ok(())
 }
 
-/// Everything at a log's subject that is an entry.
+/// All entries at a log's subject.
 async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Vec<Vec<u8>>, StoreError> {
     let stream = connection.logs().await?;
     let mut entries = Vec::new();
@@ -188,13 +187,13 @@ async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Ve
     loop {
         let ask = || stream.raw_message_builder().sequence(from).next_by_subject(subject).send();
         let Some(message) = found(log, again_if_late(ask).await)? else { return Ok(entries) };
-        let fitting = message.payload.split(|byte| *byte == b'\n').filter(|line| lines::check_fits(line).is_ok());
+        let fitting = message.payload.split(|byte| *byte == b'\n').filter(|line| backend::check_entry(line).is_ok());
         entries.extend(fitting.map(<[u8]>::to_vec));
         from = message.sequence + 1;
     }
 }
 
 async fn append(connection: &Connection, subject: String, body: Vec<u8>, what: &Key) -> Result<(), StoreError> {
-    let sent = send(connection, connection.logs().await?, subject, HeaderMap::new(), body).await?;
-    sent.map(drop).map_err(|error| trouble("could not append to", what)(error.into()))
+    let stream = connection.logs().await?;
+    send(connection, stream, subject, HeaderMap::new(), body, ("could not append to", what)).await.map(drop)
 }

@@ -3,12 +3,11 @@
 #[path = "../../../tests/support/src/nats_server.rs"]
 mod nats_server;
 
-use std::io::ErrorKind;
 use std::time::Duration;
 
 use nats_server::NatsServer;
-use store::nats::{NatsAuth, NatsOptions, NatsStore};
-use store::{AppendError, Durability, Expect, Key, Store, StoreError, SwapError};
+use store::{AppendError, Durability, Expect, Key, ServerTrouble, Store, StoreError, SwapError};
+use store_nats::{NatsAuth, NatsOptions, NatsStore};
 
 /// Longer than any test runs: whoever waits for an answer that never comes is ended with it.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -39,8 +38,8 @@ async fn check(may: &str, ask: impl AsyncFn(&NatsStore) -> Option<StoreError>, e
     // The streams are there: an operator made them.
     open("all", Duration::from_secs(10)).examine("nonce").await;
     let error = ask(&open("some", PATIENCE)).await.expect("it is not allowed");
-    let StoreError::Server { source, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(source.kind(), ErrorKind::PermissionDenied, "{error:?}");
+    let StoreError::Server { trouble, source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(*trouble, ServerTrouble::Denied, "{error:?}");
     assert!(source.to_string().contains(expected), "`{expected}` in {source}");
 }
 

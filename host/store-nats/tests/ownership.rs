@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use nats_server::NatsServer;
 use store::conformance::crowd;
-use store::nats::{Homes, NatsOptions, NatsStore, Part};
-use store::{AppendError, Beside, Durability, Expect, Key, Leaf, Position, Store, StoreError, SwapError};
+use store::{AppendError, Beside, Durability, Expect, Homes, Key, Leaf, Part, Position, Store, StoreError, SwapError};
+use store_nats::{NatsOptions, NatsStore};
 
 /// What lies under `agents/NAME` is NAME's host's; an inbox is open, and its entries are `{"from":NAME}`.
 struct ByName;

@@ -1,11 +1,11 @@
-//! What a host needs of a server, and nothing beyond it, for those who write the server's permissions.
+//! The permissions that a host needs on a server, and no more, for the operator who configures them.
 //!
 //! Permissions of one user beside another are not enough: a server answers a request at whatever subject
 //! the asker names, and keeps the answer where a stream listens there. So each host gets an account of its
 //! own, in which the others' subjects do not exist, and takes from the mesh's account what is listed here.
 
-use super::options::NatsOptions;
-use super::subjects;
+use crate::options::NatsOptions;
+use crate::subjects;
 
 /// What one host needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Access {
     pub writes: Vec<(String, String)>,
     /// Requests that read and change nothing, each with the name under which the host knows it.
     pub asks: Vec<(String, String)>,
-    /// Where the server tells of what it has kept.
+    /// The subject of the server's announcements.
     pub hears: String,
     /// The JetStream domain under which the host knows all this.
     pub domain: String,

@@ -5,14 +5,15 @@
 //! relay.HOST.agents.bob.inbox              an entry of the log agents/bob/inbox, written by HOST
 //! $KV.RELAY_MAP.HOST.agents.bob.meta       the value agents/bob/meta, as HOST says it
 //! $KV.RELAY_HOLDS.deliveries.bob           who holds deliveries/bob
-//! relay-news.SUBJECT                       the server tells of what it has kept at SUBJECT
+//! relay-news.SUBJECT                       the server announces a message stored at SUBJECT
 //! ```
 //!
 //! The host stands in the subject because a server's permissions are about subjects: so who wrote is
 //! known from where it lies, and never from what it says.
 
-use super::options::NatsOptions;
-use crate::Key;
+use store::Key;
+
+use crate::options::NatsOptions;
 
 /// A key's tokens.
 fn tokens(key: &Key) -> String {
@@ -47,7 +48,7 @@ fn push_token(text: &mut String, segment: &str) {
     }
 }
 
-/// The key whose tokens these are; none where nothing of ours was written so.
+/// The key with these tokens; none if we write no such tokens.
 fn key(tokens: &str) -> Option<Key> {
     let mut text = String::with_capacity(tokens.len());
     let mut rest = tokens.chars();
@@ -65,7 +66,7 @@ fn key(tokens: &str) -> Option<Key> {
 }
 
 /// Where a host writes a log.
-pub(super) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
+pub(crate) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
     let mut text = root(options);
     text.reserve(host.len() + log.as_str().len() + 16);
     text.push('.');
@@ -76,105 +77,105 @@ pub(super) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
 }
 
 /// A log, whoever wrote it.
-pub(super) fn any_of_log(options: &NatsOptions, log: &Key) -> String {
+pub(crate) fn any_of_log(options: &NatsOptions, log: &Key) -> String {
     of_log(options, "*", log)
 }
 
 /// Every log of every host.
-pub(super) fn all_logs(options: &NatsOptions) -> String {
+pub(crate) fn all_logs(options: &NatsOptions) -> String {
     format!("{}.*.>", root(options))
 }
 
 /// Every log as one host writes it.
-pub(super) fn logs_of_host(options: &NatsOptions, host: &str) -> String {
+pub(crate) fn logs_of_host(options: &NatsOptions, host: &str) -> String {
     format!("{}.{host}.>", root(options))
 }
 
 /// Every value as one host writes it.
-pub(super) fn values_of_host(bucket: &str, host: &str) -> String {
+pub(crate) fn values_of_host(bucket: &str, host: &str) -> String {
     format!("$KV.{bucket}.{host}.>")
 }
 
 /// A log and those under it.
-pub(super) fn logs_under(options: &NatsOptions, key: &Key) -> [String; 2] {
+pub(crate) fn logs_under(options: &NatsOptions, key: &Key) -> [String; 2] {
     let at = any_of_log(options, key);
     [format!("{at}.>"), at]
 }
 
 /// The host that wrote an entry.
-pub(super) fn host_of_entry<'a>(options: &NatsOptions, subject: &'a str) -> Option<&'a str> {
+pub(crate) fn host_of_entry<'a>(options: &NatsOptions, subject: &'a str) -> Option<&'a str> {
     let rest = subject.strip_prefix(&root(options))?.strip_prefix('.')?;
     rest.split_once('.').map(|(host, _)| host)
 }
 
 /// Where a host writes a value.
-pub(super) fn of_value(bucket: &str, host: &str, key: &Key) -> String {
+pub(crate) fn of_value(bucket: &str, host: &str, key: &Key) -> String {
     format!("$KV.{bucket}.{host}.{}", tokens(key))
 }
 
 /// Values under a key and the one at it, whoever wrote them.
-pub(super) fn values_under(bucket: &str, key: &Key) -> [String; 2] {
+pub(crate) fn values_under(bucket: &str, key: &Key) -> [String; 2] {
     let at = of_value(bucket, "*", key);
     [format!("{at}.>"), at]
 }
 
 /// The values called so of everything right below a key, whoever wrote them.
-pub(super) fn values_called(bucket: &str, below: &Key, leaf: &str) -> String {
+pub(crate) fn values_called(bucket: &str, below: &Key, leaf: &str) -> String {
     format!("$KV.{bucket}.*.{}.*.{}", tokens(below), token(leaf))
 }
 
 /// The values right below a key, whoever wrote them.
-pub(super) fn values_right_below(bucket: &str, key: &Key) -> String {
+pub(crate) fn values_right_below(bucket: &str, key: &Key) -> String {
     format!("$KV.{bucket}.*.{}.*", tokens(key))
 }
 
 /// The logs called so of everything right below a key, whoever wrote them.
-pub(super) fn logs_called(options: &NatsOptions, below: &Key, leaf: &str) -> String {
+pub(crate) fn logs_called(options: &NatsOptions, below: &Key, leaf: &str) -> String {
     format!("{}.*.{}.*.{}", root(options), tokens(below), token(leaf))
 }
 
 /// The host and the key that a bucket's subject stands for.
-pub(super) fn value_of(bucket: &str, subject: &str) -> Option<(String, Key)> {
+pub(crate) fn value_of(bucket: &str, subject: &str) -> Option<(String, Key)> {
     let rest = subject.strip_prefix("$KV.")?.strip_prefix(bucket)?.strip_prefix('.')?;
     let (host, tokens) = rest.split_once('.')?;
     Some((host.to_owned(), key(tokens)?))
 }
 
 /// What one host wrote of a home, and of what was retired in it.
-pub(super) fn values_of_home(bucket: &str, host: &str, home: &Key) -> [String; 2] {
+pub(crate) fn values_of_home(bucket: &str, host: &str, home: &Key) -> [String; 2] {
     let at = tokens(home);
     [format!("$KV.{bucket}.{host}.{at}.>"), format!("$KV.{bucket}.{host}._retired.{at}.>")]
 }
 
 /// The logs of a home as one host wrote them.
-pub(super) fn logs_of_home(options: &NatsOptions, host: &str, home: &Key) -> String {
+pub(crate) fn logs_of_home(options: &NatsOptions, host: &str, home: &Key) -> String {
     format!("{}.>", of_log(options, host, home))
 }
 
 /// The log that a host wrote at a subject.
-pub(super) fn log_of(options: &NatsOptions, subject: &str) -> Option<Key> {
+pub(crate) fn log_of(options: &NatsOptions, subject: &str) -> Option<Key> {
     let rest = subject.strip_prefix(&root(options))?.strip_prefix('.')?;
     key(rest.split_once('.')?.1)
 }
 
 /// What a subject is called where its streams lie in a domain. A leaf node lets nothing pass that begins with
 /// `$KV`, and a server keeps such names for a domain's buckets, as it keeps those of its requests.
-pub(super) fn within_domain(domain: &str, subject: &str) -> String {
+pub(crate) fn within_domain(domain: &str, subject: &str) -> String {
     if subject.starts_with("$KV.") { format!("$JS.{domain}.API.{subject}") } else { subject.to_owned() }
 }
 
 /// Who holds a key.
-pub(super) fn of_hold(bucket: &str, key: &Key) -> String {
+pub(crate) fn of_hold(bucket: &str, key: &Key) -> String {
     format!("$KV.{bucket}.{}", tokens(key))
 }
 
-/// Under what the server tells of everything that it has kept.
-pub(super) fn news(options: &NatsOptions) -> String {
+/// Where the server announces every message that it has stored.
+pub(crate) fn news(options: &NatsOptions) -> String {
     format!("{}-news.>", root(options))
 }
 
-/// Where the server tells of logs and values at a key and under it.
-pub(super) fn news_under(options: &NatsOptions, key: &Key) -> [String; 4] {
+/// Where the server announces messages of logs and values at a key and under it.
+pub(crate) fn news_under(options: &NatsOptions, key: &Key) -> [String; 4] {
     let news = |at: String| format!("{}-news.{at}", root(options));
     let [values, value] = values_under(&options.map_bucket(), key);
     let [logs, log] = logs_under(options, key);

@@ -1,5 +1,5 @@
-//! Logging in by a `.creds` file: a JWT, and the seed that signs what the server asks. The file is read at every
-//! connection, so that one that was renewed counts from the next on.
+//! Login with a `.creds` file: a JWT, and the seed that signs the server's nonce. The file is read for each
+//! connection, so that a renewed one counts from the next connection on.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use serde::Deserialize;
+use store::{ServerTrouble, StoreError};
 
-use super::trouble::trouble;
-use crate::StoreError;
+use crate::errors::server_error;
 
-/// A login, as a file holds it.
-pub(super) struct Credentials {
+/// The content of a `.creds` file.
+pub(crate) struct Credentials {
     jwt: String,
     seed: String,
 }
 
-/// All that matters here of what a JWT says.
+/// The one claim that is needed of the JWT.
 #[derive(Deserialize)]
 struct Claims {
     exp: Option<i64>,
@@ -27,9 +27,12 @@ struct Claims {
 
 impl Credentials {
     /// Reads a file.
-    pub(super) fn read(file: &Path) -> Result<Credentials, StoreError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| StoreError::io("could not read the credentials", file)(error))?;
+    pub(crate) fn read(file: &Path) -> Result<Credentials, StoreError> {
+        let text = std::fs::read_to_string(file).map_err(|error| StoreError::Io {
+            doing: "could not read the credentials",
+            what: file.display().to_string(),
+            source: error,
+        })?;
         Credentials::parse(&text).ok_or_else(|| StoreError::Damaged {
             what: file.display().to_string(),
             why: "it holds no JWT and no seed, so it is no `.creds` file".to_owned(),
@@ -44,15 +47,15 @@ impl Credentials {
         Some(Credentials { jwt: under("BEGIN NATS USER JWT")?, seed: under("BEGIN USER NKEY SEED")? })
     }
 
-    /// What is said to a server that asks for this to be signed.
-    pub(super) fn answer(&self, asked: &[u8]) -> Result<Auth, nkeys::error::Error> {
+    /// The answer to a server's nonce.
+    pub(crate) fn answer(&self, asked: &[u8]) -> Result<Auth, nkeys::error::Error> {
         let mut auth = Auth::new();
         auth.signature = Some(KeyPair::from_seed(&self.seed)?.sign(asked)?);
         auth.jwt = Some(self.jwt.clone());
         Ok(auth)
     }
 
-    /// Until when it holds, for people. None where it has no end, or does not say.
+    /// When the JWT expires, for people. None if it does not expire or cannot be read.
     fn ends(&self) -> Option<String> {
         let claims = URL_SAFE_NO_PAD.decode(self.jwt.split('.').nth(1)?).ok()?;
         let claims: Claims = serde_json::from_slice(&claims).ok()?;
@@ -61,16 +64,14 @@ impl Credentials {
     }
 }
 
-/// Why nobody was let in, with the end of the login where it has one.
-pub(super) fn refused(file: &Path, servers: &str, error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-    let refusal = trouble("could not connect to", servers)(error);
+/// Why the server refused the login, with the time at which the login expires.
+pub(crate) fn refused(file: &Path, servers: &str, error: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
+    let refusal = server_error("could not connect to", servers)(error);
     let ends = Credentials::read(file).ok().and_then(|credentials| credentials.ends());
     match (refusal, ends) {
-        (StoreError::Server { doing, what, source }, Some(ends))
-            if source.kind() == std::io::ErrorKind::PermissionDenied =>
-        {
+        (StoreError::Server { doing, what, trouble: trouble @ ServerTrouble::Denied, source }, Some(ends)) => {
             let why = format!("{source}; the login in `{}` holds until {ends}", file.display());
-            StoreError::Server { doing, what, source: std::io::Error::new(source.kind(), why) }
+            StoreError::server(doing, what, trouble, why)
         }
         (refusal, _) => refusal,
     }

@@ -1,32 +1,30 @@
-//! Logs as messages of one stream. One append is one message, its entries a line each, so that nothing
-//! comes in between. A position is the sequence of a message and the number of an entry in it.
+//! Logs as messages of one stream. One append is one message with an entry per line, so that no other entry comes
+//! in between. A position is the sequence of a message and the number of an entry in it.
 //!
-//! Retiring leaves a log's last message where it is, for the server checks the end of a log by it, and
-//! notes in the map from where on the log is read. Where the server does not let us remove anything, the
-//! note alone does it, and the stream lets go of what is old by itself.
+//! Retiring keeps a log's last message, by which the server checks the log's end, and writes to the map from where
+//! on the log is read (its floor). If the login may not delete messages, the floor alone hides them, and the stream
+//! drops them by age.
 //!
-//! A log in a home is what the home's host wrote, unless the log is open: then each entry counts whose
-//! host may speak for whom it speaks.
-
-use std::io::ErrorKind;
+//! A log in a home is what the home's host wrote. An open log takes entries from every host; an entry counts if its
+//! host may speak for the home in whose name it speaks.
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::message::StreamMessage;
+use store::{AppendError, Expect, Key, Position, ServerTrouble, StoreError, SwapError};
 
-use super::connection::Connection;
-use super::sending::{EXPECTED_SUBJECT, send};
-use super::trouble::{again_if_late, found, trouble};
-use super::{homes, subjects, values};
-use crate::{AppendError, Expect, Key, Position, StoreError, SwapError};
+use crate::connection::Connection;
+use crate::errors::{again_if_late, found, server_error};
+use crate::sending::{EXPECTED_SUBJECT, send};
+use crate::{ownership, subjects, values};
 
-/// Under what it is noted from where on a log is read.
-pub(super) const RETIRED: &str = "_retired/";
-/// How many bits of a position number the entries of one message.
+/// Prefix of the keys that hold the floors of logs.
+pub(crate) const RETIRED: &str = "_retired/";
+/// The low bits of a position number the entries of one message.
 const ENTRY_BITS: u32 = 16;
 
 /// Appends some entries as one message.
-pub(super) async fn append(
+pub(crate) async fn append(
     connection: &Connection,
     log: &Key,
     entries: &[Vec<u8>],
@@ -38,10 +36,10 @@ pub(super) async fn append(
             (Expect::Any | Expect::End(_), end) => Ok(end),
         };
     }
-    if let Place::OfHost(_) | Place::Nobodys = place_of(connection, log).await?
-        && let Some(home) = homes::home_of(connection, log)
+    if let LogWriters::OfHost(_) | LogWriters::Nobodys = writers_of(connection, log).await?
+        && let Some(home) = ownership::home_of(connection, log)
     {
-        homes::ours(connection, &home).await?;
+        ownership::ours(connection, &home).await?;
     }
     if entries.len() >= 1 << ENTRY_BITS {
         let why = "one append holds fewer than 65,536 entries";
@@ -53,49 +51,49 @@ pub(super) async fn append(
         Expect::End(Position::START) => 0,
         Expect::End(at) => match place(at) {
             (sequence, 0) => sequence - 1,
-            // Between two entries of one append is nobody's end.
+            // A log never ends between two entries of one append.
             (_, _) => return Err(AppendError::Moved),
         },
     };
     if let Some(sequence) = publish(connection, log, body.clone(), Some(expected)).await? {
         return Ok(after(sequence));
     }
-    // Its home may have been moved while this machine was away: then it is another's to append to.
-    if let Some(home) = homes::home_of(connection, log) {
-        homes::forget(connection, &home);
-        if let Place::OfHost(_) = place_of(connection, log).await? {
-            homes::ours(connection, &home).await?;
+    // Its home may have been moved while this machine was away: then only the new host may append.
+    if let Some(home) = ownership::home_of(connection, log) {
+        ownership::forget(connection, &home);
+        if let LogWriters::OfHost(_) = writers_of(connection, log).await? {
+            ownership::ours(connection, &home).await?;
         }
     }
-    // A log that was removed since, or whose messages grew too old, has nothing after that end.
+    // A log that was removed, or whose messages expired, has nothing after that end.
     if expected > 0 && last(connection, log).await?.is_none() {
         return Ok(after(publish(connection, log, body, Some(0)).await?.ok_or(AppendError::Moved)?));
     }
     Err(AppendError::Moved)
 }
 
-/// Sends one message. None where the log's last message is not the expected one.
+/// Sends one message. None if the log's last message is not the expected one.
 async fn publish(
     connection: &Connection,
     log: &Key,
     body: Vec<u8>,
     expected: Option<u64>,
 ) -> Result<Option<u64>, StoreError> {
-    // The stream is made before anything is sent to it.
+    // Creates the stream if need be, before anything is sent to it.
     let stream = connection.logs().await?;
     let options = &connection.options;
     let mut headers = HeaderMap::new();
     if let Some(expected) = expected {
         headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string().as_str());
-        let filter = place_of(connection, log).await?.filter(connection, log);
+        let filter = writers_of(connection, log).await?.filter(connection, log);
         headers.insert(EXPECTED_SUBJECT, filter.as_str());
     }
-    let sent = send(connection, stream, subjects::of_log(options, &options.host, log), headers, body).await?;
-    sent.map_err(|error| trouble("could not append to", log)(error.into()))
+    let subject = subjects::of_log(options, &options.host, log);
+    send(connection, stream, subject, headers, body, ("could not append to", log)).await
 }
 
 /// The newest message of a log: when the server took it, in milliseconds since 1970, and what it says.
-pub(super) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, Vec<u8>), StoreError> {
+pub(crate) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, Vec<u8>), StoreError> {
     let newest = last(connection, log).await?;
     let newest = newest.map(|message| {
         let milliseconds = message.time.unix_timestamp_nanos() / 1_000_000;
@@ -104,13 +102,13 @@ pub(super) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, V
     Ok(newest.unwrap_or_default())
 }
 
-/// Where the next append would begin.
-pub(super) async fn end(connection: &Connection, log: &Key) -> Result<Position, StoreError> {
+/// The position of the next append.
+pub(crate) async fn end(connection: &Connection, log: &Key) -> Result<Position, StoreError> {
     Ok(last(connection, log).await?.map_or(Position::START, |message| after(message.sequence)))
 }
 
-/// Makes everything before a position unreadable, and removes it but for the log's last message.
-pub(super) async fn retire(connection: &Connection, log: &Key, before: Position) -> Result<usize, StoreError> {
+/// Hides everything before a position, and deletes it except for the log's last message.
+pub(crate) async fn retire(connection: &Connection, log: &Key, before: Position) -> Result<usize, StoreError> {
     let Some(last) = last(connection, log).await? else { return Ok(0) };
     let floor = before.min(after(last.sequence));
     let (old, _) = floor_of(connection, log).await?;
@@ -119,13 +117,13 @@ pub(super) async fn retire(connection: &Connection, log: &Key, before: Position)
     if sequence == 0 {
         return Ok(0);
     }
-    // What was made unreadable is gone for everybody, whether or not its room is free already.
+    // What is hidden is gone for every reader, even if its space is not free yet.
     let gone = usize::from(floor > old);
     Ok(purge(connection, log, Some(sequence)).await?.unwrap_or(gone))
 }
 
 /// Removes a log and everything in it.
-pub(super) async fn remove(connection: &Connection, log: &Key) -> Result<(), StoreError> {
+pub(crate) async fn remove(connection: &Connection, log: &Key) -> Result<(), StoreError> {
     if purge(connection, log, None).await?.is_none()
         && let Some(last) = last(connection, log).await?
     {
@@ -134,10 +132,10 @@ pub(super) async fn remove(connection: &Connection, log: &Key) -> Result<(), Sto
     Ok(())
 }
 
-/// Removes a log's messages, and says how many. None where the server does not let us.
+/// Deletes a log's messages, and gives their number. None if the server does not allow it.
 async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Result<Option<usize>, StoreError> {
     let stream = connection.logs().await?;
-    let filter = place_of(connection, log).await?.filter(connection, log);
+    let filter = writers_of(connection, log).await?.filter(connection, log);
     let purge = stream.purge().filter(filter);
     let purged = match before {
         Some(sequence) => purge.sequence(sequence).await,
@@ -145,24 +143,27 @@ async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Resul
     };
     match purged {
         Ok(purged) => Ok(Some(usize::try_from(purged.purged).unwrap_or(usize::MAX))),
-        Err(error) => match trouble("could not remove from", log)(error.into()) {
-            StoreError::Server { source, .. } if refuses(source.kind()) => Ok(None),
+        Err(error) => match server_error("could not remove from", log)(error.into()) {
+            StoreError::Server { trouble, .. } if refuses(trouble) => Ok(None),
             error => Err(error),
         },
     }
 }
 
-/// Whether a server lets this machine not do it, or has nobody to do it.
-fn refuses(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::Unsupported | ErrorKind::NotConnected)
+/// Whether the server does not allow this login to delete, or no server answers.
+fn refuses(trouble: ServerTrouble) -> bool {
+    matches!(
+        trouble,
+        ServerTrouble::Denied | ServerTrouble::Unsupported | ServerTrouble::NoLeader | ServerTrouble::OutOfReach
+    )
 }
 
-/// From where on a log is read, with the revision of that note.
-pub(super) async fn floor_of(
+/// The floor of a log, from where on it is read, with the revision of that value.
+pub(crate) async fn floor_of(
     connection: &Connection,
     log: &Key,
-) -> Result<(Position, Option<crate::Revision>), StoreError> {
-    if connection.homes.is_some() && homes::home_of(connection, log).is_none() {
+) -> Result<(Position, Option<store::Revision>), StoreError> {
+    if connection.homes.is_some() && ownership::home_of(connection, log).is_none() {
         return Ok((Position::START, None));
     }
     match values::get(connection, &floor_key(log)).await? {
@@ -178,10 +179,10 @@ pub(super) async fn floor_of(
     }
 }
 
-/// Notes that a log is read from a place on. Not where it is nobody's: no host hides from all others what
-/// happened, and the stream lets go of it.
+/// Raises the floor of a log. Not for a log in no home: no host may hide entries from all others there, and the stream
+/// drops them by age.
 async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result<(), StoreError> {
-    if connection.homes.is_some() && homes::home_of(connection, log).is_none() {
+    if connection.homes.is_some() && ownership::home_of(connection, log).is_none() {
         return Ok(());
     }
     loop {
@@ -198,59 +199,59 @@ async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result
     }
 }
 
-/// Where it is noted from where on a log is read.
+/// The key that holds the floor of a log.
 fn floor_key(log: &Key) -> Key {
     format!("{RETIRED}{log}").parse().unwrap_or_else(|_| log.clone())
 }
 
-/// Which messages of a log count.
-pub(super) enum Place {
-    /// Those of one host.
+/// The hosts whose messages of a log count.
+pub(crate) enum LogWriters {
+    /// One host.
     OfHost(String),
-    /// Those of all.
+    /// All hosts.
     Everybodys,
-    /// None: it lies in a home that nobody has.
+    /// No host: the log lies in a home that has no owner.
     Nobodys,
 }
 
-impl Place {
+impl LogWriters {
     /// The subjects that count.
-    pub(super) fn filter(&self, connection: &Connection, log: &Key) -> String {
+    pub(crate) fn filter(&self, connection: &Connection, log: &Key) -> String {
         match self {
-            Place::OfHost(host) => subjects::of_log(&connection.options, host, log),
-            Place::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
-            Place::Everybodys => subjects::any_of_log(&connection.options, log),
+            LogWriters::OfHost(host) => subjects::of_log(&connection.options, host, log),
+            LogWriters::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
+            LogWriters::Everybodys => subjects::any_of_log(&connection.options, log),
         }
     }
 }
 
-pub(super) async fn place_of(connection: &Connection, log: &Key) -> Result<Place, StoreError> {
+pub(crate) async fn writers_of(connection: &Connection, log: &Key) -> Result<LogWriters, StoreError> {
     if connection.homes.as_ref().is_none_or(|homes| homes.is_open(log)) {
-        return Ok(Place::Everybodys);
+        return Ok(LogWriters::Everybodys);
     }
-    match homes::home_of(connection, log) {
-        Some(home) => Ok(homes::host_of(connection, &home).await?.map_or(Place::Nobodys, Place::OfHost)),
-        None => Ok(Place::Everybodys),
+    match ownership::home_of(connection, log) {
+        Some(home) => Ok(ownership::host_of(connection, &home).await?.map_or(LogWriters::Nobodys, LogWriters::OfHost)),
+        None => Ok(LogWriters::Everybodys),
     }
 }
 
 /// A log's last message.
 async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.logs().await?;
-    let subject = place_of(connection, log).await?.filter(connection, log);
+    let subject = writers_of(connection, log).await?.filter(connection, log);
     found(log, again_if_late(|| stream.get_last_raw_message_by_subject(&subject)).await)
 }
 
-pub(super) fn position(sequence: u64, entry: u64) -> Position {
+pub(crate) fn position(sequence: u64, entry: u64) -> Position {
     Position((sequence << ENTRY_BITS) + entry)
 }
 
 /// The position after a message's last entry.
-pub(super) fn after(sequence: u64) -> Position {
+pub(crate) fn after(sequence: u64) -> Position {
     position(sequence + 1, 0)
 }
 
 /// The message that a position lies in or before, and the entry.
-pub(super) fn place(position: Position) -> (u64, u64) {
+pub(crate) fn place(position: Position) -> (u64, u64) {
     (position.0 >> ENTRY_BITS, position.0 & ((1 << ENTRY_BITS) - 1))
 }

@@ -1,6 +1,5 @@
-//! One connection, and the streams behind it: made when they are first needed.
+//! One connection and its streams, opened at first use.
 
-use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,59 +7,59 @@ use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, Client, ConnectOptions, Event};
+use store::{Homes, ServerTrouble, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 use tokio::time::Instant;
 
-use super::fitting::{self, Unfit};
-use super::homes::{Homes, Known};
-use super::login::{self, Credentials};
-use super::options::{NatsAuth, NatsOptions};
-use super::trouble::{again_if_late, trouble};
-use super::{clock, crowds, direct, subjects, watching};
-use crate::StoreError;
+use crate::errors::{again_if_late, server_error};
+use crate::login::{self, Credentials};
+use crate::options::{NatsAuth, NatsOptions};
+use crate::ownership::OwnerCache;
+use crate::stream_check::{self, StreamMisfit};
+use crate::{children, clock, direct, subjects, watching};
 
 /// The first version of the server that can check the end of a log that several hosts write.
 const OLDEST: (u64, u64) = (2, 12);
-/// Within which time the server knows an append that is tried again.
+/// How long the server recognises an append that is sent again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(120);
-/// How often it is looked whether a broken connection is mended.
+/// Poll interval for a broken connection to come back.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How much of what a server refuses is kept for those who wait for an answer.
+/// How many refusals are buffered for the requests that wait for an answer.
 const REFUSALS: usize = 64;
-/// After which time a hold that is not renewed lapses.
-pub(super) const HOLD_LASTS: Duration = Duration::from_secs(15);
+/// A hold that is not renewed lapses after this time.
+pub(crate) const HOLD_LASTS: Duration = Duration::from_secs(15);
 
 /// A connection that is made at its first use and mends itself from then on.
-pub(super) struct Connection {
-    pub(super) options: NatsOptions,
-    /// Whose keys are, where somebody knows.
-    pub(super) homes: Option<Arc<dyn Homes>>,
-    pub(super) known: Known,
-    pub(super) answers: direct::Known,
-    pub(super) watched: watching::Watched,
-    pub(super) crowds: crowds::Kept,
-    /// Counts how often the connection was made: whoever watches looks again after each.
-    pub(super) made: Arc<watch::Sender<u64>>,
-    /// Since when the connection is broken. Written as the client tells of it.
+pub(crate) struct Connection {
+    pub(crate) options: NatsOptions,
+    /// The rule for whose keys are whose, if there is one.
+    pub(crate) homes: Option<Arc<dyn Homes>>,
+    pub(crate) known: OwnerCache,
+    pub(crate) answers: direct::AnswersCache,
+    pub(crate) watched: watching::Listeners,
+    pub(crate) children: children::ChildrenCache,
+    /// Counts connections: a watch wakes after each, for it may have missed something before.
+    pub(crate) made: Arc<watch::Sender<u64>>,
+    /// Since when the connection is broken. Written by the client's event callback.
     lost: Arc<Mutex<Option<Instant>>>,
-    /// What the server says that it does not allow, for those who wait for an answer.
+    /// The server's refusals, for the requests that wait for an answer.
     refused: broadcast::Sender<String>,
-    reached: OnceCell<Reached>,
+    reached: OnceCell<OpenConnection>,
     logs: OnceCell<Stream>,
     map: OnceCell<Stream>,
     holds: OnceCell<Stream>,
 }
 
 impl Connection {
-    pub(super) fn new(options: NatsOptions, homes: Option<Arc<dyn Homes>>) -> Connection {
+    pub(crate) fn new(options: NatsOptions, homes: Option<Arc<dyn Homes>>) -> Connection {
         Connection {
             options,
             homes,
-            known: Known::default(),
-            answers: direct::Known::default(),
-            watched: watching::Watched::default(),
-            crowds: crowds::Kept::default(),
+            known: OwnerCache::default(),
+            answers: direct::AnswersCache::default(),
+            watched: watching::Listeners::default(),
+            children: children::ChildrenCache::default(),
             made: Arc::new(watch::Sender::new(0)),
             lost: Arc::default(),
             refused: broadcast::Sender::new(REFUSALS),
@@ -71,17 +70,15 @@ impl Connection {
         }
     }
 
-    /// What requests are sent by.
-    pub(super) async fn jetstream(&self) -> Result<&Context, StoreError> {
+    pub(crate) async fn jetstream(&self) -> Result<&Context, StoreError> {
         Ok(&self.reached().await?.jetstream)
     }
 
-    /// What everything else is sent by.
-    pub(super) async fn client(&self) -> Result<&Client, StoreError> {
+    pub(crate) async fn client(&self) -> Result<&Client, StoreError> {
         Ok(&self.reached().await?.client)
     }
 
-    async fn reached(&self) -> Result<&Reached, StoreError> {
+    async fn reached(&self) -> Result<&OpenConnection, StoreError> {
         let reached = self.reached.get_or_try_init(|| self.connect()).await?;
         if reached.client.connection_state() == State::Disconnected {
             self.is_up(&reached.client).await?;
@@ -89,16 +86,16 @@ impl Connection {
         Ok(reached)
     }
 
-    /// Waits for the answer to something that is asked at a subject which ends so. A server says that it does not
-    /// allow it, and leaves the question itself without an answer: then this gives what the server said.
-    pub(super) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
+    /// Waits for the answer to a request at a subject that ends with `subject`. A server does not answer a request
+    /// that it does not allow, but reports it to the connection: then this gives the server's words.
+    pub(crate) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
         let mut refused = self.refused.subscribe();
         let refusal = async {
             loop {
                 match refused.recv().await {
                     Ok(why) if why.contains(&format!("{subject}\"")) => return why,
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
-                    // Nobody says anything any more, and the answer alone is waited for.
+                    // No further refusals can come: only the answer is left to wait for.
                     Err(RecvError::Closed) => std::future::pending().await,
                 }
             }
@@ -109,8 +106,8 @@ impl Connection {
         }
     }
 
-    /// Waits for a connection that has just broken, and not for long: who needs it says so. Once it is known to be
-    /// broken for longer than that, nobody waits.
+    /// Waits half the patience for a broken connection to come back, counted from when it broke, so that later callers
+    /// fail at once.
     async fn is_up(&self, client: &Client) -> Result<(), StoreError> {
         let up = async {
             while client.connection_state() == State::Disconnected {
@@ -119,21 +116,20 @@ impl Connection {
         };
         let since = *self.lost.lock().expect("no holder of this lock panics");
         let until = since.unwrap_or_else(Instant::now) + self.options.patience / 2;
-        tokio::time::timeout_at(until, up).await.map_err(|_| StoreError::Server {
-            doing: "could not reach",
-            what: self.options.servers.join(", "),
-            source: Error::new(ErrorKind::NotConnected, "the connection is broken"),
+        tokio::time::timeout_at(until, up).await.map_err(|_| {
+            let servers = self.options.servers.join(", ");
+            StoreError::server("could not reach", servers, ServerTrouble::OutOfReach, "the connection is broken")
         })
     }
 
     /// The stream of logs.
-    pub(super) async fn logs(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn logs(&self) -> Result<&Stream, StoreError> {
         let config = || Config {
             name: self.options.log_stream(),
             description: Some("relay-mesh: messages, receipts and other logs".to_owned()),
             subjects: vec![subjects::all_logs(&self.options)],
             max_age: self.options.kept_for,
-            // What is full refuses; it never drops what somebody has not read.
+            // A full stream refuses new messages; it never drops unread ones.
             discard: DiscardPolicy::New,
             republish: Some(self.news()),
             ..self.common()
@@ -143,7 +139,7 @@ impl Connection {
     }
 
     /// The bucket of values.
-    pub(super) async fn map(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn map(&self) -> Result<&Stream, StoreError> {
         let bucket = self.options.map_bucket();
         let config = || Config {
             description: Some("relay-mesh: agents, claims, commands and other values".to_owned()),
@@ -154,8 +150,8 @@ impl Connection {
         self.map.get_or_try_init(|| self.stream(config())).await
     }
 
-    /// The bucket of holds, in which whatever is not renewed lapses.
-    pub(super) async fn holds(&self) -> Result<&Stream, StoreError> {
+    /// The bucket of holds. A hold that is not renewed lapses.
+    pub(crate) async fn holds(&self) -> Result<&Stream, StoreError> {
         let bucket = self.options.hold_bucket();
         let config = || Config {
             description: Some("relay-mesh: who is at what just now".to_owned()),
@@ -172,14 +168,14 @@ impl Connection {
             subjects: vec![format!("$KV.{bucket}.>")],
             max_messages_per_subject: 1,
             discard: DiscardPolicy::New,
-            // A rollup would let whoever may write one value remove all others.
+            // With rollups, a login that may write one value could remove all others.
             allow_rollup: false,
             allow_message_ttl: true,
             ..self.common()
         }
     }
 
-    /// How the server tells of what it has kept: the subject alone, for those who watch.
+    /// The server announces each stored message by its subject, for the watches.
     fn news(&self) -> Republish {
         Republish { source: ">".to_owned(), destination: subjects::news(&self.options), headers_only: true }
     }
@@ -196,42 +192,43 @@ impl Connection {
         }
     }
 
-    /// A stream as it is, or as we would have it. One that an operator made may have other limits.
+    /// Opens a stream, or creates it with this configuration. One that an operator created may have other limits.
     async fn stream(&self, config: Config) -> Result<Stream, StoreError> {
         let name = config.name.clone();
         let wanted = config.subjects.clone();
-        let Reached { jetstream, client } = self.reached().await?;
+        let OpenConnection { jetstream, client } = self.reached().await?;
         let asked = again_if_late(|| jetstream.get_or_create_stream(config.clone()));
         let made = self.unless_refused(&format!(".{name}"), asked).await;
-        let made = made.map_err(|why| trouble("could not open the stream", &name)(why.into()))?;
+        let made = made.map_err(|why| server_error("could not open the stream", &name)(why.into()))?;
         let stream = made.map_err(|error| {
-            let trouble = trouble("could not open the stream", &name)(error.into());
-            // That nobody answers may pass, but not where nobody ever will.
+            let failure = server_error("could not open the stream", &name)(error.into());
+            // "No responders" may be temporary, unless this server has no JetStream at all.
             let keeps = client.server_info().jetstream || self.options.domain.is_some();
-            match trouble {
-                StoreError::Server { doing, what, source } if !keeps && source.kind() == ErrorKind::NotConnected => {
-                    StoreError::Server { doing, what, source: Error::new(ErrorKind::Unsupported, source.to_string()) }
+            match failure {
+                StoreError::Server { doing, what, trouble: ServerTrouble::NoLeader, source } if !keeps => {
+                    StoreError::Server { doing, what, trouble: ServerTrouble::Unsupported, source }
                 }
-                trouble => trouble,
+                failure => failure,
             }
         })?;
         direct::seen(self, &stream.cached_info().config);
-        match fitting::check(&stream.cached_info().config, &wanted) {
+        match stream_check::check(&stream.cached_info().config, &wanted) {
             Ok(()) => Ok(stream),
-            Err(unfit) => {
-                let (kind, why) = match unfit {
-                    Unfit::SomebodyElses(why) => (ErrorKind::AddrInUse, why),
-                    Unfit::KeepsNothing(why) => (ErrorKind::InvalidInput, why),
+            Err(misfit) => {
+                let (trouble, why) = match misfit {
+                    StreamMisfit::SomebodyElses(why) => (ServerTrouble::NotOurs, why),
+                    StreamMisfit::KeepsNothing(why) => (ServerTrouble::Unusable, why),
                 };
-                Err(StoreError::Server { doing: "could not use the stream", what: name, source: Error::new(kind, why) })
+                Err(StoreError::server("could not use the stream", name, trouble, why))
             }
         }
     }
 
-    async fn connect(&self) -> Result<Reached, StoreError> {
+    async fn connect(&self) -> Result<OpenConnection, StoreError> {
         let options = &self.options;
         let servers = options.servers.join(", ");
-        let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not connect to", &servers)(error);
+        let told =
+            |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not connect to", &servers)(error);
         options.check().map_err(|error| told(error.into()))?;
         let mut connect = match &options.auth {
             NatsAuth::Nobody => ConnectOptions::new(),
@@ -259,12 +256,12 @@ impl Connection {
                 }
                 async move {
                     match event {
-                        // What came meanwhile was told to nobody here.
+                        // The watches may have missed announcements.
                         Event::Connected | Event::SlowConsumer(_) => made.send_modify(|count| *count += 1),
                         Event::Disconnected | Event::LameDuckMode | Event::Draining | Event::Closed => {}
                         Event::ServerError(error) => {
                             tracing::warn!(%error, "the server objects");
-                            // That nobody waits for an answer just now is no trouble.
+                            // An error means that no request is waiting.
                             let _waiting = refused.send(error.to_string());
                         }
                         Event::ClientError(error) => tracing::debug!(%error, "the connection is in trouble"),
@@ -272,7 +269,7 @@ impl Connection {
                 }
             })
             .name(format!("relay-mesh on {}", options.host))
-            // A cable that was cut says nothing: after two answers that do not come it is known.
+            // A cut cable shows only after two pings without an answer.
             .ping_interval(options.patience / 2)
             .connection_timeout(options.patience)
             .request_timeout(Some(options.patience));
@@ -290,8 +287,7 @@ impl Connection {
         if !is_new_enough(&version) {
             let (major, minor) = OLDEST;
             let why = format!("the server is of version {version}, and {major}.{minor} is the oldest that fits");
-            let source = Error::new(ErrorKind::Unsupported, why);
-            return Err(StoreError::Server { doing: "could not use", what: servers, source });
+            return Err(StoreError::server("could not use", servers, ServerTrouble::Unsupported, why));
         }
         let mut builder = jetstream::context::ContextBuilder::new();
         builder = builder.timeout(options.patience).ack_timeout(options.patience);
@@ -306,13 +302,13 @@ impl Connection {
                 tracing::debug!(%why, "the servers do not say what time it is");
             }
         }
-        Ok(Reached { jetstream, client })
+        Ok(OpenConnection { jetstream, client })
     }
 }
 
-/// A connection that was made, in its two shapes. A context hands its client out as a copy of a dozen parts, which
-/// is more than the rest of a request costs.
-struct Reached {
+/// An open connection. The client stands beside the context because the context hands out only copies, and a copy
+/// costs more than the rest of a request.
+struct OpenConnection {
     jetstream: Context,
     client: Client,
 }

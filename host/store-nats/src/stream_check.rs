@@ -1,54 +1,54 @@
-//! Whether a stream that somebody else made will do: where it would not keep what it acknowledges, it is not
-//! used; where it keeps less than ours would, people are told.
+//! Checks a stream that an operator created. One that would not keep what it acknowledges is refused; one that keeps
+//! less than ours would gives warnings.
 
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
 
-use super::options::NatsOptions;
-use super::subjects;
+use crate::options::NatsOptions;
+use crate::subjects;
 
-/// From which window on a message whose answer was lost is known when it comes again.
+/// The shortest duplicate window that covers a message that is sent again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(60);
 
-/// What a stream keeps less well than one that we make.
+/// How a stream is worse than one that we would create.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doubt {
-    /// It drops what is old to make room, read or not.
+pub enum StreamWarning {
+    /// It drops old messages to make room, read or not.
     DropsOld,
-    /// Whoever may write one value could remove all others.
+    /// It allows roll-ups: a login that may write one value could remove all others.
     RollsUp,
-    /// It lies in the server's memory and goes with it.
+    /// It is stored in memory only.
     InMemory,
-    /// It acknowledges what is not on the disk yet.
+    /// It acknowledges messages before they are on disk.
     Unsynced,
-    /// It lets go of everything after so long, read or not.
+    /// It drops messages after this time, read or not.
     Forgets(Duration),
-    /// It takes no message of more than so many bytes.
+    /// It takes no message longer than this many bytes.
     TakesNoLonger(usize),
-    /// It knows a message that is sent again only for so long.
+    /// It recognises a message that is sent again only for this long.
     KnowsAgain(Duration),
-    /// It keeps the mark of whatever was removed for good.
+    /// It keeps the marks of removals for ever.
     KeepsMarks,
 }
 
-/// Why a stream cannot be used, though it has the name of ours.
-pub(super) enum Unfit {
-    /// It is for something else.
+/// Why a stream with our name cannot be used.
+pub(crate) enum StreamMisfit {
+    /// It is for other subjects.
     SomebodyElses(String),
-    /// It does not keep what it is sent, or not as it is sent.
+    /// It does not keep messages, or changes them.
     KeepsNothing(String),
 }
 
-/// Looks whether a stream can be used that is to keep messages at some subjects.
-pub(super) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
-    let keeps_nothing = |why: &str| Err(Unfit::KeepsNothing(why.to_owned()));
+/// Checks whether a stream can keep our messages at some subjects.
+pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), StreamMisfit> {
+    let keeps_nothing = |why: &str| Err(StreamMisfit::KeepsNothing(why.to_owned()));
     if let Some(mirror) = &config.mirror {
         return keeps_nothing(&format!("it is a mirror of {}, and takes nothing of its own", mirror.name));
     }
     if !wanted.iter().all(|wanted| config.subjects.iter().any(|has| covers(has, wanted))) {
         let (wanted, has) = (wanted.join(", "), config.subjects.join(", "));
-        return Err(Unfit::SomebodyElses(format!("it is for {has} and not for {wanted}")));
+        return Err(StreamMisfit::SomebodyElses(format!("it is for {has} and not for {wanted}")));
     }
     if config.sealed {
         return keeps_nothing("it is sealed, and takes nothing any more");
@@ -74,40 +74,40 @@ pub(super) fn check(config: &Config, wanted: &[String]) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// What is doubtful about a stream of logs or values.
-pub(super) fn doubts(options: &NatsOptions, config: &Config) -> Vec<Doubt> {
+/// The warnings about a stream of logs or values.
+pub(crate) fn warnings(options: &NatsOptions, config: &Config) -> Vec<StreamWarning> {
     let is_of_logs = config.name == options.log_stream();
     let is_bounded = config.max_bytes > 0 || config.max_messages > 0;
-    // The bound of one subject drops what is old whatever else the stream discards, unless it is told otherwise.
+    // A limit per subject drops old messages whatever the discard policy, except with `discard_new_per_subject`.
     let refuses_by_subject = config.discard == DiscardPolicy::New && config.discard_new_per_subject;
     let drops_by_subject = is_of_logs && config.max_messages_per_subject > 0 && !refuses_by_subject;
     let long_enough = if is_of_logs { options.kept_for } else { Duration::MAX };
-    let mut doubts = Vec::new();
-    let mut doubt = |is_so: bool, doubt: Doubt| doubts.extend(is_so.then_some(doubt));
-    doubt((config.discard == DiscardPolicy::Old && is_bounded) || drops_by_subject, Doubt::DropsOld);
-    doubt(config.allow_rollup, Doubt::RollsUp);
-    doubt(config.storage == StorageType::Memory, Doubt::InMemory);
-    doubt(config.persist_mode == Some(PersistenceMode::Async), Doubt::Unsynced);
-    doubt(!config.max_age.is_zero() && config.max_age < long_enough, Doubt::Forgets(config.max_age));
+    let mut warnings = Vec::new();
+    let mut warning = |is_so: bool, warning: StreamWarning| warnings.extend(is_so.then_some(warning));
+    warning((config.discard == DiscardPolicy::Old && is_bounded) || drops_by_subject, StreamWarning::DropsOld);
+    warning(config.allow_rollup, StreamWarning::RollsUp);
+    warning(config.storage == StorageType::Memory, StreamWarning::InMemory);
+    warning(config.persist_mode == Some(PersistenceMode::Async), StreamWarning::Unsynced);
+    warning(!config.max_age.is_zero() && config.max_age < long_enough, StreamWarning::Forgets(config.max_age));
     if let Ok(most) = usize::try_from(config.max_message_size)
         && most > 0
     {
-        doubt(true, Doubt::TakesNoLonger(most));
+        warning(true, StreamWarning::TakesNoLonger(most));
     }
-    doubt(config.duplicate_window < KNOWN_AGAIN, Doubt::KnowsAgain(config.duplicate_window));
+    warning(config.duplicate_window < KNOWN_AGAIN, StreamWarning::KnowsAgain(config.duplicate_window));
     let lets_go_of_marks = config.allow_message_ttl && config.max_messages_per_subject == 1;
-    doubt(!is_of_logs && !lets_go_of_marks, Doubt::KeepsMarks);
-    doubts
+    warning(!is_of_logs && !lets_go_of_marks, StreamWarning::KeepsMarks);
+    warnings
 }
 
-/// Whether a stream tells of what it keeps where those listen who watch.
-pub(super) fn tells(options: &NatsOptions, config: &Config) -> bool {
+/// Whether a stream announces its messages where the watches listen.
+pub(crate) fn tells(options: &NatsOptions, config: &Config) -> bool {
     config.republish.as_ref().is_some_and(|republish| {
         matches!(republish.source.as_str(), "" | ">") && republish.destination == subjects::news(options)
     })
 }
 
-/// Whether whatever fits one pattern of subjects fits another, wider one too.
+/// Whether each subject that matches one pattern matches a wider one too.
 fn covers(wide: &str, narrow: &str) -> bool {
     let (mut wide, mut narrow) = (wide.split('.'), narrow.split('.'));
     loop {
@@ -143,8 +143,8 @@ mod tests {
         let check = |config: Config, expected: &str| {
             let outcome = match super::check(&config, &["relay.*.>".to_owned()]) {
                 Ok(()) => "used".to_owned(),
-                Err(Unfit::SomebodyElses(why)) => format!("somebody else's: {why}"),
-                Err(Unfit::KeepsNothing(why)) => why,
+                Err(StreamMisfit::SomebodyElses(why)) => format!("somebody else's: {why}"),
+                Err(StreamMisfit::KeepsNothing(why)) => why,
             };
             assert!(outcome.starts_with(expected), "{outcome} and not {expected}");
         };
@@ -170,29 +170,32 @@ mod tests {
 
     #[test]
     fn what_keeps_less_than_ours_would_is_told() {
-        let check = |config: Config, expected: &[Doubt]| {
-            assert_eq!(doubts(&NatsOptions::default(), &config), expected, "{config:?}");
+        let check = |config: Config, expected: &[StreamWarning]| {
+            assert_eq!(warnings(&NatsOptions::default(), &config), expected, "{config:?}");
         };
         let hour = Duration::from_secs(3_600);
         check(ours(), &[]);
         check(Config { max_bytes: 9, ..ours() }, &[]);
-        check(Config { max_bytes: 9, discard: DiscardPolicy::Old, ..ours() }, &[Doubt::DropsOld]);
-        check(Config { max_messages_per_subject: 5, ..ours() }, &[Doubt::DropsOld]);
+        check(Config { max_bytes: 9, discard: DiscardPolicy::Old, ..ours() }, &[StreamWarning::DropsOld]);
+        check(Config { max_messages_per_subject: 5, ..ours() }, &[StreamWarning::DropsOld]);
         check(Config { max_messages_per_subject: 5, discard_new_per_subject: true, ..ours() }, &[]);
-        check(Config { allow_rollup: true, ..ours() }, &[Doubt::RollsUp]);
-        check(Config { storage: StorageType::Memory, ..ours() }, &[Doubt::InMemory]);
-        check(Config { persist_mode: Some(PersistenceMode::Async), ..ours() }, &[Doubt::Unsynced]);
-        check(Config { max_age: hour, ..ours() }, &[Doubt::Forgets(hour)]);
-        check(Config { max_message_size: 9, ..ours() }, &[Doubt::TakesNoLonger(9)]);
+        check(Config { allow_rollup: true, ..ours() }, &[StreamWarning::RollsUp]);
+        check(Config { storage: StorageType::Memory, ..ours() }, &[StreamWarning::InMemory]);
+        check(Config { persist_mode: Some(PersistenceMode::Async), ..ours() }, &[StreamWarning::Unsynced]);
+        check(Config { max_age: hour, ..ours() }, &[StreamWarning::Forgets(hour)]);
+        check(Config { max_message_size: 9, ..ours() }, &[StreamWarning::TakesNoLonger(9)]);
         let blink = Duration::from_millis(100);
-        check(Config { duplicate_window: blink, ..ours() }, &[Doubt::KnowsAgain(blink)]);
+        check(Config { duplicate_window: blink, ..ours() }, &[StreamWarning::KnowsAgain(blink)]);
         let map =
             Config { name: "KV_RELAY_MAP".to_owned(), allow_message_ttl: true, max_messages_per_subject: 1, ..ours() };
         check(Config { max_age: Duration::ZERO, ..map.clone() }, &[]);
         let week = ours().max_age;
-        check(Config { allow_message_ttl: false, ..map.clone() }, &[Doubt::Forgets(week), Doubt::KeepsMarks]);
+        check(
+            Config { allow_message_ttl: false, ..map.clone() },
+            &[StreamWarning::Forgets(week), StreamWarning::KeepsMarks],
+        );
         let of_old = Config { max_age: Duration::ZERO, max_messages_per_subject: 9, ..map };
-        check(of_old, &[Doubt::KeepsMarks]);
+        check(of_old, &[StreamWarning::KeepsMarks]);
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! Questions that any server answers which has the stream, without the one that leads being asked: several
-//! messages by one question, and none of them wrapped in JSON.
+//! Direct reads: any server with a replica of the stream answers, without asking the leader. One request brings
+//! several messages, and none is wrapped in JSON.
 //!
-//! A stream that lies on one server alone is answered for by the server that leads it, so nothing is
-//! overlooked. Where it lies on several, a copy that lags may answer: it is asked for what lies between
-//! things that are known to be there, and never where a log ends. Who may not ask so, or finds nobody who
-//! answers, asks the server that leads.
+//! With one replica the leader itself answers, so nothing is missed. With several, a replica that lags may answer:
+//! it is asked only for what lies between messages that are known to exist, never for the end of a log. A login
+//! that may not read directly, or gets no answer, asks the leader.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,23 +14,23 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Config, DirectGetError, DirectGetErrorKind, Stream};
 use async_nats::{HeaderMap, StatusCode};
 use futures::StreamExt;
+use store::StoreError;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use crate::StoreError;
+use crate::connection::Connection;
 
-/// How many messages one question brings at most.
+/// The most messages per request.
 const MOST: usize = 1_000;
-/// How many bytes it brings at most, or hardly more.
+/// About the most bytes per request.
 const MOST_BYTES: usize = 1 << 20;
-/// By which header a server says how many more there are.
+/// The header with the number of messages that follow.
 const PENDING: HeaderName = HeaderName::from_static("Nats-Num-Pending");
-/// How long it is remembered who answers for a stream: an operator may have it kept on more servers.
+/// How long [`Answers`] is cached: an operator may change the number of replicas.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// Who answers for a stream.
+/// Who answers direct reads of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
+pub(crate) enum Answers {
     /// The only server that has it.
     Leader,
     /// Any of several, of which one may lag.
@@ -40,18 +39,18 @@ pub(super) enum Answers {
     Nobody,
 }
 
-/// Who answers for which stream, as far as this process has found out. Written by whoever asks.
-pub(super) type Known = Mutex<BTreeMap<String, (Answers, Instant)>>;
+/// Who answers for which stream, as far as this process knows. Written by [`answers`].
+pub(crate) type AnswersCache = Mutex<BTreeMap<String, (Answers, Instant)>>;
 
 /// Some of a log's messages, in order and without a gap.
-pub(super) struct Stretch {
-    pub(super) messages: Vec<StreamMessage>,
+pub(crate) struct Stretch {
+    pub(crate) messages: Vec<StreamMessage>,
     /// Whether the server had no more of them.
-    pub(super) at_end: bool,
+    pub(crate) at_end: bool,
 }
 
-/// Who answers for a stream.
-pub(super) async fn answers(connection: &Connection, stream: &Stream) -> Answers {
+/// Who answers direct reads of a stream, from the cache or from the server.
+pub(crate) async fn answers(connection: &Connection, stream: &Stream) -> Answers {
     let name = &stream.cached_info().config.name;
     let known = {
         let known = connection.answers.lock().expect("no holder of this lock panics");
@@ -62,7 +61,7 @@ pub(super) async fn answers(connection: &Connection, stream: &Stream) -> Answers
     }
     let answers = match stream.get_info().await {
         Ok(now) => of(&now.config),
-        // Whoever asks the server that leads learns what is wrong.
+        // The request to the leader that follows reports what is wrong.
         Err(error) => {
             tracing::debug!(%error, stream = %name, "it is not known who answers for the stream");
             Answers::Nobody
@@ -72,13 +71,13 @@ pub(super) async fn answers(connection: &Connection, stream: &Stream) -> Answers
     answers
 }
 
-/// Notes who answers for a stream that was looked at just now.
-pub(super) fn seen(connection: &Connection, config: &Config) {
+/// Caches who answers for a stream whose configuration was just read.
+pub(crate) fn seen(connection: &Connection, config: &Config) {
     remember(connection, &config.name, of(config));
 }
 
-/// A stream's messages at some subjects, from a sequence on. None where nobody answered for all of it.
-pub(super) async fn stretch(
+/// A stream's messages at some subjects, from a sequence on. None if no server answered completely.
+pub(crate) async fn stretch(
     connection: &Connection,
     stream: &Stream,
     subject: &str,
@@ -89,13 +88,13 @@ pub(super) async fn stretch(
     Ok(several.map(|(messages, more)| Stretch { messages, at_end: more == 0 }))
 }
 
-/// How many messages a stream has at some subjects. None where nobody said.
-pub(super) async fn count(connection: &Connection, stream: &Stream, subject: &str) -> Result<Option<u64>, StoreError> {
+/// How many messages a stream has at some subjects. None if no server answered.
+pub(crate) async fn count(connection: &Connection, stream: &Stream, subject: &str) -> Result<Option<u64>, StoreError> {
     let first = several(connection, stream, subject, 1, (1, MOST_BYTES)).await?;
     Ok(first.map(|(messages, more)| messages.len() as u64 + more))
 }
 
-/// Some messages from a sequence on, at most so many and so many bytes, and how many more there are.
+/// Messages from a sequence on, up to a number and a size, and how many more follow.
 async fn several(
     connection: &Connection,
     stream: &Stream,
@@ -117,7 +116,7 @@ async fn several(
     let mut messages: Vec<StreamMessage> = Vec::new();
     loop {
         let came = tokio::time::timeout(connection.options.patience, answer.next()).await;
-        // The connection broke, or the server did not answer in time: the one that leads is asked instead.
+        // The connection broke, or no answer came in time: the caller asks the leader instead.
         let Ok(Some(message)) = came else { return Ok(None) };
         match message.status {
             Some(StatusCode::NOT_FOUND) => return Ok(Some((messages, 0))),
@@ -126,7 +125,7 @@ async fn several(
                 return Ok(None);
             }
             Some(_) => {
-                // The mark after the last one; anything else is a refusal, and has none of this.
+                // The end-of-batch message. Anything else is a refusal and has no such headers.
                 let headers = message.headers.unwrap_or_default();
                 let last = messages.last().map(|message| message.sequence);
                 let (said, pending) = (number(&headers, NATS_LAST_SEQUENCE), number(&headers, PENDING));
@@ -137,7 +136,7 @@ async fn several(
                 let follows =
                     message.headers.as_ref().is_some_and(|headers| number(headers, NATS_LAST_SEQUENCE) == Some(before));
                 match StreamMessage::try_from(message) {
-                    // Each says which one came before it: what was lost on a connection that broke is noticed.
+                    // Each message names its predecessor, which shows a message lost with a broken connection.
                     Ok(message) if follows => messages.push(message),
                     Ok(_) | Err(_) => return Ok(None),
                 }
@@ -146,9 +145,9 @@ async fn several(
     }
 }
 
-/// The newest message at one subject, if somebody says whether there is one.
-pub(super) async fn newest(connection: &Connection, stream: &Stream, subject: &str) -> Option<Option<StreamMessage>> {
-    // The subject is part of the question's own, where nothing may stand for something else.
+/// The newest message at one subject. The outer option is none if the leader has to be asked.
+pub(crate) async fn newest(connection: &Connection, stream: &Stream, subject: &str) -> Option<Option<StreamMessage>> {
+    // The subject becomes part of the request's subject, which may have no wildcard.
     if subject.contains('*') {
         return None;
     }
@@ -158,8 +157,8 @@ pub(super) async fn newest(connection: &Connection, stream: &Stream, subject: &s
     }
 }
 
-/// The first message at some subjects from a sequence on, if somebody says whether there is one.
-pub(super) async fn first(
+/// The first message at some subjects from a sequence on. The outer option is none if the leader has to be asked.
+pub(crate) async fn first(
     connection: &Connection,
     stream: &Stream,
     subject: &str,

@@ -1,20 +1,19 @@
-//! Reading a log: its messages from a place on, several by one question where that overlooks nothing.
+//! Reads a log from a position on, several messages per request if that cannot miss one.
 
 use std::collections::VecDeque;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::Stream;
+use store::{Batch, Damage, Entry, Key, Position, StoreError, backend};
 
-use super::connection::Connection;
-use super::direct::{self, Answers};
-use super::logs::{after, floor_of, place, place_of, position};
-use super::trouble::{again_if_late, found};
-use super::{homes, subjects};
-use crate::files::lines;
-use crate::{Batch, Damage, Entry, Key, Position, StoreError};
+use crate::connection::Connection;
+use crate::direct::{self, Answers};
+use crate::errors::{again_if_late, found};
+use crate::logs::{after, floor_of, place, position, writers_of};
+use crate::{ownership, subjects};
 
 /// Reads from a position on.
-pub(super) async fn read(
+pub(crate) async fn read(
     connection: &Connection,
     log: &Key,
     from: Position,
@@ -23,7 +22,7 @@ pub(super) async fn read(
     let mut batch = Batch { next: from, ..Batch::default() };
     let mut bytes = 0;
     let mut messages = Messages::of(connection, log, limit).await?;
-    // From where on the log is read is asked together with what is there, where that costs no time.
+    // The floor is read together with the first message if one server answers both.
     let (first, floor) = match messages.answers {
         Answers::Leader => {
             let (first, floor) = tokio::join!(messages.next(place(from).0), floor_of(connection, log));
@@ -47,7 +46,7 @@ pub(super) async fn read(
             if at < from.max(floor) {
                 continue;
             }
-            let counts = lines::check_fits(line).is_ok() && may_speak(connection, log, &message, line).await?;
+            let counts = backend::check_entry(line).is_ok() && may_speak(connection, log, &message, line).await?;
             if !counts {
                 batch.damage.push(Damage { at, bytes: line.len() as u64 });
             } else if bytes >= limit && !batch.entries.is_empty() {
@@ -72,43 +71,43 @@ pub(super) async fn read(
     }
 }
 
-/// A log's messages, one after the other.
+/// Iterates over a log's messages.
 struct Messages<'a> {
     connection: &'a Connection,
     log: &'a Key,
     stream: &'a Stream,
     /// The subjects that count.
     subject: String,
-    /// Who may be asked for several at once.
+    /// Who answers direct reads, which bring several at once.
     answers: Answers,
     /// How many bytes are wanted.
     limit: usize,
-    /// What came with an answer and was not taken yet.
+    /// Messages that were read ahead.
     ahead: VecDeque<StreamMessage>,
-    /// Whether that is all there is.
+    /// Whether `ahead` reaches the log's end.
     complete: bool,
-    /// Whether there was one at all.
+    /// Whether there was any message.
     any: bool,
 }
 
 impl Messages<'_> {
     async fn of<'a>(connection: &'a Connection, log: &'a Key, limit: usize) -> Result<Messages<'a>, StoreError> {
         let stream = connection.logs().await?;
-        let subject = place_of(connection, log).await?.filter(connection, log);
+        let subject = writers_of(connection, log).await?.filter(connection, log);
         let answers = direct::answers(connection, stream).await;
         let ahead = VecDeque::new();
         Ok(Messages { connection, log, stream, subject, answers, limit, ahead, complete: false, any: false })
     }
 
-    /// Whether nobody knows what comes next before a server is asked.
+    /// Whether the next message takes a request.
     fn must_ask(&self) -> bool {
         self.ahead.is_empty() && !self.complete
     }
 
-    /// The first one from a sequence on, which is that after the last one.
+    /// The next message, from a sequence on.
     async fn next(&mut self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
         if self.must_ask() {
-            // A copy that lags says nothing of where the log ends.
+            // A replica that lags does not know where the log ends.
             let several = match self.answers {
                 Answers::Leader => true,
                 Answers::AnyCopy => self.any,
@@ -144,14 +143,14 @@ impl Messages<'_> {
         Ok(())
     }
 
-    /// Asks the server that leads, so that nothing which was answered for is overlooked.
+    /// Asks the leader, which has every message that was acknowledged.
     async fn ask_the_leader(&self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
         let ask = || self.stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&self.subject).send();
         found(self.log, again_if_late(ask).await)
     }
 }
 
-/// Whether the host that wrote an entry may speak for whom it speaks.
+/// Whether the host that wrote an entry may speak for the home in whose name the entry speaks.
 async fn may_speak(
     connection: &Connection,
     log: &Key,
@@ -160,7 +159,7 @@ async fn may_speak(
 ) -> Result<bool, StoreError> {
     let Some(rule) = connection.homes.as_ref().filter(|rule| rule.is_open(log)) else { return Ok(true) };
     let Some(home) = rule.speaker(log, entry) else { return Ok(true) };
-    let having = homes::having(connection, &home).await?;
+    let having = ownership::having(connection, &home).await?;
     let host = subjects::host_of_entry(&connection.options, &message.subject);
     Ok(having.zip(host).is_some_and(|(having, host)| having.spoke(host, message.sequence)))
 }

@@ -7,29 +7,29 @@ use async_nats::datetime::parse_rfc3339;
 use async_nats::jetstream::Context;
 use serde::Deserialize;
 
-/// Somebody who keeps a machine's time and may be told that of its servers.
+/// Keeps a machine's time, and may correct it by the servers' clock.
 pub trait Timekeeper: Debug + Send + Sync {
-    /// Whether they would know it better than they do.
+    /// Whether it wants the servers' time now.
     fn asks(&self) -> bool;
-    /// They are told it, in milliseconds since the Unix epoch.
+    /// Takes the servers' time, in milliseconds since the Unix epoch.
     fn told(&self, servers: u64);
 }
 
-/// Tells a timekeeper who asks. What cannot be learned now is learned another time.
-pub(super) async fn tell(timekeeper: &dyn Timekeeper, jetstream: &Context, stream: &str) {
+/// Gives a timekeeper the servers' time if it wants it. A failure is ignored: the next connection tries again.
+pub(crate) async fn tell(timekeeper: &dyn Timekeeper, jetstream: &Context, stream: &str) {
     if !timekeeper.asks() {
         return;
     }
-    let answer: Result<Answer, _> = jetstream.request(format!("STREAM.INFO.{stream}"), &()).await;
+    let answer: Result<StreamInfo, _> = jetstream.request(format!("STREAM.INFO.{stream}"), &()).await;
     let time = answer.ok().and_then(|answer| answer.ts).and_then(|text| parse_rfc3339(&text).ok());
     if let Some(time) = time.and_then(|time| u64::try_from(time.unix_timestamp_nanos() / 1_000_000).ok()) {
         timekeeper.told(time);
     }
 }
 
-/// All that matters here of what the server says of a stream.
+/// The one field that is needed of a stream's info.
 #[derive(Deserialize)]
-struct Answer {
-    /// When it said so.
+struct StreamInfo {
+    /// The server's time of the answer.
     ts: Option<String>,
 }

@@ -4,129 +4,99 @@
 //! write there, and whatever others put beside it is as if it were not there. An operator may move a home
 //! (`moving.rs`): what is written of that outweighs every claim, and only an operator may write there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
 use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
+use store::{Key, StoreError};
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::trouble::{again_if_late, trouble};
-use super::{subjects, values};
-use crate::{Key, StoreError};
+use crate::connection::Connection;
+use crate::errors::{again_if_late, server_error};
+use crate::{subjects, values};
 
-/// What the mesh knows of its keys, and the store does not.
-pub trait Homes: Send + Sync + 'static {
-    /// The home that a value or a log lies in. None where no host has more right to it than another.
-    fn home_of(&self, key: &Key) -> Option<Key>;
-
-    /// Whether other hosts append to this log of a home too, as to an inbox.
-    fn is_open(&self, log: &Key) -> bool;
-
-    /// The home in whose name an entry of an open log speaks. None where it speaks for nobody, so that
-    /// any host may have written it.
-    fn speaker(&self, log: &Key, entry: &[u8]) -> Option<Key>;
-
-    /// The homes whose hosts must be known to put the parts of a value together that lies in no home.
-    fn voices(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key>;
-
-    /// What the hosts' parts of such a value come to, the oldest part first, where `hosts` says who has
-    /// which home. None where nothing that counts is left.
-    fn together(&self, key: &Key, parts: &[Part], hosts: &BTreeMap<Key, String>) -> Option<Vec<u8>>;
-}
-
-/// What one host says of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The host, as the server knows it.
-    pub host: String,
-    /// What it says: JSON text.
-    pub bytes: Vec<u8>,
-}
-
-/// Under what it is written who has a home.
+/// Prefix of the keys that say who has a home.
 const CLAIMS: &str = "_homes/";
-/// Stands where a host would in what an operator writes of a home. No host's name begins so.
-pub(super) const OPERATORS: &str = "_moved";
-/// How long it is remembered who has a home before it is asked for again. Whoever moves one waits for longer.
-pub(super) const REMEMBERED: Duration = Duration::from_secs(5);
+/// Stands in place of the host in an operator's subjects. No host's name begins with `_`.
+pub(crate) const OPERATORS: &str = "_moved";
+/// How long an owner is cached. A move waits longer than this.
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
 
-/// The homes of which this process has learned who has them. Written by whoever asks.
-pub(super) type Known = std::sync::Mutex<BTreeMap<Key, Learned>>;
+/// The owners of homes that this process has read. Written by each lookup.
+pub(crate) type OwnerCache = std::sync::Mutex<BTreeMap<Key, CachedOwner>>;
 
-/// What was learned of a home, and when.
-pub(super) struct Learned {
-    having: Arc<Having>,
+/// An owner, and when it was read.
+pub(crate) struct CachedOwner {
+    having: Arc<Ownership>,
     at: Instant,
-    /// How often the connection had been made by then. A process that slept through a move has lost its own.
+    /// The number of the connection: a process that slept through a move has lost its connection.
     made: u64,
 }
 
-/// Who has a home, and had it before: also what an operator writes of one that was moved.
+/// Who has a home, and who had it before. Also the text that an operator writes for a home that was moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Having {
-    pub(super) host: String,
-    /// The oldest first.
+pub(crate) struct Ownership {
+    pub(crate) host: String,
+    /// Former owners, oldest first.
     #[serde(default)]
-    pub(super) before: Vec<Former>,
+    pub(crate) before: Vec<FormerOwner>,
 }
 
-/// A host that had a home once.
+/// A host that had the home before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Former {
-    pub(super) host: String,
+pub(crate) struct FormerOwner {
+    pub(crate) host: String,
     /// The sequence of the stream of logs up to which it spoke for the home. None while the home is being moved.
-    pub(super) until: Option<u64>,
+    pub(crate) until: Option<u64>,
 }
 
-impl Having {
+impl Ownership {
     /// Whether a host spoke for the home when the stream of logs was at a sequence.
-    pub(super) fn spoke(&self, host: &str, sequence: u64) -> bool {
-        let did = |former: &Former| former.host == host && former.until.is_none_or(|until| sequence <= until);
+    pub(crate) fn spoke(&self, host: &str, sequence: u64) -> bool {
+        let did = |former: &FormerOwner| former.host == host && former.until.is_none_or(|until| sequence <= until);
         self.host == host || self.before.iter().any(did)
     }
 }
 
-/// The home that a key lies in, notes about it included.
-pub(super) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
+/// The home that a key lies in. The floor of a log lies in the log's home.
+pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
     let homes = connection.homes.as_ref()?;
-    match key.as_str().strip_prefix(super::logs::RETIRED).map(str::parse) {
+    match key.as_str().strip_prefix(crate::logs::RETIRED).map(str::parse) {
         Some(Ok(log)) => homes.home_of(&log),
         Some(Err(_)) | None => homes.home_of(key),
     }
 }
 
-/// The host that has a home; none before anybody has it.
-pub(super) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
+/// The host that has a home; none if no host has claimed it.
+pub(crate) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     Ok(having(connection, home).await?.map(|having| having.host.clone()))
 }
 
-/// Who has a home and had it before; none before anybody has it.
-pub(super) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Having>>, StoreError> {
+/// Who has a home, and had it before; none if no host has claimed it.
+pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Ownership>>, StoreError> {
     if let Some(having) = remembered(connection, home) {
         return Ok(Some(having));
     }
     let made = *connection.made.borrow();
     let learned = match tokio::try_join!(moved(connection, home), claimed(connection, home))? {
         (Some((_, having)), _) => Some(having),
-        (None, host) => host.map(|host| Having { host, before: Vec::new() }),
+        (None, host) => host.map(|host| Ownership { host, before: Vec::new() }),
     };
     let Some(having) = learned.map(Arc::new) else { return Ok(None) };
-    let learned = Learned { having: Arc::clone(&having), at: Instant::now(), made };
+    let learned = CachedOwner { having: Arc::clone(&having), at: Instant::now(), made };
     connection.known.lock().expect("no holder of this lock panics").insert(home.clone(), learned);
     Ok(Some(having))
 }
 
-/// Learns at once who has the homes under a prefix, as far as one host alone has ever claimed each: whoever looks
-/// at very many asks for none of them by itself then.
-pub(super) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
+/// Caches the owners of all homes under a prefix in one request, except for homes that several hosts have claimed.
+pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
     let made = *connection.made.borrow();
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
     let [under, _] = subjects::values_under(&bucket, &claim_of(prefix));
     let asked = again_if_late(|| stream.info_with_subjects(under.as_str())).await;
     let mut there = asked.map_err(|error| told(error.into()))?;
@@ -144,25 +114,25 @@ pub(super) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
         if let [host] = hosts.as_slice()
             && host != OPERATORS
         {
-            let having = Arc::new(Having { host: host.clone(), before: Vec::new() });
-            known.insert(home, Learned { having, at, made });
+            let having = Arc::new(Ownership { host: host.clone(), before: Vec::new() });
+            known.insert(home, CachedOwner { having, at, made });
         }
     }
     Ok(())
 }
 
-/// Who has the homes of which these messages tell: claims, and what operators wrote. `told` gives the key of each,
-/// its host, its sequence and its text.
-pub(super) fn tell<'a>(
+/// The owners of homes by these messages: claims, and what operators wrote. `told` gives the key, the host, the
+/// sequence and the text of each.
+pub(crate) fn tell<'a>(
     told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
-) -> Result<BTreeMap<Key, Arc<Having>>, StoreError> {
-    let mut first: BTreeMap<Key, (u64, Having)> = BTreeMap::new();
+) -> Result<BTreeMap<Key, Arc<Ownership>>, StoreError> {
+    let mut first: BTreeMap<Key, (u64, Ownership)> = BTreeMap::new();
     for (claim, host, sequence, text) in told {
         let Some(Ok(home)) = claim.as_str().strip_prefix(CLAIMS).map(str::parse::<Key>) else { continue };
         let (sequence, having) = if host == OPERATORS {
             (0, written(&home, text)?)
         } else {
-            (sequence, Having { host: host.to_owned(), before: Vec::new() })
+            (sequence, Ownership { host: host.to_owned(), before: Vec::new() })
         };
         match first.get(&home) {
             Some((before, _)) if *before < sequence => {}
@@ -172,36 +142,36 @@ pub(super) fn tell<'a>(
     Ok(first.into_iter().map(|(home, (_, having))| (home, Arc::new(having))).collect())
 }
 
-/// Notes who has which home, as it was found out just now.
-pub(super) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Having>)>) {
+/// Caches owners that were just read.
+pub(crate) fn note<'a>(connection: &Connection, made: u64, homes: impl Iterator<Item = (&'a Key, &'a Arc<Ownership>)>) {
     let at = Instant::now();
     let mut known = connection.known.lock().expect("no holder of this lock panics");
     for (home, having) in homes {
-        known.insert(home.clone(), Learned { having: Arc::clone(having), at, made });
+        known.insert(home.clone(), CachedOwner { having: Arc::clone(having), at, made });
     }
 }
 
-/// Forgets who has a home: what was taken for granted has turned out to be otherwise.
-pub(super) fn forget(connection: &Connection, home: &Key) {
+/// Drops a home from the cache: its owner may have changed.
+pub(crate) fn forget(connection: &Connection, home: &Key) {
     connection.known.lock().expect("no holder of this lock panics").remove(home);
 }
 
-/// What an operator wrote of a home, and its revision. None where nobody ever moved it.
-pub(super) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Having)>, StoreError> {
+/// What an operator wrote for a home, and its revision. None if it was never moved.
+pub(crate) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Ownership)>, StoreError> {
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &claim_of(home));
     let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
     Ok(Some((message.sequence, written(home, &message.payload)?)))
 }
 
-/// What an operator wrote of a home.
-fn written(home: &Key, text: &[u8]) -> Result<Having, StoreError> {
+/// Parses what an operator wrote for a home.
+fn written(home: &Key, text: &[u8]) -> Result<Ownership, StoreError> {
     serde_json::from_slice(text).map_err(|error| StoreError::Damaged {
         what: format!("what an operator wrote of {home}"),
         why: error.to_string(),
     })
 }
 
-/// Whose claim of a home came first. A claim is never written twice.
+/// The host that claimed a home first. A claim is never written twice.
 async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     let mut from = 1;
     while let Some(claim) = values::first(connection, &claim_of(home), from).await? {
@@ -216,8 +186,8 @@ async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, 
     Ok(None)
 }
 
-/// The host that has a home, which is ours from now on where it was nobody's.
-pub(super) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
+/// The host that has a home. Claims it for this host if no host has it.
+pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
     loop {
         if let Some(host) = host_of(connection, home).await? {
             return Ok(host);
@@ -226,23 +196,23 @@ pub(super) async fn settle(connection: &Connection, home: &Key) -> Result<String
     }
 }
 
-/// Refuses what lies in another host's home. Takes the home where it is nobody's.
-pub(super) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
+/// Refuses a write in another host's home. Claims the home if no host has it.
+pub(crate) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
     let host = settle(connection, home).await?;
     if host == connection.options.host { Ok(()) } else { Err(StoreError::Elsewhere { what: home.to_string(), host }) }
 }
 
 /// The host that wrote a value.
-pub(super) fn host_in(connection: &Connection, message: &StreamMessage) -> Option<String> {
+pub(crate) fn host_in(connection: &Connection, message: &StreamMessage) -> Option<String> {
     subjects::value_of(&connection.options.map_bucket(), &message.subject).map(|(host, _)| host)
 }
 
-/// Where it is written who has a home.
-pub(super) fn claim_of(home: &Key) -> Key {
+/// The key that says who has a home.
+pub(crate) fn claim_of(home: &Key) -> Key {
     format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
 }
 
-fn remembered(connection: &Connection, home: &Key) -> Option<Arc<Having>> {
+fn remembered(connection: &Connection, home: &Key) -> Option<Arc<Ownership>> {
     let made = *connection.made.borrow();
     let known = connection.known.lock().expect("no holder of this lock panics");
     let learned = known.get(home).filter(|learned| learned.at.elapsed() < REMEMBERED && learned.made == made);
@@ -255,8 +225,8 @@ mod tests {
 
     #[test]
     fn a_host_speaks_for_a_home_until_it_was_moved() {
-        let former = |host: &str, until| Former { host: host.to_owned(), until };
-        let having = Having { host: "new".to_owned(), before: vec![former("first", Some(10)), former("old", None)] };
+        let former = |host: &str, until| FormerOwner { host: host.to_owned(), until };
+        let having = Ownership { host: "new".to_owned(), before: vec![former("first", Some(10)), former("old", None)] };
         for (host, sequence, spoke) in [
             ("new", 1, true),
             ("new", 99, true),

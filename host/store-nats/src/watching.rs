@@ -1,5 +1,5 @@
-//! Watches: the server tells of whatever it has kept, after it has kept it, and whoever watches looks for
-//! themselves. A stream that an operator made without that is followed by a consumer instead.
+//! Watches: the server announces each message once it is stored (a republish), and the watcher reads for itself. A
+//! stream that an operator created without republish is followed by a consumer instead.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,27 +10,26 @@ use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy};
 use async_nats::jetstream::stream::Stream;
 use async_trait::async_trait;
 use futures::StreamExt;
+use store::{Key, ServerTrouble, StoreError, Watch};
 use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::trouble::trouble;
-use super::{fitting, subjects};
-use crate::{Key, StoreError, Watch};
+use crate::connection::Connection;
+use crate::errors::server_error;
+use crate::{stream_check, subjects};
 
-/// How long the servers of a cluster may take to tell each other who listens.
+/// How long a subscription may take to reach the other servers of a cluster.
 const SPREADS: Duration = Duration::from_secs(2);
 
-/// How long somebody still listens after the last one who watched: whoever waits for mail, takes it and waits
-/// again need not ask the server each time.
+/// How long a listener outlives its last watch: a caller that waits for mail in a loop need not subscribe each time.
 const LINGERS: Duration = Duration::from_secs(30);
 
-/// Who listens for news under which keys, and since when. Written by whoever watches.
-pub(super) type Watched = Mutex<BTreeMap<Vec<Key>, (Arc<Listening>, Instant)>>;
+/// The listeners by their keys, each with the time of its last use. Written by [`watch`].
+pub(crate) type Listeners = Mutex<BTreeMap<Vec<Key>, (Arc<Listener>, Instant)>>;
 
 /// Watches logs and values at or under some keys, from now on.
-pub(super) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
+pub(crate) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
     connection.jetstream().await?;
     let listening = match heard_already(connection, under) {
         Some(listening) => listening,
@@ -46,8 +45,8 @@ pub(super) async fn watch(connection: &Connection, under: &[Key]) -> Result<Box<
     Ok(Box::new(NatsWatch { seen, _listening: listening }))
 }
 
-/// Whoever listens under exactly these keys. Lets go of those whom nobody needs.
-fn heard_already(connection: &Connection, under: &[Key]) -> Option<Arc<Listening>> {
+/// The listener for exactly these keys. Drops listeners that are no longer used.
+fn heard_already(connection: &Connection, under: &[Key]) -> Option<Arc<Listener>> {
     let mut watched = connection.watched.lock().expect("no holder of this lock panics");
     let found = watched.get_mut(under).filter(|(listening, _)| listening.seen.has_changed().is_ok());
     let found = found.map(|(listening, since)| {
@@ -58,13 +57,13 @@ fn heard_already(connection: &Connection, under: &[Key]) -> Option<Arc<Listening
     found
 }
 
-/// Begins to listen.
-async fn begin(connection: &Connection, under: &[Key]) -> Result<Listening, StoreError> {
+/// Starts a listener.
+async fn begin(connection: &Connection, under: &[Key]) -> Result<Listener, StoreError> {
     let options = &connection.options;
     let (news, seen) = watch::channel(0_u64);
     let mut tasks = JoinSet::new();
     let (logs, map) = (connection.logs().await?, connection.map().await?);
-    let tells = |stream: &Stream| fitting::tells(options, &stream.cached_info().config);
+    let tells = |stream: &Stream| stream_check::tells(options, &stream.cached_info().config);
     if tells(logs) && tells(map) {
         let subjects = under.iter().flat_map(|key| subjects::news_under(options, key)).collect();
         listen(connection, subjects, &news, &mut tasks).await?;
@@ -75,10 +74,10 @@ async fn begin(connection: &Connection, under: &[Key]) -> Result<Listening, Stor
         let of_values = under.iter().flat_map(|key| subjects::values_under(&bucket, key)).collect();
         follow(connection, map, of_values, &news, &mut tasks).await?;
     }
-    Ok(Listening { seen, _tasks: tasks })
+    Ok(Listener { seen, _tasks: tasks })
 }
 
-/// Hears what the server tells.
+/// Subscribes to the server's announcements.
 async fn listen(
     connection: &Connection,
     subjects: Vec<String>,
@@ -86,7 +85,7 @@ async fn listen(
     tasks: &mut JoinSet<()>,
 ) -> Result<(), StoreError> {
     let client = connection.client().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not watch", "the server")(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not watch", "the server")(error);
     for subject in subjects {
         let mut subscriber = client.subscribe(subject).await.map_err(|error| told(error.into()))?;
         let news = news.clone();
@@ -97,18 +96,18 @@ async fn listen(
         });
     }
     let mut made = connection.made.subscribe();
-    // Once the server has sent us our own word back, it has heard everything that we asked before.
+    // Once our own message comes back, the server has processed the subscriptions before it.
     let echo = client.new_inbox();
     let mut heard = client.subscribe(echo.clone()).await.map_err(|error| told(error.into()))?;
     client.publish(echo, Vec::new().into()).await.map_err(|error| told(error.into()))?;
     let came = tokio::time::timeout(connection.options.patience, heard.next()).await;
     came.map_err(|error| told(error.into()))?;
-    // Beyond a leaf node is another server too.
+    // Behind a leaf node there is another server too.
     let of_many = client.server_info().cluster.is_some() || connection.options.domain.is_some();
     let news = news.clone();
     tasks.spawn(async move {
         if of_many {
-            // Another server may not have heard yet that somebody listens here, and told nobody.
+            // Another server may not know of the subscription yet, and have sent nothing.
             tokio::time::sleep(SPREADS).await;
             news.send_modify(|count| *count += 1);
         }
@@ -119,7 +118,7 @@ async fn listen(
     Ok(())
 }
 
-/// Hands on that something came to a stream.
+/// Follows a stream with a consumer.
 async fn follow(
     connection: &Connection,
     stream: &Stream,
@@ -138,13 +137,13 @@ async fn follow(
         deliver_policy: DeliverPolicy::New,
         ..OrderedConfig::default()
     };
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not watch", &name)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not watch", &name)(error);
     let consumer = stream.create_consumer(config).await.map_err(|error| told(error.into()))?;
     let mut messages = consumer.messages().await.map_err(|error| told(error.into()))?;
     let news = news.clone();
     tasks.spawn(async move {
         while let Some(message) = messages.next().await {
-            // Whatever was missed is behind this too: a reader looks at everything that is there.
+            // Nothing is lost: the watcher reads everything that is there.
             if let Err(error) = message {
                 tracing::debug!(%error, "a watch was interrupted and goes on");
             }
@@ -154,26 +153,24 @@ async fn follow(
     Ok(())
 }
 
-/// Somebody who listens, for as long as this lives.
-pub(super) struct Listening {
+/// Subscriptions that end when this is dropped.
+pub(crate) struct Listener {
     seen: Receiver<u64>,
-    // Ended when it is dropped, and their consumers with them.
+    /// Aborted on drop, which ends their subscriptions and consumers.
     _tasks: JoinSet<()>,
 }
 
-/// Wakes whenever something was told.
+/// Wakes at each announcement.
 struct NatsWatch {
     seen: Receiver<u64>,
-    _listening: Arc<Listening>,
+    _listening: Arc<Listener>,
 }
 
 #[async_trait]
 impl Watch for NatsWatch {
     async fn changed(&mut self) -> Result<(), StoreError> {
-        self.seen.changed().await.map_err(|_| StoreError::Server {
-            doing: "could not go on watching",
-            what: "the server".to_owned(),
-            source: std::io::Error::other("its streams ended"),
+        self.seen.changed().await.map_err(|_| {
+            StoreError::server("could not go on watching", "the server", ServerTrouble::Other, "its streams ended")
         })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nats_server::NatsServer;
 use store::conformance::{Pair, check};
-use store::nats::{NatsOptions, NatsStore};
+use store_nats::{NatsOptions, NatsStore};
 
 /// Two connections to one server, to streams that nobody else has.
 fn pair(server: &NatsServer) -> Pair {

@@ -1,9 +1,8 @@
-//! Many keys of one kind at a glance: what is newest at their subjects comes by a few questions, a thousand
-//! messages each, and not by one for each key. It is kept, and whoever looks again asks for what was written
-//! since, and how many there are, so that what was removed is noticed too. What is shown is therefore as the
-//! server that leads has it, and not what somebody remembers.
+//! The children of a prefix, read in bulk: their newest messages come in a few requests of a thousand each,
+//! instead of one request per key. They are cached; the next look asks only for what was written since, and for
+//! the count, which shows removals. So the result is always what the leader has, never a stale cache.
 //!
-//! Only where a stream lies on one server, which answers for all of it. Anywhere else each key is asked for.
+//! Only for a stream with one replica, whose leader answers direct reads. Otherwise each key is read by itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,51 +11,50 @@ use std::time::Duration;
 use async_nats::jetstream::stream::Stream;
 use futures::TryStreamExt;
 use futures::future::try_join_all;
+use store::backend::Gathered;
+use store::{Beside, Key, Leaf, Revision, StoreError, Versioned};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::direct::{self, Answers};
-use super::homes::{self, Having};
-use super::trouble::{again_if_late, trouble};
-use super::{subjects, values};
-use crate::children::Gathered;
-use crate::{Beside, Key, Leaf, Revision, StoreError, Versioned};
+use crate::connection::Connection;
+use crate::direct::{self, Answers};
+use crate::errors::{again_if_late, server_error};
+use crate::ownership::{self, Ownership};
+use crate::{subjects, values};
 
-/// How many bytes one question brings at most.
+/// The most bytes per request.
 const PIECE: usize = 1 << 20;
-/// For how long what nobody looks at is kept.
+/// How long an unused cache entry stays.
 const KEPT: Duration = Duration::from_secs(600);
-/// How often it is asked again for what was written, before all of it is read anew: somebody may have written
-/// between one question and the other.
+/// How often to catch up before reading everything anew: a write may fall between the two requests of a look.
 const TRIES: usize = 2;
 
-/// What was newest when somebody looked last, by the subjects that were asked for. One looks at a time: who looks
-/// meanwhile would ask for the same.
-pub(super) type Kept = Mutex<BTreeMap<String, Newest>>;
+/// The newest messages as of the last look, by subject filter. One task looks at a time: a second one would send the
+/// same requests.
+pub(crate) type ChildrenCache = Mutex<BTreeMap<String, NewestMessages>>;
 
 /// The newest messages at some subjects.
-pub(super) struct Newest {
-    messages: BTreeMap<String, Known>,
+pub(crate) struct NewestMessages {
+    messages: BTreeMap<String, NewestMessage>,
     /// The last of them that was read.
     through: u64,
-    /// How often the connection had been made by then: behind another one may be another server.
+    /// The number of the connection: after a reconnect it may be another server.
     made: u64,
     looked: Instant,
 }
 
-/// One of them.
-struct Known {
-    /// Where it lies; none where nothing of ours was written so.
+/// One message, decoded.
+struct NewestMessage {
+    /// The host and the key; none if the subject is not one of ours.
     at: Option<(String, Key)>,
     sequence: u64,
-    /// None where it is the mark of a removal.
+    /// None for the mark of a removal.
     bytes: Option<Vec<u8>>,
 }
 
-impl Newest {
-    fn nothing(made: u64) -> Newest {
-        Newest { messages: BTreeMap::new(), through: 0, made, looked: Instant::now() }
+impl NewestMessages {
+    fn nothing(made: u64) -> NewestMessages {
+        NewestMessages { messages: BTreeMap::new(), through: 0, made, looked: Instant::now() }
     }
 
     /// The values, each with its key, the host that wrote it and its sequence.
@@ -68,9 +66,9 @@ impl Newest {
     }
 }
 
-/// The keys right below a prefix that have a value of this name, and what lies beside it. None where that cannot
-/// be told at a glance.
-pub(super) async fn children(
+/// The keys right below a prefix that have a value of this name, and what lies beside it. None if they cannot be read
+/// in bulk.
+pub(crate) async fn children(
     connection: &Connection,
     prefix: &Key,
     leaf: &str,
@@ -84,7 +82,7 @@ pub(super) async fn children(
     });
     let names: Vec<&str> = std::iter::once(leaf).chain(values_beside).collect();
     // What all hosts say together is put together for each key.
-    let in_homes = |name: &&str| connection.homes.is_none() || homes::home_of(connection, &lies(name)).is_some();
+    let in_homes = |name: &&str| connection.homes.is_none() || ownership::home_of(connection, &lies(name)).is_some();
     let one_each = map.cached_info().config.max_messages_per_subject == 1;
     if !one_each || !names.iter().all(in_homes) || direct::answers(connection, map).await != Answers::Leader {
         return Ok(None);
@@ -92,27 +90,27 @@ pub(super) async fn children(
     let bucket = connection.options.map_bucket();
     let mut wanted: Vec<String> = names.iter().map(|name| subjects::values_called(&bucket, prefix, name)).collect();
     if connection.homes.is_some() {
-        wanted.push(subjects::values_right_below(&bucket, &homes::claim_of(prefix)));
+        wanted.push(subjects::values_right_below(&bucket, &ownership::claim_of(prefix)));
     }
     let made = *connection.made.borrow();
-    let mut kept = connection.crowds.lock().await;
+    let mut kept = connection.children.lock().await;
     kept.retain(|_, newest| newest.made == made && newest.looked.elapsed() < KEPT);
     let looks = wanted.iter().map(|subject| {
-        let newest = kept.remove(subject).unwrap_or_else(|| Newest::nothing(made));
+        let newest = kept.remove(subject).unwrap_or_else(|| NewestMessages::nothing(made));
         look(connection, map, subject, newest)
     });
-    // What is looked at is taken out of what is kept: whoever is interrupted has everything read anew.
+    // Taken out of the cache while it is updated: if this is cancelled, the next look reads everything anew.
     let looks: Vec<_> = looks.collect();
     let logs = beside.iter().map(|leaf| appends(connection, prefix, *leaf));
     let (looked, logs) = tokio::try_join!(try_join_all(looks), try_join_all(logs))?;
-    let Some(looked) = looked.into_iter().collect::<Option<Vec<Newest>>>() else { return Ok(None) };
+    let Some(looked) = looked.into_iter().collect::<Option<Vec<NewestMessages>>>() else { return Ok(None) };
     let homes = match (&connection.homes, looked.last()) {
-        (Some(_), Some(claims)) => Some(homes::tell(claims.values())?),
+        (Some(_), Some(claims)) => Some(ownership::tell(claims.values())?),
         (Some(_) | None, _) => None,
     };
     if let (Some(homes), false) = (&homes, beside.is_empty()) {
-        // Whoever looks beside the values goes on to what else they lead to.
-        homes::note(connection, made, homes.iter());
+        // A caller that asks for more than the values goes on to read other keys of these homes.
+        ownership::note(connection, made, homes.iter());
     }
     let glance = Glance { prefix, leaf, beside, looked: &looked, logs: &logs, homes: homes.as_ref() };
     let children = glance.children(connection);
@@ -120,13 +118,13 @@ pub(super) async fn children(
     Ok(Some(children))
 }
 
-/// Brings what is known of some subjects up to date. None where nobody answered for all of it.
+/// Brings the cache of some subjects up to date. None if no server answered completely.
 async fn look(
     connection: &Connection,
     stream: &Stream,
     subject: &str,
-    mut newest: Newest,
-) -> Result<Option<Newest>, StoreError> {
+    mut newest: NewestMessages,
+) -> Result<Option<NewestMessages>, StoreError> {
     for attempt in 1.. {
         let (caught_up, there) = tokio::join!(
             catch_up(connection, stream, subject, &mut newest),
@@ -134,23 +132,23 @@ async fn look(
         );
         let (Some(()), Some(there)) = (caught_up?, there?) else { return Ok(None) };
         newest.looked = Instant::now();
-        // A mark of a removal that is gone as well is missed by its number alone.
+        // If the mark of a removal has lapsed too, only the count shows the removal.
         if newest.messages.len() as u64 == there || attempt > 2 * TRIES {
             break;
         }
         if attempt == TRIES {
-            newest = Newest::nothing(newest.made);
+            newest = NewestMessages::nothing(newest.made);
         }
     }
     Ok(Some(newest))
 }
 
-/// Takes in what was written since. None where nobody answered for all of it.
+/// Adds what was written since. None if no server answered completely.
 async fn catch_up(
     connection: &Connection,
     stream: &Stream,
     subject: &str,
-    newest: &mut Newest,
+    newest: &mut NewestMessages,
 ) -> Result<Option<()>, StoreError> {
     let bucket = connection.options.map_bucket();
     loop {
@@ -160,7 +158,9 @@ async fn catch_up(
             newest.through = message.sequence;
             let bytes = values::is_value(&message).then(|| message.payload.to_vec());
             let at = subjects::value_of(&bucket, &message.subject);
-            newest.messages.insert(message.subject.to_string(), Known { at, sequence: message.sequence, bytes });
+            newest
+                .messages
+                .insert(message.subject.to_string(), NewestMessage { at, sequence: message.sequence, bytes });
         }
         if stretch.at_end {
             return Ok(Some(()));
@@ -168,12 +168,12 @@ async fn catch_up(
     }
 }
 
-/// How many appends lie in the logs of one name, by log and host. Empty for a value.
+/// The number of appends in the logs of one name, by log and host. Empty for a value.
 async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Result<Appends, StoreError> {
     let mut appends = Appends::new();
     let Leaf::Log(name) = leaf else { return Ok(appends) };
     let stream = connection.logs().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
     let subject = subjects::logs_called(&connection.options, prefix, name);
     let asked = again_if_late(|| stream.info_with_subjects(subject.as_str())).await;
     let mut there = asked.map_err(|error| told(error.into()))?;
@@ -186,7 +186,7 @@ async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Resul
     Ok(appends)
 }
 
-/// How many appends of which host lie in which log.
+/// The number of appends by log and host.
 type Appends = BTreeMap<Key, Vec<(String, u64)>>;
 
 /// Everything that one look brought.
@@ -195,11 +195,11 @@ struct Glance<'a> {
     leaf: &'a str,
     beside: &'a [Leaf<'a>],
     /// The values, those beside them in the order in which they are asked for, and the claims.
-    looked: &'a [Newest],
+    looked: &'a [NewestMessages],
     /// What lies in each log beside them; nothing where a value is asked for.
     logs: &'a [Appends],
-    /// Who has which home, where somebody knows whose keys are.
-    homes: Option<&'a BTreeMap<Key, Arc<Having>>>,
+    /// Who has which home; none without a rule for that.
+    homes: Option<&'a BTreeMap<Key, Arc<Ownership>>>,
 }
 
 impl Glance<'_> {
@@ -238,10 +238,14 @@ impl Glance<'_> {
     }
 
     /// The values that count.
-    fn counting<'a>(&self, connection: &Connection, newest: &'a Newest) -> impl Iterator<Item = (&'a Key, Versioned)> {
+    fn counting<'a>(
+        &self,
+        connection: &Connection,
+        newest: &'a NewestMessages,
+    ) -> impl Iterator<Item = (&'a Key, Versioned)> {
         newest.values().filter_map(|(key, host, sequence, bytes)| {
             let counts = match self.homes {
-                Some(homes) => homes::home_of(connection, key).is_some_and(|home| is_of(homes, &home, host)),
+                Some(homes) => ownership::home_of(connection, key).is_some_and(|home| is_of(homes, &home, host)),
                 None => host == values::EVERYBODY,
             };
             counts.then(|| (key, Versioned { revision: Revision(sequence), bytes: bytes.to_vec() }))
@@ -251,7 +255,7 @@ impl Glance<'_> {
     /// How many appends of those that count, or may count, lie in a log.
     fn appends(&self, connection: &Connection, log: &Key, by_host: &[(String, u64)]) -> u64 {
         let open = connection.homes.as_ref().is_none_or(|rule| rule.is_open(log));
-        let home = self.homes.and_then(|homes| Some((homes, homes::home_of(connection, log)?)));
+        let home = self.homes.and_then(|homes| Some((homes, ownership::home_of(connection, log)?)));
         let counts = |host: &str| open || home.as_ref().is_none_or(|(homes, home)| is_of(homes, home, host));
         by_host.iter().filter(|(host, _)| counts(host)).map(|(_, count)| count).sum()
     }
@@ -264,6 +268,6 @@ impl Glance<'_> {
     }
 }
 
-fn is_of(homes: &BTreeMap<Key, Arc<Having>>, home: &Key, host: &str) -> bool {
+fn is_of(homes: &BTreeMap<Key, Arc<Ownership>>, home: &Key, host: &str) -> bool {
     homes.get(home).is_some_and(|having| having.host == host)
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nats_server::NatsServer;
-use store::nats::{NatsOptions, NatsStore};
 use store::{Durability, Expect, Key, Position, Store};
+use store_nats::{NatsOptions, NatsStore};
 use tokio::task::JoinSet;
 
 /// How many hosts send at once, and how much each.

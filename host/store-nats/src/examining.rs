@@ -1,93 +1,92 @@
-//! Looks at the servers as a person would who wonders why nothing works: one thing after the other, and
-//! what each came to. Makes the streams where they are missing and may be made.
+//! Checks the servers step by step, for `doctor --store`. Creates streams that are missing if the login may.
 
 use std::time::Duration;
 
+use store::{Expect, Key, Position, StoreError, SwapError};
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::fitting::{Doubt, doubts};
-use super::options::NatsOptions;
-use super::{logs, values};
-use crate::{Expect, Key, Position, StoreError, SwapError};
+use crate::connection::Connection;
+use crate::options::NatsOptions;
+use crate::stream_check::{StreamWarning, warnings};
+use crate::{logs, values};
 
-/// What was seen, in the order in which it was looked at. Whatever follows on something broken is left out.
+/// The result of one step. Steps that depend on one that failed are left out.
 #[derive(Debug)]
-pub enum Seen {
+pub enum ServerCheck {
     /// A server was reached, and let us in.
     Reached {
         /// Its name and version.
         server: String,
         /// How long the connection took.
         took: Duration,
-        /// Whether nobody on the way reads along.
+        /// Whether the connection uses TLS.
         encrypted: bool,
-        /// Whether it keeps anything at all.
+        /// Whether JetStream is enabled.
         jetstream: bool,
     },
-    /// None was.
+    /// No server could be reached.
     Unreached(StoreError),
     /// The most bytes that a message may have there.
     Payload {
-        /// That many.
+        /// The server's `max_payload`.
         most: usize,
     },
-    /// A stream is as we need it.
-    Stream(StreamSeen),
-    /// A stream is not there and could not be made, or is somebody else's.
+    /// A stream can be used.
+    Stream(StreamReport),
+    /// A stream is missing and could not be created, or belongs to another program.
     NoStream {
         /// Its name.
         name: String,
-        /// Why.
+        /// Why it cannot be used.
         error: StoreError,
     },
-    /// Something was kept, read back and removed.
+    /// A test entry was stored, read back and removed.
     Kept {
         /// How long that took.
         took: Duration,
-        /// What the server's clock said meanwhile, in milliseconds since 1970.
+        /// The server's clock, in milliseconds since 1970.
         server_clock: u64,
     },
-    /// Nothing could be kept.
+    /// The test entry could not be stored.
     NotKept(StoreError),
 }
 
 /// A stream and how full it is.
 #[derive(Clone, Debug)]
-pub struct StreamSeen {
+pub struct StreamReport {
     /// Its name.
     pub name: String,
-    /// How many messages lie in it.
+    /// How many messages it has.
     pub messages: u64,
-    /// How many bytes.
+    /// How many bytes it has.
     pub bytes: u64,
-    /// How many bytes it takes; none where it is bounded by the disk alone.
+    /// The most bytes it takes; none if only the disk limits it.
     pub most_bytes: Option<u64>,
-    /// How many messages it takes; none where it is not bounded.
+    /// The most messages it takes; none without a limit.
     pub most_messages: Option<u64>,
-    /// On how many servers each message lies.
+    /// How many servers have a copy of each message.
     pub replicas: usize,
     /// What it keeps less well than one that we make.
-    pub doubts: Vec<Doubt>,
+    pub warnings: Vec<StreamWarning>,
 }
 
-/// Looks at everything.
-pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
+/// Runs all steps.
+pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<ServerCheck> {
     let mut seen = Vec::new();
     let began = Instant::now();
     let context = match connection.jetstream().await {
         Ok(context) => context,
-        Err(error) => return vec![Seen::Unreached(error)],
+        Err(error) => return vec![ServerCheck::Unreached(error)],
     };
     let server = context.client().server_info();
-    seen.push(Seen::Reached {
+    seen.push(ServerCheck::Reached {
         server: format!("{} (nats-server {})", server.server_name, server.version),
         took: began.elapsed(),
         encrypted: server.tls_required || connection.options.servers.iter().all(|server| server.starts_with("tls://")),
-        // In a domain it is another server that does.
+        // In a domain another server has JetStream.
         jetstream: server.jetstream || connection.options.domain.is_some(),
     });
-    seen.push(Seen::Payload { most: server.max_payload });
+    seen.push(ServerCheck::Payload { most: server.max_payload });
     let mut all_there = true;
     let names = [connection.options.log_stream(), format!("KV_{}", connection.options.map_bucket())];
     for (name, stream) in names.into_iter().zip([connection.logs().await, connection.map().await]) {
@@ -95,60 +94,60 @@ pub(super) async fn examine(connection: &Connection, nonce: &str) -> Vec<Seen> {
             Ok(stream) => stream
                 .get_info()
                 .await
-                .map_err(|error| super::trouble::trouble("could not look at the stream", &name)(error.into())),
+                .map_err(|error| crate::errors::server_error("could not look at the stream", &name)(error.into())),
             Err(error) => Err(error),
         };
         match found {
-            Ok(info) => seen.push(Seen::Stream(StreamSeen::of(&connection.options, name, &info))),
+            Ok(info) => seen.push(ServerCheck::Stream(StreamReport::of(&connection.options, name, &info))),
             Err(error) => {
                 all_there = false;
-                seen.push(Seen::NoStream { name, error });
+                seen.push(ServerCheck::NoStream { name, error });
             }
         }
     }
     if all_there {
         let began = Instant::now();
         seen.push(match keep(connection, nonce).await {
-            Ok(server_clock) => Seen::Kept { took: began.elapsed(), server_clock },
-            Err(error) => Seen::NotKept(error),
+            Ok(server_clock) => ServerCheck::Kept { took: began.elapsed(), server_clock },
+            Err(error) => ServerCheck::NotKept(error),
         });
     }
     seen
 }
 
-impl StreamSeen {
-    fn of(options: &NatsOptions, name: String, info: &async_nats::jetstream::stream::Info) -> StreamSeen {
+impl StreamReport {
+    fn of(options: &NatsOptions, name: String, info: &async_nats::jetstream::stream::Info) -> StreamReport {
         let config = &info.config;
-        StreamSeen {
+        StreamReport {
             name,
             messages: info.state.messages,
             bytes: info.state.bytes,
             most_bytes: u64::try_from(config.max_bytes).ok().filter(|most| *most > 0),
             most_messages: u64::try_from(config.max_messages).ok().filter(|most| *most > 0),
             replicas: config.num_replicas,
-            doubts: doubts(options, config),
+            warnings: warnings(options, config),
         }
     }
 }
 
-/// Writes an entry and a value, reads both back and takes them away again. Gives the server's time.
+/// Writes an entry and a value, reads them back and removes them. Gives the server's time.
 async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
     let name = format!("_doctor/{}", connection.options.host);
     let key: Key =
-        name.parse().map_err(|error: crate::InvalidKey| StoreError::Damaged { what: name, why: error.to_string() })?;
+        name.parse().map_err(|error: store::InvalidKey| StoreError::Damaged { what: name, why: error.to_string() })?;
     let entry = format!("{{\"doctor\":\"{nonce}\"}}").into_bytes();
     let end = match logs::append(connection, &key, std::slice::from_ref(&entry), Expect::Any).await {
         Ok(end) => end,
-        Err(crate::AppendError::Store(error)) => return Err(error),
-        Err(crate::AppendError::Moved) => Position::START,
+        Err(store::AppendError::Store(error)) => return Err(error),
+        Err(store::AppendError::Moved) => Position::START,
     };
     let (message, read) = logs::newest(connection, &key).await?;
     logs::retire(connection, &key, end).await?;
     let revision = values::get(connection, &key).await?.map(|value| value.revision);
-    let stored = |outcome: Result<Option<crate::Revision>, SwapError>| match outcome {
+    let stored = |outcome: Result<Option<store::Revision>, SwapError>| match outcome {
         Ok(revision) => Ok(revision),
         Err(SwapError::Store(error)) => Err(error),
-        // Another doctor is at work on this machine, and proves the same.
+        // Another `doctor` runs on this machine, and proves the same.
         Err(SwapError::Changed { current }) => Ok(current),
     };
     let revision = stored(values::swap(connection, &key, revision, Some(&entry)).await)?;

@@ -1,29 +1,29 @@
 //! The store on NATS JetStream, for teams whose agents sit on several machines.
 //!
 //! Logs lie in the stream `PREFIX_MESSAGES` and values in `KV_PREFIX_MAP`, which is a key-value bucket
-//! to every tool of NATS. Both are made when they are first needed, and taken as they are where an
-//! operator made them. What was answered is what the server acknowledged: on disk as its own
-//! settings say, on a majority of the servers where there are several.
+//! to every tool of NATS. The store creates both at first use, or uses those that an operator created. An
+//! operation returns once the server has acknowledged it: on disk as the server's settings say, and on a
+//! majority of the servers of a cluster.
 //!
-//! Nothing is asked of the server before the first call, so that making a store costs nothing.
+//! The store connects at the first call, so making one costs nothing.
 
 mod access;
+mod children;
 mod clock;
 mod connection;
-mod crowds;
 mod direct;
+mod errors;
 mod examining;
-mod fitting;
 mod holds;
-mod homes;
 mod login;
 mod logs;
 mod moving;
 mod options;
+mod ownership;
 mod reading;
 mod sending;
+mod stream_check;
 mod subjects;
-mod trouble;
 mod values;
 mod watching;
 
@@ -31,22 +31,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-
-pub use self::access::Access;
-pub use self::clock::Timekeeper;
-pub use self::examining::{Seen, StreamSeen};
-pub use self::fitting::Doubt;
-pub use self::homes::{Homes, Part};
-pub use self::options::{InvalidName, NatsAuth, NatsOptions};
-
-use self::connection::Connection;
-use crate::children::{by_key, hand_on};
-use crate::files::{lines, value};
-use crate::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Moved, Moving, Position, Revision, Store, StoreError,
-    SwapError, Taker, Versioned, Watch, nothing_to_move,
+use store::{
+    AppendError, Batch, Durability, Expect, Hold, Homes, Key, Leaf, Moved, Moving, Position, Revision, Store,
+    StoreError, SwapError, Taker, Versioned, Watch, backend,
 };
 
+pub use crate::access::Access;
+pub use crate::clock::Timekeeper;
+pub use crate::examining::{ServerCheck, StreamReport};
+pub use crate::options::{InvalidName, NatsAuth, NatsOptions};
+pub use crate::stream_check::StreamWarning;
+
+use crate::connection::Connection;
 /// A store on a NATS server. Clones share one connection.
 #[derive(Clone)]
 pub struct NatsStore {
@@ -59,16 +55,16 @@ impl NatsStore {
         NatsStore { connection: Arc::new(Connection::new(options, None)) }
     }
 
-    /// The same, where somebody knows whose keys are: then no host passes for another.
+    /// The same with a rule for whose keys are whose, so that no host can pass for another.
     pub fn with_homes(options: NatsOptions, homes: Arc<dyn Homes>) -> NatsStore {
         NatsStore { connection: Arc::new(Connection::new(options, Some(homes))) }
     }
 }
 
 impl NatsStore {
-    /// Looks at the servers, one thing after the other. Makes the streams where they are missing. The
-    /// nonce is a word that nothing else contains.
-    pub async fn examine(&self, nonce: &str) -> Vec<Seen> {
+    /// Checks the servers step by step, and creates streams that are missing. `nonce` must be a word that no other
+    /// entry contains.
+    pub async fn examine(&self, nonce: &str) -> Vec<ServerCheck> {
         examining::examine(&self.connection, nonce).await
     }
 }
@@ -83,13 +79,13 @@ impl Store for NatsStore {
         _durability: Durability,
     ) -> Result<Position, AppendError> {
         for entry in entries {
-            lines::check_fits(entry)?;
+            backend::check_entry(entry)?;
         }
         logs::append(&self.connection, log, entries, expect).await
     }
 
     async fn sync(&self, log: &Key, _before: Position) -> Result<(), StoreError> {
-        // The server keeps what it holds as safe as it ever will; that it answers is what can be known.
+        // What the server has acknowledged is as safe as it gets; all there is to learn is that it answers.
         logs::end(&self.connection, log).await.map(drop)
     }
 
@@ -121,7 +117,7 @@ impl Store for NatsStore {
         _durability: Durability,
     ) -> Result<Option<Revision>, SwapError> {
         if let Some(value) = next {
-            value::check_fits(value)?;
+            backend::check_value(value)?;
         }
         values::swap(&self.connection, key, expected, next).await
     }
@@ -137,11 +133,11 @@ impl Store for NatsStore {
         beside: &[Leaf<'_>],
         takers: [Taker<'_>; 2],
     ) -> Result<(), StoreError> {
-        let children = match crowds::children(&self.connection, prefix, leaf, beside).await? {
+        let children = match children::children(&self.connection, prefix, leaf, beside).await? {
             Some(children) => children,
-            None => by_key(self, prefix, leaf, beside).await?,
+            None => backend::children_by_key(self, prefix, leaf, beside).await?,
         };
-        hand_on(children, takers);
+        backend::hand_on(children, takers);
         Ok(())
     }
 
@@ -153,12 +149,12 @@ impl Store for NatsStore {
         holds::take(&self.connection, key).await
     }
 
-    /// The servers let an operator do that alone, where they keep hosts apart. Takes some seconds: every host has to
-    /// hear of it.
+    /// Only an operator's login may do this if the servers keep hosts apart. Takes some seconds: every host has to
+    /// learn of it.
     async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
         match &self.connection.homes {
             Some(_) => moving::move_home(&self.connection, moving).await,
-            None => nothing_to_move(self, moving.home).await,
+            None => backend::nothing_to_move(self, moving.home).await,
         }
     }
 

@@ -1,9 +1,8 @@
-//! Values as a key-value bucket: one message per key and host, its sequence the revision. A swap is a
-//! message that the server takes only after the expected one. A removal leaves a mark, which tells those
-//! who watch, and lapses.
+//! Values as a key-value bucket: one message per key and host, whose sequence is the revision. A swap is a message
+//! that the server takes only after the expected one. A removal leaves a mark, which wakes the watches, and expires.
 //!
-//! A value in a home is what the home's host says. Any other value is what all hosts' parts come to, and
-//! a swap of it is taken only while no part has changed.
+//! A value in a home is what the home's host wrote. Any other value is merged from the parts of all hosts, and a
+//! swap succeeds only if no part has changed.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +10,37 @@ use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_TTL};
 use async_nats::jetstream::message::StreamMessage;
 use futures::{StreamExt, TryStreamExt};
+use store::{Key, Part, Revision, StoreError, SwapError, Versioned};
 
-use super::connection::Connection;
-use super::direct;
-use super::homes::{self, Part};
-use super::sending::{EXPECTED_SUBJECT, send};
-use super::subjects;
-use super::trouble::{again_if_late, found, trouble};
-use crate::{Key, Revision, StoreError, SwapError, Versioned};
+use crate::connection::Connection;
+use crate::direct;
+use crate::errors::{again_if_late, found, server_error};
+use crate::ownership;
+use crate::sending::{EXPECTED_SUBJECT, send};
+use crate::subjects;
 
-/// By which header a bucket marks that a key was removed.
+/// The header of the mark of a removal.
 const OPERATION: &str = "KV-Operation";
-/// Stands where a host would, where nobody knows whose keys are.
-pub(super) const EVERYBODY: &str = "_";
-/// How long such a mark lasts, in seconds.
+/// Stands in place of the host if there is no rule for whose keys are whose.
+pub(crate) const EVERYBODY: &str = "_";
+/// When such a mark expires, in seconds.
 const MARK_LASTS: &str = "10";
 
-/// From how many keys on it is worth a question of its own whose they are: who lists them looks at them next.
+/// From this many keys on, their owners are read in one request: a caller that lists keys reads them next.
 const MANY: usize = 16;
-/// How many keys are looked at at once.
+/// How many keys are read concurrently.
 const AT_ONCE: usize = 32;
 
 /// What is at a key.
-struct Found {
+struct CurrentValue {
     /// The value that counts.
     value: Option<Vec<u8>>,
-    /// The last message at those subjects that count; none is zero.
+    /// The sequence of the last message at the subjects that count; zero if there is none.
     last: u64,
 }
 
 /// The value of a key.
-pub(super) async fn get(connection: &Connection, key: &Key) -> Result<Option<Versioned>, StoreError> {
+pub(crate) async fn get(connection: &Connection, key: &Key) -> Result<Option<Versioned>, StoreError> {
     match place(connection, key).await? {
         Some(place) => Ok(look(connection, key, &place).await?.versioned()),
         None => Ok(None),
@@ -49,20 +48,20 @@ pub(super) async fn get(connection: &Connection, key: &Key) -> Result<Option<Ver
 }
 
 /// Sets or removes a key that is still at the expected revision.
-pub(super) async fn swap(
+pub(crate) async fn swap(
     connection: &Connection,
     key: &Key,
     expected: Option<Revision>,
     next: Option<&[u8]>,
 ) -> Result<Option<Revision>, SwapError> {
-    if let Some(home) = homes::home_of(connection, key) {
-        homes::ours(connection, &home).await?;
+    if let Some(home) = ownership::home_of(connection, key) {
+        ownership::ours(connection, &home).await?;
     }
     let Some(place) = place(connection, key).await? else { return Err(SwapError::Changed { current: None }) };
     let mut after = expected.map_or(0, |revision| revision.0);
-    // A key that is to stay absent, or whose last message says nothing by itself, is looked at first.
+    // Read first if the key must be absent, or if its last message may be a mark.
     let may_be_a_mark = expected.is_some() && marks_stay(connection).await?;
-    if (expected.is_none() && next.is_none()) || place == Place::AllParts || may_be_a_mark {
+    if (expected.is_none() && next.is_none()) || place == Writers::AllParts || may_be_a_mark {
         let found = look(connection, key, &place).await?;
         let current = found.revision();
         match (current == expected, next) {
@@ -71,7 +70,7 @@ pub(super) async fn swap(
             (true, _) => after = found.last,
         }
     }
-    let writer = if place == Place::Shared { EVERYBODY } else { &connection.options.host };
+    let writer = if place == Writers::Shared { EVERYBODY } else { &connection.options.host };
     let subject = subjects::of_value(&connection.options.map_bucket(), writer, key);
     loop {
         let put = put(connection, &subject, key, &place.filter(connection, key), after, next).await?;
@@ -83,7 +82,7 @@ pub(super) async fn swap(
             return Ok(None);
         }
         let found = look(connection, key, &place).await?;
-        // A mark that was left, or that somebody is about to take away: the key is absent.
+        // The mark of a removal: the key is absent.
         if expected.is_none() && found.value.is_none() && found.last != after {
             after = found.last;
         } else {
@@ -93,10 +92,10 @@ pub(super) async fn swap(
 }
 
 /// The keys under a prefix, in order.
-pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+pub(crate) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Key>, StoreError> {
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
-    let told = |error: Box<dyn std::error::Error + Send + Sync>| trouble("could not list", prefix)(error);
+    let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
     let mut keys = Vec::new();
     for filter in subjects::values_under(&bucket, prefix) {
         let asked = again_if_late(|| stream.info_with_subjects(filter.as_str())).await;
@@ -108,19 +107,19 @@ pub(super) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
     keys.sort();
     keys.dedup();
     if connection.homes.is_some() && keys.len() > MANY {
-        homes::learn(connection, prefix).await?;
+        ownership::learn(connection, prefix).await?;
     }
     if marks_stay(connection).await? { those_there(connection, keys).await } else { Ok(keys) }
 }
 
-/// Whether the mark of a removal stays, as it may in a bucket that an operator made: then it tells of a key that is
-/// not there any more. Where old values are kept it has to: without it the one before would count again.
+/// Whether marks of removals stay, as they may in a bucket that an operator created. In a bucket that keeps old values
+/// they have to: without the mark the value before it would count again.
 async fn marks_stay(connection: &Connection) -> Result<bool, StoreError> {
     let config = &connection.map().await?.cached_info().config;
     Ok(config.deny_delete || !config.allow_message_ttl || config.max_messages_per_subject != 1)
 }
 
-/// Those of some keys that have a value.
+/// Filters out keys without a value.
 async fn those_there(connection: &Connection, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
     let looks = futures::stream::iter(keys).map(|key| async move {
         let value = get(connection, &key).await?;
@@ -130,7 +129,7 @@ async fn those_there(connection: &Connection, keys: Vec<Key>) -> Result<Vec<Key>
 }
 
 /// A key's oldest message from a sequence on, whoever wrote it.
-pub(super) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
+pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
     let subject = subjects::of_value(&connection.options.map_bucket(), "*", key);
     if let Some(first) = direct::first(connection, stream, &subject, from).await {
@@ -140,8 +139,8 @@ pub(super) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
     found(key, again_if_late(ask).await)
 }
 
-/// Says, unless somebody was faster, that a key is ours. Whether it is shows when it is read again.
-pub(super) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
+/// Claims a key for this host, unless another host was faster. The caller reads again to see who has it.
+pub(crate) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
     let bucket = connection.options.map_bucket();
     let everyones = subjects::of_value(&bucket, "*", key);
     let subject = subjects::of_value(&bucket, &connection.options.host, key);
@@ -150,34 +149,34 @@ pub(super) async fn claim(connection: &Connection, key: &Key) -> Result<(), Stor
 }
 
 /// Whether a message is a value, and not the mark of a removal.
-pub(super) fn is_value(message: &StreamMessage) -> bool {
+pub(crate) fn is_value(message: &StreamMessage) -> bool {
     message.headers.get(OPERATION).is_none()
 }
 
-/// Which of the messages at a key count.
+/// The hosts whose messages at a key count.
 #[derive(PartialEq, Eq)]
-enum Place {
-    /// The one that there is: nobody knows whose keys are, and all hosts write at one subject.
+enum Writers {
+    /// All hosts write at one subject: there is no rule for whose keys are whose.
     Shared,
-    /// That of one host.
+    /// One host.
     OfHost(String),
-    /// Each host's.
+    /// All hosts, each with its part.
     AllParts,
 }
 
-impl Place {
+impl Writers {
     /// The subjects that count.
     fn filter(&self, connection: &Connection, key: &Key) -> String {
         let host = match self {
-            Place::Shared => EVERYBODY,
-            Place::AllParts => "*",
-            Place::OfHost(host) => host,
+            Writers::Shared => EVERYBODY,
+            Writers::AllParts => "*",
+            Writers::OfHost(host) => host,
         };
         subjects::of_value(&connection.options.map_bucket(), host, key)
     }
 }
 
-impl Found {
+impl CurrentValue {
     fn revision(&self) -> Option<Revision> {
         self.value.as_ref().map(|_| Revision(self.last))
     }
@@ -188,45 +187,45 @@ impl Found {
     }
 }
 
-/// Which messages count at a key. None where it lies in a home that nobody has.
-async fn place(connection: &Connection, key: &Key) -> Result<Option<Place>, StoreError> {
-    match homes::home_of(connection, key) {
-        Some(home) => Ok(homes::host_of(connection, &home).await?.map(Place::OfHost)),
-        None if connection.homes.is_some() => Ok(Some(Place::AllParts)),
-        None => Ok(Some(Place::Shared)),
+/// The hosts that count at a key. None if it lies in a home that has no owner.
+async fn place(connection: &Connection, key: &Key) -> Result<Option<Writers>, StoreError> {
+    match ownership::home_of(connection, key) {
+        Some(home) => Ok(ownership::host_of(connection, &home).await?.map(Writers::OfHost)),
+        None if connection.homes.is_some() => Ok(Some(Writers::AllParts)),
+        None => Ok(Some(Writers::Shared)),
     }
 }
 
-async fn look(connection: &Connection, key: &Key, place: &Place) -> Result<Found, StoreError> {
+async fn look(connection: &Connection, key: &Key, place: &Writers) -> Result<CurrentValue, StoreError> {
     let filter = place.filter(connection, key);
     match (place, &connection.homes) {
-        (Place::AllParts, Some(homes)) => {
+        (Writers::AllParts, Some(homes)) => {
             let (parts, last) = parts(connection, key).await?;
             let mut hosts = BTreeMap::new();
             for home in homes.voices(key, &parts) {
-                if let Some(host) = homes::host_of(connection, &home).await? {
+                if let Some(host) = ownership::host_of(connection, &home).await? {
                     hosts.insert(home, host);
                 }
             }
             let value = if parts.is_empty() { None } else { homes.together(key, &parts, &hosts) };
-            Ok(Found { value, last })
+            Ok(CurrentValue { value, last })
         }
-        (Place::Shared | Place::OfHost(_) | Place::AllParts, _) => {
+        (Writers::Shared | Writers::OfHost(_) | Writers::AllParts, _) => {
             let newest = newest(connection, &filter, key).await?;
             let last = newest.as_ref().map_or(0, |message| message.sequence);
-            Ok(Found { value: newest.filter(is_value).map(|message| message.payload.to_vec()), last })
+            Ok(CurrentValue { value: newest.filter(is_value).map(|message| message.payload.to_vec()), last })
         }
     }
 }
 
-/// What each host says of a value, the oldest first, and the last message of all, marks included.
+/// The parts of a value, oldest first, and the last sequence of all, marks included.
 async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), StoreError> {
     let mut parts: Vec<Part> = Vec::new();
     let mut last = 0;
     while let Some(message) = first(connection, key, last + 1).await? {
         last = message.sequence;
-        let Some(host) = homes::host_in(connection, &message) else { continue };
-        // A bucket that an operator made may keep more than the newest word of each.
+        let Some(host) = ownership::host_in(connection, &message) else { continue };
+        // A bucket that an operator created may keep more than the newest part of each host.
         parts.retain(|part| part.host != host);
         if is_value(&message) {
             parts.push(Part { host, bytes: message.payload.to_vec() });
@@ -235,8 +234,8 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
     Ok((parts, last))
 }
 
-/// Sends a value, or the mark of a removal. None where the last message that counts is another one.
-pub(super) async fn put(
+/// Sends a value, or the mark of a removal. None if the last message that counts is another one.
+pub(crate) async fn put(
     connection: &Connection,
     subject: &str,
     key: &Key,
@@ -244,7 +243,7 @@ pub(super) async fn put(
     after: u64,
     next: Option<&[u8]>,
 ) -> Result<Option<u64>, StoreError> {
-    // The bucket is made before anything is sent to it.
+    // Creates the bucket if need be, before anything is sent to it.
     let marks_lapse = !marks_stay(connection).await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
@@ -258,12 +257,11 @@ pub(super) async fn put(
         }
     }
     let body = next.map(<[u8]>::to_vec).unwrap_or_default();
-    let sent = send(connection, connection.map().await?, subject.to_owned(), headers, body).await?;
-    sent.map_err(|error| trouble("could not set", key)(error.into()))
+    send(connection, connection.map().await?, subject.to_owned(), headers, body, ("could not set", key)).await
 }
 
-/// Takes the mark of a removal away, where the server lets us: else it lapses, or stays and costs room
-/// and nothing else. The next one to set the key goes on from it.
+/// Deletes the mark of a removal if the server allows it. Otherwise the mark expires, or stays and costs only space:
+/// the next swap of the key goes on from it.
 async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<(), StoreError> {
     if marks_stay(connection).await? {
         return Ok(());
@@ -274,8 +272,8 @@ async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<
     Ok(())
 }
 
-/// The newest message of some subjects, as the server that leads has it.
-pub(super) async fn newest(
+/// The newest message of some subjects, as the leader has it.
+pub(crate) async fn newest(
     connection: &Connection,
     subject: &str,
     key: &Key,

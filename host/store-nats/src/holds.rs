@@ -1,4 +1,4 @@
-//! Holds as keys that lapse: whoever has one renews it, and the server forgets what nobody renews. A
+//! Holds as keys with an expiry: the owner renews its key, and the server drops a key that is not renewed. A
 //! process that is killed, or a host that is cut off, loses its holds within seconds.
 
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use store::{Hold, Key, StoreError};
 use tokio::task::JoinHandle;
 
-use super::connection::{Connection, HOLD_LASTS};
-use super::sending::refused;
-use super::subjects;
-use super::trouble::trouble;
-use crate::{Hold, Key, StoreError};
+use crate::connection::{Connection, HOLD_LASTS};
+use crate::errors::{is_lost_race, server_error};
+use crate::sending::refused;
+use crate::subjects;
 
-/// Takes a key, if nobody has it.
-pub(super) async fn take(connection: &Arc<Connection>, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
+/// Takes a key; none if it is held.
+pub(crate) async fn take(connection: &Arc<Connection>, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
     let subject = subjects::of_hold(&connection.options.hold_bucket(), key);
     connection.holds().await?;
     match renew(connection, &subject, 0).await {
         Ok(sequence) => Ok(Some(Box::new(NatsHold::new(connection, key, subject, sequence)))),
-        Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
-        Err(error) => Err(trouble("could not take", key)(error.into())),
+        Err(error) if is_lost_race(&error) => Ok(None),
+        Err(error) => Err(server_error("could not take", key)(error.into())),
     }
 }
 
-/// Says that a key is held, after what was said last.
+/// Writes the hold, if the last message of the key still is `after`.
 async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64, PublishError> {
     let jetstream =
         connection.jetstream().await.map_err(|error| PublishError::with_source(PublishErrorKind::BrokenPipe, error))?;
@@ -41,7 +41,7 @@ async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64
 /// A key that is held for as long as this lives.
 struct NatsHold {
     key: Key,
-    // Ends when it is dropped, and gives the key back then.
+    /// Gives the key back once `stop` is dropped.
     keeper: Option<JoinHandle<()>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
 }
@@ -63,7 +63,7 @@ impl Hold for NatsHold {
 impl Drop for NatsHold {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // The keeper gives the key back by itself; nobody waits for it.
+        // Detached: it gives the key back on its own.
         drop(self.keeper.take());
     }
 }

@@ -4,39 +4,39 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::clock::Timekeeper;
+use crate::clock::Timekeeper;
 
 /// How to reach the servers, and what to keep there.
 #[derive(Clone, Debug)]
 pub struct NatsOptions {
     /// The servers: `nats://host:4222`, `tls://host`. Any one of them is enough.
     pub servers: Vec<String>,
-    /// Who we are to them.
+    /// The login.
     pub auth: NatsAuth,
-    /// A file with further certificates of authorities, in PEM.
+    /// A file with more root certificates, in PEM.
     pub root_certificates: Option<PathBuf>,
-    /// Our own certificate and its key, in PEM, where the server asks for them.
+    /// Our own certificate and its key, in PEM, for servers that ask for one.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
-    /// The JetStream domain, where it is not the server's own.
+    /// The JetStream domain, if it is not the server's own.
     pub domain: Option<String>,
     /// Begins the names of all streams and subjects: two meshes may share a server.
     pub prefix: String,
     /// This host, by which subjects say who wrote.
     pub host: String,
-    /// On how many servers each message is kept, where we make the streams.
+    /// The number of replicas of the streams that we create.
     pub replicas: usize,
-    /// How long messages are kept, where we make the streams.
+    /// How long messages are kept in the streams that we create.
     pub kept_for: Duration,
-    /// How long one answer is waited for.
+    /// The timeout of one request.
     pub patience: Duration,
-    /// Who is told what time it is at the servers.
+    /// Takes the servers' time, if there is one.
     pub timekeeper: Option<Arc<dyn Timekeeper>>,
 }
 
-/// Who we are to a server.
+/// How to log in.
 #[derive(Clone, Default)]
 pub enum NatsAuth {
-    /// It asks nobody.
+    /// Without a login.
     #[default]
     Nobody,
     /// A user and a password.
@@ -97,7 +97,7 @@ impl NatsOptions {
     pub fn check(&self) -> Result<(), InvalidName> {
         for name in [&self.prefix, &self.host] {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-            // What begins with another sign stands for nobody's machine.
+            // Names that begin with `_` are the store's own.
             if !name.starts_with(|first: char| first.is_ascii_alphanumeric()) || !name.bytes().all(fits) {
                 return Err(InvalidName(name.clone()));
             }
@@ -105,16 +105,16 @@ impl NatsOptions {
         Ok(())
     }
 
-    /// Where something is sent that is to be kept at a subject.
-    pub(super) fn way_to(&self, subject: &str) -> String {
+    /// The subject to publish to, for a message that is to be stored at `subject`.
+    pub(crate) fn way_to(&self, subject: &str) -> String {
         match &self.domain {
-            Some(domain) => super::subjects::within_domain(domain, subject),
+            Some(domain) => crate::subjects::within_domain(domain, subject),
             None => subject.to_owned(),
         }
     }
 
-    /// Under what the servers take requests.
-    pub(super) fn api(&self) -> String {
+    /// The prefix of JetStream requests.
+    pub(crate) fn api(&self) -> String {
         match &self.domain {
             Some(domain) => format!("$JS.{domain}.API"),
             None => "$JS.API".to_owned(),
@@ -122,17 +122,17 @@ impl NatsOptions {
     }
 
     /// The stream of logs.
-    pub(super) fn log_stream(&self) -> String {
+    pub(crate) fn log_stream(&self) -> String {
         format!("{}_MESSAGES", self.prefix)
     }
 
     /// The bucket of values.
-    pub(super) fn map_bucket(&self) -> String {
+    pub(crate) fn map_bucket(&self) -> String {
         format!("{}_MAP", self.prefix)
     }
 
     /// The bucket of holds.
-    pub(super) fn hold_bucket(&self) -> String {
+    pub(crate) fn hold_bucket(&self) -> String {
         format!("{}_HOLDS", self.prefix)
     }
 }

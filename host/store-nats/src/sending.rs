@@ -1,0 +1,73 @@
+//! Sends one message so that it is stored once, even if the answer is lost.
+
+use std::time::Duration;
+
+use async_nats::header::NATS_MESSAGE_ID;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::stream::Stream;
+use async_nats::{HeaderMap, Subject};
+use store::{Key, ServerTrouble, StoreError};
+use tokio::time::Instant;
+
+use crate::connection::Connection;
+use crate::errors::{is_lost_race, server_error};
+
+/// Names the subjects whose last message a message expects: those of all hosts at once.
+pub(crate) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
+/// For how many times the patience of one answer a message is sent again if no answer comes: a cluster that has lost
+/// its leader answers nobody until it has elected another.
+const LONGER: u32 = 4;
+/// The pause before a message is sent again that nobody was there to take.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How often in a row nobody may take a message while its stream answers, before that counts as a refusal. A leader
+/// that was elected just now answers, and may have missed the message before.
+const OVERHEARD: u32 = 3;
+
+/// Sends a message until the server has answered, and gives its sequence. The message carries an id by which the
+/// server recognises a repetition. None if another message was faster. `doing` and `key` word the error.
+pub(crate) async fn send(
+    connection: &Connection,
+    stream: &Stream,
+    subject: String,
+    mut headers: HeaderMap,
+    body: Vec<u8>,
+    (doing, key): (&'static str, &Key),
+) -> Result<Option<u64>, StoreError> {
+    let (jetstream, client) = (connection.jetstream().await?, connection.client().await?);
+    headers.insert(NATS_MESSAGE_ID, client.new_inbox().as_str());
+    let subject = Subject::from(connection.options.way_to(&subject));
+    let until = Instant::now() + connection.options.patience * LONGER;
+    let mut overheard = 0;
+    loop {
+        let asked = async {
+            jetstream.publish_with_headers(subject.clone(), headers.clone(), body.clone().into()).await?.await
+        };
+        let outcome = connection.unless_refused(&subject, asked).await.unwrap_or_else(|why| Err(refused(why)));
+        let error = match outcome {
+            Ok(answer) => return Ok(Some(answer.sequence)),
+            Err(error) if is_lost_race(&error) => return Ok(None),
+            Err(error) => error,
+        };
+        match error.kind() {
+            PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe if Instant::now() < until => {}
+            PublishErrorKind::StreamNotFound if Instant::now() < until => {
+                overheard = if stream.get_info().await.is_ok() { overheard + 1 } else { 0 };
+                if overheard == OVERHEARD {
+                    // The stream is there, and nobody listens at the place where this host writes.
+                    let host = &connection.options.host;
+                    let why = format!(
+                        "nobody takes what `{host}` writes: this login is another machine's, or may write nothing"
+                    );
+                    return Err(StoreError::server(doing, key, ServerTrouble::Denied, why));
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            _ => return Err(server_error(doing, key)(error.into())),
+        }
+    }
+}
+
+/// A message that the server does not allow, in the server's words.
+pub(crate) fn refused(why: String) -> PublishError {
+    PublishError::with_source(PublishErrorKind::Other, why)
+}

@@ -1,0 +1,180 @@
+//! Why a store did not do what it was asked.
+
+use std::error::Error;
+use std::io;
+use std::path::Path;
+
+use crate::Revision;
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder or the disk refused.
+    #[error("{doing} {what}")]
+    Io {
+        /// What was being done, as a clause: `could not append to`.
+        doing: &'static str,
+        /// The file or key concerned.
+        what: String,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// A server did not do what it was asked, or could not be reached.
+    #[error("{doing} {what}")]
+    Server {
+        /// What was being done, as a clause: `could not append to`.
+        doing: &'static str,
+        /// The server, stream or key concerned.
+        what: String,
+        /// What a caller can act on.
+        trouble: ServerTrouble,
+        /// The server's reason, in its own words.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A value is there, and is not what this store writes.
+    #[error("`{what}` is damaged: {why}")]
+    Damaged {
+        /// The file or key concerned.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It belongs to another machine, and only that machine may write it.
+    #[error("`{what}` belongs to the machine `{host}`")]
+    Elsewhere {
+        /// The key concerned.
+        what: String,
+        /// The machine that was first to write there.
+        host: String,
+    },
+    /// An entry or a value is not JSON text on one line, or is longer than the store takes.
+    #[error("{bytes} bytes cannot be stored: {why}")]
+    Unfit {
+        /// Its length.
+        bytes: usize,
+        /// The rule that it breaks.
+        why: &'static str,
+    },
+    /// A fault that a test asked for.
+    #[error("injected fault: {0}")]
+    Injected(&'static str),
+}
+
+/// What is wrong with a server, as far as callers and hints tell cases apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerTrouble {
+    /// No connection: the name is unknown, the network is down, or an open connection broke.
+    OutOfReach,
+    /// The machine is there, and nothing listens at the port.
+    NothingListens,
+    /// The server gave no answer in time.
+    TimedOut,
+    /// Nobody answers for the stream: its cluster has no leader, a leaf node has lost its hub, or the account has no
+    /// JetStream.
+    NoLeader,
+    /// TLS fails: a certificate is not trusted, or only one side speaks TLS.
+    TlsFailed,
+    /// The server is too old, or JetStream is not enabled.
+    Unsupported,
+    /// The server does not accept the login, or the login may not do this.
+    Denied,
+    /// The stream or the account is full.
+    Full,
+    /// The cluster has fewer servers than the stream needs replicas.
+    TooFewServers,
+    /// The stream, or one of its subjects, belongs to another mesh or program.
+    NotOurs,
+    /// The stream would not keep what it acknowledges: it is sealed, a mirror, or of another retention.
+    Unusable,
+    /// The message is longer than the server or the stream takes.
+    TooLong,
+    /// Anything else; the source says what.
+    Other,
+}
+
+impl ServerTrouble {
+    /// Whether the server could not be reached or gave no answer.
+    pub fn is_out_of_reach(self) -> bool {
+        match self {
+            ServerTrouble::OutOfReach
+            | ServerTrouble::NothingListens
+            | ServerTrouble::TimedOut
+            | ServerTrouble::NoLeader => true,
+            ServerTrouble::TlsFailed
+            | ServerTrouble::Unsupported
+            | ServerTrouble::Denied
+            | ServerTrouble::Full
+            | ServerTrouble::TooFewServers
+            | ServerTrouble::NotOurs
+            | ServerTrouble::Unusable
+            | ServerTrouble::TooLong
+            | ServerTrouble::Other => false,
+        }
+    }
+}
+
+impl StoreError {
+    /// Whether a server could not be reached or gave no answer, so that a retry may succeed. The request may have
+    /// taken effect all the same: perhaps only the answer was lost.
+    pub fn is_out_of_reach(&self) -> bool {
+        match self {
+            StoreError::Server { trouble, .. } => trouble.is_out_of_reach(),
+            StoreError::Io { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Elsewhere { .. }
+            | StoreError::Unfit { .. }
+            | StoreError::Injected(_) => false,
+        }
+    }
+
+    /// Whether retrying is pointless: the request itself is invalid.
+    pub fn is_for_good(&self) -> bool {
+        match self {
+            StoreError::Server { trouble, .. } => *trouble == ServerTrouble::TooLong,
+            StoreError::Damaged { .. } | StoreError::Elsewhere { .. } | StoreError::Unfit { .. } => true,
+            StoreError::Io { .. } | StoreError::Injected(_) => false,
+        }
+    }
+
+    /// A server's refusal, in a sentence of our own or in the server's words.
+    pub fn server(
+        doing: &'static str,
+        what: impl ToString,
+        trouble: ServerTrouble,
+        reason: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> StoreError {
+        StoreError::Server { doing, what: what.to_string(), trouble, source: reason.into() }
+    }
+
+    /// Wraps the operating system's reason, naming the file concerned.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        move |source| StoreError::Io { doing, what: path.display().to_string(), source }
+    }
+}
+
+/// Why an append did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The log had grown past the expected end. Read on from there and decide again.
+    #[error("the log has grown since it was read")]
+    Moved,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a swap did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum SwapError {
+    /// The value is no longer, or not yet, at the expected revision.
+    #[error("the value has changed since it was read")]
+    Changed {
+        /// What it is at now; `None` if the key is absent.
+        current: Option<Revision>,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
