@@ -85,7 +85,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     }
     if args.harness.is_none() {
         for unused in open.adapters.states().await.1 {
-            tell(Proof::new("adapter", None, examine::passed_over(&unused, open.adapters.shelf())))?;
+            tell(Proof::new("adapter", None, examine::passed_over(&unused, open.adapters.installed())))?;
         }
     }
     Ok(outcome(worst))

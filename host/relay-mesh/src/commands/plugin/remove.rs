@@ -28,9 +28,9 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Outcome, Comman
     let open = context.open()?;
     let shelf = shelf(&open)?;
     let name = args.name.as_str();
-    let is_damaged = matches!(shelf.record(name), Err(adapters::ShelfError::Damaged { .. }));
+    let is_damaged = matches!(shelf.record(name), Err(adapters::InstalledError::Damaged { .. }));
     if !is_damaged && shelf.record(name).map_err(of_shelf)?.is_none() {
-        return Err(of_shelf(adapters::ShelfError::Absent(name.to_owned())));
+        return Err(of_shelf(adapters::InstalledError::Absent(name.to_owned())));
     }
     let leftovers = open
         .adapters
