@@ -10,7 +10,7 @@ mod still;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adapters::{Adapters, NoConsents, Settings, Surroundings, lent};
+use adapters::{Adapters, NoConsents, Settings, Surroundings, host_functions};
 use mesh::harness::Harnesses as _;
 use still::Still;
 use store::memory::MemoryStore;
@@ -48,11 +48,11 @@ fn settings(cache: &std::path::Path) -> Settings {
         machine: Arc::new(Still),
         cache: cache.to_owned(),
         installs: cache.to_owned(),
-        shelf: None,
+        installed: None,
         plugin_folders: Vec::new(),
         surroundings: Surroundings::default(),
         consents: Arc::new(NoConsents),
-        lent: lent::Settings::default(),
+        host_functions: host_functions::Settings::default(),
     }
 }
 

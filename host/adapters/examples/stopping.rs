@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adapters::{Adapters, NoConsents, Settings, Surroundings, lent};
+use adapters::{Adapters, NoConsents, Settings, Surroundings, host_functions};
 use async_trait::async_trait;
 use mesh::harness::{Desk, Findings, Harness as _, HookCall, Reading};
 use still::Still;
@@ -39,11 +39,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         machine: Arc::new(Still),
         cache: cache.clone(),
         installs: cache.join("installs"),
-        shelf: None,
+        installed: None,
         plugin_folders: vec![folder.clone()],
         surroundings: Surroundings::default(),
         consents: Arc::new(NoConsents),
-        lent: lent::Settings::default(),
+        host_functions: host_functions::Settings::default(),
     };
     let adapters = Adapters::new(settings(Arc::new(MemoryStore::new())));
     let polite = adapters.adapter("polite").await?.ok_or("there is no polite/polite.wasm")?;

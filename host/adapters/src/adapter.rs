@@ -1,13 +1,12 @@
-//! One adapter: a component and what it is lent, as a [`Harness`] of the mesh. Every call gets an
-//! instance of its own, so that nothing which one call does can reach another.
+//! One adapter: a component and its grants, as a [`Harness`] of the mesh. Every call gets its own instance, so that
+//! no call can affect another.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use mesh::command::Command;
 use mesh::harness::{
-    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Means, Moment, Plan, Progress,
+    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Moment, OptionalInterfaces, Plan,
     Reading, Reply, Route, Setup,
 };
 use mesh::session::{Activity, Detection, Session, Sighting};
@@ -15,15 +14,15 @@ use tokio::sync::Semaphore;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
 use crate::bindings::AdapterPre;
-use crate::bindings::further::RunsCommandsIndices;
 use crate::bindings::relay::adapter::types;
 use crate::cache::Compilation;
 use crate::convert::{from_guest, to_guest};
 use crate::engine::Machinery;
 use crate::faults::{Fault, Faults, Recovery};
 use crate::guest::{Guest, Lender, Stopped};
+use crate::host_functions;
 use crate::instance::{Component, Instance, bounded};
-use crate::lent;
+use crate::optional::Exported;
 use crate::ticker::{Begun, Meter, Running};
 
 /// Calls of one adapter that run at once. Further ones wait their turn.
@@ -33,8 +32,7 @@ const CONCURRENT: usize = 16;
 pub struct Adapter {
     about: About,
     pre: AdapterPre<Guest>,
-    /// Where it exports `commands`; none where it does not.
-    pub(crate) commands: Option<Arc<RunsCommandsIndices>>,
+    pub(crate) exported: Exported,
     machinery: Arc<Machinery>,
     lender: Arc<Lender>,
     faults: Arc<Faults>,
@@ -44,25 +42,25 @@ pub struct Adapter {
     usage: Mutex<Usage>,
 }
 
-/// The most that calls of an adapter have taken since it was loaded.
+/// The most that calls of an adapter have used since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    /// Calls that came to an end.
-    pub(crate) calls: u64,
-    /// Processor time of the slowest, in microseconds.
-    pub(crate) slowest_us: u64,
-    /// Which one that was.
-    pub(crate) slowest: &'static str,
-    /// Bytes of memory of the one that needed most.
-    pub(crate) largest: usize,
+pub struct Usage {
+    /// Number of calls that ended.
+    pub calls: u64,
+    /// Processor time of the slowest call, in microseconds.
+    pub slowest_us: u64,
+    /// The function that the slowest call was of.
+    pub slowest: &'static str,
+    /// Memory of the call that needed most, in bytes.
+    pub largest: usize,
 }
 
-/// What a call that goes well proves of an adapter that failed before.
+/// What a successful call proves of an adapter that failed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
-    /// That it does again what it is for.
+    /// That it works again.
     OfRecovery,
-    /// Nothing: it was not asked to do anything.
+    /// Nothing: the call did no work.
     OfNothing,
 }
 
@@ -85,7 +83,7 @@ impl Adapter {
         };
         let mut adapter = Adapter {
             about: unknown,
-            commands: RunsCommandsIndices::new(pre.instance_pre()).ok().map(Arc::new),
+            exported: Exported::probe(pre.instance_pre()),
             pre,
             machinery,
             lender,
@@ -104,14 +102,13 @@ impl Adapter {
             return Err(HarnessError::Failed(format!(
                 "the adapter `{}` says that it is for `{}`: its manifest must have the same name",
                 adapter.lender.name,
-                lent::log::plain(&about.harness)
+                host_functions::log::plain(&about.harness)
             )));
         }
         adapter.about = from_guest::about(about);
         Ok(adapter)
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.lender.name
     }
@@ -133,7 +130,6 @@ impl Adapter {
         self.ask_for(Proof::OfRecovery, verb, call).await
     }
 
-    /// The same, for what it proves.
     async fn ask_for<T>(
         &self,
         proof: Proof,
@@ -155,12 +151,11 @@ impl Adapter {
         self.judge(verb, outcome).await
     }
 
-    /// The most that its calls have taken so far.
-    pub(crate) fn usage(&self) -> Usage {
+    /// The most that its calls have used so far.
+    pub fn usage(&self) -> Usage {
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a call took.
     fn account(&self, verb: &'static str, instance: &Instance) {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         let spent = instance.meter.total_us();
@@ -180,7 +175,7 @@ impl Adapter {
         }
     }
 
-    /// Lets the clock of guests tick for as long as the answer is kept.
+    /// Lets the clock of guests tick until the return value is dropped.
     fn run(&self) -> Result<Running, HarnessError> {
         self.machinery
             .ticker
@@ -200,7 +195,6 @@ impl Adapter {
         }
     }
 
-    /// What a call's outcome means, once it is known whether the guest held out.
     async fn judge<T>(
         &self,
         verb: &'static str,
@@ -260,7 +254,7 @@ fn sentence(error: &wasmtime::Error) -> String {
             while let Some(source) = deepest.source() {
                 deepest = source;
             }
-            lent::log::plain(&deepest.to_string())
+            host_functions::log::plain(&deepest.to_string())
         }
     }
 }
@@ -352,20 +346,8 @@ impl Harness for Adapter {
         Ok(found.await?.into_iter().map(from_guest::finding).collect())
     }
 
-    fn runs_commands(&self) -> bool {
-        self.commands.is_some()
-    }
-
-    async fn plan_command(&self, to: &Session, command: &Command) -> Result<Means, HarnessError> {
-        self.plan(to, command).await
-    }
-
-    async fn run_command(&self, to: &Session, command: &Command) -> Result<Progress, HarnessError> {
-        self.begin(to, command).await
-    }
-
-    async fn watch_command(&self, to: &Session, command: &Command, begun: &Progress) -> Result<Progress, HarnessError> {
-        self.look_at(to, command, begun).await
+    fn optional(&self) -> OptionalInterfaces<'_> {
+        Exported::of(self)
     }
 
     async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError> {

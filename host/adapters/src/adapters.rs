@@ -1,5 +1,5 @@
-//! All adapters that a process knows, as the mesh's [`Harnesses`]. Nothing is read, compiled or run
-//! before somebody asks for it: a hook loads the one adapter that it is for.
+//! All adapters that a process knows, as the mesh's [`Harnesses`]. Nothing is read, compiled or run before it is
+//! needed: a hook loads only its own adapter.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,33 +16,31 @@ use crate::adapter::Adapter;
 use crate::engine::Machinery;
 use crate::faults::Faults;
 use crate::grants::{Consents, Given, Grants};
-use crate::lent;
+use crate::host_functions;
+use crate::installed::InstalledAdapters;
 use crate::loading::Version;
 use crate::manifest::Manifest;
-use crate::shelf::Shelf;
 use crate::sources::{Candidate, Problem, Source, Sources};
 use crate::template::Surroundings;
 
-/// What adapters are run with.
 pub struct Settings {
     /// This machine's own store: adapters' state and faults, which no other machine sees.
     pub store: Arc<dyn Store>,
-    /// The time.
     pub machine: Arc<dyn Machine>,
     /// The folder of compiled components. Made when it is needed, and safe to delete.
     pub cache: PathBuf,
     /// The folder of the journals of installs. Made when it is needed.
     pub installs: PathBuf,
-    /// Adapters that the person installed; none where this program manages none.
-    pub shelf: Option<Arc<Shelf>>,
+    /// Adapters that the user installed. None if this program manages none.
+    pub installed: Option<Arc<InstalledAdapters>>,
     /// Folders with further adapters, which nobody installed.
     pub plugin_folders: Vec<PathBuf>,
     /// Home, project and variables, from which the paths of manifests are filled.
     pub surroundings: Surroundings,
     /// What the person gave to adapters that are not built in.
     pub consents: Arc<dyn Consents>,
-    /// How far each lent interface goes.
-    pub lent: lent::Settings,
+    /// Limits of each host function.
+    pub host_functions: host_functions::Settings,
 }
 
 /// All adapters that this process knows.
@@ -72,10 +70,10 @@ pub(crate) struct Loaded {
 }
 
 impl Adapters {
-    /// Knows them; loads none.
+    /// Loads nothing yet.
     pub fn new(settings: Settings) -> Adapters {
         Adapters {
-            sources: Sources::new(settings.shelf.clone(), settings.plugin_folders.clone()),
+            sources: Sources::new(settings.installed.clone(), settings.plugin_folders.clone()),
             surroundings: Arc::new(settings.surroundings.clone()),
             machinery: OnceLock::new(),
             slots: Mutex::default(),
@@ -83,13 +81,13 @@ impl Adapters {
         }
     }
 
-    /// Knows those in the plugin folders alone, as if nothing were built in: for the conformance kit,
-    /// which tests components that bear the name of a built-in one too.
-    pub(crate) fn without_built_in(settings: Settings) -> Adapters {
+    /// Knows those in the plugin folders alone, as if nothing were built in. The conformance kit uses it,
+    /// because it also tests components that have the name of a built-in adapter.
+    pub fn without_built_in(settings: Settings) -> Adapters {
         Adapters { sources: Sources::without_built_in(settings.plugin_folders.clone()), ..Adapters::new(settings) }
     }
 
-    /// One adapter by name or alias, loaded; none where nobody knows it.
+    /// Loads an adapter by name or alias. None if there is no such adapter.
     pub async fn adapter(&self, name: &str) -> Result<Option<Arc<Adapter>>, HarnessError> {
         match self.resolve(name)? {
             Some(candidate) => self.load(&candidate).await.map(Some),
@@ -97,7 +95,7 @@ impl Adapters {
         }
     }
 
-    /// What an adapter says of itself and is lent, without loading it.
+    /// An adapter's manifest and grants, without loading it.
     pub fn describe(&self, name: &str) -> Result<Option<(Manifest, Grants)>, HarnessError> {
         Ok(self.resolve(name)?.map(|candidate| (candidate.manifest.clone(), self.grants(&candidate))))
     }
@@ -107,17 +105,16 @@ impl Adapters {
         &self.surroundings
     }
 
-    /// Where the journals of installs lie.
     pub(crate) fn installs(&self) -> &Path {
         &self.settings.installs
     }
 
     /// The adapters that the person installed.
-    pub fn shelf(&self) -> Option<&Shelf> {
-        self.settings.shelf.as_deref()
+    pub fn installed(&self) -> Option<&InstalledAdapters> {
+        self.settings.installed.as_deref()
     }
 
-    /// The one adapter per name that is used, and what is passed over.
+    /// The adapter that is used for each name, and the problems of those that are not.
     pub(crate) fn known(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
         let (others, mut problems) = self.sources.others();
         let mut chosen: BTreeMap<String, Arc<Candidate>> = BTreeMap::new();
@@ -149,7 +146,7 @@ impl Adapters {
         (chosen.into_values().collect(), problems)
     }
 
-    /// Whether an adapter gets the names that it claims; an error says why it is passed over.
+    /// Whether an adapter gets the names that it claims. An error says why it is not used.
     fn takes(&self, other: &Candidate, holder: Option<&Arc<Candidate>>) -> Result<bool, String> {
         let name = &other.manifest.name;
         if let Some(holder) = holder {
@@ -163,7 +160,7 @@ impl Adapters {
                 }
             });
         }
-        // The very component that is built in: `--plugins ./plugins` in our own repository.
+        // The same component as the built-in one: `--plugins ./plugins` in our own repository.
         if matches!(other.source, Source::Plugin(_))
             && let Some(Ok(own)) = self.sources.built_in(name)
             && own.component == other.component
@@ -190,7 +187,7 @@ impl Adapters {
         let (candidates, _) = self.known();
         let named = |candidate: &&Arc<Candidate>| candidate.manifest.name == name;
         let aliased = |candidate: &&Arc<Candidate>| candidate.manifest.aliases.iter().any(|alias| alias == name);
-        // Whoever took a built-in adapter's alias did so with the person's consent.
+        // An adapter that took a built-in one's alias has the user's consent.
         let others = candidates.iter().filter(|candidate| candidate.source != Source::BuiltIn);
         Ok(candidates
             .iter()
@@ -259,7 +256,7 @@ impl Harnesses for Adapters {
     }
 }
 
-/// By what a caller may be an adapter's harness, surest first.
+/// Why a caller may be an adapter's harness, surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Recognised {
     ByClient,

@@ -25,7 +25,7 @@ use crate::adapters::Adapters;
 use crate::grants::{Denied, Grants};
 use crate::roots::{OpenRoot, RootError, hint_of_link};
 use crate::template::Surroundings;
-use journal::{Change, Journal, Stage, Standing};
+use journal::{Change, FileCondition, Journal, JournalStage};
 use perform::Target;
 
 /// Why a plan was not applied. Unless it says so, every file is as it was.
@@ -125,35 +125,35 @@ impl Adapters {
 
     /// Applies a plan that installs a harness or takes it out. All of it, or nothing. Blocks.
     pub fn apply(&self, harness: &str, action: Action, scope: Scope, plan: &Plan) -> Result<Applied, ApplyError> {
-        let place = self.place(harness, scope)?;
-        let _lock = place.lock()?;
-        place.apply(action, plan)
+        let target = self.scope_of(harness, scope)?;
+        let _lock = target.lock()?;
+        target.apply(action, plan)
     }
 
     /// The plan that takes a harness out: files that nobody touched since the install get back what
     /// they held before it, byte for byte; for the others it is as the adapter proposes. Blocks.
     pub fn removal(&self, harness: &str, scope: Scope, proposed: Plan) -> Result<Plan, ApplyError> {
-        let place = self.place(harness, scope)?;
-        let _lock = place.lock()?;
-        place.removal(proposed)
+        let target = self.scope_of(harness, scope)?;
+        let _lock = target.lock()?;
+        target.removal(proposed)
     }
 
-    fn place(&self, harness: &str, scope: Scope) -> Result<Place<'_>, ApplyError> {
+    fn scope_of(&self, harness: &str, scope: Scope) -> Result<HarnessScope<'_>, ApplyError> {
         let (manifest, grants) = self.describe(harness)?.ok_or_else(|| ApplyError::Unknown(harness.to_owned()))?;
         let surroundings = self.surroundings();
         let journal = Journal::path(self.installs(), &manifest.name, scope, surroundings);
-        Ok(Place { grants, surroundings, journal })
+        Ok(HarnessScope { grants, surroundings, journal })
     }
 }
 
-/// One harness in one scope: what may be changed, and where the journal lies.
-struct Place<'a> {
+/// One harness in one scope: its grants and its journal.
+struct HarnessScope<'a> {
     grants: Grants,
     surroundings: &'a Surroundings,
     journal: PathBuf,
 }
 
-impl Place<'_> {
+impl HarnessScope<'_> {
     /// One install at a time, in one data folder.
     fn lock(&self) -> Result<File, ApplyError> {
         let path = self.journal.with_file_name("lock");
@@ -179,7 +179,7 @@ impl Place<'_> {
             Action::Install => old.clone().grown(changes),
             Action::Remove => old.clone(),
         };
-        open.stage = Stage::Open;
+        open.stage = JournalStage::Open;
         open.write(&self.journal)?;
         if let Err(error) = perform::all(&targets) {
             // What was changed has been put back, so the old journal is true again.
@@ -189,7 +189,7 @@ impl Place<'_> {
         made.keep();
         match action {
             Action::Install => {
-                open.stage = Stage::Done;
+                open.stage = JournalStage::Done;
                 open.write_or_remove(&self.journal)?;
             }
             Action::Remove => {
@@ -207,14 +207,14 @@ impl Place<'_> {
         for change in &journal.changes {
             let key = (change.root.clone(), change.path.clone());
             match change.standing(self.content(change)?.as_deref()) {
-                Standing::Ours if !change.touched => {
+                FileCondition::Ours if !change.touched => {
                     edits.insert(key, change.undone());
                 }
                 // As it was before the install: there is nothing to take out.
-                Standing::Before => {
+                FileCondition::Before => {
                     edits.remove(&key);
                 }
-                Standing::Ours | Standing::Other => {}
+                FileCondition::Ours | FileCondition::Other => {}
             }
         }
         Ok(Plan { edits: edits.into_values().collect(), next_steps: proposed.next_steps })
@@ -224,17 +224,17 @@ impl Place<'_> {
     fn settled(&self) -> Result<Journal, ApplyError> {
         let journal = Journal::read(&self.journal)?;
         match journal.stage {
-            Stage::Done => Ok(journal),
-            Stage::Open => {
+            JournalStage::Done => Ok(journal),
+            JournalStage::Open => {
                 let mut changes = Vec::new();
                 for change in journal.changes {
                     match change.standing(self.content(&change)?.as_deref()) {
-                        Standing::Before => {}
-                        Standing::Ours => changes.push(change),
-                        Standing::Other => changes.push(Change { touched: true, ..change }),
+                        FileCondition::Before => {}
+                        FileCondition::Ours => changes.push(change),
+                        FileCondition::Other => changes.push(Change { touched: true, ..change }),
                     }
                 }
-                Ok(Journal { stage: Stage::Done, changes })
+                Ok(Journal { stage: JournalStage::Done, changes })
             }
         }
     }

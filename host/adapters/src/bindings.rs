@@ -1,5 +1,6 @@
-//! The Rust face of `wit/v0.1`, made by wasmtime's `bindgen!`. Only this crate sees these types:
-//! [`crate::convert`] turns them into words of the mesh and back, by hand, once per direction.
+//! The bindings of `wit/v0.1`, made by wasmtime's `bindgen!`. Only this crate sees these types: [`crate::convert`]
+//! converts them to those of the mesh and back. An optional interface has its bindings in its own file
+//! (`optional/`).
 
 wasmtime::component::bindgen!({
     path: "../../wit/v0.1",
@@ -7,17 +8,7 @@ wasmtime::component::bindgen!({
     imports: { default: async | trappable },
     exports: { default: async },
     with: {
-        "relay:adapter/files.root": crate::lent::files::OpenRoot,
-        "relay:adapter/channels.channel": crate::lent::channels::OpenChannel,
+        "relay:adapter/files.root": crate::host_functions::files::OpenRoot,
+        "relay:adapter/channels.channel": crate::host_functions::channels::OpenChannel,
     },
 });
-
-/// What a component exports besides where its harness runs commands.
-pub(crate) mod further {
-    wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
-        world: "relay:adapter/runs-commands",
-        exports: { default: async },
-        with: { "relay:adapter/types": crate::bindings::relay::adapter::types },
-    });
-}

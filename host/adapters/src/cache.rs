@@ -32,9 +32,9 @@ pub enum Compilation {
     Unkept,
 }
 
-/// What a look at the cache for one component came to.
+/// The condition of one component in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum CacheCondition {
     /// It is there and whole.
     Sound,
     /// It is not there, and will be compiled when it is needed.
@@ -111,23 +111,25 @@ pub(crate) fn load(
 }
 
 /// Reads what was compiled through, whatever was noted of it. What is damaged is removed.
-pub(crate) fn audit(machinery: &Machinery, cache: &Path, digest: &Digest) -> Kept {
+pub(crate) fn audit(machinery: &Machinery, cache: &Path, digest: &Digest) -> CacheCondition {
     let entry = match Entry::open(cache, digest, machinery.fingerprint) {
         Ok(entry) => entry,
-        Err(CacheError::Io { path, source }) => return Kept::Unusable(format!("`{}`: {source}", path.display())),
-        Err(error @ CacheError::Unsafe { .. }) => return Kept::Unusable(error.to_string()),
+        Err(CacheError::Io { path, source }) => {
+            return CacheCondition::Unusable(format!("`{}`: {source}", path.display()));
+        }
+        Err(error @ CacheError::Unsafe { .. }) => return CacheCondition::Unusable(error.to_string()),
     };
     let (Ok(file), Ok(expected)) = (File::open(&entry.code), fs::read_to_string(&entry.checksum)) else {
-        return Kept::Absent;
+        return CacheCondition::Absent;
     };
     let sum = expected.lines().next().unwrap_or_default();
     if checksum(file).is_ok_and(|found| found == sum) {
-        return Kept::Sound;
+        return CacheCondition::Sound;
     }
     // Another process may be replacing them, and then they are its own by now.
     let _ = fs::remove_file(&entry.checksum);
     let _ = fs::remove_file(&entry.code);
-    Kept::Removed
+    CacheCondition::Removed
 }
 
 fn compile_bytes(bytes: impl FnOnce() -> std::io::Result<Vec<u8>>) -> Result<Vec<u8>, LoadError> {

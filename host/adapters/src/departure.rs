@@ -10,7 +10,7 @@ use store::{Durability, StoreError, SwapError};
 use crate::adapters::Adapters;
 use crate::apply::ApplyError;
 use crate::apply::journal::Journal;
-use crate::lent::state::home_of;
+use crate::host_functions::state::home_of;
 
 /// A file in which something of an install of an adapter may still be.
 #[derive(Clone, Debug, PartialEq, Eq)]

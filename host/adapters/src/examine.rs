@@ -9,13 +9,13 @@ use store::memory::MemoryStore;
 
 use crate::adapter::Adapter;
 use crate::adapters::Adapters;
-use crate::cache::{self, Compilation, Kept};
+use crate::cache::{self, CacheCondition, Compilation};
 use crate::digest::Digest;
 use crate::faults::Faults;
 use crate::grants::{Consent, Given};
 use crate::loading::{Unmade, interfaces, linked, versions};
 use crate::manifest::Manifest;
-use crate::parcel::Parcel;
+use crate::package::Package;
 use crate::sources::{Candidate, Source};
 use crate::template::fill_path;
 
@@ -59,7 +59,7 @@ pub enum Audit {
     /// It is what was installed, and it can be loaded.
     Looked {
         /// What was kept of its machine code.
-        kept: Kept,
+        kept: CacheCondition,
         /// What it is.
         examination: Box<Examination>,
     },
@@ -102,8 +102,8 @@ impl Objection {
 
 impl Adapters {
     /// Loads what somebody hands over, with no grants, and lets it say who it is.
-    pub async fn try_out(&self, parcel: &Parcel) -> Result<Examination, HarnessError> {
-        self.examine(&Arc::new(Candidate::of_parcel(parcel))).await
+    pub async fn try_out(&self, package: &Package) -> Result<Examination, HarnessError> {
+        self.examine(&Arc::new(Candidate::of_package(package))).await
     }
 
     /// The same for an adapter that is known, by name or alias.
@@ -116,7 +116,7 @@ impl Adapters {
 
     /// The adapter of this name, whether it is enabled or not.
     pub(crate) fn resolve_any(&self, name: &str) -> Result<Option<Arc<Candidate>>, HarnessError> {
-        if let Some(held) = self.shelf().map(|shelf| shelf.held(name)) {
+        if let Some(held) = self.installed().map(|installed| installed.held(name)) {
             let held = held.map_err(|error| HarnessError::Failed(format!("{error}; {}", error.hint())))?;
             if let Some(candidate) = held.and_then(|held| held.candidate) {
                 return candidate.map(Some).map_err(HarnessError::Failed);
@@ -154,21 +154,21 @@ impl Adapters {
 
     /// What the installed adapter of this name says of itself; none where it cannot be read.
     pub fn installed_manifest(&self, name: &str) -> Option<Manifest> {
-        let held = self.shelf()?.held(name).ok()??;
+        let held = self.installed()?.held(name).ok()??;
         Some(held.candidate?.ok()?.manifest.clone())
     }
 
     /// The adapter to which a person gives grants by this name: an installed one, or one in a plugin
     /// folder, whether it is in use or waits for its first grant. None where it is built in.
     pub fn grantee(&self, name: &str) -> Result<Option<Grantee>, HarnessError> {
-        let installed = self.shelf().map(|shelf| shelf.held(name)).transpose();
+        let installed = self.installed().map(|installed| installed.held(name)).transpose();
         let installed = installed.map_err(|error| HarnessError::Failed(format!("{error}; {}", error.hint())))?;
         let enabled = installed.flatten().filter(|held| held.candidate.is_some());
         let is_idle = enabled.as_ref().is_some_and(|held| !held.record.is_enabled());
-        let shelved = enabled.and_then(|held| held.candidate).transpose().map_err(HarnessError::Failed)?;
+        let all_installed = enabled.and_then(|held| held.candidate).transpose().map_err(HarnessError::Failed)?;
         let named = |candidate: &&Arc<Candidate>| candidate.manifest.name == name;
         let loose = self.sources.plugins().0.iter().find(named).cloned();
-        let meant = if is_idle { loose.or(shelved) } else { shelved.or(loose) };
+        let meant = if is_idle { loose.or(all_installed) } else { all_installed.or(loose) };
         Ok(meant.map(|candidate| Grantee {
             consent: self.settings.consents.given(name, &candidate.digest),
             manifest: candidate.manifest.clone(),
@@ -179,14 +179,12 @@ impl Adapters {
     /// Whether an installed adapter's files, its machine code and the interface are what they should
     /// be: everything is read through.
     pub async fn audit(&self, name: &str) -> Result<Audit, HarnessError> {
-        let shelf = self.shelf();
-        let record = shelf.map(|shelf| shelf.record(name)).transpose();
+        let all = self.installed();
+        let record = all.map(|all| all.record(name)).transpose();
         let record = record.map_err(|error| HarnessError::Failed(format!("{error}; {}", error.hint())))?.flatten();
         let installed = record.as_ref().and_then(|record| record.installed.as_ref());
-        let candidate = match (shelf, installed) {
-            (Some(shelf), Some(installed)) => {
-                Some(Arc::new(shelf.audit(name, installed).map_err(HarnessError::Failed)?))
-            }
+        let candidate = match (all, installed) {
+            (Some(all), Some(installed)) => Some(Arc::new(all.audit(name, installed).map_err(HarnessError::Failed)?)),
             (Some(_) | None, _) => self.resolve(name)?,
         };
         let Some(candidate) = candidate else { return Ok(Audit::Unknown) };
@@ -211,8 +209,8 @@ impl Adapters {
 
     fn taken(&self, manifest: &Manifest) -> Option<Objection> {
         let claims: Vec<&String> = std::iter::once(&manifest.name).chain(&manifest.aliases).collect();
-        let shelved = self.sources.shelved(&mut Vec::new());
-        let others = shelved.iter().filter(|(record, _)| record.name != manifest.name);
+        let all_installed = self.sources.all_installed(&mut Vec::new());
+        let others = all_installed.iter().filter(|(record, _)| record.name != manifest.name);
         others.into_iter().find_map(|(record, other)| {
             let names = || std::iter::once(&other.manifest.name).chain(&other.manifest.aliases);
             let claimed = claims.iter().find(|claim| names().any(|name| name == **claim))?;

@@ -8,7 +8,7 @@ use mesh::machine::Instant;
 use serde::{Deserialize, Serialize};
 use store::{Durability, Key, Revision, Store, SwapError};
 
-use crate::lent::state::home_of;
+use crate::host_functions::state::home_of;
 
 /// Faults in a row after which calls are refused for a while.
 const TOLERATED: u32 = 5;
@@ -20,7 +20,6 @@ const LONGEST_PAUSE: u64 = 300_000;
 /// The last thing that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// When.
     pub at: Instant,
     /// What, in one sentence.
     pub what: String,

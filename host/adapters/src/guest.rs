@@ -1,5 +1,5 @@
-//! What belongs to one instance of a component: what it is lent, what it has used up, and the
-//! memory that it may have. Made fresh for every call and thrown away after it.
+//! The state of one instance of a component: its grants, its usage, and its memory limit. It is made for every call
+//! and dropped after it.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::engine::Machinery;
 use crate::grants::Grants;
-use crate::lent;
-use crate::lent::log::LogBudget;
-use crate::lent::rates::{Rates, Spent};
+use crate::host_functions;
+use crate::host_functions::log::LogBudget;
+use crate::host_functions::rates::{Rates, Spent};
 use crate::manifest::Limits;
 use crate::template::Surroundings;
 use crate::ticker::{Meter, Turn};
@@ -27,23 +27,19 @@ const MOST_HANDED_OVER: usize = 8 * 1024 * 1024;
 /// Resources that one call may hold open.
 const MOST_RESOURCES: usize = 64;
 
-/// What one adapter is lent, the same for all of its calls.
+/// What the host gives to one adapter, the same for all of its calls.
 pub(crate) struct Lender {
-    /// The adapter's name.
     pub(crate) name: String,
-    /// What it is lent.
     pub(crate) grants: Grants,
-    /// What one call may cost.
+    /// Limits of one call.
     pub(crate) limits: Limits,
     /// Where its state is kept.
     pub(crate) store: Arc<dyn store::Store>,
-    /// The time.
     pub(crate) machine: Arc<dyn Machine>,
     /// What paths are filled from.
     pub(crate) surroundings: Arc<Surroundings>,
-    /// How far each lent interface goes.
-    pub(crate) settings: lent::Settings,
-    /// How often it may still be used.
+    /// Limits of each host function.
+    pub(crate) settings: host_functions::Settings,
     pub(crate) rates: Rates,
 }
 
@@ -57,7 +53,7 @@ pub(crate) struct Guest {
     cap: MemoryCap,
 }
 
-/// Why the host stopped a guest, where no trap of its own did.
+/// Why the host stopped a guest that did not trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Stopped {
     #[error("it ran for more than {0} ms")]
@@ -78,7 +74,7 @@ impl Guest {
             table,
             log: LogBudget::default(),
             spent: Spent::default(),
-            wasi: lent::wasi::context(),
+            wasi: host_functions::wasi::context(),
             cap: MemoryCap { used: 0, limit_mb: lender.limits.memory_mb },
         };
         let mut store = Store::new(&machinery.engine, guest);
@@ -90,7 +86,7 @@ impl Guest {
             if meter.spent_ms() >= limit {
                 return Err(Stopped::OutOfTime(limit).into());
             }
-            // Others on this thread go on meanwhile, however long the guest runs.
+            // Other tasks on this thread go on, however long the guest runs.
             Ok(match turns.after(meter.since_resumed()) {
                 Turn::On => UpdateDeadline::Continue(1),
                 Turn::Others => UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())),

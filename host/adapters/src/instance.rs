@@ -7,20 +7,18 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use wasmtime::Store;
 
-use crate::bindings::further::{RunsCommands, RunsCommandsIndices};
 use crate::bindings::relay::adapter::types;
 use crate::bindings::{Adapter as Required, AdapterPre};
 use crate::guest::Guest;
 use crate::ticker::Meter;
 
-/// An instance with what it may use.
 pub(crate) struct Instance {
     pub(crate) store: Store<Guest>,
     pub(crate) component: Component,
     pub(crate) meter: Arc<Meter>,
 }
 
-/// What an instance exports. What every adapter has stands ready; the rest is looked up when it is asked for.
+/// The exports of an instance. Those that every adapter has are bound at once, an optional interface when it is called.
 pub(crate) struct Component {
     required: Required,
     raw: wasmtime::component::Instance,
@@ -33,13 +31,9 @@ impl Component {
         Ok(Component { required: Required::new(store, &raw)?, raw })
     }
 
-    /// Its further interface for commands.
-    pub(crate) fn commands(
-        &self,
-        store: &mut Store<Guest>,
-        indices: &RunsCommandsIndices,
-    ) -> wasmtime::Result<RunsCommands> {
-        indices.load(store, &self.raw)
+    /// The instance itself, in which an optional interface is looked up.
+    pub(crate) fn raw(&self) -> &wasmtime::component::Instance {
+        &self.raw
     }
 }
 
@@ -52,7 +46,7 @@ impl Deref for Component {
 }
 
 impl Instance {
-    /// One call of it, bounded.
+    /// One bounded call.
     pub(crate) async fn call<T>(
         &mut self,
         call: impl for<'i> FnOnce(
@@ -66,7 +60,7 @@ impl Instance {
     }
 }
 
-/// Bounds a call both ways: the meter tells the guest's own time, and the clock ends all waiting.
+/// Bounds a call twice: the meter bounds the guest's own time, and the clock bounds all waiting.
 pub(crate) async fn bounded<T>(
     meter: &Meter,
     longest: Duration,

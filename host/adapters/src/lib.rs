@@ -1,21 +1,20 @@
-//! Adapters: sandboxed components that know one harness each. This crate finds them, compiles
-//! them, lends them what their manifests were granted, and presents each as a
-//! [`mesh::harness::Harness`]. It also applies the plans that they make.
+//! Adapters: sandboxed components that know one harness each. This crate finds them, compiles them, gives them the
+//! host functions that were granted, and presents each as a [`mesh::harness::Harness`]. It also applies the plans
+//! that they make.
 //!
-//! Start with [`Adapters`], which the binary makes from [`Settings`]; then [`manifest`] for what an
-//! adapter may ask for, and [`grants`] for what it gets.
+//! Start with [`Adapters`], which the binary makes from [`Settings`]; then [`manifest`] for what an adapter
+//! requests, and [`grants`] for what it gets. An interface that only some adapters export has one file in
+//! `optional/`.
 //!
-//! What holds here: making [`Adapters`] runs nothing. Every call has an instance of its own.
-//! Nothing that a component does reaches the host's memory, another adapter, or a file, a socket
-//! or a program that its grants do not name. Only this crate names wasmtime and cap-std.
+//! What holds here: making [`Adapters`] runs nothing. Every call has an instance of its own. Nothing that a
+//! component does reaches the host's memory, another adapter, or a file, a socket or a program that its grants do
+//! not name. Only this crate names wasmtime and cap-std.
 
 mod adapter;
 mod adapters;
 pub mod apply;
 mod bindings;
 mod cache;
-mod commands;
-pub mod conformance;
 mod convert;
 mod departure;
 mod digest;
@@ -25,35 +24,36 @@ mod faults;
 pub mod grants;
 mod group;
 mod guest;
+pub mod host_functions;
+pub mod installed;
 mod instance;
-pub mod lent;
 mod loading;
 pub mod manifest;
-mod parcel;
+mod optional;
+mod package;
 mod roots;
 mod section;
-pub mod shelf;
 mod sources;
 mod states;
 pub mod template;
 mod ticker;
 
-pub use adapter::Adapter;
+pub use adapter::{Adapter, Usage};
 pub use adapters::{Adapters, Settings};
 pub use apply::{Applied, ApplyError};
-pub use cache::{Compilation, Kept};
+pub use cache::{CacheCondition, Compilation};
 pub use departure::Leftover;
 pub use digest::{Digest, InvalidDigest};
 pub use examine::{Audit, Examination, Grantee, Objection};
 pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
 pub use group::Group;
-pub use parcel::{Parcel, ParcelError};
+pub use installed::{InstalledAdapters, InstalledError};
+pub use package::{Package, PackageError};
 pub use roots::{RootError, hint_of_link};
 pub use section::Excess;
-pub use shelf::{Shelf, ShelfError};
 pub use sources::Source;
-pub use states::{Condition, State, Unused};
+pub use states::{AdapterState, Condition, Unused};
 pub use template::Surroundings;
 
 /// The names of the adapters that are part of the program.

@@ -1,5 +1,5 @@
-//! From a candidate to an adapter that answers: compiled or taken from the cache, linked, asked who
-//! it is. A version is loaded once, and anew where its component or what it was given changed.
+//! Loading an adapter: it is compiled or taken from the cache, linked, and asked who it is. A version is loaded
+//! once, and again if its component or its grants changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::digest::Digest;
 use crate::engine::Machinery;
 use crate::grants::{Given, Grants};
 use crate::guest::Lender;
-use crate::lent;
-use crate::lent::rates::Rates;
+use crate::host_functions;
+use crate::host_functions::rates::Rates;
 use crate::manifest::{FULL_WIT, Manifest, WIT};
 use crate::sources::Candidate;
 
@@ -38,7 +38,6 @@ pub(crate) enum Unmade {
 }
 
 impl Unmade {
-    /// The same for a caller to whom it makes no difference.
     pub(crate) fn told(self) -> HarnessError {
         match self {
             Unmade::Never(why) => HarnessError::Failed(why),
@@ -56,7 +55,7 @@ impl Adapters {
         let refused = loaded.refused.as_ref().filter(|(tried, _)| *tried == version).map(|(_, why)| why.clone());
         match &loaded.current {
             Some((current, adapter)) if *current == version || refused.is_some() => return Ok(Arc::clone(adapter)),
-            // It would go on with what was taken from it.
+            // It would keep the grants that the user took back.
             Some((current, _)) if current.digest == version.digest => loaded.current = None,
             Some(_) | None => {}
         }
@@ -108,7 +107,7 @@ impl Adapters {
             store,
             machine: Arc::clone(&self.settings.machine),
             surroundings: Arc::clone(&self.surroundings),
-            settings: self.settings.lent,
+            settings: self.settings.host_functions,
             rates: Rates::default(),
         })
     }
@@ -183,7 +182,7 @@ fn unlinkable(name: &str, machinery: &Machinery, component: &Component, error: &
              relay-mesh to one that speaks {version} or later, or build the adapter against an older sdk"
         ),
         None => {
-            let why = lent::log::plain(&format!("{error:#}"));
+            let why = host_functions::log::plain(&format!("{error:#}"));
             format!("the adapter `{name}` does not fit the interface {WIT}: {why}")
         }
     }

@@ -43,7 +43,7 @@
 //! whose adapter is denied something. The manifest lies beside the component, or inside it as the
 //! custom section [`SECTION`].
 
-mod written;
+mod raw;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,8 +52,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::template::{Address, Argument, Origin};
-pub use written::is_name;
-use written::{Written, line_of, within};
+pub use raw::is_name;
+use raw::{RawManifest, line_of, within};
 
 /// The custom section in which a component carries its manifest.
 pub const SECTION: &str = "relay:adapter/manifest";
@@ -77,7 +77,7 @@ pub struct Manifest {
     pub recognises: Recognises,
     /// What it asks to be lent.
     pub asks: Asks,
-    /// What one call may cost.
+    /// Limits of one call.
     pub limits: Limits,
     /// A call of a hook by which `doctor` proves that hooks are answered.
     pub rehearsal: Option<Rehearsal>,
@@ -233,7 +233,7 @@ pub struct ManifestError {
 impl Manifest {
     /// Parses and checks a manifest.
     pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
-        let written: Written = toml::from_str(text).map_err(|error| ManifestError {
+        let written: RawManifest = toml::from_str(text).map_err(|error| ManifestError {
             line: line_of(text, error.span().map_or(0, |span| span.start)),
             what: error.message().lines().next().unwrap_or_default().to_owned(),
             hint: Some("see `adapters::manifest` for every key".to_owned()),

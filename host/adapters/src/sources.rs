@@ -1,5 +1,5 @@
-//! Where adapters come from: those built into the program, and files in plugin folders. Files are
-//! looked at again whenever somebody asks, so that a new version is picked up between two calls.
+//! Where adapters come from: the program itself, the installed ones, and plugin folders. Each lookup looks at the
+//! files again, so that a new version is used from the next call on.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,18 +10,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::digest::Digest;
 use crate::grants::Consents;
+use crate::installed::{InstalledAdapters, InstalledEntry, Record};
 use crate::manifest::Manifest;
-use crate::parcel::Parcel;
-use crate::shelf::{Held, Record, Shelf};
+use crate::package::Package;
 
 /// Where an adapter comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// It is part of this program.
     BuiltIn,
-    /// A person installed it; this is its file on the shelf.
+    /// The user installed it as this file.
     Installed(PathBuf),
-    /// It is this file in a plugin folder.
+    /// This file in a plugin folder.
     Plugin(PathBuf),
 }
 
@@ -39,9 +39,7 @@ impl Source {
 pub(crate) struct BuiltIn {
     /// Its name, so that no manifest is parsed to list them.
     pub(crate) name: &'static str,
-    /// Its manifest.
     pub(crate) manifest: &'static str,
-    /// Its component.
     pub(crate) component: &'static [u8],
     /// SHA-256 of the component, worked out at build time: hashing takes longer than a hook may.
     pub(crate) digest: [u8; 32],
@@ -57,7 +55,6 @@ include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 /// An adapter that could be loaded.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    /// What it says of itself.
     pub(crate) manifest: Manifest,
     /// Digest of component and manifest: what consent is pinned to.
     pub(crate) digest: Digest,
@@ -75,14 +72,14 @@ impl Candidate {
         Candidate { manifest, digest, component, source, bytes: Cow::Borrowed(&[]) }
     }
 
-    /// One that somebody hands over. What its file holds later is of no account.
-    pub(crate) fn of_parcel(parcel: &Parcel) -> Candidate {
+    /// An adapter in memory. Later changes of its file do not matter.
+    pub(crate) fn of_package(package: &Package) -> Candidate {
         Candidate {
-            manifest: parcel.manifest.clone(),
-            digest: parcel.digest,
-            component: parcel.component,
-            source: Source::Plugin(parcel.file.clone()),
-            bytes: Cow::Owned(parcel.bytes.clone()),
+            manifest: package.manifest.clone(),
+            digest: package.digest,
+            component: package.component,
+            source: Source::Plugin(package.file.clone()),
+            bytes: Cow::Owned(package.bytes.clone()),
         }
     }
 
@@ -120,16 +117,16 @@ pub(crate) struct Problem {
 
 /// Everything that could be loaded.
 pub(crate) struct Sources {
-    shelf: Option<Arc<Shelf>>,
+    installed: Option<Arc<InstalledAdapters>>,
     folders: Vec<PathBuf>,
     /// One for each of [`BUILT_IN`]; empty where those are left out.
     built_in: Vec<OnceLock<Result<Arc<Candidate>, String>>>,
     // A std mutex: nothing is awaited while it is held; the section reads a folder.
-    seen: Mutex<BTreeMap<PathBuf, Seen>>,
+    seen: Mutex<BTreeMap<PathBuf, CachedFile>>,
 }
 
 /// What was last seen of one file.
-struct Seen {
+struct CachedFile {
     stamp: Stamp,
     /// The last version that could be understood. A broken new one does not take it away.
     candidate: Option<Arc<Candidate>>,
@@ -141,31 +138,32 @@ struct Seen {
 struct Stamp([Option<(u64, i64, i64, u64)>; 2]);
 
 impl Sources {
-    /// Built-in adapters, those on the shelf, and those in some folders. Nothing is read yet.
-    pub(crate) fn new(shelf: Option<Arc<Shelf>>, folders: Vec<PathBuf>) -> Sources {
+    /// Built-in adapters, installed ones, and those in some folders. Reads nothing yet.
+    pub(crate) fn new(installed: Option<Arc<InstalledAdapters>>, folders: Vec<PathBuf>) -> Sources {
         let built_in = BUILT_IN.iter().map(|_| OnceLock::new()).collect();
-        Sources { shelf, folders, built_in, seen: Mutex::default() }
+        Sources { installed, folders, built_in, seen: Mutex::default() }
     }
 
-    /// Whether there is nothing but what is built in.
+    /// Whether only built-in adapters are known.
     pub(crate) fn are_built_in_alone(&self) -> bool {
-        let shelved = self.shelf.as_ref().is_some_and(|shelf| !shelf.names().is_ok_and(|names| names.is_empty()));
-        self.folders.is_empty() && !shelved
+        let all_installed =
+            self.installed.as_ref().is_some_and(|installed| !installed.names().is_ok_and(|names| names.is_empty()));
+        self.folders.is_empty() && !all_installed
     }
 
     /// The adapter of this name, where nobody else's manifest has to be read to know whose the name
     /// is. For a built-in one that costs a look at one file, which is mostly not there.
     pub(crate) fn by_own_name(&self, name: &str, consents: &dyn Consents) -> Option<Result<Arc<Candidate>, String>> {
         let built_in = || self.built_in(name).filter(|_| self.folders.is_empty());
-        let Some(shelf) = &self.shelf else { return built_in() };
-        match shelf.held(name) {
+        let Some(installed) = &self.installed else { return built_in() };
+        match installed.held(name) {
             Ok(Some(held)) if held.record.is_enabled() => {
                 let candidate = held.candidate?.ok()?;
                 let is_free = !Sources::built_in_names().any(|own| own == name);
                 if is_free || consents.given(name, &candidate.digest).replaces_built_in {
                     Some(Ok(candidate))
                 } else {
-                    // Whoever looks at all of them is told why it is passed over.
+                    // `others` reports why it is not used.
                     built_in()
                 }
             }
@@ -185,10 +183,10 @@ impl Sources {
         claims
     }
 
-    /// Everything that is not built in and enabled: the shelf first, then the plugin folders.
+    /// Every enabled adapter that is not built in: installed ones first, then those in plugin folders.
     pub(crate) fn others(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
         let (mut candidates, mut problems) = (Vec::new(), Vec::new());
-        for (record, candidate) in self.shelved(&mut problems) {
+        for (record, candidate) in self.all_installed(&mut problems) {
             if record.is_enabled() {
                 candidates.push(candidate);
             }
@@ -199,33 +197,33 @@ impl Sources {
         (candidates, problems)
     }
 
-    /// Everything on the shelf that can be used, enabled or not.
-    pub(crate) fn shelved(&self, problems: &mut Vec<Problem>) -> Vec<(Arc<Record>, Arc<Candidate>)> {
-        let Some(shelf) = &self.shelf else { return Vec::new() };
-        let names = shelf.names().unwrap_or_else(|error| {
-            problems.push(Problem { path: shelf.folder().to_owned(), why: error.to_string() });
+    /// Every installed adapter that can be used, enabled or not.
+    pub(crate) fn all_installed(&self, problems: &mut Vec<Problem>) -> Vec<(Arc<Record>, Arc<Candidate>)> {
+        let Some(installed) = &self.installed else { return Vec::new() };
+        let names = installed.names().unwrap_or_else(|error| {
+            problems.push(Problem { path: installed.folder().to_owned(), why: error.to_string() });
             Vec::new()
         });
         let mut found = Vec::new();
         for name in names {
-            let why = match shelf.held(&name) {
-                Ok(Some(Held { record, candidate: Some(Ok(candidate)) })) => {
+            let why = match installed.held(&name) {
+                Ok(Some(InstalledEntry { record, candidate: Some(Ok(candidate)) })) => {
                     found.push((record, candidate));
                     continue;
                 }
                 // Removed a moment ago, or consents alone.
-                Ok(Some(Held { candidate: None, .. }) | None) => continue,
-                Ok(Some(Held { candidate: Some(Err(why)), .. })) => why,
+                Ok(Some(InstalledEntry { candidate: None, .. }) | None) => continue,
+                Ok(Some(InstalledEntry { candidate: Some(Err(why)), .. })) => why,
                 Err(error) => format!("{error}; {}", error.hint()),
             };
-            problems.push(Problem { path: shelf.path_of(&name), why });
+            problems.push(Problem { path: installed.path_of(&name), why });
         }
         found
     }
 
     /// Those in some folders alone, as if nothing were built in.
     pub(crate) fn without_built_in(folders: Vec<PathBuf>) -> Sources {
-        Sources { shelf: None, folders, built_in: Vec::new(), seen: Mutex::default() }
+        Sources { installed: None, folders, built_in: Vec::new(), seen: Mutex::default() }
     }
 
     /// The names of the built-in adapters that are known here.
@@ -267,7 +265,7 @@ impl Sources {
         let mut candidates = Vec::new();
         for file in files {
             let stamp = Stamp([stamp_of(&file.component), stamp_of(&file.manifest)]);
-            let known = seen.entry(file.component.clone()).or_insert(Seen {
+            let known = seen.entry(file.component.clone()).or_insert(CachedFile {
                 stamp: Stamp([None; 2]),
                 candidate: None,
                 problem: None,
@@ -318,9 +316,9 @@ fn stamp_of(path: &Path) -> Option<(u64, i64, i64, u64)> {
 }
 
 fn read(file: &PluginFile) -> Result<Candidate, String> {
-    let parcel = Parcel::read(&file.component, &file.manifest).map_err(|error| error.to_string())?;
+    let package = Package::read(&file.component, &file.manifest).map_err(|error| error.to_string())?;
     let source = Source::Plugin(file.component.clone());
-    Ok(Candidate::on_disk(parcel.manifest, parcel.digest, parcel.component, source))
+    Ok(Candidate::on_disk(package.manifest, package.digest, package.component, source))
 }
 
 fn parsed_once(one: &BuiltIn, parsed: &OnceLock<Result<Arc<Candidate>, String>>) -> Result<Arc<Candidate>, String> {

@@ -1,4 +1,4 @@
-//! How each adapter stands and has fared, for `plugin list` and `doctor`. Asking loads nothing.
+//! The condition and the faults of each adapter, for `plugin list` and `doctor`. Loads nothing.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use crate::faults::{Counters, noted};
 use crate::grants::Grant;
 use crate::sources::{Candidate, Problem, Source};
 
-/// What became of an adapter's component in this process.
+/// The condition of an adapter's component in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// It is installed and was disabled: it is not used.
     Disabled,
-    /// Nobody has asked for it yet.
+    /// It was not needed yet.
     Unloaded,
     /// It answers calls.
     Loaded(Compilation),
@@ -26,7 +26,7 @@ pub enum Condition {
 
 /// One adapter, for `plugin list` and `doctor`.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct AdapterState {
     /// What people type.
     pub name: String,
     /// What people read.
@@ -41,7 +41,7 @@ pub struct State {
     pub grants: Vec<Grant>,
     /// What became of its component.
     pub condition: Condition,
-    /// How it has fared.
+    /// Its faults.
     pub counters: Counters,
 }
 
@@ -56,24 +56,24 @@ pub struct Unused {
 
 impl Adapters {
     /// Every adapter with its condition, and every plugin file that is not used.
-    pub async fn states(&self) -> (Vec<State>, Vec<Unused>) {
+    pub async fn states(&self) -> (Vec<AdapterState>, Vec<Unused>) {
         let (candidates, problems) = self.known();
         let mut states = Vec::new();
         for candidate in candidates {
             states.push(self.state(&candidate).await);
         }
-        // What is wrong with those on the shelf is among the problems already.
-        for (record, candidate) in self.sources.shelved(&mut Vec::new()) {
+        // The problems of installed adapters are listed already.
+        for (record, candidate) in self.sources.all_installed(&mut Vec::new()) {
             if !record.is_enabled() {
                 let state = self.state(&candidate).await;
-                states.push(State { condition: Condition::Disabled, ..state });
+                states.push(AdapterState { condition: Condition::Disabled, ..state });
             }
         }
         states.sort_by(|one, other| one.name.cmp(&other.name));
         (states, problems.into_iter().map(|Problem { path, why }| Unused { path, why }).collect())
     }
 
-    async fn state(&self, candidate: &Candidate) -> State {
+    async fn state(&self, candidate: &Candidate) -> AdapterState {
         let name = candidate.manifest.name.clone();
         let slot = self.slot(&name);
         let condition = {
@@ -94,7 +94,7 @@ impl Adapters {
             last_fault: noted.last,
             paused_until: noted.paused_until.filter(|until| now < *until),
         };
-        State {
+        AdapterState {
             title: candidate.manifest.title.clone(),
             version: candidate.manifest.version.clone(),
             source: candidate.source.clone(),

@@ -225,7 +225,7 @@ pub enum Address {
 
 /// A filled address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FilledAddress {
     /// A socket in the file system.
     Unix(PathBuf),
     /// A port on loopback.
@@ -256,16 +256,16 @@ impl Address {
     }
 
     /// Fills the blanks.
-    pub fn fill(&self, values: &[String], from: &Surroundings) -> Result<Place, FillError> {
+    pub fn fill(&self, values: &[String], from: &Surroundings) -> Result<FilledAddress, FillError> {
         match self {
             Address::Unix(path) => {
                 exact(path.count(), values)?;
                 let text = path.fill(&mut values.iter(), |_, value| fits_path_segment(value))?;
-                fill_path(&text, from).map(Place::Unix)
+                fill_path(&text, from).map(FilledAddress::Unix)
             }
             Address::Tcp { host, port } => {
                 exact(port.count(), values)?;
-                Ok(Place::Tcp(host, fill_port(port, &mut values.iter())?))
+                Ok(FilledAddress::Tcp(host, fill_port(port, &mut values.iter())?))
             }
         }
     }
@@ -434,7 +434,7 @@ mod tests {
     fn a_socket_keeps_its_folder() {
         let address = Address::unix("${X_HOME:-~/.x}/{id}.sock").expect("an address");
         let place = |value: &str| address.fill(&[value.to_owned()], &surroundings());
-        assert_eq!(place("a"), Ok(Place::Unix("/opt/x/a.sock".into())));
+        assert_eq!(place("a"), Ok(FilledAddress::Unix("/opt/x/a.sock".into())));
         assert!(place("../a").is_err() && place("").is_err() && place("$HOME").is_err() && place("~").is_err());
     }
 }

@@ -31,12 +31,12 @@ pub(crate) struct Ticker {
 
 struct Shared {
     // A std mutex: nothing is awaited while it is held, and each section is a few assignments.
-    state: Mutex<State>,
+    state: Mutex<TickerState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TickerState {
     /// How many calls run their guest. Written by `start` and by the drop of what it returns.
     calls: usize,
     /// How many calls are under way, those included that wait for their host. Written by `begin`
@@ -125,7 +125,7 @@ impl Drop for Running {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TickerState> {
         // Nothing panics while it is held, so a poisoned state is a whole one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

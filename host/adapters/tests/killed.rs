@@ -1,11 +1,11 @@
-//! A process that is killed while it changes the shelf leaves the version before or the one after,
+//! A process that is killed while it changes the installed adapters leaves the version before or the one after,
 //! whole, and nothing that is in the way of the next change.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use adapters::shelf::{Found, Install, Standing};
-use adapters::{Consent, Parcel, Shelf};
+use adapters::installed::{Found, Install, Standing};
+use adapters::{Consent, InstalledAdapters, Package};
 use mesh::machine::Instant;
 
 /// Often enough that it is killed between each two of its steps.
@@ -14,7 +14,7 @@ const KILLS: usize = 30;
 #[test]
 fn whoever_is_killed_while_installing_leaves_nothing_half() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path().join("plugins"));
+    let installed = InstalledAdapters::new(folder.path().join("plugins"));
     let (mut seen_absent, mut seen_whole) = (0, 0);
     for kill in 0..KILLS {
         let mut child = churning(folder.path());
@@ -25,18 +25,18 @@ fn whoever_is_killed_while_installing_leaves_nothing_half() {
         }
         child.kill().expect("it runs");
         child.wait().expect("it ended");
-        match shelf.record("toy").expect("a record is whole or not there") {
+        match installed.record("toy").expect("a record is whole or not there") {
             None => seen_absent += 1,
             Some(record) => {
-                assert!(shelf.is_sound("toy"), "{record:?}");
+                assert!(installed.is_sound("toy"), "{record:?}");
                 let installed = record.installed.as_ref().expect("a version");
                 assert_eq!(record.consent(&installed.digest).grants, [installed.version.clone()].into());
                 seen_whole += 1;
             }
         }
-        change(&shelf, folder.path(), "9.9.9");
+        change(&installed, folder.path(), "9.9.9");
         assert_eq!(files(&folder.path().join("plugins")), 3, "what was left half is cleared away");
-        shelf.remove("toy").expect("removed");
+        installed.remove("toy").expect("removed");
         assert_eq!(files(&folder.path().join("plugins")), 0);
     }
     assert!(seen_whole > 0, "it was killed in {seen_absent} and {seen_whole}");
@@ -47,11 +47,11 @@ fn whoever_is_killed_while_installing_leaves_nothing_half() {
 #[ignore = "run by the other test, and killed by it"]
 fn churn() {
     let folder = std::env::current_dir().expect("a folder");
-    let shelf = Shelf::new(folder.join("plugins"));
+    let installed = InstalledAdapters::new(folder.join("plugins"));
     for number in 0_u64.. {
-        change(&shelf, &folder, &format!("1.0.{number}"));
+        change(&installed, &folder, &format!("1.0.{number}"));
         if number % 3 == 2 {
-            shelf.remove("toy").expect("removed");
+            installed.remove("toy").expect("removed");
         }
     }
 }
@@ -66,7 +66,7 @@ fn churning(folder: &Path) -> Child {
         .expect("it starts")
 }
 
-/// Waits until the shelf was seen in so many states, by the versions in it.
+/// Waits until so many states of the installed adapters were seen, told apart by version.
 fn wait_for_changes(folder: &Path, changes: usize) {
     let look = || std::fs::read(folder.join("plugins/toy.json")).ok();
     let mut last = look();
@@ -80,20 +80,20 @@ fn wait_for_changes(folder: &Path, changes: usize) {
     }
 }
 
-/// Puts a version of `toy` on the shelf, in place of whatever is there.
-fn change(shelf: &Shelf, folder: &Path, version: &str) {
+/// Installs a version of `toy`, in place of the one that is there.
+fn change(installed: &InstalledAdapters, folder: &Path, version: &str) {
     let file = folder.join("toy.wasm");
     std::fs::write(&file, format!("\0asm\x0d\0\x01\0{version}")).expect("written");
     let manifest = format!("name = \"toy\"\ntitle = \"Toy\"\nversion = \"{version}\"\nwit = \"0.1\"\n");
     std::fs::write(file.with_extension("toml"), manifest).expect("written");
-    let parcel = Parcel::open(&file).expect("a parcel");
+    let package = Package::open(&file).expect("a package");
     let consent = Consent { grants: [version.to_owned()].into(), replaces_built_in: false };
-    let install = Install { parcel: &parcel, consent: &consent, standing: Standing::Enabled, at: Instant(1) };
-    let found = Found::of(shelf.record("toy").expect("whole").as_deref());
-    shelf.install(install, found).expect("installed");
+    let install = Install { package: &package, consent: &consent, standing: Standing::Enabled, at: Instant(1) };
+    let found = Found::of(installed.record("toy").expect("whole").as_deref());
+    installed.install(install, found).expect("installed");
 }
 
-/// Files on the shelf, but the lock.
+/// The number of installed files, without the lock.
 fn files(folder: &Path) -> usize {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {

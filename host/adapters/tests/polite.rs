@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Stage, TestDesk};
+use common::{Stage, TestHookHost};
 use mesh::command::Command;
 use mesh::harness::*;
 use mesh::machine::Instant;
@@ -91,19 +91,19 @@ async fn a_component_that_runs_commands_is_asked_for_them() {
     let stage = Stage::with(&["polite"]);
     let adapters = stage.adapters();
     let polite = adapters.get("polite").await.expect("loaded").expect("known");
-    assert!(polite.runs_commands());
+    let commands = polite.commands().expect("it exports them");
     let review = command("/review", &["src", "\"é\""]);
-    let means = polite.plan_command(&session("one"), &review).await.expect("a plan");
+    let means = commands.plan(&session("one"), &review).await.expect("a plan");
     let expected = Means { name: "review in one".to_owned(), when: vec![Activity::Idle, Activity::Busy] };
     assert_eq!(means, expected);
-    let begun = polite.run_command(&session("one"), &review).await.expect("begun");
+    let begun = commands.run(&session("one"), &review).await.expect("begun");
     let evidence = Some("01JD0000000000000000000000 [\"src\", \"\\\"é\\\"\"]".to_owned());
     assert_eq!(begun, Progress { stage: ProgressStage::Begun, said: None, evidence: evidence.clone() });
-    let ended = polite.watch_command(&session("one"), &review, &begun).await.expect("looked at");
+    let ended = commands.watch(&session("one"), &review, &begun).await.expect("looked at");
     assert_eq!(ended, Progress { stage: ProgressStage::Succeeded, said: evidence.clone(), evidence });
-    let bare = polite.watch_command(&session("one"), &command("/review", &[]), &begun).await.expect("looked at");
+    let bare = commands.watch(&session("one"), &command("/review", &[]), &begun).await.expect("looked at");
     assert_eq!(bare.stage, ProgressStage::Failed);
-    let no = polite.plan_command(&session("one"), &command("/no", &[])).await;
+    let no = commands.plan(&session("one"), &command("/no", &[])).await;
     assert_eq!(no, Err(HarnessError::Unsupported("it says no".to_owned())));
 }
 
@@ -112,9 +112,9 @@ async fn a_component_without_that_interface_loads_and_runs_none() {
     let stage = Stage::with(&["hostile"]);
     let adapters = stage.adapters();
     let hostile = adapters.get("hostile").await.expect("loaded").expect("known");
-    assert!(!hostile.runs_commands());
-    let planned = hostile.plan_command(&session("one"), &command("/review", &[])).await;
-    assert_eq!(planned, Err(HarnessError::Unsupported("the adapter `hostile` runs no commands".to_owned())));
+    assert!(hostile.optional().commands.is_none());
+    let none = hostile.commands().err();
+    assert_eq!(none, Some(HarnessError::Unsupported("the adapter `hostile` runs no commands".to_owned())));
 }
 
 #[tokio::test]
@@ -123,8 +123,8 @@ async fn a_hook_is_read_and_answered() {
     let adapters = stage.adapters();
     let polite = adapters.get("polite").await.expect("loaded").expect("known");
     let call = HookCall { name: "Stop".to_owned(), payload: "s1".to_owned(), environment: Vec::new(), process: None };
-    let mut desk = TestDesk::default();
-    let reply = polite.hook(&call, &mut desk).await.expect("an answer");
+    let mut host = TestHookHost::default();
+    let reply = polite.hook(&call, &mut host).await.expect("an answer");
     let expected = Reply {
         stdout: Some("Stop ticket you have mail".to_owned()),
         stderr: Some("no".to_owned()),
@@ -132,7 +132,7 @@ async fn a_hook_is_read_and_answered() {
         shows_mail: true,
     };
     assert_eq!(reply, expected);
-    let read = desk.read.expect("read");
+    let read = host.read.expect("read");
     assert_eq!(read.speaker, Some(session("s1")));
     assert_eq!(read.events.len(), 4);
     assert_eq!(read.events[2], HookEvent::Rebound { from: "before".to_owned(), to: "s1".to_owned() });

@@ -3,7 +3,7 @@
 mod common;
 
 use adapters::Adapters;
-use adapters::lent::rates::Bound;
+use adapters::host_functions::rates::Bound;
 use common::{Stage, hook};
 
 /// Three times in a call, five times in quick succession, one a second after that.
@@ -11,7 +11,7 @@ const TIGHT: Bound = Bound { per_call: 3, burst: 5, per_minute: 60 };
 
 fn tight(stage: &Stage) -> Adapters {
     stage.adapters_with(|settings| {
-        let rates = &mut settings.lent.rates;
+        let rates = &mut settings.host_functions.rates;
         (rates.programs, rates.notes, rates.reads) = (TIGHT, TIGHT, TIGHT);
     })
 }

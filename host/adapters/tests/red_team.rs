@@ -502,7 +502,7 @@ async fn memory_and_time_have_an_end_also_before_a_call_begins() {
         (70_003, "it needed more than 32 MB of memory"),
     ] {
         // The host's own writing of the payload goes through the guest's allocator.
-        let error = hostile.hook(&call(length), &mut common::TestDesk::default()).await.expect_err("an end");
+        let error = hostile.hook(&call(length), &mut common::TestHookHost::default()).await.expect_err("an end");
         assert!(matches!(&error, HarnessError::Failed(told) if told.contains(expected)), "{length}: {error}");
         hook(&adapters, "polite", "Stop").await.expect("the neighbour answers");
     }

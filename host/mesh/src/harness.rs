@@ -345,27 +345,35 @@ pub trait Harness: Send + Sync + 'static {
     async fn propose(&self, setup: &Setup) -> Result<Plan, HarnessError>;
     /// Whether it is set up, and rightly.
     async fn check(&self, setup: &Setup) -> Result<Vec<Finding>, HarnessError>;
-    /// Whether it can run any commands of its own.
-    fn runs_commands(&self) -> bool {
-        false
+    /// The optional interfaces that this adapter has.
+    fn optional(&self) -> OptionalInterfaces<'_> {
+        OptionalInterfaces::default()
     }
-    /// By what it would run one. Nothing happens yet.
-    async fn plan_command(&self, to: &Session, command: &Command) -> Result<Means, HarnessError> {
-        let _ = (to, command);
-        Err(HarnessError::Unsupported("it runs no commands".to_owned()))
-    }
-    /// Begins one. An error says that nothing has begun.
-    async fn run_command(&self, to: &Session, command: &Command) -> Result<Progress, HarnessError> {
-        let _ = (to, command);
-        Err(HarnessError::Unsupported("it runs no commands".to_owned()))
-    }
-    /// Looks whether it has ended.
-    async fn watch_command(&self, to: &Session, command: &Command, begun: &Progress) -> Result<Progress, HarnessError> {
-        let _ = (to, command, begun);
-        Err(HarnessError::Unsupported("it runs no commands".to_owned()))
+    /// Its `commands`, or the error that it has none.
+    fn commands(&self) -> Result<&dyn HarnessCommands, HarnessError> {
+        let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no commands", self.about().harness));
+        self.optional().commands.ok_or_else(none)
     }
     /// Answers a hook in two steps on one instance: read, the desk looks up, answer.
     async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError>;
+}
+
+/// The interfaces that only some adapters have.
+#[derive(Clone, Copy, Default)]
+pub struct OptionalInterfaces<'h> {
+    /// Running the harness's own slash commands.
+    pub commands: Option<&'h dyn HarnessCommands>,
+}
+
+/// Running the harness's own slash commands in a live session.
+#[async_trait]
+pub trait HarnessCommands: Send + Sync {
+    /// How it would run a command. Nothing happens yet.
+    async fn plan(&self, to: &Session, command: &Command) -> Result<Means, HarnessError>;
+    /// Begins a command. An error says that nothing has begun.
+    async fn run(&self, to: &Session, command: &Command) -> Result<Progress, HarnessError>;
+    /// Looks whether a command that was begun has ended.
+    async fn watch(&self, to: &Session, command: &Command, begun: &Progress) -> Result<Progress, HarnessError>;
 }
 
 /// The harnesses that this process knows. Loading one may be put off until it is asked for.

@@ -333,7 +333,7 @@ impl Mesh {
             return Err(left_to_others("its client has no commands that anybody else could run", agent));
         }
         match self.harnesses.get(name).await {
-            Ok(Some(harness)) if harness.runs_commands() => Ok(harness),
+            Ok(Some(harness)) if harness.optional().commands.is_some() => Ok(harness),
             Ok(Some(harness)) => {
                 let why = format!("{} lets nobody run a command in a live session", harness.about().title);
                 Err(left_to_others(&why, agent))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters::{Adapters, Shelf, Surroundings};
+use adapters::{Adapters, InstalledAdapters, Surroundings};
 use mesh::machine::Machine as _;
 use mesh::{Mesh, Parts};
 use store::files::{FilesOptions, FilesStore};
@@ -134,17 +134,17 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     let store: Arc<dyn Store> = Arc::new(open_folder(&dir, options(settings.durability.value))?);
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
     // One folder holds what the person installed and what they gave to it: see docs/adr/0007.
-    let shelf = Arc::new(Shelf::new(settings.dir.value.join("plugins")));
+    let shelf = Arc::new(InstalledAdapters::new(settings.dir.value.join("plugins")));
     let adapters = Arc::new(Adapters::new(adapters::Settings {
         store: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
         cache: cache(context),
         installs: settings.dir.value.join("installs"),
-        shelf: Some(Arc::clone(&shelf)),
+        installed: Some(Arc::clone(&shelf)),
         plugin_folders: settings.plugins.value.clone(),
         surroundings: surroundings(context, client),
         consents: shelf,
-        lent: adapters::lent::Settings::default(),
+        host_functions: adapters::host_functions::Settings::default(),
     }));
     let servers = match &settings.shared.value {
         Shared::InTheFolder => None,

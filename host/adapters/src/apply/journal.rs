@@ -16,7 +16,7 @@ use crate::template::Surroundings;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journal {
     /// Whether the changes below have all been made. Written before the first and after the last.
-    pub(crate) stage: Stage,
+    pub(crate) stage: JournalStage,
     /// One per file: from what it held before the first install to what the last one left.
     pub(crate) changes: Vec<Change>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Journal {
 /// How far a journal's changes are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Stage {
+pub(crate) enum JournalStage {
     /// They are being made; where nobody is at it, that one was killed.
     Open,
     /// They are made.
@@ -57,7 +57,7 @@ pub(crate) struct Change {
 
 /// What a file's content says of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum FileCondition {
     /// The change has not been made, or is undone.
     Before,
     /// The change is made, and nobody touched the file since.
@@ -84,7 +84,7 @@ impl Journal {
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| wrong(error.into())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Ok(Journal { stage: Stage::Done, changes: Vec::new() })
+                Ok(Journal { stage: JournalStage::Done, changes: Vec::new() })
             }
             Err(error) => Err(wrong(error)),
         }
@@ -157,13 +157,13 @@ impl Journal {
 
 impl Change {
     /// What the file's content says of this change.
-    pub(crate) fn standing(&self, content: Option<&str>) -> Standing {
+    pub(crate) fn standing(&self, content: Option<&str>) -> FileCondition {
         if content == self.after.as_deref() {
-            Standing::Ours
+            FileCondition::Ours
         } else if content == self.before.as_deref() {
-            Standing::Before
+            FileCondition::Before
         } else {
-            Standing::Other
+            FileCondition::Other
         }
     }
 

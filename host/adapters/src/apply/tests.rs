@@ -46,9 +46,9 @@ impl Scene {
         Scene { folder, surroundings }
     }
 
-    fn place(&self) -> Place<'_> {
+    fn scope_of(&self) -> HarnessScope<'_> {
         let manifest = Manifest::parse(MANIFEST).expect("a manifest");
-        Place {
+        HarnessScope {
             grants: Grants::new("x", manifest.asks, Given::BuiltIn),
             surroundings: &self.surroundings,
             journal: Journal::path(&self.folder.path().join("installs"), "x", Scope::Project, &self.surroundings),
@@ -56,18 +56,18 @@ impl Scene {
     }
 
     fn install(&self, edits: &[Edit]) -> Result<Applied, ApplyError> {
-        let place = self.place();
-        let _lock = place.lock().expect("the lock");
-        place.apply(Action::Install, &Plan { edits: edits.to_vec(), next_steps: Vec::new() })
+        let target = self.scope_of();
+        let _lock = target.lock().expect("the lock");
+        target.apply(Action::Install, &Plan { edits: edits.to_vec(), next_steps: Vec::new() })
     }
 
     /// Takes out, with nothing proposed but what the journal knows.
     fn uninstall(&self, proposed: &[Edit]) -> Vec<Edit> {
-        let place = self.place();
-        let _lock = place.lock().expect("the lock");
+        let target = self.scope_of();
+        let _lock = target.lock().expect("the lock");
         let proposed = Plan { edits: proposed.to_vec(), next_steps: Vec::new() };
-        let plan = place.removal(proposed).expect("a plan");
-        place.apply(Action::Remove, &plan).expect("applied");
+        let plan = target.removal(proposed).expect("a plan");
+        target.apply(Action::Remove, &plan).expect("applied");
         plan.edits
     }
 
@@ -101,7 +101,7 @@ impl Scene {
     }
 
     fn journal(&self) -> bool {
-        self.place().journal.exists()
+        self.scope_of().journal.exists()
     }
 }
 
@@ -260,10 +260,10 @@ fn killed(scene: &Scene) {
     let edits = [edit("project", "a", Some("old"), Some("new")), edit("project", "b", Some("old"), Some("new"))];
     scene.install(&edits).expect("applied");
     scene.write("project/b", "old");
-    let place = scene.place();
-    let mut journal = Journal::read(&place.journal).expect("a journal");
-    journal.stage = Stage::Open;
-    journal.write(&place.journal).expect("written");
+    let target = scene.scope_of();
+    let mut journal = Journal::read(&target.journal).expect("a journal");
+    journal.stage = JournalStage::Open;
+    journal.write(&target.journal).expect("written");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn two_installs_at_once_wait_for_one_another() {
 fn the_journal_is_for_its_user_alone() {
     let scene = Scene::new();
     scene.install(&[edit("project", "a", None, Some("new"))]).expect("applied");
-    let journal = scene.place().journal;
+    let journal = scene.scope_of().journal;
     let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
     assert_eq!((mode(&journal), mode(journal.parent().expect("a folder"))), (0o600, 0o700));
 }

@@ -6,7 +6,6 @@ use mesh::receipt::Rung;
 use mesh::session as mesh_session;
 
 use crate::bindings::exports::relay::adapter::{hooks, identity, install, push, sessions};
-use crate::bindings::further::exports::relay::adapter::commands;
 use crate::bindings::relay::adapter::types;
 
 pub(crate) fn about(about: identity::About) -> mesh_side::About {
@@ -20,7 +19,7 @@ pub(crate) fn about(about: identity::About) -> mesh_side::About {
 }
 
 pub(crate) fn error(error: types::Error) -> mesh_side::HarnessError {
-    use crate::lent::log::plain;
+    use crate::host_functions::log::plain;
     match error {
         types::Error::NotFound(what) => mesh_side::HarnessError::NotFound(plain(&what)),
         types::Error::Denied(what) => mesh_side::HarnessError::Denied(plain(&what)),
@@ -102,22 +101,6 @@ pub(crate) fn route(route: push::Route) -> mesh_side::Route {
 
 pub(crate) fn delivered(receipt: push::Receipt) -> mesh_side::Delivered {
     mesh_side::Delivered { rung: rung(receipt.rung), evidence: receipt.evidence }
-}
-
-pub(crate) fn means(means: commands::Means) -> mesh_side::Means {
-    mesh_side::Means { name: means.name, when: means.when.into_iter().map(activity).collect() }
-}
-
-pub(crate) fn progress(progress: commands::Progress) -> mesh_side::Progress {
-    mesh_side::Progress {
-        stage: match progress.stage {
-            commands::Stage::Begun => mesh_side::ProgressStage::Begun,
-            commands::Stage::Succeeded => mesh_side::ProgressStage::Succeeded,
-            commands::Stage::Failed => mesh_side::ProgressStage::Failed,
-        },
-        said: progress.said,
-        evidence: progress.evidence,
-    }
 }
 
 pub(crate) fn plan(plan: install::Plan) -> mesh_side::Plan {

@@ -1,13 +1,11 @@
 //! Words of the mesh, for a guest.
 
-use mesh::command::Command;
 use mesh::harness as mesh_side;
 use mesh::message::Priority;
 use mesh::receipt::Rung;
 use mesh::session as mesh_session;
 
 use crate::bindings::exports::relay::adapter::{hooks, install, push, sessions};
-use crate::bindings::further::exports::relay::adapter::commands;
 use crate::bindings::relay::adapter::types;
 
 pub(crate) fn session(session: &mesh_session::Session) -> types::Session {
@@ -69,26 +67,6 @@ pub(crate) fn receipt(sent: &mesh_side::Delivered) -> push::Receipt {
             Rung::Shown | Rung::Fetched | Rung::Acknowledged => push::Rung::Shown,
         },
         evidence: sent.evidence.clone(),
-    }
-}
-
-pub(crate) fn command(command: &Command) -> commands::Command {
-    commands::Command {
-        id: command.id.to_string(),
-        name: command.command.bare().to_owned(),
-        arguments: command.arguments.clone(),
-    }
-}
-
-pub(crate) fn progress(progress: &mesh_side::Progress) -> commands::Progress {
-    commands::Progress {
-        stage: match progress.stage {
-            mesh_side::ProgressStage::Begun => commands::Stage::Begun,
-            mesh_side::ProgressStage::Succeeded => commands::Stage::Succeeded,
-            mesh_side::ProgressStage::Failed => commands::Stage::Failed,
-        },
-        said: progress.said.clone(),
-        evidence: progress.evidence.clone(),
     }
 }
 

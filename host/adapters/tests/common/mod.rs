@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of the stage")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,9 +13,13 @@ use mesh::harness::{Desk, Findings, HarnessError, HookCall, Mail, Reading, Reply
 use mesh::message::Priority;
 use store::memory::MemoryStore;
 
+mod components;
 mod still;
 
+pub(crate) use components::component;
 pub(crate) use still::Still;
+
+use components::{sources, target};
 
 /// A home, a plugin folder and everything else that adapters are run with.
 pub(crate) struct Stage {
@@ -90,7 +94,7 @@ impl Stage {
             // Shared by all tests of a run, as it is by all processes of a person.
             cache: target().join("cwasm"),
             installs: self.folder.path().join("installs"),
-            shelf: None,
+            installed: None,
             plugin_folders: vec![self.plugins()],
             surroundings: Surroundings {
                 home: Some(self.home()),
@@ -99,7 +103,10 @@ impl Stage {
                 in_place_of_root: None,
             },
             consents: self.consents.clone(),
-            lent: adapters::lent::Settings { longest_call: Duration::from_secs(20), ..Default::default() },
+            host_functions: adapters::host_functions::Settings {
+                longest_call: Duration::from_secs(20),
+                ..Default::default()
+            },
         };
         change(&mut settings);
         Adapters::new(settings)
@@ -108,12 +115,12 @@ impl Stage {
 
 /// A host that found a message and nothing else.
 #[derive(Default)]
-pub(crate) struct TestDesk {
+pub(crate) struct TestHookHost {
     pub(crate) read: Option<Reading>,
 }
 
 #[async_trait]
-impl Desk for TestDesk {
+impl Desk for TestHookHost {
     async fn look_up(&mut self, reading: Reading) -> Findings {
         self.read = Some(reading);
         // A real host waits for its disk several times.
@@ -137,7 +144,7 @@ pub(crate) async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Resu
     let adapter = adapters.adapter(adapter).await?.expect("it is known");
     let environment = ["HOSTILE_SESSION", "SECRET"].map(|name| (name.to_owned(), "1".to_owned())).to_vec();
     let call = HookCall { name: name.to_owned(), payload: "session".to_owned(), environment, process: None };
-    adapter.hook(&call, &mut TestDesk::default()).await
+    adapter.hook(&call, &mut TestHookHost::default()).await
 }
 
 /// A setup as a person's machine would ask for it.
@@ -150,36 +157,4 @@ pub(crate) fn setup() -> mesh::harness::Setup {
         program: vec!["relay-mesh".to_owned()],
         environment: Vec::new(),
     }
-}
-
-/// The component of this name, built from `tests/hostile`.
-pub(crate) fn component(name: &str) -> Vec<u8> {
-    static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
-    let folder = BUILT.get_or_init(build);
-    let file = folder.join(name.replace('-', "_")).with_extension("wasm");
-    std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
-}
-
-fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile")
-}
-
-fn target() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile")
-}
-
-/// Builds all of them, in a target folder of their own. Processes that come at once wait in turn.
-fn build() -> PathBuf {
-    #[expect(clippy::disallowed_methods, reason = "the components are built by cargo, as their authors would")]
-    let output = std::process::Command::new(env!("CARGO"))
-        .args(["build", "--release", "--target", "wasm32-wasip2", "--target-dir"])
-        .arg(target())
-        .current_dir(sources())
-        .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env_remove("RUSTC_WORKSPACE_WRAPPER")
-        .output()
-        .expect("cargo starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    target().join("wasm32-wasip2/release")
 }

@@ -100,18 +100,18 @@ struct ByAdapter(Arc<dyn Harness>);
 
 impl Runner for ByAdapter {
     async fn plan(&self, to: &Session, command: &Command) -> Result<Means, HarnessError> {
-        self.0.plan_command(to, command).await
+        self.0.commands()?.plan(to, command).await
     }
 
     async fn run(&self, to: &Session, command: &Command) -> Result<Ran, HarnessError> {
-        let mut progress = self.0.run_command(to, command).await?;
+        let mut progress = self.0.commands()?.run(to, command).await?;
         let mut wait = FIRST_LOOK;
         loop {
             let ended = match progress.stage {
                 ProgressStage::Begun => {
                     tokio::time::sleep(Duration::from_millis(wait)).await;
                     wait = (wait * 2).min(LONGEST_LOOK);
-                    match self.0.watch_command(to, command, &progress).await {
+                    match self.0.commands()?.watch(to, command, &progress).await {
                         Ok(next) => {
                             progress = next;
                             continue;

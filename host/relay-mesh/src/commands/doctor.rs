@@ -87,7 +87,7 @@ impl CommandSpec for Args {
         }
         if self.harness.is_none() {
             for unused in open.adapters.states().await.1 {
-                tell(Proof::new("adapter", None, examine::passed_over(&unused, open.adapters.shelf())))?;
+                tell(Proof::new("adapter", None, examine::passed_over(&unused, open.adapters.installed())))?;
             }
         }
         Ok(outcome(worst))

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use adapters::shelf::{Found, Install, Standing};
-use adapters::{Consent, Grants, Parcel, Shelf, ShelfError, grants};
+use adapters::installed::{Enablement, FoundVersion, Install};
+use adapters::{Consent, Grants, InstalledAdapters, InstalledError, Package, grants};
 use mesh::machine::Machine as _;
 
 use super::asking::{Question, Said, agree};
@@ -40,10 +40,10 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     order::version(name, &parcel.manifest.version)?;
     // A damaged record is no reason to refuse: installing again is how it is mended.
     let before = match shelf.record(name) {
-        Err(ShelfError::Damaged { .. }) => None,
+        Err(InstalledError::Damaged { .. }) => None,
         before => before.map_err(of_shelf)?,
     };
-    let found = Found::of(before.as_deref());
+    let found = FoundVersion::of(before.as_deref());
     if let Some(installed) = before.as_ref().and_then(|record| record.installed.as_ref())
         && shelf.is_sound(name)
     {
@@ -79,7 +79,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         return Ok(Exit::Refused);
     };
     let consent = with_state(consent);
-    put(&open, &parcel, &consent, Standing::Enabled, found)?;
+    put(&open, &parcel, &consent, Enablement::Enabled, found)?;
     context.printer.say(&format!("{} {} is installed.", parcel.manifest.title, parcel.manifest.version));
     tell_what_is_missing(context, &parcel, &consent);
     context.printer.say(&format!(
@@ -91,7 +91,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
 }
 
 /// Everything that a parcel asks for and that a person is asked about.
-pub(super) fn asked(parcel: &Parcel) -> Vec<(String, String)> {
+pub(super) fn asked(parcel: &Package) -> Vec<(String, String)> {
     parcel.manifest.asks.words().into_iter().filter(|(name, _)| name != grants::STATE).collect()
 }
 
@@ -104,17 +104,17 @@ pub(super) fn with_state(consent: Consent) -> Consent {
 /// Puts a version on the shelf.
 pub(super) fn put(
     open: &Open,
-    parcel: &Parcel,
+    parcel: &Package,
     consent: &Consent,
-    standing: Standing,
-    found: Found,
+    standing: Enablement,
+    found: FoundVersion,
 ) -> Result<(), CommandError> {
-    let install = Install { parcel, consent, standing, at: open.machine.now() };
+    let install = Install { package: parcel, consent, standing, at: open.machine.now() };
     shelf(open)?.install(install, found).map(drop).map_err(of_shelf)
 }
 
 /// Says what was asked for and is not given.
-pub(super) fn tell_what_is_missing(context: &Context, parcel: &Parcel, consent: &Consent) {
+pub(super) fn tell_what_is_missing(context: &Context, parcel: &Package, consent: &Consent) {
     let name = &parcel.manifest.name;
     let missing: Vec<String> =
         asked(parcel).into_iter().map(|(grant, _)| grant).filter(|grant| !consent.grants.contains(grant)).collect();
@@ -126,7 +126,7 @@ pub(super) fn tell_what_is_missing(context: &Context, parcel: &Parcel, consent: 
 }
 
 /// The shape of what became of a parcel.
-pub(super) fn placed(parcel: &Parcel, outcome: &'static str, before: Option<String>, consent: &Consent) -> Placed {
+pub(super) fn placed(parcel: &Package, outcome: &'static str, before: Option<String>, consent: &Consent) -> Placed {
     let manifest = &parcel.manifest;
     Placed {
         adapter: manifest.name.clone(),
@@ -145,18 +145,18 @@ pub(super) fn grant_lines(name: &str, asks: &adapters::manifest::Asks, consent: 
 }
 
 /// The shelf, which this program always has.
-pub(super) fn shelf(open: &Open) -> Result<&Shelf, CommandError> {
+pub(super) fn shelf(open: &Open) -> Result<&InstalledAdapters, CommandError> {
     open.adapters
-        .shelf()
+        .installed()
         .ok_or_else(|| CommandError::usage("this program keeps no adapters", "use another build of it"))
 }
 
 /// What the shelf says.
-pub(super) fn of_shelf(error: ShelfError) -> CommandError {
+pub(super) fn of_shelf(error: InstalledError) -> CommandError {
     let exit = match &error {
-        ShelfError::Absent(_) => Exit::NotFound,
-        ShelfError::Changed(_) => Exit::Refused,
-        ShelfError::Io { .. } | ShelfError::Damaged { .. } | ShelfError::Unsafe { .. } => Exit::Store,
+        InstalledError::Absent(_) => Exit::NotFound,
+        InstalledError::Changed(_) => Exit::Refused,
+        InstalledError::Io { .. } | InstalledError::Damaged { .. } | InstalledError::Unsafe { .. } => Exit::Store,
     };
     let hint = Some(error.hint());
     CommandError::caused_by("the installed adapters are as they were", hint, exit, error)

@@ -1,6 +1,6 @@
 //! `relay-mesh plugin list`: the adapters, what they are lent, and how they have fared.
 
-use adapters::{Compilation, Condition, Source, State, Unused};
+use adapters::{AdapterState, Compilation, Condition, Source, Unused};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -51,7 +51,7 @@ async fn list(context: &Context, first: First) -> Result<Exit, CommandError> {
     Ok(Exit::Success)
 }
 
-fn line(state: State) -> PluginLine {
+fn line(state: AdapterState) -> PluginLine {
     PluginLine {
         name: state.name,
         title: state.title,

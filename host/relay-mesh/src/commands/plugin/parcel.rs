@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use adapters::{Examination, Parcel, ParcelError};
+use adapters::{Examination, Package, PackageError};
 use mesh::harness::HarnessError;
 
 use super::asking::Question;
@@ -14,21 +14,21 @@ use crate::exit::Exit;
 use crate::render::printable;
 
 /// Reads a file or a folder.
-pub(super) fn read(context: &Context, path: &Path) -> Result<Parcel, CommandError> {
-    Parcel::open(&context.workdir.join(path)).map_err(|error| {
+pub(super) fn read(context: &Context, path: &Path) -> Result<Package, CommandError> {
+    Package::open(&context.workdir.join(path)).map_err(|error| {
         let exit = match &error {
-            ParcelError::Missing => Exit::NotFound,
-            ParcelError::Io { .. }
-            | ParcelError::TooLarge { .. }
-            | ParcelError::NotWasm
-            | ParcelError::CoreModule
-            | ParcelError::Excess(_)
-            | ParcelError::NoManifest(_)
-            | ParcelError::LongManifest { .. }
-            | ParcelError::NotText
-            | ParcelError::Manifest(_)
-            | ParcelError::Empty
-            | ParcelError::Several(_) => Exit::Failure,
+            PackageError::Missing => Exit::NotFound,
+            PackageError::Io { .. }
+            | PackageError::TooLarge { .. }
+            | PackageError::NotWasm
+            | PackageError::CoreModule
+            | PackageError::Excess(_)
+            | PackageError::NoManifest(_)
+            | PackageError::LongManifest { .. }
+            | PackageError::NotText
+            | PackageError::Manifest(_)
+            | PackageError::Empty
+            | PackageError::Several(_) => Exit::Failure,
         };
         CommandError::caused_by(
             &format!("`{}` is no adapter", path.display()),
@@ -40,7 +40,7 @@ pub(super) fn read(context: &Context, path: &Path) -> Result<Parcel, CommandErro
 }
 
 /// Loads it without any grant, and lets it say who it is. What cannot be loaded is not installed.
-pub(super) async fn try_out(open: &Open, parcel: &Parcel) -> Result<Examination, CommandError> {
+pub(super) async fn try_out(open: &Open, parcel: &Package) -> Result<Examination, CommandError> {
     let name = &parcel.manifest.name;
     if let Some(objection) = open.adapters.objection(&parcel.manifest) {
         let hint = Some(objection.hint());

@@ -26,9 +26,9 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let open = context.open()?;
     let shelf = shelf(&open)?;
     let name = args.name.as_str();
-    let is_damaged = matches!(shelf.record(name), Err(adapters::ShelfError::Damaged { .. }));
+    let is_damaged = matches!(shelf.record(name), Err(adapters::InstalledError::Damaged { .. }));
     if !is_damaged && shelf.record(name).map_err(of_shelf)?.is_none() {
-        return Err(of_shelf(adapters::ShelfError::Absent(name.to_owned())));
+        return Err(of_shelf(adapters::InstalledError::Absent(name.to_owned())));
     }
     let leftovers = open.adapters.leftovers(name).map_err(|error| {
         CommandError::caused_by("it cannot be told what it set up", error.hint(), Exit::Store, error)

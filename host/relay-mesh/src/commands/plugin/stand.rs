@@ -1,7 +1,7 @@
 //! `relay-mesh plugin enable` and `disable`: whether an installed adapter is used.
 
-use adapters::ShelfError;
-use adapters::shelf::Standing;
+use adapters::InstalledError;
+use adapters::installed::Enablement;
 use mesh::harness::Harnesses as _;
 
 use super::install::{of_shelf, shelf};
@@ -29,18 +29,18 @@ pub(super) struct DisableArgs {
 
 /// Enables.
 pub(super) fn enable(args: Args, context: &Context) -> Result<Exit, CommandError> {
-    stand(context, &args.name, Standing::Enabled)
+    stand(context, &args.name, Enablement::Enabled)
 }
 
 /// Disables.
 pub(super) fn disable(args: DisableArgs, context: &Context) -> Result<Exit, CommandError> {
-    stand(context, &args.name, Standing::Disabled)
+    stand(context, &args.name, Enablement::Disabled)
 }
 
-fn stand(context: &Context, name: &str, standing: Standing) -> Result<Exit, CommandError> {
+fn stand(context: &Context, name: &str, standing: Enablement) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let before = shelf(&open)?.stand(name, standing).map_err(|error| match error {
-        ShelfError::Absent(_) if open.adapters.names().iter().any(|known| known == name) => {
+        InstalledError::Absent(_) if open.adapters.names().iter().any(|known| known == name) => {
             CommandError::from(Failure {
                 what: format!("the adapter `{name}` was not installed by `relay-mesh plugin install`"),
                 hint: Some(
@@ -61,9 +61,9 @@ fn stand(context: &Context, name: &str, standing: Standing) -> Result<Exit, Comm
 }
 
 /// How an adapter stands, in a word.
-pub(super) fn word(standing: Standing) -> &'static str {
+pub(super) fn word(standing: Enablement) -> &'static str {
     match standing {
-        Standing::Enabled => "enabled",
-        Standing::Disabled => "disabled",
+        Enablement::Enabled => "enabled",
+        Enablement::Disabled => "disabled",
     }
 }

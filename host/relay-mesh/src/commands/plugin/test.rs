@@ -3,9 +3,7 @@
 
 use std::path::PathBuf;
 
-use adapters::conformance::{
-    self, Ability, Check, ExamineError, FixturesError, Outcome as Found, Report, Subject, Verdict,
-};
+use conformance::{Ability, Check, CheckOutcome as Found, ExamineError, FixturesError, Report, Subject, Verdict};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use adapters::shelf::Found;
-use adapters::{Consent, Parcel};
+use adapters::installed::FoundVersion;
+use adapters::{Consent, Package};
 
 use super::asking::{Question, Said, agree};
 use super::install::{asked, of_shelf, placed, put, shelf, tell_what_is_missing, with_state};
@@ -88,7 +88,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             replaces_built_in: kept.replaces_built_in || more.replaces_built_in,
         }
     };
-    put(&open, &parcel, &consent, installed.standing, Found(Some(installed.digest)))?;
+    put(&open, &parcel, &consent, installed.standing, FoundVersion(Some(installed.digest)))?;
     context.printer.say(&format!("{} went from {} to {next}.", parcel.manifest.title, installed.version));
     tell_what_is_missing(context, &parcel, &consent);
     context.printer.show(&placed(&parcel, "updated", Some(installed.version.clone()), &consent))?;
@@ -110,7 +110,7 @@ struct Carried {
     question: Question,
 }
 
-fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, parcel: &Parcel) -> Carried {
+fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, parcel: &Package) -> Carried {
     // Where the installed one can no longer be read, nothing is known of what it asked for.
     let old = adapters.installed_manifest(name);
     let all = old.as_ref().map(|old| old.asks.words().into_iter().map(|(grant, _)| grant).collect());

@@ -1,6 +1,6 @@
 //! `relay-mesh plugin verify`: proves that adapters are what was consented to, and can be loaded.
 
-use adapters::{Audit, Kept};
+use adapters::{Audit, CacheCondition};
 use mesh::harness::{Finding, HarnessError, Severity};
 
 use super::install::{of_shelf, shelf};
@@ -59,15 +59,15 @@ async fn look(open: &Open, name: &str) -> Result<Vec<Finding>, CommandError> {
     })
 }
 
-fn of_cache(kept: Kept) -> Finding {
+fn of_cache(kept: CacheCondition) -> Finding {
     let warning = |what: String, fix: &str| Finding { severity: Severity::Warning, what, fix: Some(fix.to_owned()) };
     match kept {
-        Kept::Sound => fine("its machine code in the cache is whole".to_owned()),
-        Kept::Absent => fine("its machine code was not in the cache, and was compiled".to_owned()),
-        Kept::Removed => {
+        CacheCondition::Sound => fine("its machine code in the cache is whole".to_owned()),
+        CacheCondition::Absent => fine("its machine code was not in the cache, and was compiled".to_owned()),
+        CacheCondition::Removed => {
             warning("its machine code in the cache was damaged, and was compiled again".to_owned(), "check the disk")
         }
-        Kept::Unusable(why) => warning(
+        CacheCondition::Unusable(why) => warning(
             format!("the cache cannot be used, so it is compiled at every start: {why}"),
             "mend the folder's owner and mode, or set XDG_CACHE_HOME to one that is yours",
         ),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use adapters::{Shelf, Unused};
+use adapters::{InstalledAdapters, Unused};
 use mesh::harness::{Finding, Harness, HarnessError, Harnesses as _, Scope, Severity};
 
 use super::hook::{self, Came};
@@ -65,7 +65,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
 }
 
 /// What is said of an adapter that is not used. Of one that was installed, somebody expects that it is.
-pub(crate) fn passed_over(unused: &Unused, shelf: Option<&Shelf>) -> Finding {
+pub(crate) fn passed_over(unused: &Unused, shelf: Option<&InstalledAdapters>) -> Finding {
     let is_installed = shelf.is_some_and(|shelf| unused.path.starts_with(shelf.folder()));
     let what = format!("{} is not used: {}", unused.path.display(), unused.why);
     let fix = Some("`relay-mesh plugin list` shows what is used in its place".to_owned());

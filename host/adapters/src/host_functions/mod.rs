@@ -1,0 +1,114 @@
+//! Host functions: one file per interface that components import, each with its settings.
+
+pub mod channels;
+pub mod clock;
+pub mod files;
+pub mod http;
+pub mod log;
+pub mod notices;
+pub mod programs;
+pub mod rates;
+pub mod state;
+mod unix_socket;
+pub(crate) mod wasi;
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::bindings::relay::adapter::types;
+use crate::grants::Denied;
+use crate::template::FillError;
+
+/// The result that a host function returns to a guest.
+pub(crate) type HostResult<T> = Result<T, types::Error>;
+
+/// Limits of each host function. `relay-mesh` uses the defaults; tests shorten them.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long one call may take in all, waiting included: longer than each wait that is lent, so
+    /// that those end first, and short enough that a hook does not hold its harness up for ever.
+    pub longest_call: Duration,
+    /// Files.
+    pub files: files::Settings,
+    /// HTTP.
+    pub http: http::Settings,
+    /// Programs.
+    pub programs: programs::Settings,
+    /// Channels.
+    pub channels: channels::Settings,
+    /// Notices.
+    pub notices: notices::Settings,
+    /// How often each may be used.
+    pub rates: rates::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            longest_call: Duration::from_secs(30),
+            files: files::Settings::default(),
+            http: http::Settings::default(),
+            programs: programs::Settings::default(),
+            channels: channels::Settings::default(),
+            notices: notices::Settings::default(),
+            rates: rates::Settings::default(),
+        }
+    }
+}
+
+impl From<Denied> for types::Error {
+    fn from(denied: Denied) -> types::Error {
+        types::Error::Denied(denied.to_string())
+    }
+}
+
+impl From<FillError> for types::Error {
+    fn from(error: FillError) -> types::Error {
+        match error {
+            FillError::Unset(_) => types::Error::NotFound(error.to_string()),
+            FillError::Count { .. } | FillError::Unfit { .. } | FillError::Relative(_) => {
+                types::Error::Denied(error.to_string())
+            }
+        }
+    }
+}
+
+/// A defect, told in one sentence.
+pub(crate) fn failed(what: impl std::fmt::Display) -> types::Error {
+    types::Error::Failed(what.to_string())
+}
+
+/// A refusal, with the grant that it is about: whoever reads it in a log knows which of an adapter's
+/// grants was to be stretched.
+pub(crate) fn about(grant: &str, error: types::Error) -> types::Error {
+    match error {
+        types::Error::Denied(what) if !what.contains(grant) => {
+            types::Error::Denied(format!("{what} (grant `{grant}`)"))
+        }
+        other => other,
+    }
+}
+
+/// Bounds a wait on the host's side. It does not count as the guest's own time.
+pub(crate) async fn within<T>(limit: Duration, what: &str, wait: impl Future<Output = HostResult<T>>) -> HostResult<T> {
+    match tokio::time::timeout(limit, wait).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(failed(format!("{what} took longer than {} ms", limit.as_millis()))),
+    }
+}
+
+/// Runs blocking work on a thread of its own, bounded: a dead network share holds up one call.
+pub(crate) async fn blocking<T: Send + 'static>(
+    limit: Duration,
+    what: &str,
+    work: impl FnOnce() -> HostResult<T> + Send + 'static,
+) -> HostResult<T> {
+    within(limit, what, async {
+        tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or_else(|error| Err(failed(format!("{what} broke off: {error}"))))
+    })
+    .await
+}
+
+impl types::Host for crate::guest::Guest {}

@@ -1,0 +1,90 @@
+//! Notifications on the person's desktop, where there is one.
+
+use std::time::Duration;
+
+use notify_rust::{Notification, Timeout};
+
+use super::rates::Use;
+use super::{HostResult, failed, within};
+use crate::bindings::relay::adapter::notices::Host;
+use crate::bindings::relay::adapter::types::Error;
+use crate::guest::Guest;
+use crate::template::Surroundings;
+
+/// How far notices go.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The longest wait for the desktop.
+    pub patience: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { patience: Duration::from_secs(2) }
+    }
+}
+
+/// The longest title and the longest body, in characters. A notice tells that mail waits; it does
+/// not carry it.
+const LONGEST: (usize, usize) = (80, 400);
+
+impl Host for Guest {
+    async fn show(&mut self, title: String, body: String) -> wasmtime::Result<HostResult<()>> {
+        if let Err(error) = self.spend(Use::Notice) {
+            return Ok(Err(error));
+        }
+        if let Err(denied) = self.lender.grants.notices() {
+            return Ok(Err(denied.into()));
+        }
+        if !has_session_bus(&self.lender.surroundings) {
+            return Ok(Err(Error::Unsupported("there is no desktop session to notify".to_owned())));
+        }
+        let mut notice = Notification::new();
+        notice
+            .appname("relay-mesh")
+            .summary(&plain(&title, LONGEST.0))
+            .body(&plain(&body, LONGEST.1))
+            .timeout(Timeout::Milliseconds(10_000));
+        let shown = async { notice.show_async().await.map(drop).map_err(failed) };
+        Ok(within(self.lender.settings.notices.patience, "the desktop notification", shown).await)
+    }
+}
+
+/// Whether there is a session bus to speak to: asked first, because looking for one may start one.
+fn has_session_bus(surroundings: &Surroundings) -> bool {
+    let variable = |name: &str| surroundings.environment.get(name).filter(|value| !value.is_empty());
+    variable("DBUS_SESSION_BUS_ADDRESS").is_some()
+        || variable("XDG_RUNTIME_DIR").is_some_and(|folder| std::path::Path::new(folder).join("bus").exists())
+}
+
+/// Text without control characters, cut, and with what servers take for markup made harmless.
+fn plain(text: &str, longest: usize) -> String {
+    let mut safe = String::new();
+    for character in text.chars().take(longest) {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '\n' => safe.push('\n'),
+            other if other.is_control() => {}
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_is_shown_and_not_obeyed() {
+        assert_eq!(plain("<b>a\u{7}</b> & b", 80), "&lt;b&gt;a&lt;/b&gt; &amp; b");
+        assert_eq!(plain("abc", 2), "ab");
+    }
+
+    #[test]
+    fn without_a_session_there_is_no_bus() {
+        assert!(!has_session_bus(&Surroundings::default()));
+    }
+}

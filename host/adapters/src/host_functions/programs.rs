@@ -1,0 +1,195 @@
+//! Command lines that the manifest names. No shell, an almost empty environment, text by standard
+//! input, and an end: whatever a program started goes with it when its time is up.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+use super::rates::Use;
+use super::{HostResult, about, failed, within};
+use crate::bindings::relay::adapter::programs::{Host, Outcome};
+use crate::bindings::relay::adapter::types::Error;
+use crate::group::Group;
+use crate::guest::Guest;
+use crate::template::{Argument, Surroundings};
+
+/// How far programs go.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The most that is kept of each output stream, in bytes. A program that writes more is ended.
+    pub largest: usize,
+    /// The longest that a program may run.
+    pub patience: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { largest: 1024 * 1024, patience: Duration::from_secs(10) }
+    }
+}
+
+/// Variables that programs commonly need to run at all. Anything else, keys and tokens first among
+/// it, stays here; a variable that the manifest was granted goes along.
+const PASSED_ON: [&str; 14] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+impl Host for Guest {
+    async fn run(
+        &mut self,
+        name: String,
+        values: Vec<String>,
+        input: Vec<u8>,
+    ) -> wasmtime::Result<HostResult<Outcome>> {
+        if let Err(error) = self.spend(Use::Program) {
+            return Ok(Err(error));
+        }
+        let lender = &self.lender;
+        let prepared = lender.grants.program(&name).map_err(Error::from).and_then(|line| {
+            let arguments = Argument::fill_all(&line.arguments, &values)?;
+            let program = search(&line.program, &lender.surroundings)
+                .ok_or_else(|| Error::NotFound(format!("the program `{}` is not in PATH", line.program)))?;
+            Ok((program, arguments))
+        });
+        let (program, arguments) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(Err(about(&format!("programs.{name}"), error))),
+        };
+        let surroundings = &lender.surroundings;
+        let all: Vec<_> = surroundings.environment.clone().into_iter().collect();
+        let mut environment: BTreeMap<String, String> = lender.grants.narrow(&all).into_iter().collect();
+        environment.extend(all.into_iter().filter(|(name, _)| PASSED_ON.contains(&name.as_str())));
+        let settings = lender.settings.programs;
+        let home = surroundings.home.clone().unwrap_or_else(|| PathBuf::from("/"));
+        let run = run(&program, &arguments, environment, &home, input, settings.largest);
+        Ok(within(settings.patience, &format!("the program `{name}`"), run).await)
+    }
+
+    async fn find(&mut self, name: String) -> wasmtime::Result<HostResult<Option<String>>> {
+        let lender = &self.lender;
+        Ok(lender
+            .grants
+            .program(&name)
+            .map_err(Error::from)
+            .map(|line| search(&line.program, &lender.surroundings).map(|path| path.to_string_lossy().into_owned())))
+    }
+}
+
+/// Where a program is: an executable file of its name in a folder of `PATH`.
+fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
+    let executable = |path: &Path| {
+        path.is_absolute() && path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    if program.contains('/') {
+        let path = crate::template::fill_path(program, surroundings).ok()?;
+        return executable(&path).then_some(path);
+    }
+    let folders = surroundings.environment.get("PATH")?;
+    std::env::split_paths(folders).map(|folder| folder.join(program)).find(|path| executable(path))
+}
+
+async fn run(
+    program: &Path,
+    arguments: &[String],
+    environment: BTreeMap<String, String>,
+    folder: &Path,
+    input: Vec<u8>,
+    largest: usize,
+) -> HostResult<Outcome> {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(environment).current_dir(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Out of time, too much written, or the call given up: all of it ends.
+    let (mut child, _group) = Group::spawn(&mut command)
+        .map_err(|error| failed(format!("could not start `{}`: {error}", program.display())))?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let feed = async {
+        if let Some(mut stdin) = stdin {
+            // A program that does not read its input is no failure: its exit code tells.
+            let _ = stdin.write_all(&input).await;
+        }
+        Ok(())
+    };
+    // All at once, because a full pipe would stall the program. One that leaves a child behind with
+    // its streams open runs until its time is up.
+    let outputs = async { tokio::try_join!(feed, collect(stdout, largest), collect(stderr, largest)) };
+    let ((), stdout, stderr) = outputs.await?;
+    let status = child.wait().await.map_err(failed)?;
+    let exit_code = status.code().unwrap_or_else(|| {
+        use std::os::unix::process::ExitStatusExt;
+        128 + status.signal().unwrap_or(0)
+    });
+    Ok(Outcome { exit_code, stdout, stderr })
+}
+
+async fn collect(stream: Option<impl AsyncRead + Unpin>, largest: usize) -> HostResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(largest as u64 + 1).read_to_end(&mut bytes).await.map_err(failed)?;
+    }
+    if bytes.len() > largest { Err(failed(format!("the program wrote more than {largest} bytes"))) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::Pid;
+
+    use super::*;
+
+    async fn check(script: &str, input: &str, expected: &str) {
+        let arguments = ["-c".to_owned(), script.to_owned()];
+        let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
+        let run = run(Path::new("/bin/sh"), &arguments, environment, Path::new("/"), input.into(), 1000);
+        let outcome = match within(Duration::from_secs(1), "the program `test`", run).await {
+            Ok(outcome) => format!("{} {}", outcome.exit_code, String::from_utf8_lossy(&outcome.stdout)),
+            Err(error) => format!("{error:?}"),
+        };
+        assert!(outcome.contains(expected), "{script}: {outcome}");
+    }
+
+    #[tokio::test]
+    async fn a_program_runs_bounded_and_almost_without_environment() {
+        check("cat; exit 3", "hello", "3 hello").await;
+        check("env | grep -v -e PATH -e PWD -e SHLVL -e '^_='; true", "", "0 ").await;
+        check("yes", "", "wrote more than 1000 bytes").await;
+        check("sleep 60", "", "took longer than 1000 ms").await;
+        check("kill -9 $$", "", "137").await;
+    }
+
+    #[tokio::test]
+    async fn what_a_program_started_ends_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = format!("sleep 60 & echo $! > {0}/pid; wait", folder.path().display());
+        check(&script, "", "took longer than 1000 ms").await;
+        let pid = std::fs::read_to_string(folder.path().join("pid")).expect("a pid");
+        let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a pid");
+        // The killed child is reaped by whoever adopts it; until then it is a zombie.
+        let gone = || match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {
+            Ok(stat) => stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')),
+            Err(_) => true,
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(5), async {
+            while !gone() {
+                tokio::task::yield_now().await;
+            }
+        });
+        waited.await.expect("the child has ended");
+    }
+}

@@ -1,0 +1,123 @@
+//! Small durable bytes, private to one adapter, kept in this machine's own store under
+//! `adapters/NAME/state/KEY`. What other machines share never sees them.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use store::{Durability, Key, Revision, StoreError, SwapError};
+
+use super::rates::Use;
+use super::{HostResult, failed, within};
+use crate::bindings::relay::adapter::state::Host;
+use crate::bindings::relay::adapter::types::Error;
+use crate::guest::{Guest, Lender};
+
+/// The longest key, in bytes.
+const LONGEST_KEY: usize = 128;
+/// The longest value, in bytes.
+const LONGEST_VALUE: usize = 64 * 1024;
+/// Keys of one adapter.
+const MOST_KEYS: usize = 256;
+/// The longest wait for the store.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A value as it lies in the store, whose values are JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StateValue {
+    /// Bytes that are text, so that people can read them.
+    Text(String),
+    /// Any other bytes.
+    Base64(String),
+}
+
+impl Host for Guest {
+    async fn get(&mut self, key: String) -> wasmtime::Result<HostResult<Option<Vec<u8>>>> {
+        let lender = &self.lender;
+        Ok(within(PATIENCE, "the store", async { Ok(read(lender, &key).await?.map(|(_, bytes)| bytes)) }).await)
+    }
+
+    async fn swap(
+        &mut self,
+        key: String,
+        expected: Option<Vec<u8>>,
+        next: Option<Vec<u8>>,
+    ) -> wasmtime::Result<HostResult<bool>> {
+        if let Err(error) = self.spend(Use::Note) {
+            return Ok(Err(error));
+        }
+        let lender = &self.lender;
+        Ok(within(PATIENCE, "the store", swap(lender, &key, expected, next)).await)
+    }
+
+    async fn keys(&mut self, prefix: String) -> wasmtime::Result<HostResult<Vec<String>>> {
+        let lender = &self.lender;
+        let listed = within(PATIENCE, "the store", async {
+            lender.grants.state()?;
+            list(lender).await
+        });
+        Ok(listed.await.map(|keys| keys.into_iter().filter(|key| key.starts_with(&prefix)).collect()))
+    }
+}
+
+/// The key under which an adapter's own things lie.
+pub(crate) fn home_of(adapter: &str) -> Result<Key, Error> {
+    let base: Key = "adapters".parse().map_err(failed)?;
+    Ok(base.child(adapter))
+}
+
+fn key_of(lender: &Lender, key: &str) -> HostResult<Key> {
+    lender.grants.state()?;
+    if key.is_empty() || key.len() > LONGEST_KEY {
+        return Err(failed(format!("a key has 1 to {LONGEST_KEY} bytes, and this one has {}", key.len())));
+    }
+    Ok(home_of(&lender.name)?.child("state").child(key))
+}
+
+async fn read(lender: &Lender, key: &str) -> HostResult<Option<(Revision, Vec<u8>)>> {
+    let Some(versioned) = lender.store.get(&key_of(lender, key)?).await.map_err(told)? else {
+        return Ok(None);
+    };
+    let bytes = match serde_json::from_slice(&versioned.bytes) {
+        Ok(StateValue::Text(text)) => text.into_bytes(),
+        Ok(StateValue::Base64(text)) => STANDARD.decode(text).map_err(failed)?,
+        Err(error) => return Err(failed(format!("the state `{key}` is damaged: {error}"))),
+    };
+    Ok(Some((versioned.revision, bytes)))
+}
+
+async fn swap(lender: &Lender, key: &str, expected: Option<Vec<u8>>, next: Option<Vec<u8>>) -> HostResult<bool> {
+    let at = key_of(lender, key)?;
+    if let Some(bytes) = next.as_ref().filter(|bytes| bytes.len() > LONGEST_VALUE) {
+        return Err(failed(format!("a state of {} bytes is too long: {LONGEST_VALUE} fit", bytes.len())));
+    }
+    let current = read(lender, key).await?;
+    if current.as_ref().map(|(_, bytes)| bytes) != expected.as_ref() {
+        return Ok(false);
+    }
+    if current.is_none() && next.is_some() && list(lender).await?.len() >= MOST_KEYS {
+        return Err(failed(format!("an adapter keeps at most {MOST_KEYS} states")));
+    }
+    let next = next.map(|bytes| match String::from_utf8(bytes) {
+        Ok(text) => StateValue::Text(text),
+        Err(error) => StateValue::Base64(STANDARD.encode(error.as_bytes())),
+    });
+    let next = next.map(|kept| serde_json::to_vec(&kept)).transpose().map_err(failed)?;
+    let revision = current.map(|(revision, _)| revision);
+    match lender.store.swap(&at, revision, next.as_deref(), Durability::Process).await {
+        Ok(_) => Ok(true),
+        Err(SwapError::Changed { .. }) => Ok(false),
+        Err(SwapError::Store(error)) => Err(told(error)),
+    }
+}
+
+async fn list(lender: &Lender) -> HostResult<Vec<String>> {
+    let under = home_of(&lender.name)?.child("state");
+    Ok(lender.store.list(&under).await.map_err(told)?.iter().map(Key::leaf).collect())
+}
+
+fn told(error: StoreError) -> Error {
+    failed(format!("the store failed: {error}"))
+}

@@ -1,0 +1,272 @@
+//! The adapters that the user installed, and the grants that the user gave to each. They are in the folder
+//! `plugins/` of the data folder, which every process of this machine reads and only this user may write to.
+//! `plugins/NAME.json` is the record: the version, its grants, and whether it is enabled.
+//! `plugins/NAME/DIGEST/NAME.wasm` is the component, and `adapter.toml` beside it is its manifest, taken out of the
+//! component if it was inside. A process that changes any of this holds `plugins/.lock`.
+//!
+//! The record is replaced by a rename, so each reader sees one version whole, and an install that was killed leaves
+//! only a folder that no record names. A reader takes no lock. Looking up a name costs a look at one file, so the
+//! number of installed adapters does not slow down a hook of a built-in one.
+
+mod change;
+mod record;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use change::{FoundVersion, Install};
+pub use record::{Consented, Enablement, InstalledVersion, Record};
+
+use crate::cache::state_of;
+use crate::digest::Digest;
+use crate::grants::{Consent, Consents};
+use crate::manifest::{Manifest, is_name};
+use crate::package::read_manifest;
+use crate::sources::{Candidate, Source};
+
+/// The adapters that a person installed.
+#[derive(Debug)]
+pub struct InstalledAdapters {
+    folder: PathBuf,
+    // A std mutex: nothing is awaited while it is held; the section looks at one file.
+    seen: Mutex<BTreeMap<String, CachedEntry>>,
+}
+
+/// What was last seen of one record.
+#[derive(Clone, Debug)]
+struct CachedEntry {
+    /// By what a changed record is known.
+    stamp: String,
+    held: InstalledEntry,
+}
+
+/// A record and what it leads to.
+#[derive(Clone, Debug)]
+pub(crate) struct InstalledEntry {
+    pub(crate) record: Arc<Record>,
+    /// The adapter, whether it is enabled or not; or why what was installed cannot be used. None
+    /// where only consents are kept.
+    pub(crate) candidate: Option<Result<Arc<Candidate>, String>>,
+}
+
+/// Why the installed adapters could not be read or changed. Nothing has changed unless the error says so.
+#[derive(Debug, thiserror::Error)]
+pub enum InstalledError {
+    /// The operating system refused.
+    #[error("could not {doing} `{path}`")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A record that cannot be understood.
+    #[error("the record `{path}` is damaged: {why}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Somebody else could have written what lies there.
+    #[error("`{path}` {why}, so no adapter is taken from it")]
+    Unsafe {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Another process changed this adapter since it was looked at.
+    #[error("`{0}` was changed by another command meanwhile")]
+    Changed(String),
+    /// Nothing of this name is installed.
+    #[error("no adapter is installed by the name `{0}`")]
+    Absent(String),
+}
+
+impl InstalledError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            InstalledError::Io { source, path, .. } => match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    "make room on the disk and run it again".to_owned()
+                }
+                _ => format!("look at `{}`: it must be yours and writable", path.display()),
+            },
+            InstalledError::Damaged { path, .. } => {
+                format!("remove `{}` and install the adapter again", path.display())
+            }
+            InstalledError::Unsafe { path, .. } => format!("make it yours alone: `chmod go-w {}`", path.display()),
+            InstalledError::Changed(_) => "run the same command again: it looks anew".to_owned(),
+            InstalledError::Absent(_) => "`relay-mesh plugin list` shows which there are".to_owned(),
+        }
+    }
+}
+
+impl InstalledAdapters {
+    /// The adapters installed in this folder, which the first install makes. Reads nothing yet.
+    pub fn new(folder: PathBuf) -> InstalledAdapters {
+        InstalledAdapters { folder, seen: Mutex::default() }
+    }
+
+    /// What is known of one adapter.
+    pub fn record(&self, name: &str) -> Result<Option<Arc<Record>>, InstalledError> {
+        Ok(self.held(name)?.map(|held| held.record))
+    }
+
+    /// The names of all adapters of which something is known, in order.
+    pub fn names(&self) -> Result<Vec<String>, InstalledError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(io("read", &self.folder)(source)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let file = entry.map_err(io("read", &self.folder))?.file_name();
+            let name = file.to_str().and_then(|file| file.strip_suffix(".json"));
+            names.extend(name.filter(|name| is_name(name)).map(str::to_owned));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The folder that all of it lies in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where an adapter's record lies.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json"))
+    }
+
+    /// Where the component of an installed version lies.
+    pub fn component_of(&self, name: &str, digest: &Digest) -> PathBuf {
+        self.version_folder(name, digest).join(format!("{name}.wasm"))
+    }
+
+    /// One adapter, and what its record leads to. A look at one file where nothing changed.
+    pub(crate) fn held(&self, name: &str) -> Result<Option<InstalledEntry>, InstalledError> {
+        // Names come from command lines and from harnesses, and become paths here.
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let path = self.path_of(name);
+        let metadata = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(source) => return Err(io("read", &path)(source)),
+        };
+        let stamp = state_of(&metadata);
+        {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(seen) = seen.get(name).filter(|seen| seen.stamp == stamp) {
+                return Ok(Some(seen.held.clone()));
+            }
+        }
+        self.check_owner()?;
+        own(&path, &metadata)?;
+        let record = Arc::new(self.read(name, &path)?);
+        let candidate = record.installed.as_ref().map(|installed| self.candidate(name, installed).map(Arc::new));
+        let held = InstalledEntry { record, candidate };
+        if matches!(held.candidate, Some(Err(_))) {
+            // Not remembered: it may be mended without its record being written anew.
+            return Ok(Some(held));
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert(name.to_owned(), CachedEntry { stamp, held: held.clone() });
+        Ok(Some(held))
+    }
+
+    fn read(&self, name: &str, path: &Path) -> Result<Record, InstalledError> {
+        let bytes = fs::read(path).map_err(io("read", path))?;
+        let damaged = |why: String| InstalledError::Damaged { path: path.to_owned(), why };
+        let record: Record = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        if record.name == name { Ok(record) } else { Err(damaged(format!("it is about `{}`", record.name))) }
+    }
+
+    /// What was installed, if it still is what was installed.
+    fn candidate(&self, name: &str, installed: &InstalledVersion) -> Result<Candidate, String> {
+        let component = self.component_of(name, &installed.digest);
+        let text = read_manifest(&component.with_file_name("adapter.toml"))
+            .map_err(|error| format!("its manifest cannot be read: {error}; install it again"))?;
+        if Digest::of_adapter(&installed.component, &text) != installed.digest {
+            return Err(format!("its manifest is not the one that was installed; {AGAIN}"));
+        }
+        let metadata =
+            fs::metadata(&component).map_err(|error| format!("its component cannot be read: {error}; {AGAIN}"))?;
+        if state_of(&metadata) != installed.file {
+            let bytes =
+                fs::read(&component).map_err(|error| format!("its component cannot be read: {error}; {AGAIN}"))?;
+            if Digest::of(&bytes) != installed.component {
+                return Err(format!("its component is not the one that was installed; {AGAIN}"));
+            }
+        }
+        let manifest = Manifest::parse(&text).map_err(|error| format!("its manifest is wrong in {error}"))?;
+        Ok(Candidate::on_disk(manifest, installed.digest, installed.component, Source::Installed(component)))
+    }
+
+    /// Whether an adapter is installed, and what was installed is still there.
+    pub fn is_sound(&self, name: &str) -> bool {
+        matches!(self.held(name), Ok(Some(InstalledEntry { candidate: Some(Ok(_)), .. })))
+    }
+
+    /// Reads everything of an installed adapter through, whatever state its file was left in.
+    pub(crate) fn audit(&self, name: &str, installed: &InstalledVersion) -> Result<Candidate, String> {
+        self.candidate(name, &InstalledVersion { file: String::new(), ..installed.clone() })
+    }
+
+    fn version_folder(&self, name: &str, digest: &Digest) -> PathBuf {
+        self.folder.join(name).join(&digest.to_string()[..16])
+    }
+
+    fn check_owner(&self) -> Result<(), InstalledError> {
+        let metadata = fs::metadata(&self.folder).map_err(io("read", &self.folder))?;
+        own(&self.folder, &metadata)
+    }
+}
+
+const AGAIN: &str = "remove it and install it again";
+
+impl Consents for InstalledAdapters {
+    fn given(&self, adapter: &str, digest: &Digest) -> Consent {
+        match self.record(adapter) {
+            Ok(record) => record.map_or_else(Consent::default, |record| record.consent(digest)),
+            Err(error) => {
+                tracing::warn!(adapter, error = &error as &dyn std::error::Error, "nothing is granted");
+                Consent::default()
+            }
+        }
+    }
+}
+
+/// Whether only this user can have written what lies there.
+fn own(path: &Path, metadata: &fs::Metadata) -> Result<(), InstalledError> {
+    let refuse = |why| Err(InstalledError::Unsafe { path: path.to_owned(), why });
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        refuse("belongs to somebody else")
+    } else if metadata.mode() & 0o022 != 0 && !metadata.is_symlink() {
+        refuse("can be written to by others")
+    } else if metadata.is_symlink() {
+        refuse("is a symbolic link")
+    } else {
+        Ok(())
+    }
+}
+
+fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> InstalledError {
+    let path = path.to_owned();
+    move |source| InstalledError::Io { doing, path, source }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Changing the installed adapters: one command at a time, and each change takes effect by one rename.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use mesh::machine::Instant;
+
+use super::{Enablement, InstalledAdapters, InstalledError, InstalledVersion, Record, io, own};
+use crate::cache::state_of;
+use crate::digest::Digest;
+use crate::grants::Consent;
+use crate::package::Package;
+
+/// What to install.
+#[derive(Clone, Copy, Debug)]
+pub struct Install<'p> {
+    /// The component and its manifest.
+    pub package: &'p Package,
+    /// What the person gave to it.
+    pub consent: &'p Consent,
+    /// Whether it is used from now on.
+    pub standing: Enablement,
+    pub at: Instant,
+}
+
+/// The version that a command found installed and asked the user about. If another is installed by then, nothing is
+/// changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundVersion(pub Option<Digest>);
+
+impl FoundVersion {
+    /// What a record says.
+    pub fn of(record: Option<&Record>) -> FoundVersion {
+        FoundVersion(record.and_then(|record| record.installed.as_ref()).map(|installed| installed.digest))
+    }
+}
+
+impl InstalledAdapters {
+    /// Installs a version, in place of the one that was found.
+    pub fn install(&self, install: Install<'_>, found: FoundVersion) -> Result<Record, InstalledError> {
+        let Install { package, consent, standing, at } = install;
+        let name = package.manifest.name.as_str();
+        self.locked(|| {
+            // What cannot be understood is replaced: installing again is how it is mended.
+            let before = match self.fresh(name) {
+                Err(InstalledError::Damaged { .. }) => None,
+                before => before?,
+            };
+            if FoundVersion::of(before.as_ref()) != found {
+                return Err(InstalledError::Changed(name.to_owned()));
+            }
+            let file = self.put(name, package)?;
+            let mut record = before.unwrap_or_else(|| Record::new(name));
+            record.installed = Some(InstalledVersion {
+                version: package.manifest.version.clone(),
+                digest: package.digest,
+                component: package.component,
+                file,
+                standing,
+                at,
+                from: package.file.canonicalize().unwrap_or_else(|_| package.file.clone()).display().to_string(),
+            });
+            record.note(package.digest, consent.clone(), at);
+            self.write(&record)?;
+            Ok(record)
+        })
+    }
+
+    /// Changes what the person gave to one version of an adapter, installed or not. Gives what it
+    /// came to.
+    pub fn consent(
+        &self,
+        name: &str,
+        digest: Digest,
+        at: Instant,
+        change: impl FnOnce(&mut Consent),
+    ) -> Result<Consent, InstalledError> {
+        self.locked(|| {
+            let mut record = self.fresh(name)?.unwrap_or_else(|| Record::new(name));
+            let mut consent = record.consent(&digest);
+            change(&mut consent);
+            record.note(digest, consent.clone(), at);
+            self.write(&record)?;
+            Ok(consent)
+        })
+    }
+
+    /// Enables or disables an installed adapter. Gives how it stood before.
+    pub fn stand(&self, name: &str, standing: Enablement) -> Result<Enablement, InstalledError> {
+        self.locked(|| {
+            let absent = || InstalledError::Absent(name.to_owned());
+            let mut record = self.fresh(name)?.ok_or_else(absent)?;
+            let installed = record.installed.as_mut().ok_or_else(absent)?;
+            let before = std::mem::replace(&mut installed.standing, standing);
+            self.write(&record)?;
+            Ok(before)
+        })
+    }
+
+    /// Removes an adapter and its consents. A damaged record goes too.
+    pub fn remove(&self, name: &str) -> Result<(), InstalledError> {
+        self.locked(|| {
+            let path = self.path_of(name);
+            match fs::remove_file(&path) {
+                Ok(()) => sync_folder(&self.folder),
+                Err(error) if error.kind() == ErrorKind::NotFound => Err(InstalledError::Absent(name.to_owned())),
+                Err(source) => Err(io("remove", &path)(source)),
+            }
+        })
+    }
+
+    /// Makes a change under the lock, and deletes the files that no record names.
+    fn locked<T>(&self, change: impl FnOnce() -> Result<T, InstalledError>) -> Result<T, InstalledError> {
+        make_folder(&self.folder)?;
+        self.check_owner()?;
+        let path = self.folder.join(".lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let lock = lock.map_err(io("open", &path))?;
+        lock.lock().map_err(io("lock", &path))?;
+        let outcome = change();
+        self.sweep();
+        outcome
+    }
+
+    /// The record as it is now, whatever was seen of it before.
+    fn fresh(&self, name: &str) -> Result<Option<Record>, InstalledError> {
+        let path = self.path_of(name);
+        match fs::symlink_metadata(&path) {
+            Ok(metadata) => {
+                own(&path, &metadata)?;
+                self.read(name, &path).map(Some)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(io("read", &path)(source)),
+        }
+    }
+
+    /// Puts the files of a version into a folder of its own. Gives the state of the component's file.
+    fn put(&self, name: &str, package: &Package) -> Result<String, InstalledError> {
+        let folder = self.version_folder(name, &package.digest);
+        let component = self.component_of(name, &package.digest);
+        let whole = || {
+            let text = fs::read(folder.join("adapter.toml")).ok()?;
+            let bytes = fs::read(&component).ok()?;
+            (text == package.text.as_bytes() && bytes == package.bytes).then_some(())
+        };
+        // The same version again, whose files others may be reading, stays as it is.
+        if whole().is_none() {
+            make_folder(&self.folder.join(name))?;
+            let draft = folder.with_extension("new");
+            discard(&draft)?;
+            make_folder(&draft)?;
+            write_synced(&draft.join(format!("{name}.wasm")), &package.bytes)?;
+            write_synced(&draft.join("adapter.toml"), package.text.as_bytes())?;
+            sync_folder(&draft)?;
+            discard(&folder)?;
+            fs::rename(&draft, &folder).map_err(io("make", &folder))?;
+            sync_folder(&self.folder.join(name))?;
+        }
+        let metadata = fs::metadata(&component).map_err(io("read", &component))?;
+        Ok(state_of(&metadata))
+    }
+
+    fn write(&self, record: &Record) -> Result<(), InstalledError> {
+        let path = self.path_of(&record.name);
+        let draft = self.folder.join(".record.new");
+        let bytes = serde_json::to_vec_pretty(record)
+            .map_err(|error| InstalledError::Damaged { path: path.clone(), why: error.to_string() })?;
+        write_synced(&draft, &bytes)?;
+        fs::rename(&draft, &path).map_err(io("write", &path))?;
+        sync_folder(&self.folder)
+    }
+
+    /// Removes the files of versions that no record names: of older versions, of removed adapters,
+    /// and of installs that were killed. What cannot be removed costs room and nothing else.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|_| entry.path().is_dir()) else { continue };
+            let kept = match self.fresh(name) {
+                Ok(record) => record.and_then(|record| record.installed).map(|installed| installed.digest),
+                // Whatever a damaged record named is left for the person to look at.
+                Err(_) => continue,
+            };
+            let kept = kept.map(|digest| self.version_folder(name, &digest));
+            if kept.is_none() {
+                let _costs_room = fs::remove_dir_all(entry.path());
+                continue;
+            }
+            for version in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+                if Some(version.path()) != kept {
+                    let _costs_room = fs::remove_dir_all(version.path());
+                }
+            }
+        }
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), InstalledError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io("make", folder))
+}
+
+fn discard(folder: &Path) -> Result<(), InstalledError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", folder)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), InstalledError> {
+    let written = || -> std::io::Result<()> {
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    written().map_err(io("write", path))
+}
+
+fn sync_folder(folder: &Path) -> Result<(), InstalledError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io("sync", folder))
+}

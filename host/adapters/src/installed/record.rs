@@ -1,0 +1,143 @@
+//! The record of one adapter: `plugins/NAME.json`. Writing this file installs, grants or disables; everything else
+//! in the folder follows it.
+
+use std::collections::BTreeSet;
+
+use mesh::machine::Instant;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::grants::Consent;
+
+/// How many consents for versions in unmanaged folders are remembered: those of the last builds.
+const MOST_CONSENTS: usize = 16;
+
+/// The record of one adapter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// What people type.
+    pub name: String,
+    /// The version that is installed; none where only consents are kept, for an adapter that lies
+    /// in an unmanaged folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<InstalledVersion>,
+    /// What the person gave, and to which version. The newest comes last.
+    #[serde(default)]
+    pub consents: Vec<Consented>,
+}
+
+/// A version that is installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstalledVersion {
+    /// The adapter's own version.
+    pub version: String,
+    /// Digest of component and manifest.
+    pub digest: Digest,
+    /// Digest of the component alone.
+    pub component: Digest,
+    /// The state that the component's file was left in. While it holds, nothing is hashed.
+    pub file: String,
+    /// Whether it is used.
+    pub standing: Enablement,
+    /// When it was installed.
+    pub at: Instant,
+    /// Where it came from, for people.
+    pub from: String,
+}
+
+/// Whether an installed adapter is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Enablement {
+    Enabled,
+    /// It stays installed.
+    Disabled,
+}
+
+/// What the person gave to one version of an adapter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consented {
+    /// Digest of component and manifest: another version is another adapter.
+    pub digest: Digest,
+    /// The grants, by name.
+    pub grants: BTreeSet<String>,
+    /// Whether it may stand in for a built-in adapter.
+    #[serde(default)]
+    pub replaces_built_in: bool,
+    pub at: Instant,
+}
+
+impl Record {
+    /// Nothing is known of an adapter yet.
+    pub(crate) fn new(name: &str) -> Record {
+        Record { name: name.to_owned(), installed: None, consents: Vec::new() }
+    }
+
+    /// Whether a version is installed and used.
+    pub fn is_enabled(&self) -> bool {
+        self.installed.as_ref().is_some_and(|installed| installed.standing == Enablement::Enabled)
+    }
+
+    /// What the person gave to this version.
+    pub fn consent(&self, digest: &Digest) -> Consent {
+        let given = self.consents.iter().find(|consented| consented.digest == *digest);
+        given.map_or_else(Consent::default, |consented| Consent {
+            grants: consented.grants.clone(),
+            replaces_built_in: consented.replaces_built_in,
+        })
+    }
+
+    /// Notes what the person gave to a version, in place of what they gave to it before.
+    pub(crate) fn note(&mut self, digest: Digest, consent: Consent, at: Instant) {
+        self.consents.retain(|consented| consented.digest != digest);
+        let Consent { grants, replaces_built_in } = consent;
+        self.consents.push(Consented { digest, grants, replaces_built_in, at });
+        let kept = self.installed.as_ref().map(|installed| installed.digest);
+        while self.consents.len() > MOST_CONSENTS {
+            let oldest = self.consents.iter().position(|consented| Some(consented.digest) != kept).unwrap_or(0);
+            self.consents.remove(oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(installed: u8) -> Record {
+        let digest = Digest::of(&[installed]);
+        let installed = InstalledVersion {
+            version: "1.0.0".to_owned(),
+            digest,
+            component: digest,
+            file: String::new(),
+            standing: Enablement::Enabled,
+            at: Instant(1),
+            from: "/a.wasm".to_owned(),
+        };
+        Record { installed: Some(installed), ..Record::new("toy") }
+    }
+
+    #[test]
+    fn a_record_is_written_and_read_back() {
+        let mut record = record(1);
+        let consent = Consent { grants: ["state".to_owned()].into(), replaces_built_in: true };
+        record.note(Digest::of(&[1]), consent.clone(), Instant(2));
+        let text = serde_json::to_string(&record).expect("JSON");
+        assert_eq!(serde_json::from_str::<Record>(&text).expect("a record"), record);
+        assert_eq!(record.consent(&Digest::of(&[1])), consent);
+        assert_eq!(record.consent(&Digest::of(&[2])), Consent::default(), "consent is for one version");
+    }
+
+    #[test]
+    fn old_consents_are_forgotten_and_never_that_of_the_installed_version() {
+        let mut record = record(0);
+        for number in 0..40_u8 {
+            record.note(Digest::of(&[number]), Consent::default(), Instant(u64::from(number)));
+        }
+        let kept: Vec<Digest> = record.consents.iter().map(|consented| consented.digest).collect();
+        assert_eq!(kept.len(), MOST_CONSENTS);
+        assert!(kept.contains(&Digest::of(&[0])) && kept.contains(&Digest::of(&[39])), "{kept:?}");
+        assert!(!kept.contains(&Digest::of(&[1])), "{kept:?}");
+    }
+}

@@ -1,0 +1,211 @@
+//! A package: a component and its manifest, in a file or a folder. It is parsed here and not yet trusted with
+//! anything.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::digest::Digest;
+use crate::manifest::{Manifest, ManifestError, SECTION};
+use crate::section::{self, Excess};
+
+/// The largest component that is read, in bytes.
+const LARGEST: u64 = 64 * 1024 * 1024;
+/// The largest manifest, in bytes.
+const LARGEST_MANIFEST: u64 = 64 * 1024;
+
+/// A component and its manifest.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// What it says of itself, and what it asks for.
+    pub manifest: Manifest,
+    /// The manifest as it is written.
+    pub text: String,
+    /// The component.
+    pub bytes: Vec<u8>,
+    /// Digest of the component alone: what compiled code is kept by.
+    pub component: Digest,
+    /// Digest of component and manifest: what consent is pinned to.
+    pub digest: Digest,
+    /// The file that the component was read from.
+    pub file: PathBuf,
+}
+
+/// Why a file or a folder holds no adapter. Each text is about the file that the caller names.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// Nothing has this name.
+    #[error("it is not there")]
+    Missing,
+    /// The operating system does not let it be read.
+    #[error("`{path}` cannot be read")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file that is larger than any adapter.
+    #[error("`{path}` has {length} bytes, and {largest} are read")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        length: u64,
+        /// The largest that is read.
+        largest: u64,
+    },
+    /// Not WebAssembly at all.
+    #[error("it is not a WebAssembly component")]
+    NotWasm,
+    /// WebAssembly without the component's shell.
+    #[error("it is a core module, not a component")]
+    CoreModule,
+    /// A component that is built to be a burden.
+    #[error(transparent)]
+    Excess(#[from] Excess),
+    /// A component without a manifest.
+    #[error("it has no manifest: neither `{0}` nor one inside")]
+    NoManifest(PathBuf),
+    /// A manifest that is larger than any.
+    #[error("its manifest has {length} bytes, and {largest} are read")]
+    LongManifest {
+        /// Its length.
+        length: u64,
+        /// The largest that is read.
+        largest: u64,
+    },
+    /// A manifest that is not text.
+    #[error("its manifest is not text")]
+    NotText,
+    /// A manifest that is wrong.
+    #[error("its manifest is wrong in {}", with_hint(.0))]
+    Manifest(ManifestError),
+    /// A folder without a component.
+    #[error("there is no component in it")]
+    Empty,
+    /// A folder with several components, none of which has the folder's name.
+    #[error("there are several components in it: {}", .0.join(", "))]
+    Several(Vec<String>),
+}
+
+impl PackageError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            PackageError::Missing => "name the component's file, or the folder that it lies in",
+            PackageError::Io { .. } => "make it readable for you",
+            PackageError::TooLarge { .. } => "build it without debug information, which is most of a large component",
+            PackageError::NotWasm | PackageError::CoreModule => {
+                "build it for wasm32-wasip2, which gives a component: `cargo build --release --target wasm32-wasip2`"
+            }
+            PackageError::Excess(_) => "no compiler makes such a component by itself; ask its author what it is for",
+            PackageError::NoManifest(_) => "put its adapter.toml beside it, or build it with the sdk's export macro",
+            PackageError::LongManifest { .. } => "tell its author: a manifest is some dozens of lines",
+            PackageError::NotText => "write adapter.toml in UTF-8",
+            PackageError::Manifest(_) => "mend its adapter.toml, or ask its author for one that fits",
+            PackageError::Empty => "name the folder that the .wasm file lies in, or the file itself",
+            PackageError::Several(_) => "name the one that you mean",
+        }
+    }
+}
+
+impl Package {
+    /// Reads `FILE.wasm`, or the one component of a folder. Its manifest is `FILE.toml` or
+    /// `adapter.toml` beside it, else the one inside.
+    pub fn open(path: &Path) -> Result<Package, PackageError> {
+        let file = if path.is_dir() { component_in(path)? } else { path.to_owned() };
+        let named = file.with_extension("toml");
+        let beside = if named.is_file() { named } else { file.with_file_name("adapter.toml") };
+        let package = Package::read(&file, &beside)?;
+        // A component is marked by its layer; a core module could never be run as an adapter.
+        if package.bytes.starts_with(b"\0asm\x01\0\0\0") { Err(PackageError::CoreModule) } else { Ok(package) }
+    }
+
+    /// Whether the component carries a manifest, so that the one file is enough.
+    pub fn has_manifest_inside(&self) -> bool {
+        section::find(&self.bytes, SECTION).is_some()
+    }
+
+    /// Reads a component, and its manifest from the other file if that exists.
+    pub(crate) fn read(file: &Path, beside: &Path) -> Result<Package, PackageError> {
+        let bytes = read_bounded(file, LARGEST)?;
+        if !bytes.starts_with(b"\0asm") {
+            return Err(PackageError::NotWasm);
+        }
+        section::bound(&bytes)?;
+        let text = if beside.is_file() {
+            read_manifest(beside)?
+        } else {
+            match section::find(&bytes, SECTION) {
+                Some(text) => as_manifest(text.to_owned())?,
+                None if bytes.starts_with(b"\0asm\x01\0\0\0") => return Err(PackageError::CoreModule),
+                None => return Err(PackageError::NoManifest(beside.to_owned())),
+            }
+        };
+        let manifest = Manifest::parse(&text).map_err(PackageError::Manifest)?;
+        let component = Digest::of(&bytes);
+        let digest = Digest::of_adapter(&component, &text);
+        Ok(Package { manifest, text, bytes, component, digest, file: file.to_owned() })
+    }
+}
+
+/// Reads the text of a manifest.
+pub(crate) fn read_manifest(path: &Path) -> Result<String, PackageError> {
+    match read_bounded(path, LARGEST_MANIFEST) {
+        Ok(bytes) => as_manifest(bytes),
+        Err(PackageError::TooLarge { length, largest, .. }) => Err(PackageError::LongManifest { length, largest }),
+        Err(error) => Err(error),
+    }
+}
+
+fn as_manifest(bytes: Vec<u8>) -> Result<String, PackageError> {
+    let length = bytes.len() as u64;
+    if length > LARGEST_MANIFEST {
+        return Err(PackageError::LongManifest { length, largest: LARGEST_MANIFEST });
+    }
+    String::from_utf8(bytes).map_err(|_| PackageError::NotText)
+}
+
+/// What is wrong with a manifest, and what to write instead.
+fn with_hint(error: &ManifestError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
+    }
+}
+
+/// The one component of a folder, or among several the one that has the folder's name.
+fn component_in(folder: &Path) -> Result<PathBuf, PackageError> {
+    let io = |source| PackageError::Io { path: folder.to_owned(), source };
+    let entries = fs::read_dir(folder).map_err(io)?.collect::<Result<Vec<_>, _>>().map_err(io)?;
+    let is_component = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "wasm");
+    let mut found: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(is_component).collect();
+    found.sort();
+    let named = folder.canonicalize().ok().and_then(|folder| Some(folder.file_name()?.to_owned()));
+    let of_the_folder = found.iter().find(|file| file.file_stem().map(ToOwned::to_owned) == named);
+    match (found.as_slice(), of_the_folder) {
+        ([], _) => Err(PackageError::Empty),
+        ([only], _) | (_, Some(only)) => Ok(only.clone()),
+        (several, None) => {
+            let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Err(PackageError::Several(several.iter().map(name).collect()))
+        }
+    }
+}
+
+fn read_bounded(path: &Path, largest: u64) -> Result<Vec<u8>, PackageError> {
+    let told = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => PackageError::Missing,
+        _ => PackageError::Io { path: path.to_owned(), source },
+    };
+    let metadata = fs::metadata(path).map_err(told)?;
+    if !metadata.is_file() {
+        // A pipe or a device could be read for ever.
+        return Err(PackageError::NotWasm);
+    }
+    if metadata.len() > largest {
+        return Err(PackageError::TooLarge { path: path.to_owned(), length: metadata.len(), largest });
+    }
+    fs::read(path).map_err(told)
+}

@@ -1,0 +1,57 @@
+//! The protocol text that an agent is given: at each moment that the adapter answers, it holds the host's own text,
+//! whole.
+
+use std::io;
+
+use mesh::harness::{Harness as _, HarnessError, Moment};
+
+use crate::report::Check;
+use crate::{Bench, is_fault};
+
+/// Every moment, with its word in fixtures.
+pub(crate) const MOMENTS: [(Moment, &str); 4] = [
+    (Moment::SessionStart, "session-start"),
+    (Moment::Registered, "registered"),
+    (Moment::Compacted, "compacted"),
+    (Moment::Resumed, "resumed"),
+];
+
+/// A text as the host would word it, with characters that a careless adapter gets wrong.
+const BASE: &str = "You are `alice` in a mesh of agents.\n- \"Quotes\", \\back\\slashes, 100 % of {braces} and $SIGNS.\n- \
+                    Zwölf Boxkämpfer 🥊 \u{2028}say <so>.\n\n";
+
+/// The protocol text at every moment, with and without an agent's name, short and long.
+pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
+    let stage = bench.scratch.stage()?;
+    let name = &bench.scratch.manifest.name;
+    let long = BASE.repeat(200);
+    let mut checks = Vec::new();
+    for (moment, word) in MOMENTS {
+        let mut told = 0;
+        let mut failure = None;
+        for (base, agent) in [(BASE, Some("alice")), (BASE, None), (long.as_str(), Some("alice")), ("", None)] {
+            let said = match stage.adapter().await {
+                Ok(adapter) => adapter.protocol(base, moment, agent).await,
+                Err(error) => Err(error),
+            };
+            match said {
+                Ok(Some(text)) if text.contains(base) => told += 1,
+                Ok(Some(text)) => failure = Some(("the host's text, whole".to_owned(), text)),
+                Ok(None) | Err(HarnessError::Unsupported(_)) => {}
+                Err(error) if is_fault(name, &error) => {
+                    failure = Some(("an answer".to_owned(), error.to_string()));
+                }
+                Err(error) => failure = Some(("the host's text, or nothing".to_owned(), error.to_string())),
+            }
+        }
+        checks.push(match (failure, told) {
+            (Some((expected, got)), _) => {
+                Check::failed(word, expected, got, "put the host's text into yours as it is, or say nothing")
+            }
+            (None, 0) => Check::absent(word, "nothing is said"),
+            (None, _) => Check::held(word, "the host's text is in it, whole"),
+        });
+    }
+    stage.close().await?;
+    Ok(checks)
+}

@@ -1,0 +1,139 @@
+//! Each check of the conformance kit, seen to hold for an adapter that is right and to fail for one that
+//! is wrong in just that way.
+
+#[path = "../../adapters/tests/common/components.rs"]
+mod components;
+
+use std::path::Path;
+
+use components::component;
+use conformance::{CheckOutcome, ExamineError, Report, Subject, examine};
+
+/// The marker in the component's bytes that a fault's name is written over.
+const MARKER: &str = "FAULT:none                              ";
+
+async fn report(fault: &str) -> Report {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/faulty");
+    let mut bytes = component("faulty");
+    let at = bytes.windows(MARKER.len()).position(|window| window == MARKER.as_bytes()).expect("the marker");
+    let chosen = format!("FAULT:{fault:<34}");
+    assert_eq!(chosen.len(), MARKER.len(), "{fault}");
+    bytes[at..at + chosen.len()].copy_from_slice(chosen.as_bytes());
+    std::fs::write(folder.path().join("faulty.wasm"), bytes).expect("written");
+    std::fs::copy(sources.join("adapter.toml"), folder.path().join("faulty.toml")).expect("copied");
+    let scratch = folder.path().join("scratch");
+    std::fs::create_dir(&scratch).expect("a folder");
+    let component = folder.path().join("faulty.wasm");
+    let subject = Subject { component, fixtures: Some(sources.join("fixtures")), scratch };
+    examine(&subject).await.unwrap_or_else(|error| panic!("{fault}: {error}"))
+}
+
+/// The checks that failed, each as `ability: name: what was got`.
+fn failures(report: &Report) -> Vec<String> {
+    let mut failures = Vec::new();
+    for ability in &report.abilities {
+        for check in &ability.checks {
+            if let CheckOutcome::Failed { expected, got, hint } = &check.outcome {
+                assert!(!expected.is_empty() && !got.is_empty() && !hint.is_empty(), "{}", check.name);
+                failures.push(format!("{}: {}: {got}", ability.name, check.name));
+            }
+        }
+    }
+    failures
+}
+
+/// The fault makes the check fail, and nothing fails in another ability.
+async fn check(fault: &str, expected: &str) {
+    let report = report(fault).await;
+    let failed = failures(&report);
+    assert!(failed.iter().any(|failure| failure.starts_with(expected)), "{fault}: {failed:#?}");
+    let (ability, _) = expected.split_once(':').expect("an ability and a check");
+    let others: Vec<&String> = failed.iter().filter(|failure| !failure.starts_with(ability)).collect();
+    assert!(others.is_empty(), "{fault}: {others:#?}");
+    assert!(!report.passed, "{fault}");
+}
+
+#[tokio::test]
+async fn an_adapter_that_is_right_passes() {
+    let report = report("none").await;
+    assert_eq!(failures(&report), [""; 0]);
+    assert!(report.passed && report.costs.calls > 100);
+}
+
+#[tokio::test]
+async fn identity_and_detection() {
+    check("other-version", "identity: version: 9.9.9").await;
+    check("sees-what-is-not-there", "identity: present: 1.0").await;
+    check("misses-its-callers", "detection: 1.0-call: no session").await;
+    check("believes-what-is-typed", "detection: an id that a model typed: session s1").await;
+    check("breaks-on-strange-callers", "detection: strange callers: the adapter `faulty` failed in `detect`").await;
+    check("lists-sessions-that-are-not-there", "list of sessions: discover: 1 sessions").await;
+    check("knows-every-session", "list of sessions: activity: an unknown session is idle").await;
+}
+
+#[tokio::test]
+async fn context_and_hooks() {
+    check("rewords-the-protocol", "protocol: compacted: YOU ARE").await;
+    check("takes-one-for-another", "hooks: 1.0-turn: session: somebody").await;
+    check("loses-mail", "hooks: 1.0-turn: mail nowhere whole").await;
+    check("cuts-mail", "hooks: 1.0-turn: mail nowhere whole").await;
+    check("hides-that-it-shows-mail", "hooks: 1.0-turn: the mail is in the reply, and it says nothing").await;
+    check("lets-every-edit-pass", "refused edits: 1.0-turn: refusal nowhere whole").await;
+    check("answers-by-chance", "hooks: 1.0-turn: Reply").await;
+    check("stops-the-harness", "hooks: 1.0-turn: it ends with 2").await;
+    check("breaks-on-strange-payloads", "strange payloads: turn: the adapter `faulty` failed in `hook read`").await;
+    check("answers-unknown-events-badly", "strange payloads: unknown events: it ends with 2").await;
+}
+
+#[tokio::test]
+async fn deliveries() {
+    check("forgets-its-route", "push: 1.0-post: it is not offered").await;
+    check("offers-a-letter-without-room", "push: 1.0-post: a letter without room").await;
+    check("cuts-letters", "push: 1.0-post: what came there: POST /take").await;
+    check("claims-more-than-its-route", "push: 1.0-post: ").await;
+    check("claims-what-nobody-answered", "push: 1.0-post with one that never answers: `accepted`").await;
+    check("claims-what-was-refused", "push: 1.0-post with one that refuses: `accepted`").await;
+    check("breaks-on-strange-hints", "push: routes: the adapter `faulty` failed in `routes`").await;
+    check("takes-every-route", "push: an unknown route: offered").await;
+}
+
+#[tokio::test]
+async fn installs() {
+    check("installs-twice", "install: for the person, no settings: it would change settings.toml").await;
+    check("leaves-something-behind", "install: for the person, no settings: `.faulty/settings.toml` is left").await;
+    check("drops-comments", "install: for the person, with-comments: `.faulty/settings.toml` differs").await;
+    check("edits-what-is-broken", "install: for the person, with-comments with a broken settings.toml").await;
+    check("does-not-say-where", "install: for the person, with-comments with a broken settings.toml").await;
+    check("never-likes-its-install", "install: for the person, no settings: it is not set up").await;
+}
+
+#[tokio::test]
+async fn grants_and_costs() {
+    check("keeps-quiet-about-grants", "with less: without origins.api: it did not work").await;
+    check("breaks-when-denied", "with less: without origins.api: the adapter `faulty` failed in `deliver`").await;
+    check("takes-long", "time and memory: the slowest call").await;
+    check("takes-much", "time and memory: the largest call").await;
+}
+
+async fn check_unusable(bytes: &[u8], expected: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("faulty.wasm");
+    std::fs::write(&file, bytes).expect("written");
+    let scratch = folder.path().join("scratch");
+    std::fs::create_dir(&scratch).expect("a folder");
+    let subject = Subject { component: file, fixtures: None, scratch };
+    let error = examine(&subject).await.expect_err("it cannot be tested");
+    let told = match &error {
+        ExamineError::Unusable { source, .. } => format!("{error}: {source}"),
+        _ => error.to_string(),
+    };
+    assert!(told.contains(expected), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_no_adapter_is_said_before_anything_is_tested() {
+    check_unusable(b"garbage", "it is not a WebAssembly component").await;
+    check_unusable(b"\0asm\x01\0\0\0", "it is a core module").await;
+    check_unusable(&component("faulty"), "it has no manifest").await;
+}
