@@ -2,69 +2,18 @@
 //!
 //! This crate does no I/O of its own and reads no clock. Everything it keeps goes through
 //! [`store::Store`]; time, randomness and processes come from a [`Machine`]; everything that is
-//! particular to a harness comes from a [`harness::Harness`].
+//! particular to a harness comes from a [`ports::harness::Harness`].
 
-pub mod agent;
-pub mod command;
-pub mod glob;
-pub mod harness;
-pub mod machine;
-pub mod message;
-pub mod names;
-pub mod receipt;
-pub mod repository;
-pub mod reservation;
-pub mod session;
-
-mod address;
-mod adopt;
-mod agents;
-mod bell;
-mod bind;
-mod caller;
-pub mod carrying;
-mod commanding;
-pub mod consent;
+pub mod agents;
+mod cleanup;
+pub mod commands;
 mod delivery;
-mod diary;
-mod edits;
-mod envelope;
-mod fetch;
-mod heartbeat;
-mod homes;
-mod hook;
-mod inbox;
-mod invitation;
-mod invite;
-mod keep;
-mod keys;
-mod listeners;
-mod loops;
-mod minutes;
-mod once;
-mod outbox;
-mod passes;
-mod presence;
-mod profile;
-pub mod protocol;
-mod records;
-mod register;
-mod reservations;
-mod roster;
-mod running;
-mod send;
-mod sessions;
-mod silence;
-mod spacing;
-mod status;
-mod sweep;
-mod telling;
-mod ticket;
-mod wait;
-mod wake;
-mod watching;
-mod wish;
-mod work;
+pub mod messages;
+pub mod names;
+pub mod ports;
+pub mod reservations;
+pub mod sessions;
+pub mod storage;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -77,46 +26,61 @@ use std::sync::{Arc, Mutex};
 use store::Store;
 use ulid::Ulid;
 
-pub use address::AddressError;
-pub use adopt::{AdoptError, Adopted};
-pub use agents::{FindError, Found};
-pub use bind::{BindError, Bound};
-pub use caller::IdentifyError;
-pub use commanding::{FinishError, Order, OrderError, TakeError};
-pub use delivery::Served;
-pub use diary::{Event, Stretch};
-pub use edits::{AUTO_REASON, EditMode, EditRules};
-pub use envelope::{TAG, envelope, timestamp};
-pub use fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched, FetchedMessage};
-pub use heartbeat::HeartbeatError;
-pub use homes::Homes;
-pub use hook::{HookError, HookOutcome};
-pub use invitation::{Answer, TakenInvitation};
-pub use invite::{InviteError, Invited, LONGEST_INVITATION};
-pub use loops::LoopLimits;
-pub use outbox::Queued;
-pub use register::{Outcome, RegisterError, Registered, Registration};
-pub use reservations::{
-    Given, Listed, Listing, Others, Own, Release, ReleaseError, Reserve, ReserveError, Reserved, Wanted, Written,
-};
-pub use roster::{Roster, RosterError, Rostered};
-pub use running::{Prospect, Ran, Runner};
-pub use send::{Audience, SendError, Sent, SentTo};
-pub use sessions::SessionView;
-pub use spacing::spaced;
-pub use status::{HeldPair, MeshStatus, MessageStatus, StatusError};
+pub use agents::adopt::{AdoptError, Adopted};
+pub use agents::heartbeat::HeartbeatError;
+pub use agents::list::{FindError, Found};
+pub use agents::offline_notice::WishError;
+pub use agents::register::{Outcome, RegisterError, Registered, Registration};
+pub use cleanup::{Broom, Scope, Swept};
+pub use commands::order::{FinishError, Order, OrderError, TakeError};
+pub use commands::run::{Prospect, Ran, Runner};
+pub use delivery::backoff::spaced;
+pub use delivery::hook::{HookError, HookOutcome};
+pub use delivery::invitation::{Answer, TakenInvitation};
+pub use delivery::invite::{InviteError, Invited, LONGEST_INVITATION};
+pub use delivery::loop_guard::LoopLimits;
+pub use delivery::serve::Served;
+pub use messages::address::AddressError;
+pub use messages::envelope::{TAG, envelope, timestamp};
+pub use messages::fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched, FetchedMessage};
+pub use messages::outbox::Queued;
+pub use messages::send::{Audience, SendError, Sent, SentTo};
+pub use messages::status::{HeldPair, MeshStatus, MessageStatus, StatusError};
+pub use messages::wait::MailWatch;
+pub use messages::wake::{LONGEST_WAKE, Wake, WakeError};
+pub use messages::watch::Mailed;
+pub use reservations::edits::{AUTO_REASON, EditMode, EditRules};
+pub use reservations::ledger::{Others, Own};
+pub use reservations::list::{Listed, Listing, Wanted};
+pub use reservations::reserve::{Given, Release, ReleaseError, Reserve, ReserveError, Reserved};
+pub use reservations::written::Written;
+pub use sessions::bind::{BindError, Bound};
+pub use sessions::discover::{Roster, RosterError, Rostered};
+pub use sessions::identify::IdentifyError;
+pub use sessions::record::SessionView;
+pub use sessions::ticket::TicketError;
+pub use storage::event_log::{Event, Stretch};
+pub use storage::ownership::Homes;
 pub use store::reasons;
-pub use sweep::{Broom, Scope, Swept};
-pub use ticket::TicketError;
-pub use wait::MailWatch;
-pub use wake::{LONGEST_WAKE, Wake, WakeError};
-pub use watching::Mailed;
-pub use wish::WishError;
 
-use crate::harness::Harnesses;
-use crate::machine::{Instant, Machine};
+// The paths of before, until their callers have moved.
+pub use agents as agent;
+pub use commands as command;
+pub use messages as message;
+pub use messages::{protocol, receipt};
+pub use ports::{consent, harness, machine};
+pub use reservations as reservation;
+pub use reservations::{glob, repository};
+pub use sessions as session;
+pub use storage::migrate as carrying;
+
+use crate::delivery::backoff;
+use crate::messages::{idempotency, inbox, send};
 use crate::names::{AgentName, MessageId};
-use crate::session::ConnectionId;
+use crate::ports::harness::Harnesses;
+use crate::ports::machine::{Instant, Machine};
+use crate::sessions::ConnectionId;
+use crate::storage::{keys, write_behind};
 
 /// What a mesh is made of.
 pub struct Parts {
@@ -181,17 +145,17 @@ pub struct Mesh {
     /// What this process has read of each inbox so far, so that a second look reads only what is new.
     inboxes: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<inbox::Inbox>>>>,
     /// Which idempotency keys this process has read in each inbox so far.
-    keyed: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<once::Keyed>>>>,
+    keyed: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<idempotency::Keyed>>>>,
     /// What this process has read of each inbox to send what had waited. Dropped when nothing waits.
-    there: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<once::There>>>>,
+    there: Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<idempotency::There>>>>,
     /// The connections of this process whose clients hold a stream open. Written by whoever serves the
     /// streams; dropped when the connection closes.
     streaming: Mutex<BTreeSet<ConnectionId>>,
     /// The routes of sessions that this process leaves alone for a while, and by an empty name the adapter that
     /// names none. Written by delivery.
-    resting: Mutex<spacing::Rests<(session::SessionRef, String)>>,
+    resting: Mutex<backoff::Rests<(sessions::SessionRef, String)>>,
     /// What this process has noted and not written yet.
-    minutes: minutes::Minutes,
+    minutes: write_behind::Minutes,
     /// The agents of other machines to whom this process has written, as they were a moment ago.
     acquaintances: Mutex<BTreeMap<AgentName, send::Acquaintance>>,
     /// The agents that were this machine's when this process looked last. Written by whoever looks.
@@ -218,7 +182,7 @@ impl Mesh {
             there: Mutex::default(),
             streaming: Mutex::default(),
             resting: Mutex::default(),
-            minutes: minutes::Minutes::default(),
+            minutes: write_behind::Minutes::default(),
             acquaintances: Mutex::default(),
             looked_after: Mutex::default(),
             joined: tokio::sync::Notify::new(),

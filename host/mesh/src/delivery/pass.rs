@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use store::{Durability, StoreError};
 
-use super::step::{Step, is_untouched, next_step, refused_by_all};
-use super::{RETRY, deliverable};
-use crate::bell::{ROUTE, Ring};
-use crate::caller::CONNECTION;
-use crate::harness::{Delivered, Harness, HarnessError, Load, Mail, Route};
-use crate::inbox::{Inbox, Slot};
-use crate::machine::Instant;
+use crate::delivery::next_route::{Step, is_untouched, next_step, refused_by_all};
+use crate::delivery::serve::{RETRY, deliverable};
+use crate::delivery::wake_file::{ROUTE, Ring};
+use crate::messages::inbox::{Inbox, Slot};
+use crate::messages::receipt::Event;
 use crate::names::{AgentName, MessageId};
-use crate::receipt::Event;
-use crate::roster::of_record;
-use crate::session::{Session, SessionRecord};
-use crate::{Claim, Mesh, envelope, keys};
+use crate::ports::harness::{Delivered, Harness, HarnessError, Load, Mail, Route};
+use crate::ports::machine::Instant;
+use crate::sessions::discover::of_record;
+use crate::sessions::identify::CONNECTION;
+use crate::sessions::{Session, SessionRecord};
+use crate::storage::keys;
+use crate::{Claim, Mesh, envelope};
 
 /// Stands in the place of a route's name where an adapter named none.
 const NO_ROUTES: &str = "";

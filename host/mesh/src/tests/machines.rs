@@ -12,9 +12,9 @@ use store::{
 };
 
 use super::{draft, name};
-use crate::harness::HookCall;
-use crate::message::Draft;
-use crate::session::Call;
+use crate::messages::Draft;
+use crate::ports::harness::HookCall;
+use crate::sessions::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
 use crate::{Fetch, Limits, Mesh, Parts, Registration, SendError};
 
@@ -205,7 +205,7 @@ impl Host {
         let mesh = Arc::new(Mesh::new(Parts {
             shared: Arc::clone(&servers) as Arc<dyn Store>,
             local: Arc::new(local.clone()),
-            machine: Arc::clone(&machine) as Arc<dyn crate::machine::Machine>,
+            machine: Arc::clone(&machine) as Arc<dyn crate::ports::machine::Machine>,
             harnesses: Arc::new(FakeHarnesses::default()),
             limits: Limits::default(),
         }));
@@ -425,7 +425,7 @@ async fn other_machines_are_told_when_something_changes_and_as_a_sign_of_life() 
     let (one, other) = two().await;
     assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
     let heard = async || {
-        let key = crate::keys::heartbeat(&name("carol"));
+        let key = crate::storage::keys::heartbeat(&name("carol"));
         one.servers.store.get(&key).await.expect("read").map(|value| value.revision)
     };
     one.hook("s1", "tool").await;
