@@ -4,15 +4,25 @@ use std::collections::BTreeSet;
 
 use store::{Durability, Position, StoreError, SwapError};
 
+use crate::Wanted;
 use crate::agents::Agent;
+use crate::agents::presence;
 use crate::agents::presence::is_here;
+use crate::commands::order;
 use crate::commands::{Command, Stage, Standing};
+use crate::core::Core;
+use crate::delivery::invitation;
+use crate::messages::address;
+use crate::messages::inboxes::Inboxes;
+use crate::messages::retention;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
+use crate::reservations;
 use crate::reservations::Reservation;
 use crate::reservations::repository::Repository;
+use crate::reservations::reserve;
+use crate::sessions::listeners;
 use crate::storage::{keys, records};
-use crate::{Mesh, Wanted};
 
 /// For how long whoever asked for a command may still read how it ended, in milliseconds.
 const RESULT_KEPT: u64 = 3_600_000;
@@ -50,155 +60,155 @@ pub struct Swept {
     pub segments: usize,
 }
 
-impl Mesh {
-    /// Sweeps. `stale` is after how long a silence an agent goes, in milliseconds; as long as settled mail is
-    /// kept, where nothing is said.
-    pub async fn sweep(&self, scope: Scope, broom: Broom, stale: Option<u64>) -> Result<Swept, StoreError> {
-        let mut swept = Swept {
-            reservations: self.sweep_reservations(broom).await?,
-            commands: self.sweep_commands(broom).await?,
-            ..Swept::default()
-        };
-        if broom == Broom::Sweep {
-            self.sweep_invitations().await?;
-            self.sweep_listeners().await?;
-        }
-        match scope {
-            Scope::Expired => {}
-            Scope::Everything => {
-                swept.agents = self.sweep_agents(broom, stale.unwrap_or(self.limits.keep)).await?;
-                if broom == Broom::Sweep {
-                    self.retire_old().await?;
-                    swept.segments = self.retire_diary().await?;
-                }
-            }
-        }
-        if broom == Broom::Sweep && swept != Swept::default() {
-            let details = serde_json::json!({
-                "reservations": swept.reservations.len(), "commands": swept.commands.len(), "agents": swept.agents,
-                "segments": swept.segments,
-            });
-            self.note("swept", details).await;
-        }
-        Ok(swept)
+pub(crate) async fn sweep(
+    core: &Core,
+    inboxes: &Inboxes,
+    scope: Scope,
+    broom: Broom,
+    stale: Option<u64>,
+) -> Result<Swept, StoreError> {
+    let mut swept = Swept {
+        reservations: sweep_reservations(core, broom).await?,
+        commands: sweep_commands(core, broom).await?,
+        ..Swept::default()
+    };
+    if broom == Broom::Sweep {
+        invitation::sweep_invitations(core).await?;
+        listeners::sweep_listeners(core).await?;
     }
-
-    async fn sweep_reservations(&self, broom: Broom) -> Result<Vec<(Repository, Reservation)>, StoreError> {
-        let all = self.reservations(&Wanted { also_over: true, ..Wanted::default() }).await?;
-        let all = all.read()?;
-        let repositories = all.iter().map(|listed| Repository::named(&listed.repository));
-        let mut swept = Vec::new();
-        for repository in repositories {
-            let gone = self
-                .change_ledger(&repository, |ledger| {
-                    let gone = ledger.sweep(self.machine.now());
-                    (broom == Broom::Sweep && !gone.is_empty(), gone)
-                })
-                .await?;
-            swept.extend(gone.into_iter().map(|one| (repository.clone(), one)));
-        }
-        Ok(swept)
-    }
-
-    async fn sweep_commands(&self, broom: Broom) -> Result<Vec<Command>, StoreError> {
-        let now = self.machine.now();
-        let mut swept = Vec::new();
-        for command in self.commands(None).await?.into_iter().filter(|command| self.is_over(command, now)) {
-            let key = keys::command(command.id);
-            let gone = match broom {
-                Broom::Look => true,
-                // Looked at again where it is removed: a taker may have been faster.
-                Broom::Sweep => {
-                    records::update(self.shared.as_ref(), &key, Durability::Process, |old: Option<Command>| match old {
-                        Some(old) if self.is_over(&old, now) => (records::Next::Remove, true),
-                        Some(_) | None => (records::Next::Keep, false),
-                    })
-                    .await?
-                }
-            };
-            if gone {
-                swept.push(command);
-            }
-        }
-        Ok(swept)
-    }
-
-    fn is_over(&self, command: &Command, now: Instant) -> bool {
-        match &command.stage {
-            Stage::Pending { .. } => {
-                command.standing(now) == Standing::Expired && now.since(command.expires) >= RESULT_KEPT
-            }
-            Stage::Consumed { at, .. } => now.since(*at) >= self.limits.keep,
-            Stage::Done { at, .. } => now.since(*at) >= RESULT_KEPT,
-        }
-    }
-
-    /// Removes the records of agents that nobody will miss. Their mail, all of it settled, stays until its
-    /// segments are old: a message that is stored at this very moment is found by whoever has the name next.
-    async fn sweep_agents(&self, broom: Broom, stale: u64) -> Result<Vec<AgentName>, StoreError> {
-        let held = self.reservations(&Wanted::default()).await?;
-        let held = held.read()?;
-        let holding: BTreeSet<&str> =
-            held.iter().flat_map(|listed| &listed.reservations).map(|one| one.owner.as_ref()).collect();
-        let now = self.machine.now();
-        let asked: BTreeSet<AgentName> = self
-            .commands(None)
-            .await?
-            .into_iter()
-            .filter(|command| !command.standing(now).is_final())
-            .map(|command| command.to)
-            .collect();
-        let mut swept = Vec::new();
-        for name in self.names().await? {
-            let key = keys::meta(&name);
-            let Some((revision, agent)) = records::load::<Agent>(self.shared.as_ref(), &key).await? else { continue };
-            // What lives on another machine shows no sign of life here.
-            if agent.host != self.machine.host() || holding.contains(name.as_str()) || asked.contains(&name) {
-                continue;
-            }
-            let seen = self.seen(agent).await?;
-            let silent = seen.last_heard.is_none_or(|heard| now.since(heard) >= stale);
-            if is_here(seen.presence) || !silent || seen.waiting > 0 {
-                continue;
-            }
+    match scope {
+        Scope::Expired => {}
+        Scope::Everything => {
+            swept.agents = sweep_agents(core, inboxes, broom, stale.unwrap_or(core.limits.keep)).await?;
             if broom == Broom::Sweep {
-                match self.shared.swap(&key, Some(revision), None, Durability::Process).await {
-                    Ok(_) => {}
-                    // It has come back just now.
-                    Err(SwapError::Changed { .. }) => continue,
-                    Err(SwapError::Store(error)) => return Err(error),
-                }
-                let rest = [(&self.shared, keys::heartbeat(&name)), (&self.local, keys::work(&name))];
-                for (store, key) in rest {
-                    let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
-                    if store.get(&key).await?.is_some() {
-                        records::update(store.as_ref(), &key, Durability::Process, gone).await?;
-                    }
-                }
+                retention::retire_old(core, inboxes).await?;
+                swept.segments = retire_diary(core).await?;
             }
-            swept.push(name);
         }
-        Ok(swept)
     }
+    if broom == Broom::Sweep && swept != Swept::default() {
+        let details = serde_json::json!({
+            "reservations": swept.reservations.len(), "commands": swept.commands.len(), "agents": swept.agents,
+            "segments": swept.segments,
+        });
+        core.event_log.note("swept", details).await;
+    }
+    Ok(swept)
+}
 
-    /// Retires the segments of the diary in which everything is old.
-    async fn retire_diary(&self) -> Result<usize, StoreError> {
-        let now = self.machine.now();
-        let mut from = Position::START;
-        loop {
-            let batch = self.shared.read(&keys::global(), from, 1 << 20).await?;
-            let young = |entry: &&store::Entry| {
-                let event: Option<When> = serde_json::from_slice(&entry.bytes).ok();
-                event.is_some_and(|event| now.since(event.at) < self.limits.keep)
-            };
-            if let Some(entry) = batch.entries.iter().find(young) {
-                return self.shared.retire(&keys::global(), entry.at).await;
+async fn sweep_reservations(core: &Core, broom: Broom) -> Result<Vec<(Repository, Reservation)>, StoreError> {
+    let all = reservations::list::reservations(core, &Wanted { also_over: true, ..Wanted::default() }).await?;
+    let all = all.read()?;
+    let repositories = all.iter().map(|listed| Repository::named(&listed.repository));
+    let mut swept = Vec::new();
+    for repository in repositories {
+        let gone = reserve::change_ledger(core, &repository, |ledger| {
+            let gone = ledger.sweep(core.machine.now());
+            (broom == Broom::Sweep && !gone.is_empty(), gone)
+        })
+        .await?;
+        swept.extend(gone.into_iter().map(|one| (repository.clone(), one)));
+    }
+    Ok(swept)
+}
+
+async fn sweep_commands(core: &Core, broom: Broom) -> Result<Vec<Command>, StoreError> {
+    let now = core.machine.now();
+    let mut swept = Vec::new();
+    for command in order::commands(core, None).await?.into_iter().filter(|command| is_over(core, command, now)) {
+        let key = keys::command(command.id);
+        let gone = match broom {
+            Broom::Look => true,
+            // Looked at again where it is removed: a taker may have been faster.
+            Broom::Sweep => {
+                records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Command>| match old {
+                    Some(old) if is_over(core, &old, now) => (records::Next::Remove, true),
+                    Some(_) | None => (records::Next::Keep, false),
+                })
+                .await?
             }
-            if batch.at_end || batch.next == from {
-                return self.shared.retire(&keys::global(), batch.next).await;
-            }
-            from = batch.next;
+        };
+        if gone {
+            swept.push(command);
         }
+    }
+    Ok(swept)
+}
+
+fn is_over(core: &Core, command: &Command, now: Instant) -> bool {
+    match &command.stage {
+        Stage::Pending { .. } => {
+            command.standing(now) == Standing::Expired && now.since(command.expires) >= RESULT_KEPT
+        }
+        Stage::Consumed { at, .. } => now.since(*at) >= core.limits.keep,
+        Stage::Done { at, .. } => now.since(*at) >= RESULT_KEPT,
+    }
+}
+
+/// Removes the records of agents that nobody will miss. Their mail, all of it settled, stays until its
+/// segments are old: a message that is stored at this very moment is found by whoever has the name next.
+async fn sweep_agents(core: &Core, inboxes: &Inboxes, broom: Broom, stale: u64) -> Result<Vec<AgentName>, StoreError> {
+    let held = reservations::list::reservations(core, &Wanted::default()).await?;
+    let held = held.read()?;
+    let holding: BTreeSet<&str> =
+        held.iter().flat_map(|listed| &listed.reservations).map(|one| one.owner.as_ref()).collect();
+    let now = core.machine.now();
+    let asked: BTreeSet<AgentName> = order::commands(core, None)
+        .await?
+        .into_iter()
+        .filter(|command| !command.standing(now).is_final())
+        .map(|command| command.to)
+        .collect();
+    let mut swept = Vec::new();
+    for name in address::names(core).await? {
+        let key = keys::meta(&name);
+        let Some((revision, agent)) = records::load::<Agent>(core.shared.as_ref(), &key).await? else { continue };
+        // What lives on another machine shows no sign of life here.
+        if agent.host != core.machine.host() || holding.contains(name.as_str()) || asked.contains(&name) {
+            continue;
+        }
+        let seen = presence::seen(core, inboxes, agent).await?;
+        let silent = seen.last_heard.is_none_or(|heard| now.since(heard) >= stale);
+        if is_here(seen.presence) || !silent || seen.waiting > 0 {
+            continue;
+        }
+        if broom == Broom::Sweep {
+            match core.shared.swap(&key, Some(revision), None, Durability::Process).await {
+                Ok(_) => {}
+                // It has come back just now.
+                Err(SwapError::Changed { .. }) => continue,
+                Err(SwapError::Store(error)) => return Err(error),
+            }
+            let rest = [(&core.shared, keys::heartbeat(&name)), (&core.local, keys::work(&name))];
+            for (store, key) in rest {
+                let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
+                if store.get(&key).await?.is_some() {
+                    records::update(store.as_ref(), &key, Durability::Process, gone).await?;
+                }
+            }
+        }
+        swept.push(name);
+    }
+    Ok(swept)
+}
+
+/// Retires the segments of the diary in which everything is old.
+async fn retire_diary(core: &Core) -> Result<usize, StoreError> {
+    let now = core.machine.now();
+    let mut from = Position::START;
+    loop {
+        let batch = core.shared.read(&keys::global(), from, 1 << 20).await?;
+        let young = |entry: &&store::Entry| {
+            let event: Option<When> = serde_json::from_slice(&entry.bytes).ok();
+            event.is_some_and(|event| now.since(event.at) < core.limits.keep)
+        };
+        if let Some(entry) = batch.entries.iter().find(young) {
+            return core.shared.retire(&keys::global(), entry.at).await;
+        }
+        if batch.at_end || batch.next == from {
+            return core.shared.retire(&keys::global(), batch.next).await;
+        }
+        from = batch.next;
     }
 }
 

@@ -8,16 +8,16 @@ use nucleo_matcher::{Matcher, Utf32Str};
 use serde::{Deserialize, Serialize};
 use store::{Beside, Child, Durability, Key, Leaf, Store, StoreError, Taker};
 
-use crate::Mesh;
+use crate::agents::presence;
 use crate::agents::presence::{Heartbeat, span};
 use crate::agents::{Agent, Presence, Seen};
+use crate::core::Core;
+use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
 use crate::storage::keys::{self, CURSOR, HEARTBEAT, INBOX, META, RECEIPTS};
 use crate::storage::records::{self, Next};
 
-/// How many agents are looked at at once: on servers each look is a way there and back.
-const AT_ONCE: usize = 64;
 /// Up to so many messages are read to say how many wait. Of more than that the servers' own count is believed, where
 /// nothing has become of any.
 const READ_ANYWAY: usize = 1_000;
@@ -41,171 +41,159 @@ pub struct Found {
     pub score: u32,
 }
 
-impl Mesh {
-    /// Every agent, in the order of names. Where the servers cannot be reached, as this machine last saw
-    /// them.
-    pub async fn agents(&self) -> Result<Vec<Seen>, FindError> {
-        match self.agents_now().await {
-            Ok(all) => {
-                self.remember_roster(&all).await;
-                Ok(all)
-            }
-            Err(FindError::Store(error)) if error.is_out_of_reach() => match self.last_roster().await? {
-                Some(all) => Ok(all),
-                None => Err(error.into()),
-            },
-            Err(error) => Err(error),
+pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<Seen>, FindError> {
+    match agents_now(core, inboxes).await {
+        Ok(all) => {
+            remember_roster(core, &all).await;
+            Ok(all)
         }
-    }
-
-    async fn agents_now(&self) -> Result<Vec<Seen>, FindError> {
-        let mut all = Vec::new();
-        let mut looks = pin!(self.of_each(self.crowd().await?, |Glimpse { name, agent, beside }| async move {
-            match agent {
-                Ok(agent) => (name, self.seen_beside(agent, &beside).await),
-                Err(error) => (name, Err(error)),
-            }
-        }));
-        while let Some((name, seen)) = looks.next().await {
-            match seen {
-                Ok(seen) => all.push(seen),
-                // One damaged record hides one agent, not the whole roster; `status` names it.
-                Err(error @ StoreError::Damaged { .. }) => {
-                    tracing::warn!(agent = %name, %error, "an agent is passed over");
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(all)
-    }
-
-    /// Keeps what this machine saw of the agents, for when the servers are out of reach.
-    pub(crate) async fn remember_roster(&self, agents: &[Seen]) {
-        if !self.has_servers() {
-            return;
-        }
-        let roster =
-            LastRoster { at: self.machine.now(), agents: agents.iter().take(MOST_REMEMBERED).cloned().collect() };
-        let put = |_: Option<LastRoster>| (Next::Put(roster.clone()), ());
-        let kept = records::update(self.local.as_ref(), &keys::last_roster(), Durability::Process, put).await;
-        if let Err(error) = kept {
-            tracing::debug!(%error, "the agents are not remembered");
-        }
-    }
-
-    /// The agents as this machine last saw them. What they do now nobody here can say.
-    pub(crate) async fn last_roster(&self) -> Result<Option<Vec<Seen>>, StoreError> {
-        let Some((_, last)) = records::load::<LastRoster>(self.local.as_ref(), &keys::last_roster()).await? else {
-            return Ok(None);
-        };
-        let ago = span(self.machine.now().since(last.at));
-        let faded = |seen: Seen| Seen {
-            evidence: format!(
-                "{ago} ago: {}, {}; the servers cannot be reached since",
-                seen.presence.as_str(),
-                seen.evidence
-            ),
-            presence: Presence::Away,
-            ..seen
-        };
-        Ok(Some(last.agents.into_iter().map(faded).collect()))
-    }
-
-    /// One agent.
-    pub async fn agent(&self, name: &AgentName) -> Result<Option<Seen>, FindError> {
-        match self.load_agent(name).await? {
-            Some(agent) => Ok(Some(self.seen(agent).await?)),
-            None => Ok(None),
-        }
-    }
-
-    /// Agents whose name, role, task, project, harness, model or skills match a query, best first.
-    /// An empty query matches everybody.
-    pub async fn find(&self, query: &str, limit: usize) -> Result<Vec<Found>, FindError> {
-        let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
-        match self.records_of_all().await {
-            Ok(agents) => {
-                // How they are, and what waits for them, is looked at for those alone who are shown.
-                let mut found = Vec::new();
-                for (score, agent) in best(&pattern, agents, |agent| agent, limit) {
-                    found.push(Found { seen: self.seen_beside(agent, &BesideAgent::UNKNOWN).await?, score });
-                }
-                Ok(found)
-            }
-            Err(error) if error.is_out_of_reach() => {
-                let all = self.last_roster().await?.ok_or(error)?;
-                let found = best(&pattern, all, |seen| &seen.agent, limit);
-                Ok(found.into_iter().map(|(score, seen)| Found { seen, score }).collect())
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The record of every agent, without those that are damaged.
-    async fn records_of_all(&self) -> Result<Vec<Box<Agent>>, StoreError> {
-        let mut all = Vec::new();
-        for Glimpse { name, agent, .. } in self.glimpses(&[]).await? {
-            match agent {
-                Ok(agent) => all.push(agent),
-                Err(error) => tracing::warn!(agent = %name, %error, "an agent is passed over"),
-            }
-        }
-        Ok(all)
-    }
-
-    /// Every agent's record, in the order of names, with its sign of life and what waits for it, as far as one look
-    /// at all of them shows that.
-    pub(crate) async fn crowd(&self) -> Result<Vec<Glimpse>, StoreError> {
-        let all = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX), Leaf::Log(RECEIPTS), Leaf::Value(CURSOR)];
-        // Files are not counted by anybody, so that looking for the last two would be in vain.
-        let beside = if self.has_servers() { &all[..] } else { &all[..2] };
-        let mut crowd = self.glimpses(beside).await?;
-        let counted: usize = crowd.iter().map(|glimpse| glimpse.beside.mail.counted()).sum();
-        if counted <= READ_ANYWAY {
-            for glimpse in crowd.iter_mut().filter(|glimpse| glimpse.beside.mail.counted() > 0) {
-                glimpse.beside.mail = MailBeside::Unknown;
-            }
-        }
-        Ok(crowd)
-    }
-
-    /// Every agent's record, in the order of names, and its sign of life.
-    pub(crate) async fn crowd_and_signs(&self) -> Result<Vec<Glimpse>, StoreError> {
-        self.glimpses(&[Leaf::Value(HEARTBEAT)]).await
-    }
-
-    async fn glimpses(&self, beside: &[Leaf<'_>]) -> Result<Vec<Glimpse>, StoreError> {
-        let store = self.shared.as_ref();
-        let (mut crowd, mut rest) = (Vec::new(), Vec::new());
-        let take = |onto: &mut Vec<Glimpse>, child: Child<'_>| onto.extend(Glimpse::of(child, beside, store));
-        let takers: [Taker<'_>; 2] = [&mut |child| take(&mut crowd, child), &mut |child| take(&mut rest, child)];
-        store.children(&keys::agents(), META, beside, takers).await?;
-        // They come in the order of keys, which spell names as they are.
-        crowd.append(&mut rest);
-        Ok(crowd)
-    }
-
-    /// An agent's record.
-    pub(crate) async fn load_agent(&self, name: &AgentName) -> Result<Option<Agent>, StoreError> {
-        Ok(records::load::<Agent>(self.shared.as_ref(), &keys::meta(name)).await?.map(|(_, agent)| agent))
+        Err(FindError::Store(error)) if error.is_out_of_reach() => match last_roster(core).await? {
+            Some(all) => Ok(all),
+            None => Err(error.into()),
+        },
+        Err(error) => Err(error),
     }
 }
 
-impl Mesh {
-    /// Asks something of each agent, of some at once where each answer is a way to the servers. The answers come in
-    /// the order in which they were asked for, and who stops taking them has the rest not asked.
-    pub(crate) fn of_each<T, F: Future, A: Fn(T) -> F>(
-        &self,
-        agents: Vec<T>,
-        ask: A,
-    ) -> impl Stream<Item = F::Output> + use<T, F, A> {
-        let asked = stream::iter(agents.into_iter().map(ask));
-        if self.has_servers() {
-            asked.buffered(AT_ONCE).left_stream()
-        } else {
-            asked.then(|answer| answer).right_stream()
+async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<Seen>, FindError> {
+    let mut all = Vec::new();
+    let mut looks = pin!(of_each(core, crowd(core).await?, |Glimpse { name, agent, beside }| async move {
+        match agent {
+            Ok(agent) => (name, presence::seen_beside(core, inboxes, agent, &beside).await),
+            Err(error) => (name, Err(error)),
+        }
+    }));
+    while let Some((name, seen)) = looks.next().await {
+        match seen {
+            Ok(seen) => all.push(seen),
+            // One damaged record hides one agent, not the whole roster; `status` names it.
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(agent = %name, %error, "an agent is passed over");
+            }
+            Err(error) => return Err(error.into()),
         }
     }
+    Ok(all)
+}
+
+/// Keeps what this machine saw of the agents, for when the servers are out of reach.
+pub(crate) async fn remember_roster(core: &Core, agents: &[Seen]) {
+    if !core.topology.may_be_out_of_reach() {
+        return;
+    }
+    let roster = LastRoster { at: core.machine.now(), agents: agents.iter().take(MOST_REMEMBERED).cloned().collect() };
+    let put = |_: Option<LastRoster>| (Next::Put(roster.clone()), ());
+    let kept = records::update(core.local.as_ref(), &keys::last_roster(), Durability::Process, put).await;
+    if let Err(error) = kept {
+        tracing::debug!(%error, "the agents are not remembered");
+    }
+}
+
+/// The agents as this machine last saw them. What they do now nobody here can say.
+pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<Seen>>, StoreError> {
+    let Some((_, last)) = records::load::<LastRoster>(core.local.as_ref(), &keys::last_roster()).await? else {
+        return Ok(None);
+    };
+    let ago = span(core.machine.now().since(last.at));
+    let faded = |seen: Seen| Seen {
+        evidence: format!(
+            "{ago} ago: {}, {}; the servers cannot be reached since",
+            seen.presence.as_str(),
+            seen.evidence
+        ),
+        presence: Presence::Away,
+        ..seen
+    };
+    Ok(Some(last.agents.into_iter().map(faded).collect()))
+}
+
+pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Option<Seen>, FindError> {
+    match load_agent(core, name).await? {
+        Some(agent) => Ok(Some(presence::seen(core, inboxes, agent).await?)),
+        None => Ok(None),
+    }
+}
+
+pub(crate) async fn find(core: &Core, inboxes: &Inboxes, query: &str, limit: usize) -> Result<Vec<Found>, FindError> {
+    let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
+    match records_of_all(core).await {
+        Ok(agents) => {
+            // How they are, and what waits for them, is looked at for those alone who are shown.
+            let mut found = Vec::new();
+            for (score, agent) in best(&pattern, agents, |agent| agent, limit) {
+                found.push(Found {
+                    seen: presence::seen_beside(core, inboxes, agent, &BesideAgent::UNKNOWN).await?,
+                    score,
+                });
+            }
+            Ok(found)
+        }
+        Err(error) if error.is_out_of_reach() => {
+            let all = last_roster(core).await?.ok_or(error)?;
+            let found = best(&pattern, all, |seen| &seen.agent, limit);
+            Ok(found.into_iter().map(|(score, seen)| Found { seen, score }).collect())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The record of every agent, without those that are damaged.
+async fn records_of_all(core: &Core) -> Result<Vec<Box<Agent>>, StoreError> {
+    let mut all = Vec::new();
+    for Glimpse { name, agent, .. } in glimpses(core, &[]).await? {
+        match agent {
+            Ok(agent) => all.push(agent),
+            Err(error) => tracing::warn!(agent = %name, %error, "an agent is passed over"),
+        }
+    }
+    Ok(all)
+}
+
+/// Every agent's record, in the order of names, with its sign of life and what waits for it, as far as one look
+/// at all of them shows that.
+pub(crate) async fn crowd(core: &Core) -> Result<Vec<Glimpse>, StoreError> {
+    let all = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX), Leaf::Log(RECEIPTS), Leaf::Value(CURSOR)];
+    // Files are not counted by anybody, so that looking for the last two would be in vain.
+    let beside = if core.topology.counts_messages() { &all[..] } else { &all[..2] };
+    let mut crowd = glimpses(core, beside).await?;
+    let counted: usize = crowd.iter().map(|glimpse| glimpse.beside.mail.counted()).sum();
+    if counted <= READ_ANYWAY {
+        for glimpse in crowd.iter_mut().filter(|glimpse| glimpse.beside.mail.counted() > 0) {
+            glimpse.beside.mail = MailBeside::Unknown;
+        }
+    }
+    Ok(crowd)
+}
+
+/// Every agent's record, in the order of names, and its sign of life.
+pub(crate) async fn crowd_and_signs(core: &Core) -> Result<Vec<Glimpse>, StoreError> {
+    glimpses(core, &[Leaf::Value(HEARTBEAT)]).await
+}
+
+async fn glimpses(core: &Core, beside: &[Leaf<'_>]) -> Result<Vec<Glimpse>, StoreError> {
+    let store = core.shared.as_ref();
+    let (mut crowd, mut rest) = (Vec::new(), Vec::new());
+    let take = |onto: &mut Vec<Glimpse>, child: Child<'_>| onto.extend(Glimpse::of(child, beside, store));
+    let takers: [Taker<'_>; 2] = [&mut |child| take(&mut crowd, child), &mut |child| take(&mut rest, child)];
+    store.children(&keys::agents(), META, beside, takers).await?;
+    // They come in the order of keys, which spell names as they are.
+    crowd.append(&mut rest);
+    Ok(crowd)
+}
+
+/// An agent's record.
+pub(crate) async fn load_agent(core: &Core, name: &AgentName) -> Result<Option<Agent>, StoreError> {
+    Ok(records::load::<Agent>(core.shared.as_ref(), &keys::meta(name)).await?.map(|(_, agent)| agent))
+}
+
+/// Asks something of each agent, of some at once where each answer is a way to the servers. The answers come in
+/// the order in which they were asked for, and who stops taking them has the rest not asked.
+pub(crate) fn of_each<T, F: Future, A: Fn(T) -> F>(
+    core: &Core,
+    agents: Vec<T>,
+    ask: A,
+) -> impl Stream<Item = F::Output> + use<T, F, A> {
+    stream::iter(agents.into_iter().map(ask)).buffered(core.topology.lookups_at_once())
 }
 
 /// One agent among all.

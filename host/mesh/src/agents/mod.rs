@@ -9,6 +9,7 @@ pub(crate) mod presence;
 pub(crate) mod presence_events;
 pub(crate) mod profile;
 pub(crate) mod register;
+pub(crate) mod remote_cache;
 pub(crate) mod remote_presence;
 
 pub use agent::{Agent, Origin, Presence, Profile, Seen};

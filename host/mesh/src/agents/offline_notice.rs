@@ -4,7 +4,10 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
+use crate::agents;
+use crate::agents::presence;
 use crate::agents::presence::is_here;
+use crate::core::Core;
 use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
 use crate::sessions::{Caller, Evidence, Transport};
@@ -32,36 +35,18 @@ struct Wish {
 }
 
 impl Mesh {
-    /// Has a message sent to the caller's agent as soon as each of these is no longer here, once.
-    pub async fn wish_to_know(&self, caller: &Caller, agents: &[AgentName]) -> Result<(), WishError> {
-        let by = caller.agent().ok_or(WishError::NotRegistered)?;
-        for agent in agents {
-            let id = self.new_id(self.machine.now());
-            let add = |wishes: Option<Vec<Wish>>| {
-                let mut wishes = wishes.unwrap_or_default();
-                if wishes.iter().any(|wish| wish.by == *by) {
-                    return (Next::Keep, ());
-                }
-                wishes.push(Wish { id, by: by.clone() });
-                (Next::Put(wishes), ())
-            };
-            records::update(self.local.as_ref(), &keys::wish(agent), Durability::Synced, add).await?;
-        }
-        Ok(())
-    }
-
     /// Sends what was wished of those who are no longer here.
     pub(crate) async fn fulfil_wishes(&self) -> Result<(), StoreError> {
-        for key in self.local.list(&keys::wishes()).await? {
+        for key in self.core.local.list(&keys::wishes()).await? {
             let Ok(of) = key.leaf().parse::<AgentName>() else { continue };
-            let because = match self.load_agent(&of).await? {
-                Some(agent) => match self.judged(&agent).await? {
+            let because = match agents::list::load_agent(&self.core, &of).await? {
+                Some(agent) => match presence::judged(&self.core, &agent).await? {
                     (_, presence, _) if is_here(presence) => continue,
                     (_, presence, because) => format!("is {}: {because}", presence.as_str()),
                 },
                 None => "was let go of".to_owned(),
             };
-            let wishes = records::load::<Vec<Wish>>(self.local.as_ref(), &key).await?.map(|(_, wishes)| wishes);
+            let wishes = records::load::<Vec<Wish>>(self.core.local.as_ref(), &key).await?.map(|(_, wishes)| wishes);
             let mut told = Vec::new();
             for Wish { id, by } in wishes.unwrap_or_default() {
                 let draft = Draft {
@@ -69,7 +54,7 @@ impl Mesh {
                     idempotency_key: Some(format!("no-longer-here-{id}")),
                     ..Draft::default()
                 };
-                let outcome = match self.load_agent(&by).await? {
+                let outcome = match agents::list::load_agent(&self.core, &by).await? {
                     Some(_) => self.tell(&nobody(), &AgentName::shell(), &by, draft).await,
                     // Nobody is left who could be told.
                     None => Ok(()),
@@ -86,10 +71,27 @@ impl Mesh {
                     wishes.unwrap_or_default().into_iter().filter(|wish| !told.contains(&wish.id)).collect();
                 (if rest.is_empty() { Next::Remove } else { Next::Put(rest) }, ())
             };
-            records::update(self.local.as_ref(), &key, Durability::Process, rest).await?;
+            records::update(self.core.local.as_ref(), &key, Durability::Process, rest).await?;
         }
         Ok(())
     }
+}
+
+pub(crate) async fn wish_to_know(core: &Core, caller: &Caller, agents: &[AgentName]) -> Result<(), WishError> {
+    let by = caller.agent().ok_or(WishError::NotRegistered)?;
+    for agent in agents {
+        let id = core.new_id(core.machine.now());
+        let add = |wishes: Option<Vec<Wish>>| {
+            let mut wishes = wishes.unwrap_or_default();
+            if wishes.iter().any(|wish| wish.by == *by) {
+                return (Next::Keep, ());
+            }
+            wishes.push(Wish { id, by: by.clone() });
+            (Next::Put(wishes), ())
+        };
+        records::update(core.local.as_ref(), &keys::wish(agent), Durability::Synced, add).await?;
+    }
+    Ok(())
 }
 
 /// A process that speaks for no agent.

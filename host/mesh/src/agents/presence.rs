@@ -1,12 +1,15 @@
 //! Presence, judged by evidence: a process, a session, a hook that spoke; never by a timer alone.
 
-use crate::Mesh;
 use crate::agents::list::{BesideAgent, MailBeside, SignBeside};
 use crate::agents::{Agent, Presence, Seen};
+use crate::core::Core;
+use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
+use crate::sessions::connections::Connections;
 use crate::sessions::identify::CONNECTION;
-use crate::sessions::{Activity, ConnectionId, SessionRecord, SessionRef, Sign, Transport};
+use crate::sessions::record;
+use crate::sessions::{Activity, ConnectionId, SessionRecord, SessionRef, Sign};
 use crate::storage::{keys, records};
 
 /// What is known of an agent's session.
@@ -105,131 +108,120 @@ pub(crate) fn span(milliseconds: u64) -> String {
     }
 }
 
-impl Mesh {
-    /// Collects what is known of an agent's session.
-    pub(crate) async fn traces(&self, agent: &Agent) -> Result<Traces, store::StoreError> {
-        self.traces_beside(agent, SignBeside::Unknown).await
-    }
+/// Collects what is known of an agent's session.
+pub(crate) async fn traces(core: &Core, agent: &Agent) -> Result<Traces, store::StoreError> {
+    traces_beside(core, agent, SignBeside::Unknown).await
+}
 
-    /// The same, where one look may have shown its sign of life already.
-    async fn traces_beside(&self, agent: &Agent, heartbeat: SignBeside) -> Result<Traces, store::StoreError> {
-        let here = agent.host == self.machine.host();
-        let record = match &agent.session {
-            Some(session) if here => self.session_record(session).await?,
-            Some(_) | None => None,
-        };
-        let process_runs = record.as_ref().and_then(|record| record.process).map(|process| self.machine.lives(process));
-        // A session speaks by its hooks; only without one is a heartbeat written.
-        let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
-            (Some(_), _) | (None, SignBeside::Nothing) => None,
-            (None, SignBeside::Given(heartbeat)) => Some(heartbeat),
-            (None, SignBeside::Unknown) => {
-                let found = records::load(self.shared.as_ref(), &keys::heartbeat(&agent.name)).await?;
-                found.map(|(_, heartbeat)| heartbeat)
-            }
-        };
-        Ok(Traces {
-            record,
-            process_runs,
-            heartbeat: heartbeat.map(|heartbeat| heartbeat.at),
-            told: heartbeat.and_then(|heartbeat| heartbeat.activity),
-        })
-    }
-
-    /// An agent's traces as they are now, and what they show.
-    pub(crate) async fn judged(&self, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
-        self.judged_beside(agent, SignBeside::Unknown).await
-    }
-
-    /// The same, where one look may have shown its sign of life already.
-    pub(crate) async fn judged_beside(
-        &self,
-        agent: &Agent,
-        heartbeat: SignBeside,
-    ) -> Result<(Traces, Presence, String), store::StoreError> {
-        let traces = self.traces_beside(agent, heartbeat).await?;
-        let (presence, why) = judge(agent, &traces, self.machine.now(), self.limits.away_after);
-        Ok((traces, presence, why))
-    }
-
-    /// How present an agent is.
-    pub(crate) async fn presence(&self, agent: &Agent) -> Result<Presence, store::StoreError> {
-        self.judged(agent).await.map(|(_, presence, _)| presence)
-    }
-
-    /// Notes whether the client of a connection over HTTP holds a stream open. While it does, it counts
-    /// as here however quiet it is; without one, its calls alone show that it is.
-    pub async fn note_stream(&self, connection: &ConnectionId, sign: Sign) -> Result<(), store::StoreError> {
-        {
-            let mut streaming = self.streaming.lock().expect("no holder of this lock panics");
-            match sign {
-                Sign::Stream => streaming.insert(connection.clone()),
-                Sign::Process | Sign::Calls => streaming.remove(connection),
-            };
+/// The same, where one look may have shown its sign of life already.
+async fn traces_beside(core: &Core, agent: &Agent, heartbeat: SignBeside) -> Result<Traces, store::StoreError> {
+    let here = agent.host == core.machine.host();
+    let record = match &agent.session {
+        Some(session) if here => record::session_record(core, session).await?,
+        Some(_) | None => None,
+    };
+    let process_runs = record.as_ref().and_then(|record| record.process).map(|process| core.machine.lives(process));
+    // A session speaks by its hooks; only without one is a heartbeat written.
+    let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
+        (Some(_), _) | (None, SignBeside::Nothing) => None,
+        (None, SignBeside::Given(heartbeat)) => Some(heartbeat),
+        (None, SignBeside::Unknown) => {
+            let found = records::load(core.shared.as_ref(), &keys::heartbeat(&agent.name)).await?;
+            found.map(|(_, heartbeat)| heartbeat)
         }
-        let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
-        self.change_session(&session, |record| record.shown_by = sign).await
-    }
+    };
+    Ok(Traces {
+        record,
+        process_runs,
+        heartbeat: heartbeat.map(|heartbeat| heartbeat.at),
+        told: heartbeat.and_then(|heartbeat| heartbeat.activity),
+    })
+}
 
-    /// What shows that the client of a connection is there.
-    pub(crate) fn sign_of(&self, connection: &ConnectionId, transport: Transport) -> Sign {
-        match transport {
-            Transport::Stdio | Transport::CommandLine => Sign::Process,
-            Transport::Http => {
-                let streaming = self.streaming.lock().expect("no holder of this lock panics");
-                if streaming.contains(connection) { Sign::Stream } else { Sign::Calls }
-            }
-        }
-    }
+/// An agent's traces as they are now, and what they show.
+pub(crate) async fn judged(core: &Core, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
+    judged_beside(core, agent, SignBeside::Unknown).await
+}
 
-    /// An agent as others see it.
-    pub(crate) async fn seen(&self, agent: Agent) -> Result<Seen, store::StoreError> {
-        self.seen_beside(Box::new(agent), &BesideAgent::UNKNOWN).await
-    }
+/// The same, where one look may have shown its sign of life already.
+pub(crate) async fn judged_beside(
+    core: &Core,
+    agent: &Agent,
+    heartbeat: SignBeside,
+) -> Result<(Traces, Presence, String), store::StoreError> {
+    let traces = traces_beside(core, agent, heartbeat).await?;
+    let (presence, why) = judge(agent, &traces, core.machine.now(), core.limits.away_after);
+    Ok((traces, presence, why))
+}
 
-    /// The same, where one look has shown some of it already.
-    pub(crate) async fn seen_beside(&self, agent: Box<Agent>, beside: &BesideAgent) -> Result<Seen, store::StoreError> {
-        let (traces, presence, evidence) = self.judged_beside(&agent, beside.heartbeat).await?;
-        let waiting = match beside.mail {
-            MailBeside::Nothing => 0,
-            MailBeside::Counted(messages) => messages,
-            MailBeside::Unknown => self.waiting(&agent.name).await?,
-        };
-        Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
-    }
+/// How present an agent is.
+pub(crate) async fn presence(core: &Core, agent: &Agent) -> Result<Presence, store::StoreError> {
+    judged(core, agent).await.map(|(_, presence, _)| presence)
+}
 
-    /// How many unsettled messages an agent has.
-    pub(crate) async fn waiting(&self, name: &AgentName) -> Result<usize, store::StoreError> {
-        let inbox = self.inbox_of(name);
-        let mut inbox = inbox.lock().await;
-        inbox.refresh(self.shared.as_ref(), name).await?;
-        Ok(inbox.unsettled.len())
-    }
+pub(crate) async fn note_stream(
+    core: &Core,
+    connections: &Connections,
+    connection: &ConnectionId,
+    sign: Sign,
+) -> Result<(), store::StoreError> {
+    connections.set_stream(connection, sign);
+    let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
+    record::change_session(core, &session, |record| record.shown_by = sign).await
+}
 
-    /// Notes that an agent without a session was heard of just now.
-    pub(crate) async fn put_heartbeat(&self, name: &AgentName) -> Result<(), store::StoreError> {
-        let at = self.machine.now();
-        let put = |_: Option<Heartbeat>| (records::Next::Put(Heartbeat { at, activity: None }), ());
-        records::update(self.shared.as_ref(), &keys::heartbeat(name), store::Durability::Process, put).await
-    }
+/// An agent as others see it.
+pub(crate) async fn seen(core: &Core, inboxes: &Inboxes, agent: Agent) -> Result<Seen, store::StoreError> {
+    seen_beside(core, inboxes, Box::new(agent), &BesideAgent::UNKNOWN).await
+}
 
-    /// Notes that an agent without a session was heard of. Written at most every quarter minute,
-    /// and never worth failing a command for.
-    pub(crate) async fn beat(&self, name: &AgentName) {
-        let at = self.machine.now();
-        let outcome = records::update(
-            self.shared.as_ref(),
-            &keys::heartbeat(name),
-            store::Durability::Process,
-            |old: Option<Heartbeat>| match old {
-                Some(old) if at.since(old.at) < 15_000 => (records::Next::Keep, ()),
-                Some(_) | None => (records::Next::Put(Heartbeat { at, activity: None }), ()),
-            },
-        )
-        .await;
-        if let Err(error) = outcome {
-            tracing::debug!(agent = %name, %error, "the heartbeat was not written");
-        }
+/// The same, where one look has shown some of it already.
+pub(crate) async fn seen_beside(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: Box<Agent>,
+    beside: &BesideAgent,
+) -> Result<Seen, store::StoreError> {
+    let (traces, presence, evidence) = judged_beside(core, &agent, beside.heartbeat).await?;
+    let waiting = match beside.mail {
+        MailBeside::Nothing => 0,
+        MailBeside::Counted(messages) => messages,
+        MailBeside::Unknown => self::waiting(core, inboxes, &agent.name).await?,
+    };
+    Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
+}
+
+/// How many unsettled messages an agent has.
+pub(crate) async fn waiting(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<usize, store::StoreError> {
+    let inbox = inboxes.of(name);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), name).await?;
+    Ok(inbox.unsettled.len())
+}
+
+/// Notes that an agent without a session was heard of just now.
+pub(crate) async fn put_heartbeat(core: &Core, name: &AgentName) -> Result<(), store::StoreError> {
+    let at = core.machine.now();
+    let put = |_: Option<Heartbeat>| (records::Next::Put(Heartbeat { at, activity: None }), ());
+    records::update(core.shared.as_ref(), &keys::heartbeat(name), store::Durability::Process, put).await
+}
+
+/// Notes that an agent without a session was heard of. Written at most every quarter minute,
+/// and never worth failing a command for.
+pub(crate) async fn beat(core: &Core, name: &AgentName) {
+    let at = core.machine.now();
+    let outcome = records::update(
+        core.shared.as_ref(),
+        &keys::heartbeat(name),
+        store::Durability::Process,
+        |old: Option<Heartbeat>| match old {
+            Some(old) if at.since(old.at) < 15_000 => (records::Next::Keep, ()),
+            Some(_) | None => (records::Next::Put(Heartbeat { at, activity: None }), ()),
+        },
+    )
+    .await;
+    if let Err(error) = outcome {
+        tracing::debug!(agent = %name, %error, "the heartbeat was not written");
     }
 }
 

@@ -3,25 +3,23 @@
 //! nobody else has written since, so that the diary itself is what everybody goes by.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use store::{AppendError, Durability, Expect, Position, StoreError, SwapError};
 
 use crate::Mesh;
+use crate::agents;
 use crate::agents::Presence;
 use crate::agents::list::Glimpse;
+use crate::agents::presence;
 use crate::agents::presence::is_here;
+use crate::core::Core;
 use crate::messages::inbox::contains;
 use crate::names::AgentName;
 use crate::storage::event_log::Event;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// How often it is looked: that nothing is heard of somebody is announced by nothing.
-const LOOK: Duration = Duration::from_secs(5);
-/// The same where each look asks servers for every agent.
-const LOOK_AT_SERVERS: Duration = Duration::from_secs(60);
 /// How often somebody else may have written meanwhile, before it is left to the next look.
 const TRIES: usize = 100;
 
@@ -82,134 +80,134 @@ impl Mesh {
     /// polled. Any number of processes may do so at once.
     pub async fn keep_noticing_silence(&self) {
         let mut known = None;
-        let look = if self.has_servers() { LOOK_AT_SERVERS } else { LOOK };
+        let poll = self.core.topology.presence_poll();
         loop {
-            let noticed = self.notice_silence(&mut known).await;
+            let noticed = notice_silence(&self.core, &mut known).await;
             for error in [noticed, self.fulfil_wishes().await].into_iter().filter_map(Result::err) {
                 let error: &dyn std::error::Error = &error;
                 tracing::debug!(error, "who falls silent is told later");
             }
-            tokio::time::sleep(look).await;
+            tokio::time::sleep(poll).await;
         }
     }
+}
 
-    /// Looks once. `known` is what the last look has left; none before the first.
-    pub(crate) async fn notice_silence(&self, known: &mut Option<Silences>) -> Result<(), StoreError> {
-        let mut silences = match known.take() {
-            Some(silences) => silences,
-            None => self.kept_silences().await?,
-        };
-        let before = silences.silent.clone();
-        self.read_silences(&mut silences).await?;
-        let mut news = Vec::new();
-        for Glimpse { name, agent, beside } in self.crowd_and_signs().await? {
-            // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
-            let Ok(agent) = agent else { continue };
-            if agent.host != self.machine.host() {
-                continue;
-            }
-            let (_, presence, _) = self.judged_beside(&agent, beside.heartbeat).await?;
-            if silences.news(&name, presence).is_some() {
-                news.push(name);
-            }
+/// Looks once. `known` is what the last look has left; none before the first.
+pub(crate) async fn notice_silence(core: &Core, known: &mut Option<Silences>) -> Result<(), StoreError> {
+    let mut silences = match known.take() {
+        Some(silences) => silences,
+        None => kept_silences(core).await?,
+    };
+    let before = silences.silent.clone();
+    read_silences(core, &mut silences).await?;
+    let mut news = Vec::new();
+    for Glimpse { name, agent, beside } in agents::list::crowd_and_signs(core).await? {
+        // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
+        let Ok(agent) = agent else { continue };
+        if agent.host != core.machine.host() {
+            continue;
         }
-        for _ in 0..TRIES {
-            if news.is_empty() || self.tell_silence(&news, &mut silences).await? {
-                break;
-            }
-        }
-        if silences.silent != before || silences.unkept >= MANY {
-            self.keep_silences(&silences).await?;
-            silences.unkept = 0;
-        }
-        *known = Some(silences);
-        Ok(())
-    }
-
-    /// Reads the diary to its end, looks at these agents again, and tells what is new of them unless somebody
-    /// wrote in the diary meanwhile. Whether it was told.
-    async fn tell_silence(&self, names: &[AgentName], silences: &mut Silences) -> Result<bool, StoreError> {
-        self.read_silences(silences).await?;
-        let mut told = Vec::new();
-        for name in names {
-            // It may have been swept.
-            let Some(agent) = self.load_agent(name).await? else { continue };
-            let (_, presence, because) = self.judged(&agent).await?;
-            if let Some(event) = silences.news(name, presence) {
-                told.push(records::json(&serde_json::json!({
-                    "event": event, "at": self.machine.now().0, "agent": name, "presence": presence.as_str(),
-                    "because": because,
-                })));
-            }
-        }
-        if told.is_empty() {
-            return Ok(true);
-        }
-        match self.shared.append(&keys::global(), &told, Expect::End(silences.at), Durability::Process).await {
-            // What was written is read like everything else.
-            Ok(_) => self.read_silences(silences).await.map(|()| true),
-            Err(AppendError::Moved) => Ok(false),
-            Err(AppendError::Store(error)) => Err(error),
+        let (_, presence, _) = presence::judged_beside(core, &agent, beside.heartbeat).await?;
+        if silences.news(&name, presence).is_some() {
+            news.push(name);
         }
     }
-
-    /// Reads the diary on to its end. Of all that machines tell there, few lines are of this.
-    async fn read_silences(&self, silences: &mut Silences) -> Result<(), StoreError> {
-        let mut found = Vec::new();
-        let mut count = 0;
-        let (end, _) = records::scan(self.shared.as_ref(), &keys::global(), silences.at, |entry| {
-            count += 1;
-            if [FELL, BACK, SWEPT].iter().any(|kind| contains(&entry.bytes, kind.as_bytes())) {
-                found.extend(Event::parse(&entry));
-            }
-        })
-        .await?;
-        for event in &found {
-            silences.take(event);
+    for _ in 0..TRIES {
+        if news.is_empty() || tell_silence(core, &news, &mut silences).await? {
+            break;
         }
-        silences.unkept += count;
-        silences.at = end;
-        Ok(())
     }
+    if silences.silent != before || silences.unkept >= MANY {
+        keep_silences(core, &silences).await?;
+        silences.unkept = 0;
+    }
+    *known = Some(silences);
+    Ok(())
+}
 
-    /// What was kept of the silences, unless it is of another diary. It is a hint; but the diary of many machines
-    /// is long, and a machine tells of its own agents alone. So one that has kept nothing begins at the end there,
-    /// and keeps that before it tells anything: whoever is killed in between is found out all the same.
-    async fn kept_silences(&self) -> Result<Silences, StoreError> {
-        loop {
-            let kept = match records::load::<Silences>(self.local.as_ref(), &keys::silences()).await {
-                Ok(Some((_, kept))) => kept,
-                Ok(None) if self.has_servers() => {
-                    let begun = Silences { at: self.diary_end().await?, ..Silences::default() };
-                    let (key, value) = (keys::silences(), records::json(&begun));
-                    match self.local.swap(&key, None, Some(&value), Durability::Synced).await {
-                        Ok(_) => return Ok(begun),
-                        // Another process of this machine was faster.
-                        Err(SwapError::Changed { .. }) => continue,
-                        Err(SwapError::Store(error)) => return Err(error),
-                    }
+/// Reads the diary to its end, looks at these agents again, and tells what is new of them unless somebody
+/// wrote in the diary meanwhile. Whether it was told.
+async fn tell_silence(core: &Core, names: &[AgentName], silences: &mut Silences) -> Result<bool, StoreError> {
+    read_silences(core, silences).await?;
+    let mut told = Vec::new();
+    for name in names {
+        // It may have been swept.
+        let Some(agent) = agents::list::load_agent(core, name).await? else { continue };
+        let (_, presence, because) = presence::judged(core, &agent).await?;
+        if let Some(event) = silences.news(name, presence) {
+            told.push(records::json(&serde_json::json!({
+                "event": event, "at": core.machine.now().0, "agent": name, "presence": presence.as_str(),
+                "because": because,
+            })));
+        }
+    }
+    if told.is_empty() {
+        return Ok(true);
+    }
+    match core.shared.append(&keys::global(), &told, Expect::End(silences.at), Durability::Process).await {
+        // What was written is read like everything else.
+        Ok(_) => read_silences(core, silences).await.map(|()| true),
+        Err(AppendError::Moved) => Ok(false),
+        Err(AppendError::Store(error)) => Err(error),
+    }
+}
+
+/// Reads the diary on to its end. Of all that machines tell there, few lines are of this.
+async fn read_silences(core: &Core, silences: &mut Silences) -> Result<(), StoreError> {
+    let mut found = Vec::new();
+    let mut count = 0;
+    let (end, _) = records::scan(core.shared.as_ref(), &keys::global(), silences.at, |entry| {
+        count += 1;
+        if [FELL, BACK, SWEPT].iter().any(|kind| contains(&entry.bytes, kind.as_bytes())) {
+            found.extend(Event::parse(&entry));
+        }
+    })
+    .await?;
+    for event in &found {
+        silences.take(event);
+    }
+    silences.unkept += count;
+    silences.at = end;
+    Ok(())
+}
+
+/// What was kept of the silences, unless it is of another diary. It is a hint; but the diary of many machines
+/// is long, and a machine tells of its own agents alone. So one that has kept nothing begins at the end there,
+/// and keeps that before it tells anything: whoever is killed in between is found out all the same.
+async fn kept_silences(core: &Core) -> Result<Silences, StoreError> {
+    loop {
+        let kept = match records::load::<Silences>(core.local.as_ref(), &keys::silences()).await {
+            Ok(Some((_, kept))) => kept,
+            Ok(None) if core.topology.reads_events_from_the_end() => {
+                let begun = Silences { at: core.event_log.end().await?, ..Silences::default() };
+                let (key, value) = (keys::silences(), records::json(&begun));
+                match core.local.swap(&key, None, Some(&value), Durability::Synced).await {
+                    Ok(_) => return Ok(begun),
+                    // Another process of this machine was faster.
+                    Err(SwapError::Changed { .. }) => continue,
+                    Err(SwapError::Store(error)) => return Err(error),
                 }
-                Ok(None) | Err(StoreError::Damaged { .. }) => Silences::default(),
-                Err(error) => return Err(error),
-            };
-            return Ok(if kept.at > self.diary_end().await? { Silences::default() } else { kept });
-        }
-    }
-
-    async fn keep_silences(&self, silences: &Silences) -> Result<(), StoreError> {
-        let mut names: BTreeSet<&AgentName> = silences.silent.iter().collect();
-        // Who has no record any more is not silent but gone for good.
-        for name in &silences.silent {
-            if self.shared.get(&keys::meta(name)).await?.is_none() {
-                names.remove(name);
             }
-        }
-        let silent = names.into_iter().cloned().collect();
-        let kept = Silences { at: silences.at, silent, unkept: 0 };
-        let put = |old: Option<serde_json::Value>| match old.and_then(|old| old.get("at")?.as_u64()) {
-            Some(at) if at > kept.at.0 => (Next::Keep, ()),
-            Some(_) | None => (Next::Put(serde_json::json!(kept)), ()),
+            Ok(None) | Err(StoreError::Damaged { .. }) => Silences::default(),
+            Err(error) => return Err(error),
         };
-        records::update(self.local.as_ref(), &keys::silences(), Durability::Process, put).await
+        return Ok(if kept.at > core.event_log.end().await? { Silences::default() } else { kept });
     }
+}
+
+async fn keep_silences(core: &Core, silences: &Silences) -> Result<(), StoreError> {
+    let mut names: BTreeSet<&AgentName> = silences.silent.iter().collect();
+    // Who has no record any more is not silent but gone for good.
+    for name in &silences.silent {
+        if core.shared.get(&keys::meta(name)).await?.is_none() {
+            names.remove(name);
+        }
+    }
+    let silent = names.into_iter().cloned().collect();
+    let kept = Silences { at: silences.at, silent, unkept: 0 };
+    let put = |old: Option<serde_json::Value>| match old.and_then(|old| old.get("at")?.as_u64()) {
+        Some(at) if at > kept.at.0 => (Next::Keep, ()),
+        Some(_) | None => (Next::Put(serde_json::json!(kept)), ()),
+    };
+    records::update(core.local.as_ref(), &keys::silences(), Durability::Process, put).await
 }

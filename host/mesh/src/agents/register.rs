@@ -3,11 +3,20 @@
 use store::{Durability, StoreError, SwapError};
 
 use crate::Mesh;
+use crate::agents::adopt;
+use crate::agents::presence;
 use crate::agents::profile::{fill, made_up};
+use crate::agents::remote_cache::RemoteCache;
+use crate::agents::remote_presence;
 use crate::agents::{Agent, Origin, Presence, Profile};
+use crate::core::Core;
+use crate::delivery::invitation;
+use crate::messages::inboxes::Inboxes;
 use crate::messages::{LONGEST_LABEL, MOST_TAGS};
 use crate::names::{AgentName, InvalidName};
+use crate::sessions::identify;
 use crate::sessions::identify::{CONNECTION, bare, key_digest};
+use crate::sessions::record;
 use crate::sessions::{Caller, SessionRef, Transport, ticket};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
@@ -109,7 +118,7 @@ impl Mesh {
         }
         let mut profile = wanted.profile;
         fill(&mut profile, &caller.profile);
-        if let Some(name) = self.own_agent(caller).await? {
+        if let Some(name) = own_agent(&self.core, &self.remote, caller).await? {
             return self.register_again(caller, &name, profile).await;
         }
         let name = match &wanted.name {
@@ -122,15 +131,17 @@ impl Mesh {
         };
         for number in 1..=MOST_NUMBERED {
             let candidate = if number == 1 { name.clone() } else { name.numbered(number) };
-            if let Some((agent, how, key)) = self.take_name(caller, &candidate, &profile).await? {
+            if let Some((agent, how, key)) = take_name(&self.core, &self.inboxes, caller, &candidate, &profile).await? {
                 let outcome = match how {
                     Taken::New if number > 1 => Outcome::Numbered { wanted: name },
                     Taken::New => Outcome::New,
                     Taken::Reclaimed => Outcome::Reclaimed,
                 };
                 self.settle_in(caller, &agent).await?;
-                let waiting = self.waiting(&agent.name).await?;
-                self.note("registered", serde_json::json!({ "agent": agent.name, "harness": agent.profile.harness }))
+                let waiting = presence::waiting(&self.core, &self.inboxes, &agent.name).await?;
+                self.core
+                    .event_log
+                    .note("registered", serde_json::json!({ "agent": agent.name, "harness": agent.profile.harness }))
                     .await;
                 return Ok(Registered { agent, outcome, key, waiting });
             }
@@ -145,27 +156,25 @@ impl Mesh {
         name: &AgentName,
         profile: Profile,
     ) -> Result<Registered, RegisterError> {
-        let now = self.machine.now();
-        let agent = records::update(
-            self.shared.as_ref(),
-            &keys::meta(name),
-            Durability::Synced,
-            |old: Option<Agent>| match old {
-                None => (Next::Keep, None),
-                Some(mut agent) => {
-                    let old = std::mem::take(&mut agent.profile);
-                    agent.profile = profile.clone();
-                    fill(&mut agent.profile, &old);
-                    agent.bound = now;
-                    (Next::Put(agent.clone()), Some(agent))
+        let now = self.core.machine.now();
+        let agent =
+            records::update(self.core.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| {
+                match old {
+                    None => (Next::Keep, None),
+                    Some(mut agent) => {
+                        let old = std::mem::take(&mut agent.profile);
+                        agent.profile = profile.clone();
+                        fill(&mut agent.profile, &old);
+                        agent.bound = now;
+                        (Next::Put(agent.clone()), Some(agent))
+                    }
                 }
-            },
-        )
-        .await?;
+            })
+            .await?;
         match agent {
             Some(agent) => {
                 self.settle_in(caller, &agent).await?;
-                let waiting = self.waiting(name).await?;
+                let waiting = presence::waiting(&self.core, &self.inboxes, name).await?;
                 Ok(Registered { agent, outcome: Outcome::Same, key: None, waiting })
             }
             // Its record was removed while its session went on; that is a contention like any other.
@@ -173,127 +182,134 @@ impl Mesh {
         }
     }
 
-    /// The agent that the caller already is by itself. A subagent's calls speak for its root
-    /// session's agent until it registers, and then it is one of its own.
-    async fn own_agent(&self, caller: &Caller) -> Result<Option<AgentName>, RegisterError> {
-        match &caller.session {
-            Some((reference, session)) if session.parent.is_some() => {
-                let own = self.current_record(reference).await?.and_then(|record| record.agent);
-                Ok(self.unless_adopted(own).await)
-            }
-            Some(_) | None => Ok(caller.agent.clone()),
-        }
-    }
-
-    /// Takes a name, if this caller may have it. None where it belongs to somebody else.
-    async fn take_name(
-        &self,
-        caller: &Caller,
-        name: &AgentName,
-        profile: &Profile,
-    ) -> Result<Option<(Agent, Taken, Option<String>)>, RegisterError> {
-        for _ in 0..TRIES {
-            let found = records::load::<Agent>(self.shared.as_ref(), &keys::meta(name)).await?;
-            let (revision, how) = match &found {
-                None => (None, Taken::New),
-                Some((revision, holder)) if self.may_take(caller, holder, profile).await? => {
-                    (Some(*revision), Taken::Reclaimed)
-                }
-                Some(_) => return Ok(None),
-            };
-            let now = self.machine.now();
-            // Only a caller with no session and no connection has nothing else to be known by.
-            let key =
-                (caller.session.is_none() && caller.connection.is_none() && caller.transport != Transport::CommandLine)
-                    .then(|| format!("{name}.{}", ticket::hex(&self.machine.random())));
-            let agent = Agent {
-                name: name.clone(),
-                profile: profile.clone(),
-                origin: match (&caller.session, caller.transport) {
-                    (Some(_), _) => Origin::Session,
-                    (None, Transport::CommandLine) => Origin::CommandLine,
-                    (None, Transport::Stdio | Transport::Http) => Origin::Connection,
-                },
-                session: session_of(caller),
-                host: self.machine.host().to_owned(),
-                registered: found.map_or(now, |(_, holder)| holder.registered),
-                bound: now,
-                moved_from: None,
-                key_digest: key.as_deref().map(key_digest),
-            };
-            let value = records::json(&agent);
-            match self.shared.swap(&keys::meta(name), revision, Some(&value), Durability::Synced).await {
-                Ok(_) => return Ok(Some((agent, how, key))),
-                Err(SwapError::Changed { .. }) => {}
-                // It is gone, and its name stays with the machine that it lived on.
-                Err(SwapError::Store(StoreError::Elsewhere { .. })) => return Ok(None),
-                Err(SwapError::Store(error)) => return Err(error.into()),
-            }
-        }
-        Err(RegisterError::Contended(name.clone()))
-    }
-
-    /// Whether a caller may have the name that somebody holds: its own, or one that nobody misses.
-    async fn may_take(&self, caller: &Caller, holder: &Agent, profile: &Profile) -> Result<bool, RegisterError> {
-        // What lives on another machine cannot be judged from here.
-        if holder.host != self.machine.host() {
-            return Ok(false);
-        }
-        // It was brought here for whoever goes on as it.
-        if holder.moved_from.is_some() {
-            return Ok(true);
-        }
-        let typed = caller.session.is_none() && caller.transport == Transport::CommandLine;
-        if typed && holder.origin == Origin::CommandLine {
-            return Ok(true);
-        }
-        if let (Some((mine, _)), Some(theirs)) = (&caller.session, &holder.session)
-            && (mine == theirs || self.current_record(theirs).await?.is_some_and(|record| record.session == *mine))
-        {
-            return Ok(true);
-        }
-        if self.presence(holder).await? != Presence::Gone {
-            return Ok(false);
-        }
-        // A client without sessions that comes back is the same program in the same project.
-        let resumed = caller.session.is_none()
-            && !typed
-            && holder.origin == Origin::Connection
-            && holder.profile.program == profile.program
-            && holder.profile.project == profile.project;
-        Ok(resumed || self.waiting(&holder.name).await? == 0)
-    }
-
     /// Binds a fresh registration to the caller's session or connection.
     async fn settle_in(&self, caller: &Caller, agent: &Agent) -> Result<(), RegisterError> {
         if let Some(connection) = &caller.connection {
-            self.joined_by(connection, &agent.name, caller.owns_connection);
+            self.connections.joined(connection, &agent.name, caller.owns_connection);
         }
         let (harness, session) = match (&caller.session, &caller.connection) {
             (Some((reference, session)), _) => (reference.harness.clone(), session.clone()),
             (None, Some(connection)) => {
                 let reference = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
                 let mut session = bare(&reference, caller.profile.project.as_deref());
-                session.process = Some(self.machine.this_process().pid);
+                session.process = Some(self.core.machine.this_process().pid);
                 (reference.harness, session)
             }
-            (None, None) if agent.origin == Origin::CommandLine && self.has_servers() => {
-                return Ok(self.note_speaker(&agent.name).await?);
+            (None, None) if agent.origin == Origin::CommandLine && self.core.topology.may_be_out_of_reach() => {
+                return Ok(identify::note_speaker(&self.core, &agent.name).await?);
             }
             (None, None) => return Ok(()),
         };
-        self.observe(&harness, &session, None).await?;
+        record::observe(&self.core, &harness, &session, None).await?;
         let reference = SessionRef { harness, id: session.id };
         if let (None, Some(connection)) = (&caller.session, &caller.connection) {
-            let sign = self.sign_of(connection, caller.transport);
-            self.change_session(&reference, |record| record.shown_by = sign).await?;
+            let sign = self.connections.sign_of(connection, caller.transport);
+            record::change_session(&self.core, &reference, |record| record.shown_by = sign).await?;
         }
-        self.bind_agent(&agent.name, &reference).await?;
-        self.settle_invitation(&reference, &agent.name).await?;
-        self.tell_of_session(&reference).await;
-        self.joined.notify_waiters();
+        record::bind_agent(&self.core, &agent.name, &reference).await?;
+        invitation::settle_invitation(&self.core, &reference, &agent.name).await?;
+        remote_presence::tell_of_session(&self.core, &reference).await;
+        self.delivery.joined.notify_waiters();
         Ok(())
     }
+}
+
+/// The agent that the caller already is by itself. A subagent's calls speak for its root
+/// session's agent until it registers, and then it is one of its own.
+async fn own_agent(core: &Core, remote: &RemoteCache, caller: &Caller) -> Result<Option<AgentName>, RegisterError> {
+    match &caller.session {
+        Some((reference, session)) if session.parent.is_some() => {
+            let own = record::current_record(core, reference).await?.and_then(|record| record.agent);
+            Ok(adopt::unless_adopted(core, remote, own).await)
+        }
+        Some(_) | None => Ok(caller.agent.clone()),
+    }
+}
+
+/// Takes a name, if this caller may have it. None where it belongs to somebody else.
+async fn take_name(
+    core: &Core,
+    inboxes: &Inboxes,
+    caller: &Caller,
+    name: &AgentName,
+    profile: &Profile,
+) -> Result<Option<(Agent, Taken, Option<String>)>, RegisterError> {
+    for _ in 0..TRIES {
+        let found = records::load::<Agent>(core.shared.as_ref(), &keys::meta(name)).await?;
+        let (revision, how) = match &found {
+            None => (None, Taken::New),
+            Some((revision, holder)) if may_take(core, inboxes, caller, holder, profile).await? => {
+                (Some(*revision), Taken::Reclaimed)
+            }
+            Some(_) => return Ok(None),
+        };
+        let now = core.machine.now();
+        // Only a caller with no session and no connection has nothing else to be known by.
+        let key =
+            (caller.session.is_none() && caller.connection.is_none() && caller.transport != Transport::CommandLine)
+                .then(|| format!("{name}.{}", ticket::hex(&core.machine.random())));
+        let agent = Agent {
+            name: name.clone(),
+            profile: profile.clone(),
+            origin: match (&caller.session, caller.transport) {
+                (Some(_), _) => Origin::Session,
+                (None, Transport::CommandLine) => Origin::CommandLine,
+                (None, Transport::Stdio | Transport::Http) => Origin::Connection,
+            },
+            session: session_of(caller),
+            host: core.machine.host().to_owned(),
+            registered: found.map_or(now, |(_, holder)| holder.registered),
+            bound: now,
+            moved_from: None,
+            key_digest: key.as_deref().map(key_digest),
+        };
+        let value = records::json(&agent);
+        match core.shared.swap(&keys::meta(name), revision, Some(&value), Durability::Synced).await {
+            Ok(_) => return Ok(Some((agent, how, key))),
+            Err(SwapError::Changed { .. }) => {}
+            // It is gone, and its name stays with the machine that it lived on.
+            Err(SwapError::Store(StoreError::Elsewhere { .. })) => return Ok(None),
+            Err(SwapError::Store(error)) => return Err(error.into()),
+        }
+    }
+    Err(RegisterError::Contended(name.clone()))
+}
+
+/// Whether a caller may have the name that somebody holds: its own, or one that nobody misses.
+async fn may_take(
+    core: &Core,
+    inboxes: &Inboxes,
+    caller: &Caller,
+    holder: &Agent,
+    profile: &Profile,
+) -> Result<bool, RegisterError> {
+    // What lives on another machine cannot be judged from here.
+    if holder.host != core.machine.host() {
+        return Ok(false);
+    }
+    // It was brought here for whoever goes on as it.
+    if holder.moved_from.is_some() {
+        return Ok(true);
+    }
+    let typed = caller.session.is_none() && caller.transport == Transport::CommandLine;
+    if typed && holder.origin == Origin::CommandLine {
+        return Ok(true);
+    }
+    if let (Some((mine, _)), Some(theirs)) = (&caller.session, &holder.session)
+        && (mine == theirs || record::current_record(core, theirs).await?.is_some_and(|record| record.session == *mine))
+    {
+        return Ok(true);
+    }
+    if presence::presence(core, holder).await? != Presence::Gone {
+        return Ok(false);
+    }
+    // A client without sessions that comes back is the same program in the same project.
+    let resumed = caller.session.is_none()
+        && !typed
+        && holder.origin == Origin::Connection
+        && holder.profile.program == profile.program
+        && holder.profile.project == profile.project;
+    Ok(resumed || presence::waiting(core, inboxes, &holder.name).await? == 0)
 }
 
 /// How a name was come by.

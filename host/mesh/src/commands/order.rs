@@ -4,16 +4,21 @@ use std::time::Duration;
 
 use store::{Durability, StoreError, SwapError};
 
+use crate::AddressError;
+use crate::agents::presence;
+use crate::agents::remote_cache::RemoteCache;
 use crate::commands::{
     COMMAND_TTL, Command, CommandName, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Run, Stage, Standing,
 };
+use crate::core::Core;
+use crate::delivery::chain;
 use crate::delivery::loop_guard::next_trace;
+use crate::messages::address;
 use crate::names::{AgentName, MessageId};
 use crate::reservations::LONGEST_TTL;
 use crate::sessions::{Caller, Transport};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
-use crate::{AddressError, Mesh};
 
 /// What somebody wants to be run.
 #[derive(Clone, Debug)]
@@ -90,200 +95,195 @@ pub enum FinishError {
     Store(#[from] StoreError),
 }
 
-impl Mesh {
-    /// Asks an agent to run a command. It is on disk when this returns.
-    pub async fn order(&self, caller: &Caller, order: Order) -> Result<Command, OrderError> {
-        let from = match (caller.agent(), caller.transport) {
-            (Some(agent), _) => agent.clone(),
-            (None, Transport::CommandLine) => AgentName::shell(),
-            (None, Transport::Stdio | Transport::Http) => return Err(OrderError::NotRegistered),
-        };
-        let bytes = order.arguments.iter().map(String::len).sum();
-        if bytes > LONGEST_ARGUMENTS {
-            return Err(OrderError::TooLong(bytes));
-        }
-        let ttl = order.ttl.unwrap_or(COMMAND_TTL);
-        if !(1_000..=LONGEST_TTL).contains(&ttl) {
-            return Err(OrderError::Ttl);
-        }
-        let to = self.resolve(&order.to, caller.agent()).await?;
-        let now = self.machine.now();
-        let id = self.new_id(now);
-        let working_on = if from.is_shell() { None } else { self.working_on(&from).await? };
-        let command = Command {
-            id,
-            from,
-            to,
-            command: order.command,
-            arguments: order.arguments,
-            trace: Some(next_trace(id, working_on)),
-            created: now,
-            expires: now.plus(ttl),
-            stage: Stage::Pending { waits: None },
-        };
-        let value = records::json(&command);
-        match self.shared.swap(&keys::command(command.id), None, Some(&value), Durability::Synced).await {
-            Ok(_) => {}
-            Err(SwapError::Store(error)) => return Err(error.into()),
-            Err(SwapError::Changed { .. }) => unreachable!("no two ids are the same"),
-        }
-        let Command { id, from, to, command: name, .. } = &command;
-        self.note("commanded", serde_json::json!({ "id": id, "from": from, "to": to, "command": name })).await;
-        Ok(command)
+pub(crate) async fn order(
+    core: &Core,
+    remote: &RemoteCache,
+    caller: &Caller,
+    order: Order,
+) -> Result<Command, OrderError> {
+    let from = match (caller.agent(), caller.transport) {
+        (Some(agent), _) => agent.clone(),
+        (None, Transport::CommandLine) => AgentName::shell(),
+        (None, Transport::Stdio | Transport::Http) => return Err(OrderError::NotRegistered),
+    };
+    let bytes = order.arguments.iter().map(String::len).sum();
+    if bytes > LONGEST_ARGUMENTS {
+        return Err(OrderError::TooLong(bytes));
     }
-
-    /// Takes the oldest command that waits for the caller's agent. Each is given to one taker alone.
-    pub async fn take_command(&self, caller: &Caller) -> Result<Option<Command>, TakeError> {
-        let agent = caller.agent().ok_or(TakeError::NotRegistered)?.clone();
-        self.beat(&agent).await;
-        for waiting in self.commands(Some(&agent)).await? {
-            if waiting.standing(self.machine.now()) != Standing::Pending {
-                continue;
-            }
-            let now = self.machine.now();
-            let key = keys::command(waiting.id);
-            // On disk before it is answered: else a loss of power would have it taken twice.
-            let taken =
-                records::update(self.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
-                    match old.filter(|old| old.standing(now) == Standing::Pending) {
-                        None => (Next::Keep, None),
-                        Some(mut command) => {
-                            command.stage = Stage::Consumed { at: now, run: None };
-                            (Next::Put(command.clone()), Some(command))
-                        }
-                    }
-                })
-                .await?;
-            if let Some(command) = taken {
-                self.note("command-taken", serde_json::json!({ "id": command.id, "agent": agent })).await;
-                return Ok(Some(command));
-            }
-        }
-        Ok(None)
+    let ttl = order.ttl.unwrap_or(COMMAND_TTL);
+    if !(1_000..=LONGEST_TTL).contains(&ttl) {
+        return Err(OrderError::Ttl);
     }
-
-    /// Returns when a command waits for the caller's agent: at once, or as soon as there is one. It is not taken
-    /// yet. Cancel it to stop waiting.
-    pub async fn command_waits(&self, caller: &Caller) -> Result<(), TakeError> {
-        let agent = caller.agent().ok_or(TakeError::NotRegistered)?;
-        // Watching begins before looking, so that nothing can come in between.
-        let mut watch = self.shared.watch(&[keys::commands()]).await?;
-        loop {
-            let now = self.machine.now();
-            if self.commands(Some(agent)).await?.iter().any(|command| command.standing(now) == Standing::Pending) {
-                return Ok(());
-            }
-            watch.changed().await?;
-        }
+    let to = address::resolve(core, remote, &order.to, caller.agent()).await?;
+    let now = core.machine.now();
+    let id = core.new_id(now);
+    let working_on = if from.is_shell() { None } else { chain::working_on(core, &from).await? };
+    let command = Command {
+        id,
+        from,
+        to,
+        command: order.command,
+        arguments: order.arguments,
+        trace: Some(next_trace(id, working_on)),
+        created: now,
+        expires: now.plus(ttl),
+        stage: Stage::Pending { waits: None },
+    };
+    let value = records::json(&command);
+    match core.shared.swap(&keys::command(command.id), None, Some(&value), Durability::Synced).await {
+        Ok(_) => {}
+        Err(SwapError::Store(error)) => return Err(error.into()),
+        Err(SwapError::Changed { .. }) => unreachable!("no two ids are the same"),
     }
+    let Command { id, from, to, command: name, .. } = &command;
+    core.event_log.note("commanded", serde_json::json!({ "id": id, "from": from, "to": to, "command": name })).await;
+    Ok(command)
+}
 
-    /// Ends a command that the caller's agent took, once.
-    pub async fn finish_command(
-        &self,
-        caller: &Caller,
-        id: MessageId,
-        ended: Ended,
-        result: &str,
-    ) -> Result<Command, FinishError> {
-        let agent = caller.agent().ok_or(FinishError::NotRegistered)?.clone();
-        if result.len() > LONGEST_RESULT {
-            return Err(FinishError::TooLong(result.len()));
+pub(crate) async fn take_command(core: &Core, caller: &Caller) -> Result<Option<Command>, TakeError> {
+    let agent = caller.agent().ok_or(TakeError::NotRegistered)?.clone();
+    presence::beat(core, &agent).await;
+    for waiting in commands(core, Some(&agent)).await? {
+        if waiting.standing(core.machine.now()) != Standing::Pending {
+            continue;
         }
-        let now = self.machine.now();
-        let key = keys::command(id);
-        let finished = records::update(self.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
-            let Some(mut command) = old.filter(|old| old.to == agent) else {
-                return (Next::Keep, Err(FinishError::Unknown(id)));
-            };
-            match command.stage {
-                Stage::Pending { .. } => (Next::Keep, Err(FinishError::NotTaken(id))),
-                Stage::Done { .. } => (Next::Keep, Err(FinishError::Ended(id))),
-                Stage::Consumed { run: Some(Run { by, until, .. }), .. } if now < until => {
-                    (Next::Keep, Err(FinishError::Runs { id, by }))
-                }
-                Stage::Consumed { run, .. } => {
-                    command.stage = Stage::Done { at: now, ended, result: result.to_owned(), run };
-                    (Next::Put(command.clone()), Ok(command))
+        let now = core.machine.now();
+        let key = keys::command(waiting.id);
+        // On disk before it is answered: else a loss of power would have it taken twice.
+        let taken = records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
+            match old.filter(|old| old.standing(now) == Standing::Pending) {
+                None => (Next::Keep, None),
+                Some(mut command) => {
+                    command.stage = Stage::Consumed { at: now, run: None };
+                    (Next::Put(command.clone()), Some(command))
                 }
             }
         })
-        .await??;
-        self.beat(&agent).await;
-        self.note("command-done", serde_json::json!({ "id": id, "agent": agent, "ended": ended })).await;
-        Ok(finished)
-    }
-
-    /// One command.
-    pub async fn command(&self, id: MessageId) -> Result<Option<Command>, StoreError> {
-        let found = records::load::<Command>(self.shared.as_ref(), &keys::command(id)).await?;
-        Ok(found.map(|(_, command)| command))
-    }
-
-    /// Commands, oldest first: all, or those for one agent.
-    pub async fn commands(&self, to: Option<&AgentName>) -> Result<Vec<Command>, StoreError> {
-        let mut commands = Vec::new();
-        for key in self.shared.list(&keys::commands()).await? {
-            let command = match records::load::<Command>(self.shared.as_ref(), &key).await {
-                Ok(found) => found.map(|(_, command)| command),
-                // One damaged record hides one command, not all of them.
-                Err(error @ StoreError::Damaged { .. }) => {
-                    tracing::warn!(%key, %error, "a command is passed over");
-                    None
-                }
-                Err(error) => return Err(error),
-            };
-            commands.extend(command.filter(|command| to.is_none_or(|to| command.to == *to)));
-        }
-        commands.sort_by_key(|command| command.id);
-        Ok(commands)
-    }
-
-    /// Returns when there is another reason than this why a command waits, and gives it; also when it has been
-    /// taken, where there was one. Cancel it to stop waiting.
-    pub async fn command_news(&self, id: MessageId, known: Option<&str>) -> Result<Option<String>, StoreError> {
-        let key = keys::command(id);
-        // Watching begins before looking, so that nothing can come in between.
-        let mut watch = self.shared.watch(std::slice::from_ref(&key)).await?;
-        loop {
-            let command = self.command(id).await?;
-            let is_taken = command.as_ref().is_some_and(|command| !matches!(command.stage, Stage::Pending { .. }));
-            let waits = command.as_ref().and_then(|command| command.waits()).map(str::to_owned);
-            // What was foreseen here holds until whoever runs commands says otherwise.
-            if waits.as_deref() != known && (waits.is_some() || is_taken) {
-                return Ok(waits);
-            }
-            watch.changed().await?;
+        .await?;
+        if let Some(command) = taken {
+            core.event_log.note("command-taken", serde_json::json!({ "id": command.id, "agent": agent })).await;
+            return Ok(Some(command));
         }
     }
+    Ok(None)
+}
 
-    /// Returns when nothing more will become of a command: when it ended, expired or was removed. Cancel it to
-    /// stop waiting.
-    pub async fn command_ended(&self, id: MessageId) -> Result<Option<Command>, StoreError> {
-        let key = keys::command(id);
-        // Watching begins before looking, so that nothing can come in between.
-        let mut watch = self.shared.watch(std::slice::from_ref(&key)).await?;
-        loop {
-            let Some((_, command)) = records::load::<Command>(self.shared.as_ref(), &key).await? else {
-                return Ok(None);
-            };
-            let now = self.machine.now();
-            match command.standing(now) {
-                Standing::Expired | Standing::Unknown | Standing::Succeeded | Standing::Failed => {
-                    return Ok(Some(command));
-                }
-                Standing::Pending | Standing::Consumed => {}
+pub(crate) async fn command_waits(core: &Core, caller: &Caller) -> Result<(), TakeError> {
+    let agent = caller.agent().ok_or(TakeError::NotRegistered)?;
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = core.shared.watch(&[keys::commands()]).await?;
+    loop {
+        let now = core.machine.now();
+        if commands(core, Some(agent)).await?.iter().any(|command| command.standing(now) == Standing::Pending) {
+            return Ok(());
+        }
+        watch.changed().await?;
+    }
+}
+
+pub(crate) async fn finish_command(
+    core: &Core,
+    caller: &Caller,
+    id: MessageId,
+    ended: Ended,
+    result: &str,
+) -> Result<Command, FinishError> {
+    let agent = caller.agent().ok_or(FinishError::NotRegistered)?.clone();
+    if result.len() > LONGEST_RESULT {
+        return Err(FinishError::TooLong(result.len()));
+    }
+    let now = core.machine.now();
+    let key = keys::command(id);
+    let finished = records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
+        let Some(mut command) = old.filter(|old| old.to == agent) else {
+            return (Next::Keep, Err(FinishError::Unknown(id)));
+        };
+        match command.stage {
+            Stage::Pending { .. } => (Next::Keep, Err(FinishError::NotTaken(id))),
+            Stage::Done { .. } => (Next::Keep, Err(FinishError::Ended(id))),
+            Stage::Consumed { run: Some(Run { by, until, .. }), .. } if now < until => {
+                (Next::Keep, Err(FinishError::Runs { id, by }))
             }
-            // That time is up changes nothing in the store, so it is waited for by time.
-            let time_is_up = async {
-                match command.ends_by() {
-                    Some(end) => tokio::time::sleep(Duration::from_millis(end.since(now).max(1))).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                changed = watch.changed() => changed?,
-                () = time_is_up => {}
+            Stage::Consumed { run, .. } => {
+                command.stage = Stage::Done { at: now, ended, result: result.to_owned(), run };
+                (Next::Put(command.clone()), Ok(command))
             }
+        }
+    })
+    .await??;
+    presence::beat(core, &agent).await;
+    core.event_log.note("command-done", serde_json::json!({ "id": id, "agent": agent, "ended": ended })).await;
+    Ok(finished)
+}
+
+pub(crate) async fn command(core: &Core, id: MessageId) -> Result<Option<Command>, StoreError> {
+    let found = records::load::<Command>(core.shared.as_ref(), &keys::command(id)).await?;
+    Ok(found.map(|(_, command)| command))
+}
+
+pub(crate) async fn commands(core: &Core, to: Option<&AgentName>) -> Result<Vec<Command>, StoreError> {
+    let mut commands = Vec::new();
+    for key in core.shared.list(&keys::commands()).await? {
+        let command = match records::load::<Command>(core.shared.as_ref(), &key).await {
+            Ok(found) => found.map(|(_, command)| command),
+            // One damaged record hides one command, not all of them.
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(%key, %error, "a command is passed over");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        commands.extend(command.filter(|command| to.is_none_or(|to| command.to == *to)));
+    }
+    commands.sort_by_key(|command| command.id);
+    Ok(commands)
+}
+
+pub(crate) async fn command_news(
+    core: &Core,
+    id: MessageId,
+    known: Option<&str>,
+) -> Result<Option<String>, StoreError> {
+    let key = keys::command(id);
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = core.shared.watch(std::slice::from_ref(&key)).await?;
+    loop {
+        let command = self::command(core, id).await?;
+        let is_taken = command.as_ref().is_some_and(|command| !matches!(command.stage, Stage::Pending { .. }));
+        let waits = command.as_ref().and_then(|command| command.waits()).map(str::to_owned);
+        // What was foreseen here holds until whoever runs commands says otherwise.
+        if waits.as_deref() != known && (waits.is_some() || is_taken) {
+            return Ok(waits);
+        }
+        watch.changed().await?;
+    }
+}
+
+pub(crate) async fn command_ended(core: &Core, id: MessageId) -> Result<Option<Command>, StoreError> {
+    let key = keys::command(id);
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = core.shared.watch(std::slice::from_ref(&key)).await?;
+    loop {
+        let Some((_, command)) = records::load::<Command>(core.shared.as_ref(), &key).await? else {
+            return Ok(None);
+        };
+        let now = core.machine.now();
+        match command.standing(now) {
+            Standing::Expired | Standing::Unknown | Standing::Succeeded | Standing::Failed => {
+                return Ok(Some(command));
+            }
+            Standing::Pending | Standing::Consumed => {}
+        }
+        // That time is up changes nothing in the store, so it is waited for by time.
+        let time_is_up = async {
+            match command.ends_by() {
+                Some(end) => tokio::time::sleep(Duration::from_millis(end.since(now).max(1))).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = watch.changed() => changed?,
+            () = time_is_up => {}
         }
     }
 }

@@ -7,13 +7,18 @@ use std::time::Duration;
 use store::StoreError;
 
 use crate::Mesh;
+use crate::commands::order;
+use crate::commands::run;
 use crate::commands::run::{Ran, Runner};
 use crate::commands::{Command, Ended, Standing};
+use crate::core::Core;
 use crate::delivery::backoff::spaced;
 use crate::delivery::scheduler::{Passes, Turn};
+use crate::delivery::serve;
 use crate::delivery::serve::{RETRY, Served};
 use crate::names::AgentName;
 use crate::ports::harness::{Harness, HarnessError, Means, Progress, ProgressStage};
+use crate::sessions::record;
 use crate::sessions::{Activity, Session, SessionRecord};
 
 /// How long after it began a command is first looked at, in milliseconds.
@@ -38,19 +43,19 @@ impl Mesh {
     /// Looks for commands whenever something changed or is due. Returns only with a fault.
     async fn command_rounds(self: &Arc<Self>, served: &Served, passes: &mut Passes) -> Result<(), StoreError> {
         // Watching begins before looking, so that nothing can come in between.
-        let mut watch = self.watch_for_commands().await?;
+        let mut watch = run::watch_for_commands(&self.core).await?;
         loop {
-            let joined = self.joined.notified();
+            let joined = self.delivery.joined.notified();
             tokio::pin!(joined);
             joined.as_mut().enable();
-            let asked = self.asked_for_commands().await?;
+            let asked = asked_for_commands(&self.core).await?;
             if !asked.is_empty() {
-                for (agent, record) in self.clients(served).await? {
-                    let is_asked = asked.contains(&agent) && self.activity(&record) != Activity::Gone;
+                for (agent, record) in serve::clients(&self.core, &self.connections, served).await? {
+                    let is_asked = asked.contains(&agent) && record::activity(&self.core, &record) != Activity::Gone;
                     if is_asked {
                         let mesh = Arc::clone(self);
                         let session = record.session.clone();
-                        passes.begin(session, async move { mesh.serve_commands(&agent, &record).await });
+                        passes.begin(session, async move { serve_commands(&mesh.core, &agent, &record).await });
                     }
                 }
             }
@@ -72,26 +77,26 @@ impl Mesh {
             }
         }
     }
+}
 
-    /// The agents for whom commands are pending.
-    async fn asked_for_commands(&self) -> Result<BTreeSet<AgentName>, StoreError> {
-        let now = self.machine.now();
-        let commands = self.commands(None).await?.into_iter();
-        Ok(commands.filter(|command| command.standing(now) == Standing::Pending).map(|command| command.to).collect())
+/// The agents for whom commands are pending.
+async fn asked_for_commands(core: &Core) -> Result<BTreeSet<AgentName>, StoreError> {
+    let now = core.machine.now();
+    let commands = order::commands(core, None).await?.into_iter();
+    Ok(commands.filter(|command| command.standing(now) == Standing::Pending).map(|command| command.to).collect())
+}
+
+/// One pass over what waits for one session, under the session's lease.
+async fn serve_commands(core: &Core, agent: &AgentName, record: &SessionRecord) -> Result<Option<u64>, StoreError> {
+    if record::lives_elsewhere(core, agent).await? {
+        return Ok(None);
     }
-
-    /// One pass over what waits for one session, under the session's lease.
-    async fn serve_commands(&self, agent: &AgentName, record: &SessionRecord) -> Result<Option<u64>, StoreError> {
-        if self.lives_elsewhere(agent).await? {
-            return Ok(None);
-        }
-        let Some(_lease) = self.hold_commands(&record.session).await? else {
-            return Ok(Some(RETRY.as_millis() as u64));
-        };
-        match self.harness_runs_commands(agent, record).await {
-            Ok(harness) => self.run_commands(agent, &record.session, &ByAdapter(harness)).await,
-            Err(why) => self.let_all_wait(agent, &why).await.map(|()| None),
-        }
+    let Some(_lease) = run::hold_commands(core, &record.session).await? else {
+        return Ok(Some(RETRY.as_millis() as u64));
+    };
+    match run::harness_runs_commands(core, agent, record).await {
+        Ok(harness) => run::run_commands(core, agent, &record.session, &ByAdapter(harness)).await,
+        Err(why) => run::let_all_wait(core, agent, &why).await.map(|()| None),
     }
 }
 

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::messages::Trace;
+use crate::messages::inbox;
+use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::Event;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
@@ -20,39 +22,35 @@ struct Work {
     at: Instant,
 }
 
-impl Mesh {
-    /// The chain that an agent works on.
-    pub(crate) async fn working_on(&self, name: &AgentName) -> Result<Option<Trace>, StoreError> {
-        let now = self.machine.now();
-        let work = records::load::<Work>(self.local.as_ref(), &keys::work(name)).await?.map(|(_, work)| work);
-        Ok(work.filter(|work| now.since(work.at) < self.limits.loops.rest).map(|work| work.trace))
-    }
+/// The chain that an agent works on.
+pub(crate) async fn working_on(core: &Core, name: &AgentName) -> Result<Option<Trace>, StoreError> {
+    let now = core.machine.now();
+    let work = records::load::<Work>(core.local.as_ref(), &keys::work(name)).await?.map(|(_, work)| work);
+    Ok(work.filter(|work| now.since(work.at) < core.limits.loops.rest).map(|work| work.trace))
+}
 
-    /// The agent has been given a message: it works on that chain from now on.
-    pub(crate) async fn works_on(&self, name: &AgentName, trace: Trace) -> Result<(), StoreError> {
-        let at = self.machine.now();
-        records::update(self.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
-            // An older message of the same chain does not make it shorter.
-            Some(old) if old.trace.root == trace.root && old.trace.hops > trace.hops => {
-                (Next::Put(Work { at, ..old }), ())
-            }
-            Some(_) | None => (Next::Put(Work { trace, at }), ()),
-        })
-        .await
-    }
+/// The agent has been given a message: it works on that chain from now on.
+pub(crate) async fn works_on(core: &Core, name: &AgentName, trace: Trace) -> Result<(), StoreError> {
+    let at = core.machine.now();
+    records::update(core.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
+        // An older message of the same chain does not make it shorter.
+        Some(old) if old.trace.root == trace.root && old.trace.hops > trace.hops => (Next::Put(Work { at, ..old }), ()),
+        Some(_) | None => (Next::Put(Work { trace, at }), ()),
+    })
+    .await
+}
 
-    /// A person spoke to the agent: its next message begins a chain, and what was held may wake again.
-    pub(crate) async fn person_spoke(&self, name: &AgentName) -> Result<(), StoreError> {
-        records::update(self.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
-            Some(_) => (Next::Remove, ()),
-            None => (Next::Keep, ()),
-        })
-        .await?;
-        let inbox = self.inbox_of(name);
-        let mut inbox = inbox.lock().await;
-        inbox.refresh(self.shared.as_ref(), name).await?;
-        let held: Vec<_> =
-            inbox.unsettled.values().filter(|slot| slot.ladder.held.is_some()).map(|slot| slot.header.id).collect();
-        self.receipt(name, &held, &Event::Freed, Durability::Process).await
-    }
+/// A person spoke to the agent: its next message begins a chain, and what was held may wake again.
+pub(crate) async fn person_spoke(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), StoreError> {
+    records::update(core.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
+        Some(_) => (Next::Remove, ()),
+        None => (Next::Keep, ()),
+    })
+    .await?;
+    let inbox = inboxes.of(name);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), name).await?;
+    let held: Vec<_> =
+        inbox.unsettled.values().filter(|slot| slot.ladder.held.is_some()).map(|slot| slot.header.id).collect();
+    inbox::receipt(core, name, &held, &Event::Freed, Durability::Process).await
 }

@@ -3,16 +3,27 @@
 use async_trait::async_trait;
 use store::StoreError;
 
+use crate::agents::remote_presence;
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::delivery::invitation;
+use crate::delivery::wake_file;
 use crate::messages::Priority;
+use crate::messages::fetch;
 use crate::messages::fetch::Claim;
+use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
+use crate::messages::inboxes::Inboxes;
 use crate::messages::protocol::protocol_for;
 use crate::messages::receipt::Rung;
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Moment, Reading, Reply};
 use crate::ports::machine::Instant;
+use crate::reservations::edits;
 use crate::reservations::edits::Verdict;
 use crate::sessions::identify::bare;
+use crate::sessions::record;
+use crate::sessions::ticket;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
 use crate::{Mesh, envelope};
 
@@ -43,7 +54,7 @@ pub enum HookError {
 impl Mesh {
     /// Answers a hook of a harness.
     pub async fn hook(&self, harness: &str, call: &HookCall) -> Result<HookOutcome, HookError> {
-        let Some(adapter) = self.harnesses.get(harness).await? else {
+        let Some(adapter) = self.core.harnesses.get(harness).await? else {
             return Err(HookError::UnknownHarness(harness.to_owned()));
         };
         let mut desk = MeshDesk {
@@ -58,14 +69,14 @@ impl Mesh {
         let MeshDesk { speaker, claim, invitation, advice, .. } = desk;
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
         if let (Some((session, advice)), false) = (&advice, shows)
-            && let Err(error) = self.advise(session, advice).await
+            && let Err(error) = edits::advise(&self.core, session, advice).await
         {
             tracing::warn!(%error, "nobody is told of an edit that was not refused");
         }
         let claim = match claim {
             Some(claim) if !shows => {
                 // The adapter had no place for it, or failed: somebody else may present it at once.
-                if let Err(error) = self.release(claim).await {
+                if let Err(error) = fetch::release(&self.core, claim).await {
                     tracing::warn!(%error, "a claim was not released; it lapses by itself");
                 }
                 None
@@ -74,7 +85,7 @@ impl Mesh {
         };
         let invitation = match invitation {
             Some((session, id)) if !shows => {
-                if let Err(error) = self.give_back_invitation(&session, id).await {
+                if let Err(error) = invitation::give_back_invitation(&self.core, &session, id).await {
                     tracing::warn!(%error, "an invitation was not given back; its claim lapses by itself");
                 }
                 None
@@ -83,25 +94,31 @@ impl Mesh {
         };
         if let (true, Some(session)) = (claim.is_some() || invitation.is_some(), &speaker) {
             // Mail in the answer makes the session work on, whatever the payload said of it.
-            self.change_session(session, |record| record.activity = Activity::Busy).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "the session is not marked busy");
-            });
+            record::change_session(&self.core, session, |record| record.activity = Activity::Busy)
+                .await
+                .unwrap_or_else(|error| {
+                    tracing::warn!(%error, "the session is not marked busy");
+                });
         }
         Ok(HookOutcome { reply: answer?, speaker, claim, invitation })
     }
+}
 
-    /// Says that the reply was flushed to the harness: its mail counts as shown.
-    pub async fn confirm_hook(&self, outcome: HookOutcome, event: &str) -> Result<(), crate::FetchError> {
-        if let Some((session, id)) = outcome.invitation {
-            self.climb_invitation(&session, id, Rung::Shown).await?;
-        }
-        if let Some(session) = &outcome.speaker {
-            self.tell_of_session(session).await;
-        }
-        match outcome.claim {
-            Some(claim) => self.confirm(&claim, Rung::Shown, &format!("hook:{event}"), None).await,
-            None => Ok(()),
-        }
+pub(crate) async fn confirm_hook(
+    core: &Core,
+    inboxes: &Inboxes,
+    outcome: HookOutcome,
+    event: &str,
+) -> Result<(), crate::FetchError> {
+    if let Some((session, id)) = outcome.invitation {
+        invitation::climb_invitation(core, &session, id, Rung::Shown).await?;
+    }
+    if let Some(session) = &outcome.speaker {
+        remote_presence::tell_of_session(core, session).await;
+    }
+    match outcome.claim {
+        Some(claim) => fetch::confirm(core, inboxes, &claim, Rung::Shown, &format!("hook:{event}"), None).await,
+        None => Ok(()),
     }
 }
 
@@ -148,13 +165,13 @@ impl MeshDesk<'_> {
         let mesh = self.mesh;
         if let Some(session) = &reading.speaker {
             self.speaker = Some(self.reference(&session.id));
-            mesh.observe(&self.harness, session, None).await?;
+            record::observe(&mesh.core, &self.harness, session, None).await?;
         }
         for event in &reading.events {
             self.apply(event, reading).await?;
         }
         if let (Some(session), Some(Moment::SessionStart | Moment::Resumed)) = (&self.speaker, reading.moment) {
-            mesh.change_session(session, |record| record.stands_alone = true).await?;
+            record::change_session(&mesh.core, session, |record| record.stands_alone = true).await?;
         }
         let Some(session) = self.speaker.clone() else {
             return Ok(Findings {
@@ -166,13 +183,13 @@ impl MeshDesk<'_> {
                 ticket: String::new(),
             });
         };
-        let agent = mesh.agent_of(&session).await?;
+        let agent = record::agent_of(&mesh.core, &session).await?;
         // Only the adapter knows whether its harness can be told to watch a file, and when.
         let bell = match reading.watches_bell {
-            true => mesh.bell_of(&session).await?,
-            false => mesh.bell_path(&session),
+            true => wake_file::bell_of(&mesh.core, &session).await?,
+            false => wake_file::bell_path(&mesh.core, &session),
         };
-        let record = if reading.room > 0 { mesh.current_record(&session).await? } else { None };
+        let record = if reading.room > 0 { record::current_record(&mesh.core, &session).await? } else { None };
         let mail = match &record {
             // Nothing comes between a session and its person.
             Some(record) if record.activity != Activity::AwaitingHuman => {
@@ -189,7 +206,7 @@ impl MeshDesk<'_> {
             }
             Some(_) | None => None,
         };
-        let ticket = match mesh.ticket(&session).await {
+        let ticket = match ticket::ticket(&mesh.core, &session).await {
             Ok(ticket) => serde_json::to_string(&ticket).unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(%error, "a hook goes without a ticket");
@@ -208,9 +225,9 @@ impl MeshDesk<'_> {
 
     /// Why the edits of this hook must not happen. What is only advice waits for the next answer that may show it.
     async fn look_at_edits(&mut self, reading: &Reading) -> Option<String> {
-        let Verdict { refusal, advice } = self.mesh.judge_edits(reading, self.speaker.as_ref()).await;
+        let Verdict { refusal, advice } = edits::judge_edits(&self.mesh.core, reading, self.speaker.as_ref()).await;
         if let (Some(session), Some(advice)) = (&self.speaker, advice)
-            && let Err(error) = self.mesh.advise(session, &advice).await
+            && let Err(error) = edits::advise(&self.mesh.core, session, &advice).await
         {
             tracing::warn!(%error, "nobody is told of an edit that was not refused");
         }
@@ -224,21 +241,21 @@ impl MeshDesk<'_> {
     async fn apply(&mut self, event: &HookEvent, reading: &Reading) -> Result<(), StoreError> {
         let mesh = self.mesh;
         match event {
-            HookEvent::Seen(session) => mesh.observe(&self.harness, session, None).await.map(|_| ()),
+            HookEvent::Seen(session) => record::observe(&mesh.core, &self.harness, session, None).await.map(|_| ()),
             HookEvent::Activity { session, activity } => {
-                mesh.change_session(&self.reference(session), |record| record.activity = *activity).await
+                record::change_session(&mesh.core, &self.reference(session), |record| record.activity = *activity).await
             }
             HookEvent::Rebound { from, to } => {
                 let details = reading.speaker.clone().filter(|speaker| speaker.id == *to);
                 let to = details.unwrap_or_else(|| bare(&self.reference(to), None));
-                mesh.rebind(&self.harness, from, &to).await
+                record::rebind(&mesh.core, &self.harness, from, &to).await
             }
-            HookEvent::HumanSpoke(session) => match mesh.agent_of(&self.reference(session)).await? {
-                Some(agent) => mesh.person_spoke(&agent).await,
+            HookEvent::HumanSpoke(session) => match record::agent_of(&mesh.core, &self.reference(session)).await? {
+                Some(agent) => chain::person_spoke(&mesh.core, &mesh.inboxes, &agent).await,
                 None => Ok(()),
             },
             HookEvent::Ended(session) => {
-                mesh.change_session(&self.reference(session), |record| {
+                record::change_session(&mesh.core, &self.reference(session), |record| {
                     record.activity = Activity::Gone;
                     record.hears_bell = false;
                 })
@@ -252,14 +269,14 @@ impl MeshDesk<'_> {
         if record.advice.is_none() {
             return Ok(None);
         }
-        let advice = self.mesh.take_advice(&record.session, room).await?;
+        let advice = edits::take_advice(&self.mesh.core, &record.session, room).await?;
         self.advice = advice.clone().map(|advice| (record.session.clone(), advice));
         Ok(advice)
     }
 
     /// Takes the invitation of a session that has no agent.
     async fn take_invitation(&mut self, session: &SessionRef, room: usize) -> Result<Option<Mail>, crate::FetchError> {
-        let mail = self.mesh.take_invitation(session, room).await?;
+        let mail = invitation::take_invitation(&self.mesh.core, session, room).await?;
         self.invitation = mail.as_ref().and_then(|mail| Some((session.clone(), *mail.ids.first()?)));
         Ok(mail)
     }
@@ -273,23 +290,23 @@ impl MeshDesk<'_> {
         room: usize,
     ) -> Result<Option<Mail>, crate::FetchError> {
         let mesh = self.mesh;
-        if mesh.lives_elsewhere(agent).await? {
+        if record::lives_elsewhere(&mesh.core, agent).await? {
             return Ok(None);
         }
         let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
             let slots = inbox.presentable(now).into_iter();
             slots.filter(|slot| reading.attended || slot.ladder.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
         };
-        let (slots, claim, _) = mesh.claim(agent, pick).await?;
+        let (slots, claim, _) = fetch::claim(&mesh.core, &mesh.inboxes, agent, pick).await?;
         let Some(mut claim) = claim else { return Ok(None) };
         let mut messages = Vec::new();
         for slot in &slots {
-            messages.push(mesh.message_of(agent, slot).await?);
+            messages.push(inbox::message_of(&mesh.core, agent, slot).await?);
         }
         let (text, taken) = envelope(&messages, room);
         if taken < messages.len() {
             let rest = Claim { messages: claim.messages.split_off(taken), ..claim.clone() };
-            mesh.release(rest).await?;
+            fetch::release(&mesh.core, rest).await?;
         }
         if taken == 0 {
             return Ok(None);

@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
-use crate::Mesh;
+use crate::core::Core;
+use crate::delivery::chain;
 use crate::messages::envelope::{beside, who};
 use crate::messages::protocol::PROTOCOL;
 use crate::messages::receipt::Rung;
@@ -14,6 +15,7 @@ use crate::messages::{Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::Mail;
 use crate::ports::machine::Instant;
+use crate::sessions::record;
 use crate::sessions::{Activity, SessionRef};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
@@ -145,168 +147,172 @@ fn beside_older(
     }
 }
 
-impl Mesh {
-    /// Where the invitation of a session stands; none where it was not invited, or it lapsed.
-    pub async fn invitation(&self, session: &SessionRef) -> Result<Option<Answer>, StoreError> {
-        if let Some(agent) = self.agent_of(session).await? {
-            return Ok(Some(Answer::Joined(agent)));
+pub(crate) async fn invitation(core: &Core, session: &SessionRef) -> Result<Option<Answer>, StoreError> {
+    if let Some(agent) = record::agent_of(core, session).await? {
+        return Ok(Some(Answer::Joined(agent)));
+    }
+    let now = core.machine.now();
+    let Some(kept) = kept_invitation(core, session).await? else { return Ok(None) };
+    let is_over = record::session(core, session).await?.is_some_and(|view| view.activity == Activity::Gone);
+    Ok(match (kept.standing, kept.brought) {
+        (Standing::At(rung), Some(_)) => Some(Answer::Brought(rung)),
+        (Standing::Refused, Some(_)) => Some(Answer::Brought(Rung::Shown)),
+        (_, None) if now >= kept.until => None,
+        (_, None) if is_over => Some(Answer::Ended),
+        (Standing::At(rung), None) => Some(Answer::Open(rung)),
+        (Standing::Refused, None) => Some(Answer::Refused),
+    })
+}
+
+pub(crate) async fn invitation_waits(
+    core: &Core,
+    session: &SessionRef,
+    last: Option<MessageId>,
+) -> Result<bool, StoreError> {
+    let now = core.machine.now();
+    let waits = kept_invitation(core, session).await?.is_some_and(|kept| kept.may_be_brought(now, last));
+    if !waits {
+        return Ok(false);
+    }
+    // Of a session that only its harness knows nobody says that it works.
+    Ok(record::session(core, session).await?.is_none_or(|view| view.activity == Activity::Idle))
+}
+
+pub(crate) async fn take_invitation_to_bring(
+    core: &Core,
+    session: &SessionRef,
+    last: Option<MessageId>,
+) -> Result<Option<TakenInvitation>, StoreError> {
+    let now = core.machine.now();
+    let taken = claim_invitation(core, session, |kept| kept.may_be_brought(now, last), Rung::Offered).await?;
+    Ok(taken.map(|kept| TakenInvitation {
+        text: worded(&kept),
+        id: kept.id,
+        from: kept.from,
+        at: kept.at,
+        until: kept.until,
+    }))
+}
+
+pub(crate) async fn climb_invitation(
+    core: &Core,
+    session: &SessionRef,
+    id: MessageId,
+    rung: Rung,
+) -> Result<bool, StoreError> {
+    let (now, claim) = (core.machine.now(), core.limits.claim);
+    change_invitation(core, session, id, |kept| Some(kept.at(rung, now, claim))).await
+}
+
+pub(crate) async fn refuse_invitation(core: &Core, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
+    let refused = |kept| Some(Invitation { standing: Standing::Refused, claimed_until: None, ..kept });
+    change_invitation(core, session, id, refused).await
+}
+
+pub(crate) async fn give_back_invitation(core: &Core, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
+    change_invitation(core, session, id, |kept| Some(Invitation { claimed_until: None, ..kept })).await
+}
+
+/// The invitation that lies with a session, whatever became of it.
+pub(crate) async fn kept_invitation(core: &Core, session: &SessionRef) -> Result<Option<Invitation>, StoreError> {
+    let found = records::load::<Invitation>(core.local.as_ref(), &keys::invitation(session)).await?;
+    Ok(found.map(|(_, kept)| kept))
+}
+
+/// Keeps an invitation, or names who else's waits there.
+pub(crate) async fn keep_invitation(
+    core: &Core,
+    session: &SessionRef,
+    wanted: Invitation,
+) -> Result<Result<Invitation, AgentName>, StoreError> {
+    let now = core.machine.now();
+    records::update(core.local.as_ref(), &keys::invitation(session), Durability::Synced, |older| {
+        beside_older(older, &wanted, now)
+    })
+    .await
+}
+
+/// Takes the invitation of a session for one hook's answer, where it has room for it.
+pub(crate) async fn take_invitation(
+    core: &Core,
+    session: &SessionRef,
+    room: usize,
+) -> Result<Option<Mail>, StoreError> {
+    let now = core.machine.now();
+    let fits = |kept: &Invitation| kept.is_free(now) && worded(kept).len() <= room;
+    let taken = claim_invitation(core, session, fits, Rung::Stored).await?;
+    Ok(taken.map(|kept| Mail { ids: vec![kept.id], text: worded(&kept), priority: Priority::Normal }))
+}
+
+/// A route carries its text: nobody else needs to bring it, however far that route came.
+pub(crate) async fn settle_brought(core: &Core, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
+    let now = core.machine.now();
+    change_invitation(core, session, id, |kept| {
+        Some(Invitation { brought: kept.brought.or(Some(now)), claimed_until: None, ..kept })
+    })
+    .await
+}
+
+/// The session has joined: its invitation is settled, and its agent works on the chain that it came by.
+pub(crate) async fn settle_invitation(core: &Core, session: &SessionRef, agent: &AgentName) -> Result<(), StoreError> {
+    let Some(Invitation { id, trace, .. }) = kept_invitation(core, session).await? else { return Ok(()) };
+    chain::works_on(core, agent, trace).await?;
+    forget_invitation(core, session, id).await
+}
+
+pub(crate) async fn forget_invitation(core: &Core, session: &SessionRef, id: MessageId) -> Result<(), StoreError> {
+    change_invitation(core, session, id, |_| None).await.map(|_| ())
+}
+
+/// Removes the invitations that lapsed.
+pub(crate) async fn sweep_invitations(core: &Core) -> Result<(), StoreError> {
+    let now = core.machine.now();
+    for key in core.local.list(&keys::invitations()).await? {
+        records::update(core.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
+            Some(kept) if now >= kept.until => (Next::Remove, ()),
+            Some(_) | None => (Next::Keep, ()),
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Claims the invitation of a session where it may be, and notes how far it came by that.
+async fn claim_invitation(
+    core: &Core,
+    session: &SessionRef,
+    may: impl Fn(&Invitation) -> bool + Send + Sync,
+    rung: Rung,
+) -> Result<Option<Invitation>, StoreError> {
+    let (now, claim) = (core.machine.now(), core.limits.claim);
+    let key = keys::invitation(session);
+    records::update(core.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
+        Some(kept) if may(&kept) => {
+            let claimed = Invitation { claimed_until: Some(now.plus(claim)), ..kept.clone().at(rung, now, claim) };
+            (Next::Put(claimed), Some(kept))
         }
-        let now = self.machine.now();
-        let Some(kept) = self.kept_invitation(session).await? else { return Ok(None) };
-        let is_over = self.session(session).await?.is_some_and(|view| view.activity == Activity::Gone);
-        Ok(match (kept.standing, kept.brought) {
-            (Standing::At(rung), Some(_)) => Some(Answer::Brought(rung)),
-            (Standing::Refused, Some(_)) => Some(Answer::Brought(Rung::Shown)),
-            (_, None) if now >= kept.until => None,
-            (_, None) if is_over => Some(Answer::Ended),
-            (Standing::At(rung), None) => Some(Answer::Open(rung)),
-            (Standing::Refused, None) => Some(Answer::Refused),
-        })
-    }
+        Some(_) | None => (Next::Keep, None),
+    })
+    .await
+}
 
-    /// Whether an invitation waits that whoever listens for a session may bring to it now: the session is idle
-    /// and it is another one than the last that they were given.
-    pub async fn invitation_waits(&self, session: &SessionRef, last: Option<MessageId>) -> Result<bool, StoreError> {
-        let now = self.machine.now();
-        let waits = self.kept_invitation(session).await?.is_some_and(|kept| kept.may_be_brought(now, last));
-        if !waits {
-            return Ok(false);
-        }
-        // Of a session that only its harness knows nobody says that it works.
-        Ok(self.session(session).await?.is_none_or(|view| view.activity == Activity::Idle))
-    }
-
-    /// Takes it, for whoever listens for the session. They say by [`Mesh::climb_invitation`] how far it came.
-    pub async fn take_invitation_to_bring(
-        &self,
-        session: &SessionRef,
-        last: Option<MessageId>,
-    ) -> Result<Option<TakenInvitation>, StoreError> {
-        let now = self.machine.now();
-        let taken = self.claim_invitation(session, |kept| kept.may_be_brought(now, last), Rung::Offered).await?;
-        Ok(taken.map(|kept| TakenInvitation {
-            text: worded(&kept),
-            id: kept.id,
-            from: kept.from,
-            at: kept.at,
-            until: kept.until,
-        }))
-    }
-
-    /// Notes how far an invitation came. False where the session has no such invitation any more.
-    pub async fn climb_invitation(&self, session: &SessionRef, id: MessageId, rung: Rung) -> Result<bool, StoreError> {
-        let (now, claim) = (self.machine.now(), self.limits.claim);
-        self.change_invitation(session, id, |kept| Some(kept.at(rung, now, claim))).await
-    }
-
-    /// Notes that whoever listens did not take an invitation.
-    pub async fn refuse_invitation(&self, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
-        let refused = |kept| Some(Invitation { standing: Standing::Refused, claimed_until: None, ..kept });
-        self.change_invitation(session, id, refused).await
-    }
-
-    /// Gives back an invitation that was taken and not presented.
-    pub async fn give_back_invitation(&self, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
-        self.change_invitation(session, id, |kept| Some(Invitation { claimed_until: None, ..kept })).await
-    }
-
-    /// The invitation that lies with a session, whatever became of it.
-    pub(crate) async fn kept_invitation(&self, session: &SessionRef) -> Result<Option<Invitation>, StoreError> {
-        let found = records::load::<Invitation>(self.local.as_ref(), &keys::invitation(session)).await?;
-        Ok(found.map(|(_, kept)| kept))
-    }
-
-    /// Keeps an invitation, or names who else's waits there.
-    pub(crate) async fn keep_invitation(
-        &self,
-        session: &SessionRef,
-        wanted: Invitation,
-    ) -> Result<Result<Invitation, AgentName>, StoreError> {
-        let now = self.machine.now();
-        records::update(self.local.as_ref(), &keys::invitation(session), Durability::Synced, |older| {
-            beside_older(older, &wanted, now)
-        })
-        .await
-    }
-
-    /// Takes the invitation of a session for one hook's answer, where it has room for it.
-    pub(crate) async fn take_invitation(&self, session: &SessionRef, room: usize) -> Result<Option<Mail>, StoreError> {
-        let now = self.machine.now();
-        let fits = |kept: &Invitation| kept.is_free(now) && worded(kept).len() <= room;
-        let taken = self.claim_invitation(session, fits, Rung::Stored).await?;
-        Ok(taken.map(|kept| Mail { ids: vec![kept.id], text: worded(&kept), priority: Priority::Normal }))
-    }
-
-    /// A route carries its text: nobody else needs to bring it, however far that route came.
-    pub(crate) async fn settle_brought(&self, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
-        let now = self.machine.now();
-        self.change_invitation(session, id, |kept| {
-            Some(Invitation { brought: kept.brought.or(Some(now)), claimed_until: None, ..kept })
-        })
-        .await
-    }
-
-    /// The session has joined: its invitation is settled, and its agent works on the chain that it came by.
-    pub(crate) async fn settle_invitation(&self, session: &SessionRef, agent: &AgentName) -> Result<(), StoreError> {
-        let Some(Invitation { id, trace, .. }) = self.kept_invitation(session).await? else { return Ok(()) };
-        self.works_on(agent, trace).await?;
-        self.forget_invitation(session, id).await
-    }
-
-    pub(crate) async fn forget_invitation(&self, session: &SessionRef, id: MessageId) -> Result<(), StoreError> {
-        self.change_invitation(session, id, |_| None).await.map(|_| ())
-    }
-
-    /// Removes the invitations that lapsed.
-    pub(crate) async fn sweep_invitations(&self) -> Result<(), StoreError> {
-        let now = self.machine.now();
-        for key in self.local.list(&keys::invitations()).await? {
-            records::update(self.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
-                Some(kept) if now >= kept.until => (Next::Remove, ()),
-                Some(_) | None => (Next::Keep, ()),
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    /// Claims the invitation of a session where it may be, and notes how far it came by that.
-    async fn claim_invitation(
-        &self,
-        session: &SessionRef,
-        may: impl Fn(&Invitation) -> bool + Send + Sync,
-        rung: Rung,
-    ) -> Result<Option<Invitation>, StoreError> {
-        let (now, claim) = (self.machine.now(), self.limits.claim);
-        let key = keys::invitation(session);
-        records::update(self.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
-            Some(kept) if may(&kept) => {
-                let claimed = Invitation { claimed_until: Some(now.plus(claim)), ..kept.clone().at(rung, now, claim) };
-                (Next::Put(claimed), Some(kept))
-            }
-            Some(_) | None => (Next::Keep, None),
-        })
-        .await
-    }
-
-    /// Changes this very invitation; false where the session has it no longer.
-    async fn change_invitation(
-        &self,
-        session: &SessionRef,
-        id: MessageId,
-        change: impl Fn(Invitation) -> Option<Invitation> + Send + Sync,
-    ) -> Result<bool, StoreError> {
-        let key = keys::invitation(session);
-        records::update(self.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
-            Some(kept) if kept.id == id => match change(kept.clone()) {
-                Some(changed) if changed == kept => (Next::Keep, true),
-                Some(changed) => (Next::Put(changed), true),
-                None => (Next::Remove, true),
-            },
-            Some(_) | None => (Next::Keep, false),
-        })
-        .await
-    }
+/// Changes this very invitation; false where the session has it no longer.
+async fn change_invitation(
+    core: &Core,
+    session: &SessionRef,
+    id: MessageId,
+    change: impl Fn(Invitation) -> Option<Invitation> + Send + Sync,
+) -> Result<bool, StoreError> {
+    let key = keys::invitation(session);
+    records::update(core.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
+        Some(kept) if kept.id == id => match change(kept.clone()) {
+            Some(changed) if changed == kept => (Next::Keep, true),
+            Some(changed) => (Next::Put(changed), true),
+            None => (Next::Remove, true),
+        },
+        Some(_) | None => (Next::Keep, false),
+    })
+    .await
 }
 
 /// The invitation, with what the inviter wrote inside an envelope, and the protocol.

@@ -7,16 +7,21 @@
 
 use store::StoreError;
 
-use crate::Mesh;
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::delivery::invitation;
 use crate::delivery::invitation::{Answer, Invitation, Standing, news, worded};
 use crate::delivery::loop_guard::next_trace;
+use crate::delivery::wake_file;
 use crate::delivery::wake_file::ROUTE;
 use crate::messages::Priority;
 use crate::messages::receipt::Rung;
 use crate::names::AgentName;
 use crate::ports::harness::{HarnessError, Load, Mail};
 use crate::ports::machine::Instant;
+use crate::sessions::discover;
 use crate::sessions::discover::{Found, LISTEN, RosterError};
+use crate::sessions::record;
 use crate::sessions::{Activity, Caller, SessionRef, Transport};
 
 /// The longest text that goes with an invitation, in bytes: it has to fit into any hook's answer beside
@@ -107,162 +112,161 @@ pub enum InviteError {
     Store(#[from] StoreError),
 }
 
-impl Mesh {
-    /// Invites a live session of this machine to join.
-    pub async fn invite(
-        &self,
-        caller: &Caller,
-        session: &str,
-        harness: Option<&str>,
-        text: &str,
-    ) -> Result<Invited, InviteError> {
-        if text.len() > LONGEST_INVITATION {
-            return Err(InviteError::TooLong(text.len()));
-        }
-        let from = match (&caller.agent, caller.transport) {
-            (Some(agent), _) => agent.clone(),
-            (None, Transport::CommandLine) => AgentName::shell(),
-            (None, Transport::Stdio | Transport::Http) => return Err(InviteError::NotRegistered),
-        };
-        let found = self.the_session(session, harness).await?;
-        let reference = found.reference();
-        if let Some(agent) = self.agent_of(&reference).await? {
-            return Err(InviteError::Joined { session: session.to_owned(), agent });
-        }
-        if found.activity == Some(Activity::AwaitingHuman) {
-            return Err(InviteError::AwaitsPerson(session.to_owned()));
-        }
-        if found.wakes_by().is_empty() {
-            let harness = found.harness.about().title.clone();
-            return Err(InviteError::NoWay { harness, session: session.to_owned() });
-        }
-        let now = self.machine.now();
-        let id = self.new_id(now);
-        let working_on = if from.is_shell() { None } else { self.working_on(&from).await? };
-        let trace = next_trace(id, working_on);
-        if let Some(reason) = self.why_not_wake(&reference, &from, trace.hops).await? {
-            self.note("held", serde_json::json!({ "id": id, "from": from, "session": reference, "reason": reason }))
-                .await;
-            return Err(InviteError::Held(reason));
-        }
-        let wanted = Invitation::new(id, from, now, text, trace);
-        let invitation = match self.keep_invitation(&reference, wanted).await? {
-            Ok(kept) => kept,
-            Err(from) => return Err(InviteError::Another { session: session.to_owned(), from }),
-        };
-        let (id, from) = (invitation.id, &invitation.from);
-        self.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
-        if found.is_listened_to {
-            // The bell's file is the record of wakes, also of those by another way.
-            self.add_to_bell(&reference, from, id).await?;
-            return Ok(invited(&reference, &invitation, LISTEN, Rung::Stored));
-        }
-        match self.bring(&found, &invitation).await? {
-            Ok(invited) => Ok(invited),
-            Err(refused) => {
-                // Nobody was told of it, so it must not turn up at some later hook.
-                self.forget_invitation(&reference, id).await?;
-                Err(InviteError::Refused { session: session.to_owned(), refused })
-            }
+pub(crate) async fn invite(
+    core: &Core,
+    caller: &Caller,
+    session: &str,
+    harness: Option<&str>,
+    text: &str,
+) -> Result<Invited, InviteError> {
+    if text.len() > LONGEST_INVITATION {
+        return Err(InviteError::TooLong(text.len()));
+    }
+    let from = match (&caller.agent, caller.transport) {
+        (Some(agent), _) => agent.clone(),
+        (None, Transport::CommandLine) => AgentName::shell(),
+        (None, Transport::Stdio | Transport::Http) => return Err(InviteError::NotRegistered),
+    };
+    let found = the_session(core, session, harness).await?;
+    let reference = found.reference();
+    if let Some(agent) = record::agent_of(core, &reference).await? {
+        return Err(InviteError::Joined { session: session.to_owned(), agent });
+    }
+    if found.activity == Some(Activity::AwaitingHuman) {
+        return Err(InviteError::AwaitsPerson(session.to_owned()));
+    }
+    if found.wakes_by().is_empty() {
+        let harness = found.harness.about().title.clone();
+        return Err(InviteError::NoWay { harness, session: session.to_owned() });
+    }
+    let now = core.machine.now();
+    let id = core.new_id(now);
+    let working_on = if from.is_shell() { None } else { chain::working_on(core, &from).await? };
+    let trace = next_trace(id, working_on);
+    if let Some(reason) = wake_file::why_not_wake(core, &reference, &from, trace.hops).await? {
+        core.event_log
+            .note("held", serde_json::json!({ "id": id, "from": from, "session": reference, "reason": reason }))
+            .await;
+        return Err(InviteError::Held(reason));
+    }
+    let wanted = Invitation::new(id, from, now, text, trace);
+    let invitation = match invitation::keep_invitation(core, &reference, wanted).await? {
+        Ok(kept) => kept,
+        Err(from) => return Err(InviteError::Another { session: session.to_owned(), from }),
+    };
+    let (id, from) = (invitation.id, &invitation.from);
+    core.event_log.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
+    if found.is_listened_to {
+        // The bell's file is the record of wakes, also of those by another way.
+        wake_file::add_to_bell(core, &reference, from, id).await?;
+        return Ok(invited(&reference, &invitation, LISTEN, Rung::Stored));
+    }
+    match bring(core, &found, &invitation).await? {
+        Ok(invited) => Ok(invited),
+        Err(refused) => {
+            // Nobody was told of it, so it must not turn up at some later hook.
+            invitation::forget_invitation(core, &reference, id).await?;
+            Err(InviteError::Refused { session: session.to_owned(), refused })
         }
     }
+}
 
-    /// Once more for an invitation that nobody has seen. A session that has only just begun does not watch its
-    /// bell yet; and what whoever listens refused, or left alone while the session is idle, goes another way
-    /// where there is one.
-    pub async fn remind(&self, invited: Invited) -> Result<Invited, InviteError> {
-        let (session, id) = (&invited.session, &invited.session.id);
-        let Some(invitation) = self.kept_invitation(session).await? else { return Ok(invited) };
-        match self.invitation(session).await? {
-            Some(Answer::Ended) => {
-                self.forget_invitation(session, invitation.id).await?;
-                return Err(InviteError::Ended(id.clone()));
-            }
-            Some(Answer::Brought(_) | Answer::Joined(_)) | None => return Ok(invited),
-            Some(Answer::Open(_) | Answer::Refused) => {}
+pub(crate) async fn remind(core: &Core, invited: Invited) -> Result<Invited, InviteError> {
+    let (session, id) = (&invited.session, &invited.session.id);
+    let Some(invitation) = invitation::kept_invitation(core, session).await? else { return Ok(invited) };
+    match invitation::invitation(core, session).await? {
+        Some(Answer::Ended) => {
+            invitation::forget_invitation(core, session, invitation.id).await?;
+            return Err(InviteError::Ended(id.clone()));
         }
-        if invited.route == ROUTE {
-            self.add_to_bell(session, &invitation.from, invitation.id).await?;
+        Some(Answer::Brought(_) | Answer::Joined(_)) | None => return Ok(invited),
+        Some(Answer::Open(_) | Answer::Refused) => {}
+    }
+    if invited.route == ROUTE {
+        wake_file::add_to_bell(core, session, &invitation.from, invitation.id).await?;
+    }
+    let refused = match (invited.route == LISTEN, invitation.standing) {
+        (true, Standing::Refused) => true,
+        (true, Standing::At(Rung::Stored)) => false,
+        (_, Standing::At(_) | Standing::Refused) => return Ok(invited),
+    };
+    let found = the_session(core, id, Some(&session.harness)).await?;
+    if !refused && found.activity == Some(Activity::Busy) {
+        return Ok(invited);
+    }
+    match (bring(core, &found, &invitation).await?, refused) {
+        (Ok(another), _) => Ok(another),
+        (Err(_), false) => Ok(invited),
+        (Err(others), true) => {
+            invitation::forget_invitation(core, session, invitation.id).await?;
+            let mut every = vec![format!("{LISTEN}: whoever listens for it did not take it")];
+            every.extend(others);
+            Err(InviteError::Refused { session: id.clone(), refused: every })
         }
-        let refused = match (invited.route == LISTEN, invitation.standing) {
-            (true, Standing::Refused) => true,
-            (true, Standing::At(Rung::Stored)) => false,
-            (_, Standing::At(_) | Standing::Refused) => return Ok(invited),
+    }
+}
+
+/// The one live session that is meant.
+async fn the_session(core: &Core, session: &str, harness: Option<&str>) -> Result<Found, InviteError> {
+    let (found, _) = discover::find_sessions(core, harness).await?;
+    let mut meant: Vec<Found> = found.into_iter().filter(|found| found.session.id == session).collect();
+    match meant.len() {
+        0 => Err(InviteError::Unknown(session.to_owned())),
+        1 => Ok(meant.remove(0)),
+        _ => {
+            let harnesses = meant.iter().map(|found| found.reference().harness).collect();
+            Err(InviteError::Ambiguous { session: session.to_owned(), harnesses })
+        }
+    }
+}
+
+/// Tries the routes in order until one takes it; else every refusal.
+async fn bring(
+    core: &Core,
+    found: &Found,
+    invitation: &Invitation,
+) -> Result<Result<Invited, Vec<String>>, StoreError> {
+    let reference = found.reference();
+    let activity = found.activity.unwrap_or(Activity::Idle);
+    let mut refused = Vec::new();
+    let mut wakes_counted = false;
+    for route in found.waking().filter(|route| route.when.contains(&activity)) {
+        if route.name == ROUTE {
+            wake_file::add_to_bell(core, &reference, &invitation.from, invitation.id).await?;
+            invitation::climb_invitation(core, &reference, invitation.id, Rung::Offered).await?;
+            return Ok(Ok(invited(&reference, invitation, &route.name, Rung::Offered)));
+        }
+        if !wakes_counted {
+            // The bell's file is the record of wakes, also of those by another route.
+            wake_file::add_to_bell(core, &reference, &invitation.from, invitation.id).await?;
+            wakes_counted = true;
+        }
+        let text = match route.load {
+            Load::Letter => worded(invitation),
+            Load::Bell => news(invitation),
         };
-        let found = self.the_session(id, Some(&session.harness)).await?;
-        if !refused && found.activity == Some(Activity::Busy) {
-            return Ok(invited);
+        if route.load == Load::Letter && text.len() > route.room as usize {
+            refused.push(format!("{}: the invitation does not fit into {} bytes", route.name, route.room));
+            continue;
         }
-        match (self.bring(&found, &invitation).await?, refused) {
-            (Ok(another), _) => Ok(another),
-            (Err(_), false) => Ok(invited),
-            (Err(others), true) => {
-                self.forget_invitation(session, invitation.id).await?;
-                let mut every = vec![format!("{LISTEN}: whoever listens for it did not take it")];
-                every.extend(others);
-                Err(InviteError::Refused { session: id.clone(), refused: every })
-            }
-        }
-    }
-
-    /// The one live session that is meant.
-    async fn the_session(&self, session: &str, harness: Option<&str>) -> Result<Found, InviteError> {
-        let (found, _) = self.find_sessions(harness).await?;
-        let mut meant: Vec<Found> = found.into_iter().filter(|found| found.session.id == session).collect();
-        match meant.len() {
-            0 => Err(InviteError::Unknown(session.to_owned())),
-            1 => Ok(meant.remove(0)),
-            _ => {
-                let harnesses = meant.iter().map(|found| found.reference().harness).collect();
-                Err(InviteError::Ambiguous { session: session.to_owned(), harnesses })
-            }
-        }
-    }
-
-    /// Tries the routes in order until one takes it; else every refusal.
-    async fn bring(&self, found: &Found, invitation: &Invitation) -> Result<Result<Invited, Vec<String>>, StoreError> {
-        let reference = found.reference();
-        let activity = found.activity.unwrap_or(Activity::Idle);
-        let mut refused = Vec::new();
-        let mut wakes_counted = false;
-        for route in found.waking().filter(|route| route.when.contains(&activity)) {
-            if route.name == ROUTE {
-                self.add_to_bell(&reference, &invitation.from, invitation.id).await?;
-                self.climb_invitation(&reference, invitation.id, Rung::Offered).await?;
-                return Ok(Ok(invited(&reference, invitation, &route.name, Rung::Offered)));
-            }
-            if !wakes_counted {
-                // The bell's file is the record of wakes, also of those by another route.
-                self.add_to_bell(&reference, &invitation.from, invitation.id).await?;
-                wakes_counted = true;
-            }
-            let text = match route.load {
-                Load::Letter => worded(invitation),
-                Load::Bell => news(invitation),
-            };
-            if route.load == Load::Letter && text.len() > route.room as usize {
-                refused.push(format!("{}: the invitation does not fit into {} bytes", route.name, route.room));
-                continue;
-            }
-            let mail = Mail { ids: vec![invitation.id], text, priority: Priority::Normal };
-            match found.harness.deliver(&found.session, &route.name, &mail).await {
-                Ok(delivered) => {
-                    self.climb_invitation(&reference, invitation.id, delivered.rung).await?;
-                    if route.load == Load::Letter {
-                        // The text is on its way by this route; a hook must not show it a second time.
-                        self.settle_brought(&reference, invitation.id).await?;
-                    }
-                    return Ok(Ok(invited(&reference, invitation, &route.name, delivered.rung)));
+        let mail = Mail { ids: vec![invitation.id], text, priority: Priority::Normal };
+        match found.harness.deliver(&found.session, &route.name, &mail).await {
+            Ok(delivered) => {
+                invitation::climb_invitation(core, &reference, invitation.id, delivered.rung).await?;
+                if route.load == Load::Letter {
+                    // The text is on its way by this route; a hook must not show it a second time.
+                    invitation::settle_brought(core, &reference, invitation.id).await?;
                 }
-                Err(HarnessError::Busy(_)) => refused.push(format!("{}: busy, try again", route.name)),
-                Err(error) => refused.push(format!("{}: {error}", route.name)),
+                return Ok(Ok(invited(&reference, invitation, &route.name, delivered.rung)));
             }
+            Err(HarnessError::Busy(_)) => refused.push(format!("{}: busy, try again", route.name)),
+            Err(error) => refused.push(format!("{}: {error}", route.name)),
         }
-        if refused.is_empty() {
-            refused.push(format!("no route of its adapter reaches it while it is {}", activity.as_str()));
-        }
-        Ok(Err(refused))
     }
+    if refused.is_empty() {
+        refused.push(format!("no route of its adapter reaches it while it is {}", activity.as_str()));
+    }
+    Ok(Err(refused))
 }
 
 fn invited(session: &SessionRef, invitation: &Invitation, route: &str, rung: Rung) -> Invited {

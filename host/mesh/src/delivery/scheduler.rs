@@ -2,11 +2,12 @@
 //! look again.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::time::Duration;
 
 use store::StoreError;
 use tokio::task::{Id, JoinSet};
-use tokio::time::Instant;
+use tokio::time::Sleep;
 
 use crate::delivery::serve::RETRY;
 use crate::sessions::SessionRef;
@@ -21,7 +22,7 @@ pub(crate) struct Passes {
     /// The session of each.
     busy: BTreeMap<Id, SessionRef>,
     /// When somebody shall look again.
-    due: Option<Instant>,
+    due: Option<Pin<Box<Sleep>>>,
 }
 
 /// What happened to the passes.
@@ -45,16 +46,18 @@ impl Passes {
 
     /// Has somebody look again after so many milliseconds, where nobody wished it sooner.
     pub(crate) fn look_again_in(&mut self, wait: u64) {
-        let at = Instant::now() + Duration::from_millis(wait.max(10));
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        let timer = tokio::time::sleep(Duration::from_millis(wait.max(10)));
+        if self.due.as_ref().is_none_or(|due| timer.deadline() < due.deadline()) {
+            self.due = Some(Box::pin(timer));
+        }
     }
 
     /// Waits until a pass has ended or it is time to look again. Cancelling it loses nothing.
     pub(crate) async fn next(&mut self) -> Turn {
-        let due = self.due;
+        let due = self.due.as_mut();
         let timer = async {
             match due {
-                Some(due) => tokio::time::sleep_until(due).await,
+                Some(due) => due.as_mut().await,
                 None => std::future::pending().await,
             }
         };

@@ -10,12 +10,19 @@ use std::time::Duration;
 use store::{Key, StoreError, Watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::agents;
+use crate::agents::remote_presence;
+use crate::cleanup;
+use crate::core::Core;
 use crate::delivery::backoff::spaced;
 use crate::delivery::scheduler::{Passes, Turn};
 use crate::messages::Priority;
 use crate::messages::inbox::Slot;
+use crate::messages::inboxes::Inboxes;
 use crate::messages::outbox::Outbox;
 use crate::names::AgentName;
+use crate::sessions::connections::Connections;
+use crate::sessions::record;
 use crate::sessions::{ConnectionId, SessionRecord};
 use crate::storage::keys;
 use crate::{Broom, Mesh, Scope};
@@ -43,13 +50,18 @@ impl Mesh {
     pub async fn deliver(self: Arc<Self>, served: Served, stop: CancellationToken) {
         let housekeeper = async {
             if served == Served::Everyone {
-                tokio::join!(self.keep_house(), self.keep_noticing_silence());
+                tokio::join!(keep_house(&self.core, &self.inboxes), self.keep_noticing_silence());
             }
             std::future::pending::<()>().await;
         };
         let for_servers = async {
-            if self.has_servers() {
-                tokio::join!(self.keep_sending_what_waits(), self.keep_telling(&served), self.keep_minutes());
+            if self.core.topology.has_other_machines() {
+                let write_behind = self.core.event_log.write_behind.keep_writing();
+                tokio::join!(
+                    self.keep_sending_what_waits(),
+                    remote_presence::keep_telling(&self.core, &self.connections, &served),
+                    write_behind
+                );
             }
             std::future::pending::<()>().await;
         };
@@ -57,7 +69,7 @@ impl Mesh {
             let mut failed = 0;
             let mut told = false;
             loop {
-                let began = self.machine.now();
+                let began = self.core.machine.now();
                 if let Err(error) = self.rounds(&served).await {
                     let is_out_of_reach = error.is_out_of_reach();
                     let error: &dyn std::error::Error = &error;
@@ -70,7 +82,7 @@ impl Mesh {
                     told = is_out_of_reach;
                 }
                 // What went well for a while has failed for another reason than the last time.
-                failed = if self.machine.now().since(began) > WELL { 0 } else { failed };
+                failed = if self.core.machine.now().since(began) > WELL { 0 } else { failed };
                 let wait = spaced(RETRY.as_millis() as u64, failed);
                 failed += 1;
                 tokio::time::sleep(Duration::from_millis(wait)).await;
@@ -83,19 +95,8 @@ impl Mesh {
             () = self.keep_running_commands(&served) => {}
             () = rounds => {}
         }
-        if let Err(error) = self.write_minutes().await {
+        if let Err(error) = self.core.event_log.write_behind.write_all().await {
             tracing::debug!(%error, "what was noted last is lost");
-        }
-    }
-
-    async fn keep_house(&self) {
-        let mut tick = tokio::time::interval(HOUSEKEEPING);
-        loop {
-            tick.tick().await;
-            if let Err(error) = self.sweep(Scope::Everything, Broom::Sweep, None).await {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "what is over and old is not swept");
-            }
         }
     }
 
@@ -104,7 +105,7 @@ impl Mesh {
         loop {
             let round = async {
                 // Watching begins before looking, so that nothing can come in between.
-                let mut watch = self.local.watch(&[keys::outbox()]).await?;
+                let mut watch = self.core.local.watch(&[keys::outbox()]).await?;
                 while self.send_what_waits().await? == Outbox::Done {
                     watch.changed().await?;
                 }
@@ -123,23 +124,23 @@ impl Mesh {
         let mut passes = Passes::default();
         let mut watching: Option<(Watched, Either)> = None;
         loop {
-            let joined = self.joined.notified();
+            let joined = self.delivery.joined.notified();
             tokio::pin!(joined);
             joined.as_mut().enable();
-            let clients = self.clients(served).await?;
+            let clients = self::clients(&self.core, &self.connections, served).await?;
             // Watching begins before looking, so that nothing can come in between. It goes on for as long as the
             // same is to be watched: on servers each watch is asked for and heard of.
-            let watched = self.watched(served, &clients);
+            let watched = self::watched(&self.core, served, &clients);
             let (_, watch) = match watching.take().filter(|(before, _)| *before == watched) {
                 Some(same) => watching.insert(same),
                 None => {
-                    let watch = self.watch_all(&watched).await?;
+                    let watch = watch_all(&self.core, &watched).await?;
                     watching.insert((watched, watch))
                 }
             };
             let mut passed_over = false;
             for (agent, record) in clients {
-                if !self.has_deliverable(&agent).await? {
+                if !has_deliverable(&self.core, &self.inboxes, &agent).await? {
                     continue;
                 }
                 let mesh = Arc::clone(self);
@@ -173,55 +174,71 @@ impl Mesh {
             }
         }
     }
+}
 
-    /// What has to be watched to know of mail for these clients, and of further clients.
-    fn watched(&self, served: &Served, clients: &[(AgentName, SessionRecord)]) -> Watched {
-        let inboxes = || clients.iter().map(|(agent, _)| keys::inbox(agent));
-        match served {
-            // What all other machines say to each other is not worth waking for.
-            Served::Everyone if self.has_servers() => {
-                let receipts = clients.iter().map(|(agent, _)| keys::receipts(agent));
-                Watched { shared: inboxes().chain(receipts).collect(), local: vec![keys::sessions()] }
-            }
-            Served::Everyone => Watched { shared: vec![keys::agents()], local: vec![keys::sessions()] },
-            // One client's server does not wake for the mail of others.
-            Served::Connection(_) => Watched {
-                shared: inboxes().collect(),
-                local: clients.iter().map(|(_, record)| keys::session(&record.session)).collect(),
-            },
+async fn keep_house(core: &Core, inboxes: &Inboxes) {
+    let mut tick = tokio::time::interval(HOUSEKEEPING);
+    loop {
+        tick.tick().await;
+        if let Err(error) = cleanup::sweep(core, inboxes, Scope::Everything, Broom::Sweep, None).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "what is over and old is not swept");
         }
     }
+}
 
-    async fn watch_all(&self, watched: &Watched) -> Result<Either, StoreError> {
-        let shared = self.shared.watch(&watched.shared).await?;
-        Ok(Either(shared, self.local.watch(&watched.local).await?))
+/// What has to be watched to know of mail for these clients, and of further clients.
+fn watched(core: &Core, served: &Served, clients: &[(AgentName, SessionRecord)]) -> Watched {
+    let inboxes = || clients.iter().map(|(agent, _)| keys::inbox(agent));
+    match served {
+        Served::Everyone => {
+            let of_clients = || {
+                let receipts = clients.iter().map(|(agent, _)| keys::receipts(agent));
+                inboxes().chain(receipts).collect()
+            };
+            Watched { shared: core.topology.keys_to_watch(keys::agents(), of_clients), local: vec![keys::sessions()] }
+        }
+        // One client's server does not wake for the mail of others.
+        Served::Connection(_) => Watched {
+            shared: inboxes().collect(),
+            local: clients.iter().map(|(_, record)| keys::session(&record.session)).collect(),
+        },
     }
+}
 
-    /// The agents whose mail is ours to deliver, each with its live session on this machine.
-    pub(crate) async fn clients(&self, served: &Served) -> Result<Vec<(AgentName, SessionRecord)>, StoreError> {
-        let records: Vec<SessionRecord> = match served {
-            Served::Everyone => self.sessions().await?.into_iter().map(|view| view.record).collect(),
-            Served::Connection(connection) => {
-                let mut records = Vec::new();
-                for agent in self.agents_by(connection) {
-                    if let Some(session) = self.load_agent(&agent).await?.and_then(|agent| agent.session) {
-                        records.extend(self.session_record(&session).await?);
-                    }
+async fn watch_all(core: &Core, watched: &Watched) -> Result<Either, StoreError> {
+    let shared = core.shared.watch(&watched.shared).await?;
+    Ok(Either(shared, core.local.watch(&watched.local).await?))
+}
+
+/// The agents whose mail is ours to deliver, each with its live session on this machine.
+pub(crate) async fn clients(
+    core: &Core,
+    connections: &Connections,
+    served: &Served,
+) -> Result<Vec<(AgentName, SessionRecord)>, StoreError> {
+    let records: Vec<SessionRecord> = match served {
+        Served::Everyone => record::sessions(core).await?.into_iter().map(|view| view.record).collect(),
+        Served::Connection(connection) => {
+            let mut records = Vec::new();
+            for agent in connections.agents_by(connection) {
+                if let Some(session) = agents::list::load_agent(core, &agent).await?.and_then(|agent| agent.session) {
+                    records.extend(record::session_record(core, &session).await?);
                 }
-                records
             }
-        };
-        Ok(records.into_iter().filter_map(|record| record.agent.clone().map(|agent| (agent, record))).collect())
-    }
+            records
+        }
+    };
+    Ok(records.into_iter().filter_map(|record| record.agent.clone().map(|agent| (agent, record))).collect())
+}
 
-    /// Whether an agent has mail that a route might carry.
-    async fn has_deliverable(&self, agent: &AgentName) -> Result<bool, StoreError> {
-        let inbox = self.inbox_of(agent);
-        let mut inbox = inbox.lock().await;
-        inbox.refresh(self.shared.as_ref(), agent).await?;
-        let now = self.machine.now();
-        Ok(inbox.presentable(now).into_iter().any(deliverable))
-    }
+/// Whether an agent has mail that a route might carry.
+async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<bool, StoreError> {
+    let inbox = inboxes.of(agent);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), agent).await?;
+    let now = core.machine.now();
+    Ok(inbox.presentable(now).into_iter().any(deliverable))
 }
 
 /// What is watched: in the store that machines share, and in this machine's own.

@@ -7,14 +7,16 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
 
-use crate::Mesh;
 use crate::agents::Agent;
+use crate::core::Core;
 use crate::delivery::loop_guard::{Wakes, why_held};
+use crate::messages::inbox;
 use crate::messages::receipt::{Event, Rung};
 use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::identify::CONNECTION;
+use crate::sessions::record;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
 use crate::storage::{keys, records};
 
@@ -57,92 +59,91 @@ struct Line {
     message: Option<MessageId>,
 }
 
-impl Mesh {
-    /// Rings for a stored message, where its recipient's session on this machine can be woken, and
-    /// notes it in the receipts. A bare connection has no harness that could wake it: it asks for its
-    /// mail by itself, so nothing is rationed for it either.
-    pub(crate) async fn ring(
-        &self,
-        to: &Agent,
-        record: Option<&SessionRecord>,
-        ring: &Ring,
-    ) -> Result<Rang, StoreError> {
-        let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else {
-            return Ok(Rang::Nobody);
-        };
-        if self.activity(record) == Activity::Gone || ring.priority == Priority::Low {
-            return Ok(Rang::Nobody);
+/// Rings for a stored message, where its recipient's session on this machine can be woken, and
+/// notes it in the receipts. A bare connection has no harness that could wake it: it asks for its
+/// mail by itself, so nothing is rationed for it either.
+pub(crate) async fn ring(
+    core: &Core,
+    to: &Agent,
+    record: Option<&SessionRecord>,
+    ring: &Ring,
+) -> Result<Rang, StoreError> {
+    let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else {
+        return Ok(Rang::Nobody);
+    };
+    if record::activity(core, record) == Activity::Gone || ring.priority == Priority::Low {
+        return Ok(Rang::Nobody);
+    }
+    let session = &record.session;
+    if let Some(reason) = why_not_wake(core, session, &ring.from, ring.hops).await? {
+        let event = Event::Held { reason: reason.clone() };
+        inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
+        core.event_log
+            .note("held", serde_json::json!({ "id": ring.id, "from": ring.from, "to": to.name, "reason": reason }))
+            .await;
+        return Ok(Rang::Held(reason));
+    }
+    add_to_bell(core, session, &ring.from, ring.id).await?;
+    if !record.hears_bell {
+        return Ok(Rang::Nobody);
+    }
+    let event = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
+    inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
+    Ok(Rang::Yes)
+}
+
+/// Why the loop guard would not let somebody wake a session now; none where it would.
+pub(crate) async fn why_not_wake(
+    core: &Core,
+    session: &SessionRef,
+    from: &AgentName,
+    hops: u32,
+) -> Result<Option<String>, StoreError> {
+    let wakes = recent_wakes(core, session, from, core.machine.now()).await?;
+    Ok(why_held(&core.limits.loops, hops, wakes))
+}
+
+/// Adds a line to a session's bell.
+pub(crate) async fn add_to_bell(
+    core: &Core,
+    session: &SessionRef,
+    from: &AgentName,
+    message: MessageId,
+) -> Result<(), StoreError> {
+    let line = Line { at: core.machine.now(), from: Some(from.clone()), message: Some(message) };
+    records::append(core.local.as_ref(), &keys::bell(session), &line, Durability::Process).await.map(|_| ())
+}
+
+/// Where a session's bell is, made ready to be watched: its folder exists from now on, and the
+/// record says that the harness was told of it.
+pub(crate) async fn bell_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
+    let bell = keys::bell(session);
+    if core.local.end(&bell).await? == Position::START {
+        let line = Line { at: core.machine.now(), from: None, message: None };
+        records::append(core.local.as_ref(), &bell, &line, Durability::Process).await?;
+    }
+    record::change_session(core, session, |record| record.hears_bell = true).await?;
+    Ok(bell_path(core, session))
+}
+
+/// The bell's file.
+pub(crate) fn bell_path(core: &Core, session: &SessionRef) -> String {
+    let path = core.local.file_of(&keys::bell(session));
+    path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: Instant) -> Result<Wakes, StoreError> {
+    let window = core.limits.loops.window;
+    let mut wakes = Wakes::default();
+    // Ringing is rationed, so a bell stays short however long its session lasts.
+    records::scan(core.local.as_ref(), &keys::bell(session), Position::START, |entry| {
+        if let Ok(Line { at, from: Some(rang), .. }) = serde_json::from_slice::<Line>(&entry.bytes)
+            && now.since(at) < window
+        {
+            wakes.all += 1;
+            wakes.by_sender += u32::from(rang == *from);
         }
-        let session = &record.session;
-        if let Some(reason) = self.why_not_wake(session, &ring.from, ring.hops).await? {
-            let event = Event::Held { reason: reason.clone() };
-            self.receipt(&to.name, &[ring.id], &event, Durability::Process).await?;
-            self.note("held", serde_json::json!({ "id": ring.id, "from": ring.from, "to": to.name, "reason": reason }))
-                .await;
-            return Ok(Rang::Held(reason));
-        }
-        self.add_to_bell(session, &ring.from, ring.id).await?;
-        if !record.hears_bell {
-            return Ok(Rang::Nobody);
-        }
-        let event = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
-        self.receipt(&to.name, &[ring.id], &event, Durability::Process).await?;
-        Ok(Rang::Yes)
-    }
-
-    /// Why the loop guard would not let somebody wake a session now; none where it would.
-    pub(crate) async fn why_not_wake(
-        &self,
-        session: &SessionRef,
-        from: &AgentName,
-        hops: u32,
-    ) -> Result<Option<String>, StoreError> {
-        let wakes = self.recent_wakes(session, from, self.machine.now()).await?;
-        Ok(why_held(&self.limits.loops, hops, wakes))
-    }
-
-    /// Adds a line to a session's bell.
-    pub(crate) async fn add_to_bell(
-        &self,
-        session: &SessionRef,
-        from: &AgentName,
-        message: MessageId,
-    ) -> Result<(), StoreError> {
-        let line = Line { at: self.machine.now(), from: Some(from.clone()), message: Some(message) };
-        records::append(self.local.as_ref(), &keys::bell(session), &line, Durability::Process).await.map(|_| ())
-    }
-
-    /// Where a session's bell is, made ready to be watched: its folder exists from now on, and the
-    /// record says that the harness was told of it.
-    pub(crate) async fn bell_of(&self, session: &SessionRef) -> Result<String, StoreError> {
-        let bell = keys::bell(session);
-        if self.local.end(&bell).await? == Position::START {
-            let line = Line { at: self.machine.now(), from: None, message: None };
-            records::append(self.local.as_ref(), &bell, &line, Durability::Process).await?;
-        }
-        self.change_session(session, |record| record.hears_bell = true).await?;
-        Ok(self.bell_path(session))
-    }
-
-    /// The bell's file.
-    pub(crate) fn bell_path(&self, session: &SessionRef) -> String {
-        let path = self.local.file_of(&keys::bell(session));
-        path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
-    }
-
-    async fn recent_wakes(&self, session: &SessionRef, from: &AgentName, now: Instant) -> Result<Wakes, StoreError> {
-        let window = self.limits.loops.window;
-        let mut wakes = Wakes::default();
-        // Ringing is rationed, so a bell stays short however long its session lasts.
-        records::scan(self.local.as_ref(), &keys::bell(session), Position::START, |entry| {
-            if let Ok(Line { at, from: Some(rang), .. }) = serde_json::from_slice::<Line>(&entry.bytes)
-                && now.since(at) < window
-            {
-                wakes.all += 1;
-                wakes.by_sender += u32::from(rang == *from);
-            }
-        })
-        .await?;
-        Ok(wakes)
-    }
+    })
+    .await?;
+    Ok(wakes)
 }

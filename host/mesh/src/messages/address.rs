@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use store::Key;
 
-use crate::Mesh;
+use crate::agents;
+use crate::agents::remote_cache::RemoteCache;
+use crate::core::Core;
 use crate::names::{AgentName, InvalidName};
 use crate::storage::keys;
 
@@ -35,55 +37,54 @@ pub enum AddressError {
     Store(#[from] store::StoreError),
 }
 
-impl Mesh {
-    /// The agent that an address means: exactly that name; or, for a name without a team, the
-    /// agent of that name in the asker's own team. Never a guess.
-    pub async fn resolve(&self, address: &str, asker: Option<&AgentName>) -> Result<AgentName, AddressError> {
-        let typed: AgentName = address.parse()?;
-        let of_team = match (typed.team(), asker.and_then(AgentName::team)) {
-            (None, Some(team)) => Some(typed.in_team(Some(team))?),
-            (Some(_), _) | (None, None) => None,
-        };
-        let exact = self.exists(&typed).await?;
-        let mate = match &of_team {
-            Some(name) => self.exists(name).await?,
-            None => false,
-        };
-        match (exact, of_team.filter(|_| mate)) {
-            (true, None) => Ok(typed),
-            (false, Some(mate)) => Ok(mate),
-            (true, Some(mate)) => {
-                Err(AddressError::Ambiguous { candidates: vec![typed.clone(), mate], address: typed })
-            }
-            (false, None) => {
-                let near = near(&typed, &self.names().await?);
-                Err(AddressError::Unknown { address: typed, near })
-            }
+pub(crate) async fn resolve(
+    core: &Core,
+    remote: &RemoteCache,
+    address: &str,
+    asker: Option<&AgentName>,
+) -> Result<AgentName, AddressError> {
+    let typed: AgentName = address.parse()?;
+    let of_team = match (typed.team(), asker.and_then(AgentName::team)) {
+        (None, Some(team)) => Some(typed.in_team(Some(team))?),
+        (Some(_), _) | (None, None) => None,
+    };
+    let exact = exists(core, remote, &typed).await?;
+    let mate = match &of_team {
+        Some(name) => exists(core, remote, name).await?,
+        None => false,
+    };
+    match (exact, of_team.filter(|_| mate)) {
+        (true, None) => Ok(typed),
+        (false, Some(mate)) => Ok(mate),
+        (true, Some(mate)) => Err(AddressError::Ambiguous { candidates: vec![typed.clone(), mate], address: typed }),
+        (false, None) => {
+            let near = near(&typed, &names(core).await?);
+            Err(AddressError::Unknown { address: typed, near })
         }
     }
+}
 
-    async fn exists(&self, name: &AgentName) -> Result<bool, store::StoreError> {
-        // A record that cannot be read is an error here, before anything is stored.
-        Ok(self.acquainted(name).is_some() || self.load_agent(name).await?.is_some())
-    }
+async fn exists(core: &Core, remote: &RemoteCache, name: &AgentName) -> Result<bool, store::StoreError> {
+    // A record that cannot be read is an error here, before anything is stored.
+    Ok(remote.presence(name, core.machine.now()).is_some() || agents::list::load_agent(core, name).await?.is_some())
+}
 
-    /// The names of all agents.
-    pub(crate) async fn names(&self) -> Result<Vec<AgentName>, store::StoreError> {
-        let keys = self.shared.list(&keys::agents()).await?;
-        Ok(keys
-            .iter()
-            .filter_map(|key| match key.segments().collect::<Vec<_>>()[..] {
-                ["agents", name, "meta"] => Key::decode(name).parse().ok(),
-                _ => None,
-            })
-            .collect())
-    }
+/// The names of all agents.
+pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, store::StoreError> {
+    let keys = core.shared.list(&keys::agents()).await?;
+    Ok(keys
+        .iter()
+        .filter_map(|key| match key.segments().collect::<Vec<_>>()[..] {
+            ["agents", name, "meta"] => Key::decode(name).parse().ok(),
+            _ => None,
+        })
+        .collect())
+}
 
-    /// Everybody of whom something is kept, also those whose records have been swept.
-    pub(crate) async fn inbox_owners(&self) -> Result<BTreeSet<AgentName>, store::StoreError> {
-        let keys = self.shared.list(&keys::agents()).await?;
-        Ok(keys.iter().filter_map(|key| Key::decode(key.segments().nth(1)?).parse().ok()).collect())
-    }
+/// Everybody of whom something is kept, also those whose records have been swept.
+pub(crate) async fn inbox_owners(core: &Core) -> Result<BTreeSet<AgentName>, store::StoreError> {
+    let keys = core.shared.list(&keys::agents()).await?;
+    Ok(keys.iter().filter_map(|key| Key::decode(key.segments().nth(1)?).parse().ok()).collect())
 }
 
 /// The names that somebody who typed `wanted` may have meant, the likeliest first.

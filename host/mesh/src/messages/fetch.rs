@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 
 use store::{Durability, StoreError};
 
-use crate::Mesh;
+use crate::agents::presence;
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::messages::inbox;
 use crate::messages::inbox::{Header, Inbox, Slot};
+use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{Event, Ladder, Receipt, Rung};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
@@ -157,167 +161,169 @@ impl Claim {
     }
 }
 
-impl Mesh {
-    /// Takes an agent's mail and claims it for presentation by whoever asked.
-    pub async fn fetch(&self, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
-        if ask.include_settled {
-            return self.fetch_history(agent, ask).await;
-        }
-        let pick = |inbox: &Inbox, now: Instant| {
-            choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot)), ask)
-        };
-        let (slots, claim, waiting) = if ask.peek {
-            let inbox = self.inbox_of(agent);
-            let mut inbox = inbox.lock().await;
-            inbox.refresh(self.shared.as_ref(), agent).await?;
-            let now = self.machine.now();
-            (pick(&inbox, now), None, inbox.presentable(now).len())
-        } else {
-            self.claim(agent, pick).await?
-        };
-        let mut messages = Vec::new();
-        for slot in &slots {
-            let message = self.message_of(agent, slot).await?;
-            messages.push(cut(message, slot.ladder.clone(), ask.max_length));
-        }
-        Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, claim })
+pub(crate) async fn fetch(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    ask: &Fetch,
+) -> Result<Fetched, FetchError> {
+    if ask.include_settled {
+        return fetch_history(core, inboxes, agent, ask).await;
     }
-
-    /// Says that what was claimed has been presented: `route` and `evidence` show in the receipts.
-    /// Also notes the chain of messages that the agent now works on.
-    pub async fn confirm(
-        &self,
-        claim: &Claim,
-        rung: Rung,
-        route: &str,
-        evidence: Option<serde_json::Value>,
-    ) -> Result<(), FetchError> {
-        let event = Event::Rung { rung, route: route.to_owned(), evidence };
-        self.receipt(&claim.agent, &claim.messages, &event, Durability::Process).await?;
-        if rung.settles() {
-            if let Some(trace) = claim.trace {
-                self.works_on(&claim.agent, trace).await?;
-            }
-            self.tidy(&claim.agent).await?;
-        }
-        Ok(())
-    }
-
-    /// The same for a message whose claim has lapsed or was another process's: whoever put it before
-    /// the model says so late. Whether it was still unsettled; what is settled stays as it is.
-    pub async fn confirm_late(
-        &self,
-        agent: &AgentName,
-        id: MessageId,
-        rung: Rung,
-        route: &str,
-        evidence: Option<serde_json::Value>,
-    ) -> Result<bool, FetchError> {
-        let trace = {
-            let inbox = self.inbox_of(agent);
-            let mut inbox = inbox.lock().await;
-            inbox.refresh(self.shared.as_ref(), agent).await?;
-            inbox.unsettled.get(&id).map(|slot| slot.header.trace)
-        };
-        let Some(trace) = trace else { return Ok(false) };
-        let claim = Claim { agent: agent.clone(), id: String::new(), messages: vec![id], trace: Some(trace) };
-        self.confirm(&claim, rung, route, evidence).await?;
-        Ok(true)
-    }
-
-    /// Says that what was claimed will not be presented after all.
-    pub async fn release(&self, claim: Claim) -> Result<(), FetchError> {
-        let event = Event::Released { claim: claim.id };
-        Ok(self.receipt(&claim.agent, &claim.messages, &event, Durability::Process).await?)
-    }
-
-    /// Acknowledges messages. All are known, or nothing is acknowledged.
-    pub async fn acknowledge(&self, agent: &AgentName, ids: &[MessageId]) -> Result<Vec<Acknowledged>, AckError> {
-        let mut outcomes = Vec::new();
-        for id in ids {
-            match self.one_of(agent, *id).await? {
-                Some((_, ladder)) => {
-                    outcomes.push(Acknowledged { id: *id, again: ladder.rung() == Rung::Acknowledged });
-                }
-                None => return Err(AckError::Unknown { id: *id, agent: agent.clone() }),
-            }
-        }
-        let fresh: Vec<MessageId> =
-            outcomes.iter().filter(|outcome| !outcome.again).map(|outcome| outcome.id).collect();
-        let event = Event::Rung { rung: Rung::Acknowledged, route: "acknowledge".to_owned(), evidence: None };
-        self.receipt(agent, &fresh, &event, Durability::Synced).await?;
-        self.tidy(agent).await?;
-        Ok(outcomes)
-    }
-
-    /// Claims what `pick` chooses, however many others do the same: the choice is made from the
-    /// receipts and written back only if they have not grown. Also gives how many were presentable.
-    pub(crate) async fn claim(
-        &self,
-        agent: &AgentName,
-        pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
-    ) -> Result<(Vec<Slot>, Option<Claim>, usize), StoreError> {
-        let inbox = self.inbox_of(agent);
+    let pick =
+        |inbox: &Inbox, now: Instant| choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot)), ask);
+    let (slots, claim, waiting) = if ask.peek {
+        let inbox = inboxes.of(agent);
         let mut inbox = inbox.lock().await;
-        loop {
-            inbox.refresh(self.shared.as_ref(), agent).await?;
-            let now = self.machine.now();
-            let waiting = inbox.presentable(now).len();
-            let slots = pick(&inbox, now);
-            if slots.is_empty() {
-                return Ok((slots, None, waiting));
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+        let now = core.machine.now();
+        (pick(&inbox, now), None, inbox.presentable(now).len())
+    } else {
+        self::claim(core, inboxes, agent, pick).await?
+    };
+    let mut messages = Vec::new();
+    for slot in &slots {
+        let message = inbox::message_of(core, agent, slot).await?;
+        messages.push(cut(message, slot.ladder.clone(), ask.max_length));
+    }
+    Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, claim })
+}
+
+pub(crate) async fn confirm(
+    core: &Core,
+    inboxes: &Inboxes,
+    claim: &Claim,
+    rung: Rung,
+    route: &str,
+    evidence: Option<serde_json::Value>,
+) -> Result<(), FetchError> {
+    let event = Event::Rung { rung, route: route.to_owned(), evidence };
+    inbox::receipt(core, &claim.agent, &claim.messages, &event, Durability::Process).await?;
+    if rung.settles() {
+        if let Some(trace) = claim.trace {
+            chain::works_on(core, &claim.agent, trace).await?;
+        }
+        tidy(core, inboxes, &claim.agent).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn confirm_late(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    id: MessageId,
+    rung: Rung,
+    route: &str,
+    evidence: Option<serde_json::Value>,
+) -> Result<bool, FetchError> {
+    let trace = {
+        let inbox = inboxes.of(agent);
+        let mut inbox = inbox.lock().await;
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+        inbox.unsettled.get(&id).map(|slot| slot.header.trace)
+    };
+    let Some(trace) = trace else { return Ok(false) };
+    let claim = Claim { agent: agent.clone(), id: String::new(), messages: vec![id], trace: Some(trace) };
+    confirm(core, inboxes, &claim, rung, route, evidence).await?;
+    Ok(true)
+}
+
+pub(crate) async fn release(core: &Core, claim: Claim) -> Result<(), FetchError> {
+    let event = Event::Released { claim: claim.id };
+    Ok(inbox::receipt(core, &claim.agent, &claim.messages, &event, Durability::Process).await?)
+}
+
+pub(crate) async fn acknowledge(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    ids: &[MessageId],
+) -> Result<Vec<Acknowledged>, AckError> {
+    let mut outcomes = Vec::new();
+    for id in ids {
+        match inbox::one_of(core, agent, *id).await? {
+            Some((_, ladder)) => {
+                outcomes.push(Acknowledged { id: *id, again: ladder.rung() == Rung::Acknowledged });
             }
-            let id = crate::sessions::ticket::hex(&self.machine.random());
-            let event = Event::Claimed { claim: id.clone(), until: now.plus(self.limits.claim) };
-            let receipts: Vec<Receipt> =
-                slots.iter().map(|slot| Receipt { message: slot.header.id, at: now, event: event.clone() }).collect();
-            if inbox.append_if_unmoved(self.shared.as_ref(), agent, &receipts).await? {
-                let claim = Claim {
-                    agent: agent.clone(),
-                    id,
-                    messages: slots.iter().map(|slot| slot.header.id).collect(),
-                    trace: slots.iter().map(|slot| slot.header.trace).max_by_key(|trace| trace.hops),
-                };
-                return Ok((slots, Some(claim), waiting));
-            }
+            None => return Err(AckError::Unknown { id: *id, agent: agent.clone() }),
         }
     }
+    let fresh: Vec<MessageId> = outcomes.iter().filter(|outcome| !outcome.again).map(|outcome| outcome.id).collect();
+    let event = Event::Rung { rung: Rung::Acknowledged, route: "acknowledge".to_owned(), evidence: None };
+    inbox::receipt(core, agent, &fresh, &event, Durability::Synced).await?;
+    tidy(core, inboxes, agent).await?;
+    Ok(outcomes)
+}
 
-    /// Everything that is kept, of which the unsettled part is claimed like any other mail.
-    async fn fetch_history(&self, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
-        let mut kept: Vec<(Message, Ladder)> =
-            self.history(agent).await?.into_iter().filter(|(message, _)| ask.wants(&Header::of(message))).collect();
-        let left_out = kept.len().saturating_sub(ask.limit);
-        if ask.newest {
-            kept.drain(..left_out);
-        } else {
-            kept.truncate(ask.limit);
+/// Claims what `pick` chooses, however many others do the same: the choice is made from the
+/// receipts and written back only if they have not grown. Also gives how many were presentable.
+pub(crate) async fn claim(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
+) -> Result<(Vec<Slot>, Option<Claim>, usize), StoreError> {
+    let inbox = inboxes.of(agent);
+    let mut inbox = inbox.lock().await;
+    loop {
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+        let now = core.machine.now();
+        let waiting = inbox.presentable(now).len();
+        let slots = pick(&inbox, now);
+        if slots.is_empty() {
+            return Ok((slots, None, waiting));
         }
-        let chosen: BTreeSet<MessageId> = kept.iter().map(|(message, _)| message.id).collect();
-        let claim = if ask.peek {
-            None
-        } else {
-            let pick = |inbox: &Inbox, now: Instant| {
-                let slots = inbox.presentable(now).into_iter();
-                slots.filter(|slot| chosen.contains(&slot.header.id)).cloned().collect()
+        let id = crate::sessions::ticket::hex(&core.machine.random());
+        let event = Event::Claimed { claim: id.clone(), until: now.plus(core.limits.claim) };
+        let receipts: Vec<Receipt> =
+            slots.iter().map(|slot| Receipt { message: slot.header.id, at: now, event: event.clone() }).collect();
+        if inbox.append_if_unmoved(core.shared.as_ref(), agent, &receipts).await? {
+            let claim = Claim {
+                agent: agent.clone(),
+                id,
+                messages: slots.iter().map(|slot| slot.header.id).collect(),
+                trace: slots.iter().map(|slot| slot.header.trace).max_by_key(|trace| trace.hops),
             };
-            self.claim(agent, pick).await?.1
-        };
-        // What is looked at without being taken is no more left out than what is claimed.
-        let unread = kept.iter().filter(|(_, ladder)| !ladder.is_settled()).count();
-        let waiting = self.waiting(agent).await?.saturating_sub(unread);
-        let messages = kept.into_iter().map(|(message, ladder)| cut(message, ladder, ask.max_length)).collect();
-        Ok(Fetched { messages, waiting, claim })
+            return Ok((slots, Some(claim), waiting));
+        }
     }
+}
 
-    /// Takes in what was settled and leaves the cursor behind it.
-    async fn tidy(&self, agent: &AgentName) -> Result<(), StoreError> {
-        let inbox = self.inbox_of(agent);
-        let mut inbox = inbox.lock().await;
-        inbox.refresh(self.shared.as_ref(), agent).await?;
-        inbox.leave_cursor(self.shared.as_ref(), agent).await;
-        Ok(())
+/// Everything that is kept, of which the unsettled part is claimed like any other mail.
+async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
+    let mut kept: Vec<(Message, Ladder)> =
+        inbox::history(core, agent).await?.into_iter().filter(|(message, _)| ask.wants(&Header::of(message))).collect();
+    let left_out = kept.len().saturating_sub(ask.limit);
+    if ask.newest {
+        kept.drain(..left_out);
+    } else {
+        kept.truncate(ask.limit);
     }
+    let chosen: BTreeSet<MessageId> = kept.iter().map(|(message, _)| message.id).collect();
+    let claim = if ask.peek {
+        None
+    } else {
+        let pick = |inbox: &Inbox, now: Instant| {
+            let slots = inbox.presentable(now).into_iter();
+            slots.filter(|slot| chosen.contains(&slot.header.id)).cloned().collect()
+        };
+        self::claim(core, inboxes, agent, pick).await?.1
+    };
+    // What is looked at without being taken is no more left out than what is claimed.
+    let unread = kept.iter().filter(|(_, ladder)| !ladder.is_settled()).count();
+    let waiting = presence::waiting(core, inboxes, agent).await?.saturating_sub(unread);
+    let messages = kept.into_iter().map(|(message, ladder)| cut(message, ladder, ask.max_length)).collect();
+    Ok(Fetched { messages, waiting, claim })
+}
+
+/// Takes in what was settled and leaves the cursor behind it.
+async fn tidy(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<(), StoreError> {
+    let inbox = inboxes.of(agent);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), agent).await?;
+    inbox.leave_cursor(core.shared.as_ref(), agent).await;
+    Ok(())
 }
 
 /// The messages that a fetch takes, of those that it may.

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use serde::Deserialize;
 use store::{AppendError, Durability, Expect, Position, StoreError};
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::inbox::contains;
+use crate::messages::inboxes::Inboxes;
 use crate::names::{AgentName, MessageId};
 use crate::storage::{keys, records};
 
@@ -85,89 +85,78 @@ impl Content {
     }
 }
 
-impl Mesh {
-    /// Appends a message unless it is there already: an earlier try may have stored it and not heard so.
-    /// Looks for the message of the same id or of the same sender's key that is there. What was read of an inbox
-    /// is kept for the next message to it, until [`Mesh::forget_what_is_there`].
-    pub(crate) async fn store_unless_there(&self, message: &Message) -> Result<Kept, StoreError> {
-        let log = keys::inbox(&message.to);
-        let entry = records::json(message);
-        let there = {
-            // A std mutex: nothing is awaited while it is held, and the section is a map insert.
-            let mut all = self.there.lock().expect("no holder of this lock panics");
-            Arc::clone(all.entry(message.to.clone()).or_default())
-        };
-        let mut there = there.lock().await;
-        loop {
-            let There { read, ids, keyed } = &mut *there;
-            let (end, _) = records::scan(self.shared.as_ref(), &log, *read, |entry| {
-                if let Ok(Key { id, from, idempotency_key }) = serde_json::from_slice::<Key>(&entry.bytes) {
-                    ids.insert(id);
-                    if let Some(key) = idempotency_key
-                        && let Ok(message) = serde_json::from_slice(&entry.bytes)
-                    {
-                        keyed.entry((from, key)).or_insert_with(|| First::of(&message));
-                    }
+/// Appends a message unless it is there already: an earlier try may have stored it and not heard so.
+/// Looks for the message of the same id or of the same sender's key that is there. What was read of an inbox
+/// is kept for the next message to it, until `Inboxes::forget_what_is_there`.
+pub(crate) async fn store_unless_there(core: &Core, inboxes: &Inboxes, message: &Message) -> Result<Kept, StoreError> {
+    let log = keys::inbox(&message.to);
+    let entry = records::json(message);
+    let there = inboxes.there(&message.to);
+    let mut there = there.lock().await;
+    loop {
+        let There { read, ids, keyed } = &mut *there;
+        let (end, _) = records::scan(core.shared.as_ref(), &log, *read, |entry| {
+            if let Ok(Key { id, from, idempotency_key }) = serde_json::from_slice::<Key>(&entry.bytes) {
+                ids.insert(id);
+                if let Some(key) = idempotency_key
+                    && let Ok(message) = serde_json::from_slice(&entry.bytes)
+                {
+                    keyed.entry((from, key)).or_insert_with(|| First::of(&message));
                 }
-            })
-            .await?;
-            *read = end;
-            let same_key =
-                message.idempotency_key.as_ref().and_then(|key| keyed.get(&(message.from.clone(), key.clone())));
-            let itself = ids.contains(&message.id).then_some(Kept::Before(message.id));
-            if let Some(kept) = itself.or_else(|| same_key.map(|first| first.before(message))) {
-                self.shared.sync(&log, end).await?;
-                return Ok(kept);
             }
-            match self.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {
-                Ok(_) => return Ok(Kept::Anew),
-                Err(AppendError::Moved) => {}
-                Err(AppendError::Store(error)) => return Err(error),
-            }
+        })
+        .await?;
+        *read = end;
+        let same_key = message.idempotency_key.as_ref().and_then(|key| keyed.get(&(message.from.clone(), key.clone())));
+        let itself = ids.contains(&message.id).then_some(Kept::Before(message.id));
+        if let Some(kept) = itself.or_else(|| same_key.map(|first| first.before(message))) {
+            core.shared.sync(&log, end).await?;
+            return Ok(kept);
+        }
+        match core.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {
+            Ok(_) => return Ok(Kept::Anew),
+            Err(AppendError::Moved) => {}
+            Err(AppendError::Store(error)) => return Err(error),
         }
     }
+}
 
-    /// Lets go of what was read to send what had waited.
-    pub(crate) fn forget_what_is_there(&self) {
-        self.there.lock().expect("no holder of this lock panics").clear();
-    }
-
-    /// Appends a message unless its sender has used this key here before. Decided from the whole
-    /// log, of which each process reads every entry once, and written only if nothing was appended
-    /// meanwhile. Gives the id of the older one, which is on disk by then.
-    pub(crate) async fn store_once(&self, message: &Message, key: &str) -> Result<Kept, StoreError> {
-        let log = keys::inbox(&message.to);
-        let entry = records::json(message);
-        let wanted = (message.from.clone(), key.to_owned());
-        let keyed = {
-            // A std mutex: nothing is awaited while it is held, and the section is a map insert.
-            let mut all = self.keyed.lock().expect("no holder of this lock panics");
-            Arc::clone(all.entry(message.to.clone()).or_default())
-        };
-        let mut keyed = keyed.lock().await;
-        loop {
-            let Keyed { read, first } = &mut *keyed;
-            let (end, _) = records::scan(self.shared.as_ref(), &log, *read, |entry| {
-                if contains(&entry.bytes, b"\"idempotency_key\"")
-                    && let Ok(message) = serde_json::from_slice::<Message>(&entry.bytes)
-                    && let Some(key) = message.idempotency_key.clone()
-                {
-                    let found = || (First::of(&message), entry.next);
-                    first.entry((message.from.clone(), key)).or_insert_with(found);
-                }
-            })
-            .await?;
-            *read = end;
-            if let Some((first, end)) = first.get(&wanted) {
-                // It may lie there from a try whose sync failed, or is still under way elsewhere.
-                self.shared.sync(&log, *end).await?;
-                return Ok(first.before(message));
+/// Appends a message unless its sender has used this key here before. Decided from the whole
+/// log, of which each process reads every entry once, and written only if nothing was appended
+/// meanwhile. Gives the id of the older one, which is on disk by then.
+pub(crate) async fn store_once(
+    core: &Core,
+    inboxes: &Inboxes,
+    message: &Message,
+    key: &str,
+) -> Result<Kept, StoreError> {
+    let log = keys::inbox(&message.to);
+    let entry = records::json(message);
+    let wanted = (message.from.clone(), key.to_owned());
+    let keyed = inboxes.keyed(&message.to);
+    let mut keyed = keyed.lock().await;
+    loop {
+        let Keyed { read, first } = &mut *keyed;
+        let (end, _) = records::scan(core.shared.as_ref(), &log, *read, |entry| {
+            if contains(&entry.bytes, b"\"idempotency_key\"")
+                && let Ok(message) = serde_json::from_slice::<Message>(&entry.bytes)
+                && let Some(key) = message.idempotency_key.clone()
+            {
+                let found = || (First::of(&message), entry.next);
+                first.entry((message.from.clone(), key)).or_insert_with(found);
             }
-            match self.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {
-                Ok(_) => return Ok(Kept::Anew),
-                Err(AppendError::Moved) => {}
-                Err(AppendError::Store(error)) => return Err(error),
-            }
+        })
+        .await?;
+        *read = end;
+        if let Some((first, end)) = first.get(&wanted) {
+            // It may lie there from a try whose sync failed, or is still under way elsewhere.
+            core.shared.sync(&log, *end).await?;
+            return Ok(first.before(message));
+        }
+        match core.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {
+            Ok(_) => return Ok(Kept::Anew),
+            Err(AppendError::Moved) => {}
+            Err(AppendError::Store(error)) => return Err(error),
         }
     }
 }

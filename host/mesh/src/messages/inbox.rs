@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
-use tokio::sync::Mutex;
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::messages::receipt::{Event, Ladder, Receipt};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
@@ -239,98 +238,88 @@ impl Inbox {
     }
 }
 
-impl Mesh {
-    /// This process's view of an inbox.
-    pub(crate) fn inbox_of(&self, name: &AgentName) -> Arc<Mutex<Inbox>> {
-        // A std mutex: nothing is awaited while it is held, and the section is a map insert.
-        let mut inboxes = self.inboxes.lock().expect("no holder of this lock panics");
-        Arc::clone(inboxes.entry(name.clone()).or_default())
+/// The whole message that a slot stands for.
+pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Result<Message, StoreError> {
+    let log = keys::inbox(name);
+    if let Some(text) = &slot.text {
+        return records::parse(&log, text);
     }
-
-    /// The whole message that a slot stands for.
-    pub(crate) async fn message_of(&self, name: &AgentName, slot: &Slot) -> Result<Message, StoreError> {
-        let log = keys::inbox(name);
-        if let Some(text) = &slot.text {
-            return records::parse(&log, text);
-        }
-        let batch = self.shared.read(&log, slot.at, 1).await?;
-        match batch.entries.first() {
-            Some(entry) if entry.at == slot.at => records::parse(&log, &entry.bytes),
-            Some(_) | None => {
-                Err(StoreError::Damaged { what: log.to_string(), why: "a message is gone that was there".to_owned() })
-            }
+    let batch = core.shared.read(&log, slot.at, 1).await?;
+    match batch.entries.first() {
+        Some(entry) if entry.at == slot.at => records::parse(&log, &entry.bytes),
+        Some(_) | None => {
+            Err(StoreError::Damaged { what: log.to_string(), why: "a message is gone that was there".to_owned() })
         }
     }
+}
 
-    /// Everything that is kept of an inbox, settled or not, in order.
-    pub(crate) async fn history(&self, name: &AgentName) -> Result<Vec<(Message, Ladder)>, StoreError> {
-        let mut receipts: Vec<Receipt> = Vec::new();
-        records::scan(self.shared.as_ref(), &keys::receipts(name), Position::START, |entry| {
+/// Everything that is kept of an inbox, settled or not, in order.
+pub(crate) async fn history(core: &Core, name: &AgentName) -> Result<Vec<(Message, Ladder)>, StoreError> {
+    let mut receipts: Vec<Receipt> = Vec::new();
+    records::scan(core.shared.as_ref(), &keys::receipts(name), Position::START, |entry| {
+        receipts.extend(serde_json::from_slice::<Receipt>(&entry.bytes));
+    })
+    .await?;
+    let mut messages: Vec<(Message, Ladder)> = Vec::new();
+    records::scan(core.shared.as_ref(), &keys::inbox(name), Position::START, |entry| {
+        messages.extend(serde_json::from_slice::<Message>(&entry.bytes).map(|message| (message, Ladder::default())));
+    })
+    .await?;
+    let places: BTreeMap<MessageId, usize> =
+        messages.iter().enumerate().map(|(place, (message, _))| (message.id, place)).collect();
+    for receipt in receipts {
+        if let Some(place) = places.get(&receipt.message) {
+            messages[*place].1.take(receipt.at, receipt.event);
+        }
+    }
+    Ok(messages)
+}
+
+/// One message of an inbox and where it stands; none where it is not there.
+pub(crate) async fn one_of(
+    core: &Core,
+    name: &AgentName,
+    id: MessageId,
+) -> Result<Option<(Message, Ladder)>, StoreError> {
+    let needle = id.to_string();
+    let mentions = |entry: &store::Entry| contains(&entry.bytes, needle.as_bytes());
+    let mut receipts: Vec<Receipt> = Vec::new();
+    records::scan(core.shared.as_ref(), &keys::receipts(name), Position::START, |entry| {
+        if mentions(&entry) {
             receipts.extend(serde_json::from_slice::<Receipt>(&entry.bytes));
-        })
-        .await?;
-        let mut messages: Vec<(Message, Ladder)> = Vec::new();
-        records::scan(self.shared.as_ref(), &keys::inbox(name), Position::START, |entry| {
-            messages
-                .extend(serde_json::from_slice::<Message>(&entry.bytes).map(|message| (message, Ladder::default())));
-        })
-        .await?;
-        let places: BTreeMap<MessageId, usize> =
-            messages.iter().enumerate().map(|(place, (message, _))| (message.id, place)).collect();
-        for receipt in receipts {
-            if let Some(place) = places.get(&receipt.message) {
-                messages[*place].1.take(receipt.at, receipt.event);
-            }
         }
-        Ok(messages)
-    }
-
-    /// One message of an inbox and where it stands; none where it is not there.
-    pub(crate) async fn one_of(
-        &self,
-        name: &AgentName,
-        id: MessageId,
-    ) -> Result<Option<(Message, Ladder)>, StoreError> {
-        let needle = id.to_string();
-        let mentions = |entry: &store::Entry| contains(&entry.bytes, needle.as_bytes());
-        let mut receipts: Vec<Receipt> = Vec::new();
-        records::scan(self.shared.as_ref(), &keys::receipts(name), Position::START, |entry| {
-            if mentions(&entry) {
-                receipts.extend(serde_json::from_slice::<Receipt>(&entry.bytes));
-            }
-        })
-        .await?;
-        let mut found: Option<Message> = None;
-        records::scan(self.shared.as_ref(), &keys::inbox(name), Position::START, |entry| {
-            if found.is_none() && mentions(&entry) {
-                found = serde_json::from_slice::<Message>(&entry.bytes).ok().filter(|message| message.id == id);
-            }
-        })
-        .await?;
-        Ok(found.map(|message| {
-            let mut ladder = Ladder::default();
-            for receipt in receipts.into_iter().filter(|receipt| receipt.message == id) {
-                ladder.take(receipt.at, receipt.event);
-            }
-            (message, ladder)
-        }))
-    }
-
-    /// Notes events of messages in an inbox.
-    pub(crate) async fn receipt(
-        &self,
-        name: &AgentName,
-        ids: &[MessageId],
-        event: &Event,
-        durability: Durability,
-    ) -> Result<(), StoreError> {
-        let at = self.machine.now();
-        let receipts: Vec<Receipt> = ids.iter().map(|id| Receipt { message: *id, at, event: event.clone() }).collect();
-        if receipts.is_empty() {
-            return Ok(());
+    })
+    .await?;
+    let mut found: Option<Message> = None;
+    records::scan(core.shared.as_ref(), &keys::inbox(name), Position::START, |entry| {
+        if found.is_none() && mentions(&entry) {
+            found = serde_json::from_slice::<Message>(&entry.bytes).ok().filter(|message| message.id == id);
         }
-        records::append_all(self.shared.as_ref(), &keys::receipts(name), &receipts, durability).await.map(|_| ())
+    })
+    .await?;
+    Ok(found.map(|message| {
+        let mut ladder = Ladder::default();
+        for receipt in receipts.into_iter().filter(|receipt| receipt.message == id) {
+            ladder.take(receipt.at, receipt.event);
+        }
+        (message, ladder)
+    }))
+}
+
+/// Notes events of messages in an inbox.
+pub(crate) async fn receipt(
+    core: &Core,
+    name: &AgentName,
+    ids: &[MessageId],
+    event: &Event,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    let at = core.machine.now();
+    let receipts: Vec<Receipt> = ids.iter().map(|id| Receipt { message: *id, at, event: event.clone() }).collect();
+    if receipts.is_empty() {
+        return Ok(());
     }
+    records::append_all(core.shared.as_ref(), &keys::receipts(name), &receipts, durability).await.map(|_| ())
 }
 
 /// Whether bytes occur in others: spares parsing the entries that cannot be meant.

@@ -5,6 +5,7 @@ pub(crate) mod envelope;
 pub(crate) mod fetch;
 pub(crate) mod idempotency;
 pub(crate) mod inbox;
+pub(crate) mod inboxes;
 pub(crate) mod message;
 pub(crate) mod outbox;
 pub mod protocol;

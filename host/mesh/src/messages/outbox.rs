@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError, SwapError, reasons};
 
 use crate::agents::Presence;
+use crate::agents::adopt;
+use crate::core::Core;
 use crate::messages::Message;
+use crate::messages::address;
 use crate::messages::receipt::{Climbed, Ladder, RecipientStatus, Rung};
 use crate::messages::send::{Reach, Sending, Try};
 use crate::names::{AgentName, MessageId};
@@ -17,10 +20,10 @@ use crate::{AddressError, Mesh, SendError, Sent, SentTo};
 
 /// How the outbox is called in the ladder of what waits in it.
 const ROUTE: &str = "outbox";
-/// How long who sends waits for another process that is just sending what was said before, and how often it looks.
+/// How many times, and how far apart, a sender looks whether another process has sent what was said before.
 /// Whoever went on at once would put more behind it than it gets away. It looks, and is not only told when something is
 /// sent: of a process that was killed nobody tells, and then it is this one's to send.
-const ITS_TURN: Duration = Duration::from_secs(1);
+const MOST_LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A message in the outbox.
@@ -89,78 +92,22 @@ struct Outgoing {
 }
 
 impl Mesh {
-    /// What waits on this machine until the servers can be reached, and what came back from there, oldest
-    /// first.
-    pub async fn queued(&self) -> Result<Vec<Queued>, StoreError> {
-        let mut all = Vec::new();
-        for key in self.local.list(&keys::outbox()).await? {
-            let Some((_, outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else { continue };
-            all.push(Queued {
-                id: outgoing.sending.id,
-                at: outgoing.sending.at,
-                subject: outgoing.sending.draft.subject_or_default(),
-                from: outgoing.sending.from,
-                to: outgoing.to,
-                refused: outgoing.refused,
-                returned: outgoing.returned,
-            });
-        }
-        Ok(all)
-    }
-
-    /// Keeps a message on this machine for those who have not got it.
-    pub(crate) async fn queue(
-        &self,
-        sending: Sending,
-        to: &[String],
-        reach: Reach,
-        mut sent: Sent,
-    ) -> Result<Sent, SendError> {
-        let stored: Vec<AgentName> = sent.recipients.iter().map(|recipient| recipient.to.clone()).collect();
-        let mut waiting = Vec::new();
-        for address in to {
-            let name: AgentName = address.parse().map_err(AddressError::Invalid)?;
-            let mate = name.in_team(sending.from.team()).ok();
-            if !stored.contains(&name) && mate.is_none_or(|mate| !stored.contains(&mate)) && !waiting.contains(&name) {
-                waiting.push(name);
-            }
-        }
-        let to = waiting.iter().map(ToString::to_string).collect();
-        let outgoing = Outgoing { to, reach, stored, refused: None, returned: Vec::new(), done: false, sending };
-        let there = self.local.list(&keys::outbox()).await.map_err(SendError::NotQueued)?;
-        let number = there.last().and_then(number_of).map_or(0, |last| last + 1);
-        let key = keys::outgoing(number, outgoing.sending.id);
-        let kept = self.local.swap(&key, None, Some(&records::json(&outgoing)), Durability::Synced).await;
-        match kept {
-            Ok(_) => {}
-            Err(SwapError::Store(error)) => return Err(SendError::NotQueued(error)),
-            Err(SwapError::Changed { .. }) => unreachable!("nothing else has this id"),
-        }
-        sent.recipients.extend(waiting.into_iter().map(|to| SentTo {
-            to,
-            rung: Rung::Queued,
-            presence: Presence::Away,
-            held: None,
-            duplicate: false,
-        }));
-        Ok(sent)
-    }
-
     /// Puts a message behind what another process is just sending, which sends it too, unless it has ended
     /// meanwhile. What does not come to its turn soon is queued.
     pub(crate) async fn queue_behind(&self, sending: Sending, to: &[String], reach: Reach) -> Result<Sent, SendError> {
         let name = sending.id.to_string();
         let sent = Sent::of(&sending);
-        let mut sent = self.queue(sending, to, reach, sent).await?;
-        let until = tokio::time::Instant::now() + ITS_TURN;
+        let mut sent = queue(&self.core, sending, to, reach, sent).await?;
         let round = async {
+            let mut looks = 0;
             loop {
                 // It may have looked for the last time before this was put there.
                 let outbox = self.send_what_waits().await?;
-                let left = self.local.list(&keys::outbox()).await?;
+                let left = self.core.local.list(&keys::outbox()).await?;
                 let waits = left.iter().any(|key| key.as_str().ends_with(&name));
                 match outbox {
-                    Outbox::IsSent if waits && tokio::time::Instant::now() < until => {
+                    Outbox::IsSent if waits && looks < MOST_LOOKS => {
+                        looks += 1;
                         tokio::time::sleep(LOOK_AGAIN).await;
                     }
                     Outbox::IsSent | Outbox::Waits | Outbox::Done => return Ok::<bool, StoreError>(waits),
@@ -181,12 +128,12 @@ impl Mesh {
     /// Sends what waits, and says whether what a sender says now can follow what it said before. That something
     /// cannot be sent yet is worth a line, and no more.
     pub(crate) async fn send_what_waits_before(&self, sender: &AgentName) -> Way {
-        if !self.has_servers() {
+        if !self.core.topology.may_be_out_of_reach() {
             return Way::Open;
         }
         let waits = match self.send_what_waits().await {
             Ok(Outbox::Done) => return Way::Open,
-            Ok(Outbox::Waits | Outbox::IsSent) => self.waits_for_its_turn(sender).await,
+            Ok(Outbox::Waits | Outbox::IsSent) => waits_for_its_turn(&self.core, sender).await,
             Err(error) => Err(error),
         };
         match waits {
@@ -201,31 +148,18 @@ impl Mesh {
         }
     }
 
-    /// Whether something of this sender's is still to be sent.
-    async fn waits_for_its_turn(&self, sender: &AgentName) -> Result<bool, StoreError> {
-        for key in self.local.list(&keys::outbox()).await? {
-            if let Some((_, outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await?
-                && outgoing.sending.from == *sender
-                && !outgoing.done
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Sends what waits, oldest first, unless another process of this machine is at it. Fails where the
     /// servers cannot be reached, and leaves what it has not sent.
     pub(crate) async fn send_what_waits(&self) -> Result<Outbox, StoreError> {
-        let mut waits = self.local.list(&keys::outbox()).await?;
+        let mut waits = self.core.local.list(&keys::outbox()).await?;
         let mut outbox = Outbox::Done;
         while !waits.is_empty() {
-            let Some(hold) = self.local.hold(&keys::draining()).await? else { return Ok(Outbox::IsSent) };
+            let Some(hold) = self.core.local.hold(&keys::draining()).await? else { return Ok(Outbox::IsSent) };
             let left = self.send_everything().await?;
             drop(hold);
             outbox = if left.held_up.is_empty() { Outbox::Done } else { Outbox::Waits };
             // Looked at once more now that it is given up: who put something there meanwhile left it to us.
-            waits = self.local.list(&keys::outbox()).await?;
+            waits = self.core.local.list(&keys::outbox()).await?;
             waits.retain(|key| !left.keys.contains(key));
         }
         Ok(outbox)
@@ -236,12 +170,13 @@ impl Mesh {
     async fn send_everything(&self) -> Result<Left, StoreError> {
         let mut left = Left { keys: Vec::new(), held_up: Vec::new() };
         // Listed under the hold: what another process has sent is not there any more.
-        for key in self.local.list(&keys::outbox()).await? {
-            let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else {
+        for key in self.core.local.list(&keys::outbox()).await? {
+            let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.core.local.as_ref(), &key).await?
+            else {
                 continue;
             };
             if outgoing.done {
-                self.forget_when_old(&key, revision, &outgoing).await?;
+                forget_when_old(&self.core, &key, revision, &outgoing).await?;
                 left.keys.push(key);
                 continue;
             }
@@ -261,7 +196,7 @@ impl Mesh {
             let next = if outgoing.done && outgoing.returned.is_empty() { None } else { Some(&outgoing) };
             if next != Some(&before) {
                 let value = next.map(records::json);
-                match self.local.swap(&key, Some(revision), value.as_deref(), Durability::Synced).await {
+                match self.core.local.swap(&key, Some(revision), value.as_deref(), Durability::Synced).await {
                     // Nobody else changes it under the hold; a hold that was lost is somebody else's to go on by.
                     Ok(_) | Err(SwapError::Changed { .. }) => {}
                     Err(SwapError::Store(error)) => return Err(error),
@@ -277,7 +212,7 @@ impl Mesh {
                 }
             }
         }
-        self.forget_what_is_there();
+        self.inboxes.forget_what_is_there();
         Ok(left)
     }
 
@@ -285,14 +220,14 @@ impl Mesh {
     async fn send_again(&self, outgoing: &mut Outgoing) -> Result<(), StoreError> {
         let from = outgoing.sending.from.clone();
         // Its name is another machine's to speak for by now.
-        if !from.is_shell() && self.unless_adopted(Some(from.clone())).await.is_none() {
+        if !from.is_shell() && adopt::unless_adopted(&self.core, &self.remote, Some(from.clone())).await.is_none() {
             let reason = format!("`{from}` lives on another machine now, and only there somebody speaks for it");
             outgoing.returned.extend(std::mem::take(&mut outgoing.to).into_iter().map(|to| (to, reason.clone())));
             return Ok(());
         }
         let mut recipients = Vec::new();
         for address in &outgoing.to {
-            match self.resolve(address, Some(&from)).await {
+            match address::resolve(&self.core, &self.remote, address, Some(&from)).await {
                 Ok(name) => recipients.push((address.clone(), name)),
                 Err(AddressError::Store(error)) if !error.is_for_good() => return Err(error),
                 Err(error) => outgoing.returned.push((address.clone(), reasons(&error))),
@@ -341,58 +276,126 @@ impl Mesh {
         outgoing.to = recipients.into_iter().map(|(address, _)| address).collect();
         outcome
     }
+}
 
-    /// What came back stays for as long as settled mail does, so that its sender may see it.
-    async fn forget_when_old(
-        &self,
-        key: &store::Key,
-        revision: store::Revision,
-        outgoing: &Outgoing,
-    ) -> Result<(), StoreError> {
-        if self.machine.now().since(outgoing.sending.at) < self.limits.keep {
-            return Ok(());
-        }
-        match self.local.swap(key, Some(revision), None, Durability::Process).await {
-            Ok(_) | Err(SwapError::Changed { .. }) => Ok(()),
-            Err(SwapError::Store(error)) => Err(error),
+pub(crate) async fn queued(core: &Core) -> Result<Vec<Queued>, StoreError> {
+    let mut all = Vec::new();
+    for key in core.local.list(&keys::outbox()).await? {
+        let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await? else { continue };
+        all.push(Queued {
+            id: outgoing.sending.id,
+            at: outgoing.sending.at,
+            subject: outgoing.sending.draft.subject_or_default(),
+            from: outgoing.sending.from,
+            to: outgoing.to,
+            refused: outgoing.refused,
+            returned: outgoing.returned,
+        });
+    }
+    Ok(all)
+}
+
+/// Keeps a message on this machine for those who have not got it.
+pub(crate) async fn queue(
+    core: &Core,
+    sending: Sending,
+    to: &[String],
+    reach: Reach,
+    mut sent: Sent,
+) -> Result<Sent, SendError> {
+    let stored: Vec<AgentName> = sent.recipients.iter().map(|recipient| recipient.to.clone()).collect();
+    let mut waiting = Vec::new();
+    for address in to {
+        let name: AgentName = address.parse().map_err(AddressError::Invalid)?;
+        let mate = name.in_team(sending.from.team()).ok();
+        if !stored.contains(&name) && mate.is_none_or(|mate| !stored.contains(&mate)) && !waiting.contains(&name) {
+            waiting.push(name);
         }
     }
-
-    /// A message of this machine's outbox, and where it stands with those who have not got it. None where it
-    /// is not there, or is not for the asker's eyes.
-    pub(crate) async fn in_outbox(
-        &self,
-        asker: &crate::sessions::Caller,
-        id: MessageId,
-    ) -> Result<Option<(Message, Vec<RecipientStatus>)>, StoreError> {
-        if !self.has_servers() {
-            return Ok(None);
-        }
-        let name = id.to_string();
-        let there = self.local.list(&keys::outbox()).await?;
-        let Some(key) = there.into_iter().find(|key| key.as_str().ends_with(&name)) else { return Ok(None) };
-        let Some((_, outgoing)) = records::load::<Outgoing>(self.local.as_ref(), &key).await? else {
-            return Ok(None);
-        };
-        if asker.agent() != Some(&outgoing.sending.from) && !asker.is_person() {
-            return Ok(None);
-        }
-        let at = outgoing.sending.at;
-        let refused = outgoing.refused.map(|why| serde_json::json!({ "refused": why }));
-        let status = |to: &str, undeliverable: Option<String>| {
-            let climbed = Climbed { at, route: ROUTE.to_owned(), evidence: refused.clone() };
-            let ladder = Ladder { climbed: [(Rung::Queued, climbed)].into(), undeliverable, ..Ladder::default() };
-            to.parse().ok().map(|to| RecipientStatus { to, stored: at, ladder })
-        };
-        let waiting = outgoing.to.iter().filter_map(|to| status(to, None));
-        let returned = outgoing.returned.iter().filter_map(|(to, why)| status(to, Some(why.clone())));
-        let recipients: Vec<RecipientStatus> = waiting.chain(returned).collect();
-        let mut message = outgoing.sending.as_message();
-        if let Some(first) = recipients.first() {
-            message.to = first.to.clone();
-        }
-        Ok(Some((message, recipients)))
+    let to = waiting.iter().map(ToString::to_string).collect();
+    let outgoing = Outgoing { to, reach, stored, refused: None, returned: Vec::new(), done: false, sending };
+    let there = core.local.list(&keys::outbox()).await.map_err(SendError::NotQueued)?;
+    let number = there.last().and_then(number_of).map_or(0, |last| last + 1);
+    let key = keys::outgoing(number, outgoing.sending.id);
+    let kept = core.local.swap(&key, None, Some(&records::json(&outgoing)), Durability::Synced).await;
+    match kept {
+        Ok(_) => {}
+        Err(SwapError::Store(error)) => return Err(SendError::NotQueued(error)),
+        Err(SwapError::Changed { .. }) => unreachable!("nothing else has this id"),
     }
+    sent.recipients.extend(waiting.into_iter().map(|to| SentTo {
+        to,
+        rung: Rung::Queued,
+        presence: Presence::Away,
+        held: None,
+        duplicate: false,
+    }));
+    Ok(sent)
+}
+
+/// Whether something of this sender's is still to be sent.
+async fn waits_for_its_turn(core: &Core, sender: &AgentName) -> Result<bool, StoreError> {
+    for key in core.local.list(&keys::outbox()).await? {
+        if let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await?
+            && outgoing.sending.from == *sender
+            && !outgoing.done
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What came back stays for as long as settled mail does, so that its sender may see it.
+async fn forget_when_old(
+    core: &Core,
+    key: &store::Key,
+    revision: store::Revision,
+    outgoing: &Outgoing,
+) -> Result<(), StoreError> {
+    if core.machine.now().since(outgoing.sending.at) < core.limits.keep {
+        return Ok(());
+    }
+    match core.local.swap(key, Some(revision), None, Durability::Process).await {
+        Ok(_) | Err(SwapError::Changed { .. }) => Ok(()),
+        Err(SwapError::Store(error)) => Err(error),
+    }
+}
+
+/// A message of this machine's outbox, and where it stands with those who have not got it. None where it
+/// is not there, or is not for the asker's eyes.
+pub(crate) async fn in_outbox(
+    core: &Core,
+    asker: &crate::sessions::Caller,
+    id: MessageId,
+) -> Result<Option<(Message, Vec<RecipientStatus>)>, StoreError> {
+    if !core.topology.may_be_out_of_reach() {
+        return Ok(None);
+    }
+    let name = id.to_string();
+    let there = core.local.list(&keys::outbox()).await?;
+    let Some(key) = there.into_iter().find(|key| key.as_str().ends_with(&name)) else { return Ok(None) };
+    let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await? else {
+        return Ok(None);
+    };
+    if asker.agent() != Some(&outgoing.sending.from) && !asker.is_person() {
+        return Ok(None);
+    }
+    let at = outgoing.sending.at;
+    let refused = outgoing.refused.map(|why| serde_json::json!({ "refused": why }));
+    let status = |to: &str, undeliverable: Option<String>| {
+        let climbed = Climbed { at, route: ROUTE.to_owned(), evidence: refused.clone() };
+        let ladder = Ladder { climbed: [(Rung::Queued, climbed)].into(), undeliverable, ..Ladder::default() };
+        to.parse().ok().map(|to| RecipientStatus { to, stored: at, ladder })
+    };
+    let waiting = outgoing.to.iter().filter_map(|to| status(to, None));
+    let returned = outgoing.returned.iter().filter_map(|(to, why)| status(to, Some(why.clone())));
+    let recipients: Vec<RecipientStatus> = waiting.chain(returned).collect();
+    let mut message = outgoing.sending.as_message();
+    if let Some(first) = recipients.first() {
+        message.to = first.to.clone();
+    }
+    Ok(Some((message, recipients)))
 }
 
 /// What is left in the outbox after a round.

@@ -1,15 +1,23 @@
 //! Sending: store first, tell afterwards.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
 
+use crate::agents;
+use crate::agents::presence;
+use crate::agents::remote_cache::RemoteCache;
 use crate::agents::{Agent, Presence};
+use crate::core::Core;
+use crate::delivery::chain;
 use crate::delivery::loop_guard::next_trace;
+use crate::delivery::wake_file;
 use crate::delivery::wake_file::{Rang, Ring};
+use crate::messages::address;
+use crate::messages::idempotency;
 use crate::messages::idempotency::Kept;
+use crate::messages::inbox;
 use crate::messages::inbox::contains;
+use crate::messages::outbox;
 use crate::messages::outbox::Way;
 use crate::messages::receipt::{Event, Rung};
 use crate::messages::{Draft, InvalidDraft, Message};
@@ -127,16 +135,6 @@ impl SendError {
     }
 }
 
-/// An agent of another machine to whom this process has just written.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Acquaintance {
-    since: tokio::time::Instant,
-    presence: Presence,
-}
-
-/// For how long an agent of another machine is taken to be as it was.
-const A_MOMENT: Duration = Duration::from_secs(2);
-
 /// Whose mail an answer may be looked for in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -171,7 +169,7 @@ impl Mesh {
     /// servers cannot be reached, it waits on this machine and is sent when they can.
     pub async fn send(&self, caller: &Caller, to: &[String], draft: Draft) -> Result<Sent, SendError> {
         draft.validate()?;
-        let sending = self.sending(caller, draft)?;
+        let sending = self::sending(&self.core, caller, draft)?;
         if to.is_empty() {
             return Err(SendError::Nobody);
         }
@@ -179,12 +177,12 @@ impl Mesh {
         // What waits was said before.
         match self.send_what_waits_before(&sending.from).await {
             Way::Open => {}
-            Way::Blocked => return self.queue(sending, to, Reach::Named, sent).await,
+            Way::Blocked => return outbox::queue(&self.core, sending, to, Reach::Named, sent).await,
             Way::Busy => return self.queue_behind(sending, to, Reach::Named).await,
         }
         match self.send_by_address(&sending, to, &mut sent).await {
             Ok(()) => Ok(sent),
-            Err(error) if error.is_out_of_reach() => self.queue(sending, to, Reach::Named, sent).await,
+            Err(error) if error.is_out_of_reach() => outbox::queue(&self.core, sending, to, Reach::Named, sent).await,
             Err(error) => Err(error),
         }
     }
@@ -192,7 +190,7 @@ impl Mesh {
     async fn send_by_address(&self, sending: &Sending, to: &[String], sent: &mut Sent) -> Result<(), SendError> {
         let mut recipients = Vec::new();
         for address in to {
-            let name = self.resolve(address, Some(&sending.from)).await?;
+            let name = address::resolve(&self.core, &self.remote, address, Some(&sending.from)).await?;
             if !recipients.contains(&name) {
                 recipients.push(name);
             }
@@ -203,14 +201,18 @@ impl Mesh {
     /// Sends a message to everyone in an audience.
     pub async fn broadcast(&self, caller: &Caller, audience: &Audience, draft: Draft) -> Result<Sent, SendError> {
         draft.validate()?;
-        let sending = self.sending(caller, draft)?;
+        let sending = self::sending(&self.core, caller, draft)?;
         let mut recipients = Vec::new();
-        for name in self.names().await? {
-            let Some(agent) = self.load_agent(&name).await? else { continue };
+        for name in address::names(&self.core).await? {
+            let Some(agent) = agents::list::load_agent(&self.core, &name).await? else { continue };
             let in_team = audience.team.as_deref().is_none_or(|team| name.team() == Some(team));
             let in_harness =
                 audience.harness.as_ref().is_none_or(|harness| agent.profile.harness.as_ref() == Some(harness));
-            if name != sending.from && in_team && in_harness && self.presence(&agent).await? != Presence::Gone {
+            if name != sending.from
+                && in_team
+                && in_harness
+                && presence::presence(&self.core, &agent).await? != Presence::Gone
+            {
                 recipients.push(name);
             }
         }
@@ -234,7 +236,7 @@ impl Mesh {
                 self.send_to(&sending, recipients, reach, Try::First, &mut sent).await?;
                 Ok(sent)
             }
-            Way::Blocked => self.queue(sending, &to(), reach, sent).await,
+            Way::Blocked => outbox::queue(&self.core, sending, &to(), reach, sent).await,
             Way::Busy => self.queue_behind(sending, &to(), reach).await,
         }
     }
@@ -248,18 +250,8 @@ impl Mesh {
         draft: Draft,
     ) -> Result<(), SendError> {
         draft.validate()?;
-        let sending = self.sending_as(from.clone(), caller, draft);
+        let sending = sending_as(&self.core, from.clone(), caller, draft);
         self.send_after_what_waits(sending, std::slice::from_ref(to), Reach::Named).await.map(|_| ())
-    }
-
-    fn sending(&self, caller: &Caller, draft: Draft) -> Result<Sending, SendError> {
-        Ok(self.sending_as(sender(caller)?, caller, draft))
-    }
-
-    fn sending_as(&self, from: AgentName, caller: &Caller, draft: Draft) -> Sending {
-        let at = self.machine.now();
-        let sight = if caller.is_person() { Sight::All } else { Sight::Own };
-        Sending { id: self.new_id(at), at, from, sight, draft: draft.without_blanks() }
     }
 
     /// Stores a message for each of these and rings, adding to `sent` as it goes.
@@ -273,10 +265,12 @@ impl Mesh {
     ) -> Result<(), SendError> {
         let Sending { id, from, draft, .. } = sending;
         let answered = match draft.reply_to {
-            Some(id) => Some(self.known_message(sending.sight, from, id).await?.ok_or(SendError::UnknownReply(id))?),
+            Some(id) => {
+                Some(known_message(&self.core, sending.sight, from, id).await?.ok_or(SendError::UnknownReply(id))?)
+            }
             None => None,
         };
-        let working_on = if from.is_shell() { None } else { self.working_on(from).await? };
+        let working_on = if from.is_shell() { None } else { chain::working_on(&self.core, from).await? };
         let thread = draft.thread.clone().or_else(|| answered.as_ref().map(|message| message.thread.clone()));
         let known_as = |message: Message, id: MessageId| Message {
             id,
@@ -315,9 +309,9 @@ impl Mesh {
                 route: "reply".to_owned(),
                 evidence: Some(serde_json::json!({ "reply": sent.id })),
             };
-            self.receipt(&answered.to, &[answered.id], &event, Durability::Synced).await?;
+            inbox::receipt(&self.core, &answered.to, &[answered.id], &event, Durability::Synced).await?;
         }
-        self.remember_sent(&message, sent).await;
+        remember_sent(&self.core, &message, sent).await;
         Ok(())
     }
 
@@ -325,10 +319,11 @@ impl Mesh {
     /// there, which is an older one where the same was stored before under the same idempotency key.
     async fn store_and_ring(&self, message: &Message, how: Try) -> Result<(MessageId, SentTo), NotStored> {
         let kept = match (how, &message.idempotency_key) {
-            (Try::Again, _) => self.store_unless_there(message).await?,
-            (Try::First, Some(key)) => self.store_once(message, key).await?,
+            (Try::Again, _) => idempotency::store_unless_there(&self.core, &self.inboxes, message).await?,
+            (Try::First, Some(key)) => idempotency::store_once(&self.core, &self.inboxes, message, key).await?,
             (Try::First, None) => {
-                records::append(self.shared.as_ref(), &keys::inbox(&message.to), message, Durability::Synced).await?;
+                records::append(self.core.shared.as_ref(), &keys::inbox(&message.to), message, Durability::Synced)
+                    .await?;
                 Kept::Anew
             }
         };
@@ -342,14 +337,14 @@ impl Mesh {
                 return Err(NotStored::OtherUnderKey { key, older });
             }
         };
-        if let Some(presence) = self.acquainted(&message.to) {
+        if let Some(presence) = self.remote.presence(&message.to, self.core.machine.now()) {
             // It lives on another machine, where nothing of ours rings.
             let duplicate = first.is_some();
             let outcome = SentTo { to: message.to.clone(), rung: Rung::Stored, presence, held: None, duplicate };
             return Ok((first.unwrap_or(message.id), outcome));
         }
         // The message is stored: that its recipient cannot be looked at now takes nothing of that back.
-        let (agent, presence, record) = match self.looked_at(&message.to).await {
+        let (agent, presence, record) = match looked_at(&self.core, &self.remote, &message.to).await {
             Ok(seen) => seen,
             Err(error) => {
                 tracing::warn!(to = %message.to, %error, "the recipient could not be looked at");
@@ -360,7 +355,7 @@ impl Mesh {
             SentTo { to: message.to.clone(), rung: Rung::Stored, presence, held: None, duplicate: first.is_some() };
         if let (None, Some(agent)) = (first, &agent) {
             // The message is stored: whatever becomes of the bell, sending has succeeded.
-            match self.ring(agent, record.as_ref(), &Ring::of(message)).await {
+            match wake_file::ring(&self.core, agent, record.as_ref(), &Ring::of(message)).await {
                 Ok(Rang::Yes) => outcome.rung = Rung::Offered,
                 Ok(Rang::Nobody) => {}
                 Ok(Rang::Held(reason)) => outcome.held = Some(reason),
@@ -369,93 +364,95 @@ impl Mesh {
         }
         Ok((first.unwrap_or(message.id), outcome))
     }
+}
 
-    /// A recipient, how present it is, and its session on this machine.
-    async fn looked_at(
-        &self,
-        name: &AgentName,
-    ) -> Result<(Option<Agent>, Presence, Option<SessionRecord>), StoreError> {
-        let Some(agent) = self.load_agent(name).await? else { return Ok((None, Presence::Away, None)) };
-        let (traces, presence, _) = self.judged(&agent).await?;
-        if self.has_servers() && agent.host != self.machine.host() {
-            let mut known = self.acquaintances.lock().expect("no holder of this lock panics");
-            known.insert(name.clone(), Acquaintance { since: tokio::time::Instant::now(), presence });
-        }
-        Ok((Some(agent), presence, traces.record))
+fn sending(core: &Core, caller: &Caller, draft: Draft) -> Result<Sending, SendError> {
+    Ok(sending_as(core, sender(caller)?, caller, draft))
+}
+
+fn sending_as(core: &Core, from: AgentName, caller: &Caller, draft: Draft) -> Sending {
+    let at = core.machine.now();
+    let sight = if caller.is_person() { Sight::All } else { Sight::Own };
+    Sending { id: core.new_id(at), at, from, sight, draft: draft.without_blanks() }
+}
+
+/// A recipient, how present it is, and its session on this machine.
+async fn looked_at(
+    core: &Core,
+    remote: &RemoteCache,
+    name: &AgentName,
+) -> Result<(Option<Agent>, Presence, Option<SessionRecord>), StoreError> {
+    let Some(agent) = agents::list::load_agent(core, name).await? else { return Ok((None, Presence::Away, None)) };
+    let (traces, presence, _) = presence::judged(core, &agent).await?;
+    if core.topology.has_other_machines() && agent.host != core.machine.host() {
+        remote.note_presence(name, core.machine.now(), presence);
     }
+    Ok((Some(agent), presence, traces.record))
+}
 
-    /// How present an agent of another machine was a moment ago, where this process has just looked.
-    pub(crate) fn acquainted(&self, name: &AgentName) -> Option<Presence> {
-        let known = self.acquaintances.lock().expect("no holder of this lock panics");
-        let acquaintance = known.get(name)?;
-        (acquaintance.since.elapsed() < A_MOMENT).then_some(acquaintance.presence)
+/// Notes a sending for its sender's own eyes and in the diary. The message itself is safe.
+async fn remember_sent(core: &Core, message: &Message, sent: &Sent) {
+    let line = SentLine {
+        id: sent.id,
+        at: message.at,
+        to: sent.recipients.iter().map(|recipient| recipient.to.clone()).collect(),
+        subject: message.subject.clone(),
+        thread: message.thread.clone(),
+    };
+    let log = keys::sent(&message.from);
+    if let Err(error) = core.event_log.write_behind.log_line(&log, &line).await {
+        tracing::warn!(id = %sent.id, %error, "a sending is missing from its sender's list");
     }
-
-    /// Notes a sending for its sender's own eyes and in the diary. The message itself is safe.
-    async fn remember_sent(&self, message: &Message, sent: &Sent) {
-        let line = SentLine {
-            id: sent.id,
-            at: message.at,
-            to: sent.recipients.iter().map(|recipient| recipient.to.clone()).collect(),
-            subject: message.subject.clone(),
-            thread: message.thread.clone(),
-        };
-        let log = keys::sent(&message.from);
-        if let Err(error) = self.jot(&log, &line).await {
-            tracing::warn!(id = %sent.id, %error, "a sending is missing from its sender's list");
-        }
-        let anew: Vec<&AgentName> =
-            sent.recipients.iter().filter(|recipient| !recipient.duplicate).map(|recipient| &recipient.to).collect();
-        if !anew.is_empty() {
-            let event =
-                SentEvent { id: sent.id, from: &message.from, to: &anew, event: "sent", at: self.machine.now() };
-            self.note_line(event.event, &event).await;
-        }
+    let anew: Vec<&AgentName> =
+        sent.recipients.iter().filter(|recipient| !recipient.duplicate).map(|recipient| &recipient.to).collect();
+    if !anew.is_empty() {
+        let event = SentEvent { id: sent.id, from: &message.from, to: &anew, event: "sent", at: core.machine.now() };
+        core.event_log.note_line(event.event, &event).await;
     }
+}
 
-    /// To whom an agent sent a message.
-    pub(crate) async fn recipients_of(&self, from: &AgentName, id: MessageId) -> Result<Vec<AgentName>, StoreError> {
-        let needle = id.to_string();
-        let mut to = Vec::new();
-        let mut take = |bytes: &[u8]| {
-            if contains(bytes, needle.as_bytes())
-                && let Ok(line) = serde_json::from_slice::<SentLine>(bytes)
-                && line.id == id
-            {
-                to.extend(line.to);
-            }
-        };
-        // What is not written yet is looked at first: it may be written meanwhile.
-        for line in self.jotted(&keys::sent(from)) {
-            take(&line);
+/// To whom an agent sent a message.
+pub(crate) async fn recipients_of(core: &Core, from: &AgentName, id: MessageId) -> Result<Vec<AgentName>, StoreError> {
+    let needle = id.to_string();
+    let mut to = Vec::new();
+    let mut take = |bytes: &[u8]| {
+        if contains(bytes, needle.as_bytes())
+            && let Ok(line) = serde_json::from_slice::<SentLine>(bytes)
+            && line.id == id
+        {
+            to.extend(line.to);
         }
-        records::scan(self.shared.as_ref(), &keys::sent(from), Position::START, |entry| take(&entry.bytes)).await?;
-        to.sort();
-        to.dedup();
-        Ok(to)
+    };
+    // What is not written yet is looked at first: it may be written meanwhile.
+    for line in core.event_log.write_behind.unwritten(&keys::sent(from)) {
+        take(&line);
     }
+    records::scan(core.shared.as_ref(), &keys::sent(from), Position::START, |entry| take(&entry.bytes)).await?;
+    to.sort();
+    to.dedup();
+    Ok(to)
+}
 
-    /// A message that the asker was sent or has sent. The person's own command line may name any.
-    pub(crate) async fn known_message(
-        &self,
-        sight: Sight,
-        asker: &AgentName,
-        id: MessageId,
-    ) -> Result<Option<Message>, StoreError> {
-        if let Some((message, _)) = self.one_of(asker, id).await? {
+/// A message that the asker was sent or has sent. The person's own command line may name any.
+pub(crate) async fn known_message(
+    core: &Core,
+    sight: Sight,
+    asker: &AgentName,
+    id: MessageId,
+) -> Result<Option<Message>, StoreError> {
+    if let Some((message, _)) = inbox::one_of(core, asker, id).await? {
+        return Ok(Some(message));
+    }
+    let mut owners = recipients_of(core, asker, id).await?;
+    if owners.is_empty() && sight == Sight::All {
+        owners = address::names(core).await?;
+    }
+    for owner in owners {
+        if let Some((message, _)) = inbox::one_of(core, &owner, id).await? {
             return Ok(Some(message));
         }
-        let mut owners = self.recipients_of(asker, id).await?;
-        if owners.is_empty() && sight == Sight::All {
-            owners = self.names().await?;
-        }
-        for owner in owners {
-            if let Some((message, _)) = self.one_of(&owner, id).await? {
-                return Ok(Some(message));
-            }
-        }
-        Ok(None)
     }
+    Ok(None)
 }
 
 impl Sending {

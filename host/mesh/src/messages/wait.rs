@@ -23,9 +23,9 @@ impl MailWatch<'_> {
     pub async fn may_have_come(&mut self, ask: &Fetch) -> Result<(), FetchError> {
         // A claim that lapses changes nothing in the store, so it is waited for by time.
         let lapse = {
-            let inbox = self.mesh.inbox_of(&self.agent);
+            let inbox = self.mesh.inboxes.of(&self.agent);
             let inbox = inbox.lock().await;
-            let now = self.mesh.machine.now();
+            let now = self.mesh.core.machine.now();
             let slots = inbox.unsettled.values().filter(|slot| slot.ladder.is_claimed(now) && ask.takes(slot));
             slots.filter_map(|slot| slot.ladder.claim.as_ref()).map(|(_, until)| until.since(now)).min()
         };
@@ -45,7 +45,7 @@ impl MailWatch<'_> {
 impl Mesh {
     /// Watches an agent's mail from now on.
     pub async fn watch_mail(&self, agent: &AgentName) -> Result<MailWatch<'_>, FetchError> {
-        let watch = self.shared.watch(&[keys::inbox(agent), keys::receipts(agent)]).await?;
+        let watch = self.core.shared.watch(&[keys::inbox(agent), keys::receipts(agent)]).await?;
         Ok(MailWatch { mesh: self, agent: agent.clone(), watch })
     }
 
@@ -57,10 +57,10 @@ impl Mesh {
         let mut watch = self.watch_mail(agent).await?;
         loop {
             {
-                let inbox = self.inbox_of(agent);
+                let inbox = self.inboxes.of(agent);
                 let mut inbox = inbox.lock().await;
-                inbox.refresh(self.shared.as_ref(), agent).await?;
-                if inbox.presentable(self.machine.now()).into_iter().any(|slot| ask.takes(slot)) {
+                inbox.refresh(self.core.shared.as_ref(), agent).await?;
+                if inbox.presentable(self.core.machine.now()).into_iter().any(|slot| ask.takes(slot)) {
                     return Ok(());
                 }
             }

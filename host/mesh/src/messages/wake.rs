@@ -1,7 +1,7 @@
 //! Waking whoever listens outside of any harness: what they are told is worded here, and that they were told
 //! stands in the diary. How it reaches them is the binary's business.
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::messages::envelope::{beside, who};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -38,38 +38,34 @@ pub enum WakeError {
     TooLong(usize),
 }
 
-impl Mesh {
-    /// Words a wake. Nothing is stored and nobody is told.
-    pub fn wake(
-        &self,
-        caller: &Caller,
-        to: Option<&AgentName>,
-        about: Option<MessageId>,
-        text: &str,
-    ) -> Result<Wake, WakeError> {
-        let from = match (caller.agent(), caller.transport) {
-            (Some(agent), _) => agent.clone(),
-            (None, Transport::CommandLine) => AgentName::shell(),
-            (None, Transport::Stdio | Transport::Http) => return Err(WakeError::NotRegistered),
-        };
-        if text.len() > LONGEST_WAKE {
-            return Err(WakeError::TooLong(text.len()));
-        }
-        let at = self.machine.now();
-        let id = about.unwrap_or_else(|| self.new_id(at));
-        let worded = worded(id, at, &from, to, text);
-        Ok(Wake { id, from, to: to.cloned(), at, text: text.to_owned(), worded })
+pub(crate) fn wake(
+    core: &Core,
+    caller: &Caller,
+    to: Option<&AgentName>,
+    about: Option<MessageId>,
+    text: &str,
+) -> Result<Wake, WakeError> {
+    let from = match (caller.agent(), caller.transport) {
+        (Some(agent), _) => agent.clone(),
+        (None, Transport::CommandLine) => AgentName::shell(),
+        (None, Transport::Stdio | Transport::Http) => return Err(WakeError::NotRegistered),
+    };
+    if text.len() > LONGEST_WAKE {
+        return Err(WakeError::TooLong(text.len()));
     }
+    let at = core.machine.now();
+    let id = about.unwrap_or_else(|| core.new_id(at));
+    let worded = worded(id, at, &from, to, text);
+    Ok(Wake { id, from, to: to.cloned(), at, text: text.to_owned(), worded })
+}
 
-    /// Notes in the diary what became of a wake: by which method it worked, or that none did.
-    pub async fn note_wake(&self, wake: &Wake, method: Option<&str>) {
-        let mut details = serde_json::json!({ "id": wake.id, "from": wake.from });
-        if let Some(fields) = details.as_object_mut() {
-            fields.extend(wake.to.iter().map(|to| ("to".to_owned(), to.as_str().into())));
-            fields.extend(method.map(|method| ("method".to_owned(), method.into())));
-        }
-        self.note(if method.is_some() { "woke" } else { "wake-failed" }, details).await;
+pub(crate) async fn note_wake(core: &Core, wake: &Wake, method: Option<&str>) {
+    let mut details = serde_json::json!({ "id": wake.id, "from": wake.from });
+    if let Some(fields) = details.as_object_mut() {
+        fields.extend(wake.to.iter().map(|to| ("to".to_owned(), to.as_str().into())));
+        fields.extend(method.map(|method| ("method".to_owned(), method.into())));
     }
+    core.event_log.note(if method.is_some() { "woke" } else { "wake-failed" }, details).await;
 }
 
 fn worded(id: MessageId, at: Instant, from: &AgentName, to: Option<&AgentName>, text: &str) -> String {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use store::{Key, StoreError};
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
 use crate::reservations::reading;
@@ -53,21 +53,18 @@ pub struct Listed<'a> {
     pub reservations: Vec<Written<'a>>,
 }
 
-impl Mesh {
-    /// Reservations, by repository and in the order in which they were granted.
-    pub async fn reservations(&self, wanted: &Wanted) -> Result<Listing, StoreError> {
-        let keys = match &wanted.repository {
-            Some(only) => vec![keys::reservations_of(only)],
-            None => self.shared.list(&keys::reservations()).await?,
-        };
-        let mut texts = Vec::with_capacity(keys.len());
-        for key in keys {
-            if let Some(value) = self.shared.get(&key).await? {
-                texts.push(Text { place: self.shared.place(&key), key, bytes: value.bytes });
-            }
+pub(crate) async fn reservations(core: &Core, wanted: &Wanted) -> Result<Listing, StoreError> {
+    let keys = match &wanted.repository {
+        Some(only) => vec![keys::reservations_of(only)],
+        None => core.shared.list(&keys::reservations()).await?,
+    };
+    let mut texts = Vec::with_capacity(keys.len());
+    for key in keys {
+        if let Some(value) = core.shared.get(&key).await? {
+            texts.push(Text { place: core.shared.place(&key), key, bytes: value.bytes });
         }
-        Ok(Listing { wanted: wanted.clone(), at: self.machine.now(), texts })
     }
+    Ok(Listing { wanted: wanted.clone(), at: core.machine.now(), texts })
 }
 
 impl Listing {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::reservations::glob::{Flaw, Glob, InvalidGlob, Literally};
 
 /// The characters from which on a path is a pattern.
@@ -94,87 +94,72 @@ pub enum PlaceError {
     },
 }
 
-impl Mesh {
-    /// The working copy that a folder lies in. Where machines share what is reserved, a path means nothing:
-    /// the repository is then what all of them call it, and one that has no such name is this machine's own.
-    pub fn checkout(&self, folder: &Path) -> Result<Checkout, PlaceError> {
-        let unseen = |source| PlaceError::Unseen { path: folder.display().to_string(), source };
-        self.known_everywhere(folder).map_err(unseen)
-    }
+pub(crate) fn checkout(core: &Core, folder: &Path) -> Result<Checkout, PlaceError> {
+    let unseen = |source| PlaceError::Unseen { path: folder.display().to_string(), source };
+    known_everywhere(core, folder).map_err(unseen)
+}
 
-    /// The same, with the file system's own words where it does not say.
-    pub(crate) fn known_everywhere(&self, folder: &Path) -> io::Result<Checkout> {
-        let mut checkout = self.machine.checkout(folder)?;
-        if self.has_servers() {
-            checkout.repository = match &checkout.everywhere {
-                Some(name) => Repository::named(name),
-                None => Repository::named(&format!("{}:{}", self.machine.host(), checkout.repository.as_str())),
-            };
-        }
-        Ok(checkout)
-    }
+/// The same, with the file system's own words where it does not say.
+pub(crate) fn known_everywhere(core: &Core, folder: &Path) -> io::Result<Checkout> {
+    let mut checkout = core.machine.checkout(folder)?;
+    checkout.repository = core.topology.repository_of(&checkout, core.machine.as_ref());
+    Ok(checkout)
+}
 
-    /// The working copy around a path. The folders of what is new may be new too.
-    pub(crate) fn known_around(&self, path: &Path) -> Option<Checkout> {
-        path.ancestors().find_map(|folder| self.known_everywhere(folder).ok())
-    }
+/// The working copy around a path. The folders of what is new may be new too.
+pub(crate) fn known_around(core: &Core, path: &Path) -> Option<Checkout> {
+    path.ancestors().find_map(|folder| known_everywhere(core, folder).ok())
+}
 
-    /// A pattern as it is meant from the top of a working copy. What was typed starts at `folder`, where it is
-    /// not absolute. Symlinks before the first `*` are followed, so that one file has one name; an existing
-    /// folder stands for everything in it. What exists is meant as it is named, so that `app/[id]/*.tsx` is in
-    /// the folder `[id]` where there is one. In another working copy of the same repository it is what it is there:
-    /// its worktrees often lie in it.
-    pub fn pattern(&self, checkout: &Checkout, folder: &Path, typed: &str) -> Result<Glob, PlaceError> {
-        let is_there = |path: &str| {
-            self.machine.resolve(&folder.join(path)).is_ok_and(|resolved| resolved.found != Found::Nothing)
-        };
-        let (literal, rest) = split(typed, is_there);
-        // What is wrong is told in the words that were typed, before anything is put in front of them.
-        let parsed = match literal.contains(PATTERN) {
-            true if rest.is_empty() => None,
-            true => Some(rest.parse::<Glob>()),
-            false => Some(typed.parse::<Glob>()),
-        };
-        match parsed {
-            Some(Err(error)) if !matches!(error.flaw, Flaw::Absolute | Flaw::Nowhere) => return Err(error.into()),
-            Some(_) | None => {}
-        }
-        let unseen = |source| PlaceError::Unseen { path: typed.to_owned(), source };
-        let resolved = self.machine.resolve(&folder.join(literal)).map_err(unseen)?;
-        let nearest = self.nearest(checkout, &resolved.path).map_err(unseen)?;
-        let top = match &nearest {
-            Some(nearest) if nearest.repository == checkout.repository => &nearest.top,
-            Some(nearest) if nearest.top.starts_with(&checkout.top) => {
-                return Err(PlaceError::OfItsOwn { path: typed.to_owned(), top: nearest.top.clone() });
-            }
-            Some(_) | None => &checkout.top,
-        };
-        let outside = || PlaceError::Outside { path: typed.to_owned(), top: checkout.top.clone() };
-        let within = resolved.path.strip_prefix(top).map_err(|_| outside())?;
-        let within = within.to_str().ok_or_else(|| unseen(io::ErrorKind::InvalidFilename.into()))?;
-        let everything = resolved.found == Found::Folder || within.is_empty() || literal.ends_with('/');
-        Ok(match rest {
-            "" if everything => Glob::of_path(within, Literally::WhatIsIn)?,
-            "" => Glob::of_path(within, Literally::ThePath)?,
-            rest if within.is_empty() => rest.parse()?,
-            rest => format!("{}/{rest}", Glob::of_path(within, Literally::ThePath)?).parse()?,
-        })
+pub(crate) fn pattern(core: &Core, checkout: &Checkout, folder: &Path, typed: &str) -> Result<Glob, PlaceError> {
+    let is_there =
+        |path: &str| core.machine.resolve(&folder.join(path)).is_ok_and(|resolved| resolved.found != Found::Nothing);
+    let (literal, rest) = split(typed, is_there);
+    // What is wrong is told in the words that were typed, before anything is put in front of them.
+    let parsed = match literal.contains(PATTERN) {
+        true if rest.is_empty() => None,
+        true => Some(rest.parse::<Glob>()),
+        false => Some(typed.parse::<Glob>()),
+    };
+    match parsed {
+        Some(Err(error)) if !matches!(error.flaw, Flaw::Absolute | Flaw::Nowhere) => return Err(error.into()),
+        Some(_) | None => {}
     }
+    let unseen = |source| PlaceError::Unseen { path: typed.to_owned(), source };
+    let resolved = core.machine.resolve(&folder.join(literal)).map_err(unseen)?;
+    let nearest = self::nearest(core, checkout, &resolved.path).map_err(unseen)?;
+    let top = match &nearest {
+        Some(nearest) if nearest.repository == checkout.repository => &nearest.top,
+        Some(nearest) if nearest.top.starts_with(&checkout.top) => {
+            return Err(PlaceError::OfItsOwn { path: typed.to_owned(), top: nearest.top.clone() });
+        }
+        Some(_) | None => &checkout.top,
+    };
+    let outside = || PlaceError::Outside { path: typed.to_owned(), top: checkout.top.clone() };
+    let within = resolved.path.strip_prefix(top).map_err(|_| outside())?;
+    let within = within.to_str().ok_or_else(|| unseen(io::ErrorKind::InvalidFilename.into()))?;
+    let everything = resolved.found == Found::Folder || within.is_empty() || literal.ends_with('/');
+    Ok(match rest {
+        "" if everything => Glob::of_path(within, Literally::WhatIsIn)?,
+        "" => Glob::of_path(within, Literally::ThePath)?,
+        rest if within.is_empty() => rest.parse()?,
+        rest => format!("{}/{rest}", Glob::of_path(within, Literally::ThePath)?).parse()?,
+    })
+}
 
-    /// The working copy that a path lies in, where it is another one than this.
-    fn nearest(&self, checkout: &Checkout, path: &Path) -> io::Result<Option<Checkout>> {
-        if !path.starts_with(&checkout.top) {
-            return Ok(self.known_around(path));
-        }
-        let within = path.ancestors().take_while(|folder| *folder != checkout.top);
-        for folder in within {
-            if self.machine.resolve(&folder.join(".git")).is_ok_and(|git| git.found != Found::Nothing) {
-                let nearest = self.known_everywhere(folder)?;
-                return Ok((nearest.top != checkout.top).then_some(nearest));
-            }
-        }
-        Ok(None)
+/// The working copy that a path lies in, where it is another one than this.
+fn nearest(core: &Core, checkout: &Checkout, path: &Path) -> io::Result<Option<Checkout>> {
+    if !path.starts_with(&checkout.top) {
+        return Ok(known_around(core, path));
     }
+    let within = path.ancestors().take_while(|folder| *folder != checkout.top);
+    for folder in within {
+        if core.machine.resolve(&folder.join(".git")).is_ok_and(|git| git.found != Found::Nothing) {
+            let nearest = known_everywhere(core, folder)?;
+            return Ok((nearest.top != checkout.top).then_some(nearest));
+        }
+    }
+    Ok(None)
 }
 
 /// The path at the beginning of a pattern, and what follows from the first component on that is more than a name:

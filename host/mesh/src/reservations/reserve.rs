@@ -2,6 +2,9 @@
 
 use store::{Durability, StoreError};
 
+use crate::agents;
+use crate::agents::presence;
+use crate::core::Core;
 use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
 use crate::reservations::glob::Glob;
@@ -116,7 +119,7 @@ impl Mesh {
         let mut patterns: Vec<(MessageId, Glob)> = Vec::new();
         for pattern in wanted.patterns {
             if patterns.iter().all(|(_, other)| *other != pattern) {
-                patterns.push((self.new_id(self.machine.now()), pattern));
+                patterns.push((self.core.new_id(self.core.machine.now()), pattern));
             }
         }
         if patterns.is_empty() {
@@ -132,14 +135,13 @@ impl Mesh {
             others: wanted.others,
             own: wanted.own,
         };
-        let (verdict, somebody_is_to_be_told) = self
-            .change_ledger(&wanted.repository, |ledger| {
-                let verdict = ledger.grant(&asked, self.machine.now());
-                let changed = matches!(verdict, Verdict::Granted { .. });
-                (changed, (verdict, !ledger.untold().is_empty()))
-            })
-            .await?;
-        self.beat(&owner).await;
+        let (verdict, somebody_is_to_be_told) = change_ledger(&self.core, &wanted.repository, |ledger| {
+            let verdict = ledger.grant(&asked, self.core.machine.now());
+            let changed = matches!(verdict, Verdict::Granted { .. });
+            (changed, (verdict, !ledger.untold().is_empty()))
+        })
+        .await?;
+        presence::beat(&self.core, &owner).await;
         let (granted, taken, given_up) = match verdict {
             Verdict::Granted { granted, taken, given_up } => (granted, taken, given_up),
             Verdict::Held(conflicts) => return Ok(Reserved::Held(conflicts)),
@@ -147,38 +149,27 @@ impl Mesh {
         };
         let patterns: Vec<&Glob> = granted.iter().map(|reservation| &reservation.pattern).collect();
         let expires = granted.first().map(|reservation| reservation.expires);
-        self.note(
-            "reserved",
-            serde_json::json!({
-                "agent": owner, "repository": wanted.repository, "patterns": patterns, "mode": wanted.mode,
-                "expires": expires,
-            }),
-        )
-        .await;
+        self.core
+            .event_log
+            .note(
+                "reserved",
+                serde_json::json!({
+                    "agent": owner, "repository": wanted.repository, "patterns": patterns, "mode": wanted.mode,
+                    "expires": expires,
+                }),
+            )
+            .await;
         for reservation in &taken {
             let Reservation { owner: from, pattern, .. } = reservation;
             let details = serde_json::json!({
                 "agent": owner, "from": from, "repository": wanted.repository, "pattern": pattern,
             });
-            self.note("reservation-taken", details).await;
+            self.core.event_log.note("reservation-taken", details).await;
         }
         if somebody_is_to_be_told {
             self.tell_of_taken(caller, &wanted.repository).await?;
         }
         Ok(Reserved::Granted { granted, taken, given_up })
-    }
-
-    /// What would stand in the way of a reservation: of this caller's agent, or of anybody's. Changes nothing.
-    pub async fn check_reservation(
-        &self,
-        caller: &Caller,
-        repository: &Repository,
-        patterns: &[Glob],
-        mode: Mode,
-    ) -> Result<Vec<Conflict>, StoreError> {
-        let ledger = self.ledger_near(repository, patterns).await?;
-        let now = self.machine.now();
-        Ok(ledger.map(|ledger| ledger.conflicts(caller.agent(), patterns, mode, now)).unwrap_or_default())
     }
 
     /// Gives back what the caller's agent has reserved.
@@ -193,71 +184,30 @@ impl Mesh {
             Release::These(patterns) => Some(patterns.as_slice()),
             Release::All => None,
         };
-        let released = self
-            .change_ledger(repository, |ledger| {
-                let now = self.machine.now();
-                // What is refused leaves everything as it was, also what could have been released.
-                if let Some(error) = patterns.into_iter().flatten().find_map(|one| refusal(ledger, &owner, one, now)) {
-                    return (false, Err(error));
-                }
-                let released = ledger.release(&owner, patterns, now);
-                (!released.is_empty(), Ok(released))
-            })
-            .await??;
-        self.beat(&owner).await;
+        let released = change_ledger(&self.core, repository, |ledger| {
+            let now = self.core.machine.now();
+            // What is refused leaves everything as it was, also what could have been released.
+            if let Some(error) = patterns.into_iter().flatten().find_map(|one| refusal(ledger, &owner, one, now)) {
+                return (false, Err(error));
+            }
+            let released = ledger.release(&owner, patterns, now);
+            (!released.is_empty(), Ok(released))
+        })
+        .await??;
+        presence::beat(&self.core, &owner).await;
         if !released.is_empty() {
             let patterns: Vec<&Glob> = released.iter().map(|reservation| &reservation.pattern).collect();
             let details = serde_json::json!({ "agent": owner, "repository": repository, "patterns": patterns });
-            self.note("released", details).await;
+            self.core.event_log.note("released", details).await;
         }
         self.tell_of_taken(caller, repository).await?;
         Ok(Given { released })
     }
 
-    pub(crate) async fn ledger(&self, repository: &Repository) -> Result<Option<Ledger>, StoreError> {
-        let key = keys::reservations_of(repository);
-        Ok(records::load::<Ledger>(self.shared.as_ref(), &key).await?.map(|(_, ledger)| ledger))
-    }
-
-    /// The same with those reservations alone that could meet one of these patterns.
-    pub(crate) async fn ledger_near(
-        &self,
-        repository: &Repository,
-        patterns: &[Glob],
-    ) -> Result<Option<Ledger>, StoreError> {
-        let key = keys::reservations_of(repository);
-        let Some(value) = self.shared.get(&key).await? else { return Ok(None) };
-        let near = written::near(&value.bytes, patterns);
-        near.map(Some).map_err(|why| StoreError::Damaged { what: self.shared.place(&key), why: why.to_string() })
-    }
-
-    /// Changes a repository's reservations by a pure decision, which also says whether it changed anything.
-    pub(crate) async fn change_ledger<R: Send>(
-        &self,
-        repository: &Repository,
-        mut decide: impl FnMut(&mut Ledger) -> (bool, R) + Send,
-    ) -> Result<R, StoreError> {
-        let key = keys::reservations_of(repository);
-        // A claim binds those who live. Whoever held one before a loss of power has died with it.
-        records::update(self.shared.as_ref(), &key, Durability::Process, |old: Option<Ledger>| {
-            let existed = old.is_some();
-            let mut ledger = old.unwrap_or_else(|| Ledger::new(repository.clone()));
-            let (changed, answer) = decide(&mut ledger);
-            let next = match (changed, ledger.reservations.is_empty()) {
-                (false, _) => Next::Keep,
-                (true, true) if existed => Next::Remove,
-                (true, true) => Next::Keep,
-                (true, false) => Next::Put(ledger),
-            };
-            (next, answer)
-        })
-        .await
-    }
-
     /// Sends a message to everybody whose reservation was taken and who has not been told, also where whoever
     /// took it ended before they could.
     pub(crate) async fn tell_of_taken(&self, caller: &Caller, repository: &Repository) -> Result<(), StoreError> {
-        let untold = self.ledger(repository).await?.map(|ledger| ledger.untold()).unwrap_or_default();
+        let untold = self::ledger(&self.core, repository).await?.map(|ledger| ledger.untold()).unwrap_or_default();
         let mut told = Vec::new();
         for reservation in untold {
             let Some(taken) = &reservation.taken else { continue };
@@ -272,7 +222,7 @@ impl Mesh {
                 idempotency_key: Some(format!("reservation-taken-{}", reservation.id)),
                 ..Draft::default()
             };
-            let outcome = match self.load_agent(&reservation.owner).await? {
+            let outcome = match agents::list::load_agent(&self.core, &reservation.owner).await? {
                 Some(_) => self.tell(caller, &taken.by, &reservation.owner, draft).await,
                 // It was removed, and nobody is left who could be told.
                 None => Ok(()),
@@ -287,12 +237,64 @@ impl Mesh {
         if told.is_empty() {
             return Ok(());
         }
-        self.change_ledger(repository, |ledger| {
+        change_ledger(&self.core, repository, |ledger| {
             ledger.told(&told);
             (true, ())
         })
         .await
     }
+}
+
+pub(crate) async fn check_reservation(
+    core: &Core,
+    caller: &Caller,
+    repository: &Repository,
+    patterns: &[Glob],
+    mode: Mode,
+) -> Result<Vec<Conflict>, StoreError> {
+    let ledger = ledger_near(core, repository, patterns).await?;
+    let now = core.machine.now();
+    Ok(ledger.map(|ledger| ledger.conflicts(caller.agent(), patterns, mode, now)).unwrap_or_default())
+}
+
+pub(crate) async fn ledger(core: &Core, repository: &Repository) -> Result<Option<Ledger>, StoreError> {
+    let key = keys::reservations_of(repository);
+    Ok(records::load::<Ledger>(core.shared.as_ref(), &key).await?.map(|(_, ledger)| ledger))
+}
+
+/// The same with those reservations alone that could meet one of these patterns.
+pub(crate) async fn ledger_near(
+    core: &Core,
+    repository: &Repository,
+    patterns: &[Glob],
+) -> Result<Option<Ledger>, StoreError> {
+    let key = keys::reservations_of(repository);
+    let Some(value) = core.shared.get(&key).await? else { return Ok(None) };
+    let near = crate::reservations::written::near(&value.bytes, patterns);
+    near.map(Some).map_err(|why| StoreError::Damaged { what: core.shared.place(&key), why: why.to_string() })
+}
+
+/// Changes a repository's reservations by a pure decision, which also says whether it changed anything.
+pub(crate) async fn change_ledger<R: Send>(
+    core: &Core,
+    repository: &Repository,
+    mut decide: impl FnMut(&mut Ledger) -> (bool, R) + Send,
+) -> Result<R, StoreError> {
+    let key = keys::reservations_of(repository);
+    // A claim binds those who live. Whoever held one before a loss of power has died with it.
+    records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Ledger>| {
+        let existed = old.is_some();
+        let mut ledger = old.unwrap_or_else(|| Ledger::new(repository.clone()));
+        let (changed, answer) = decide(&mut ledger);
+        let next = match (changed, ledger.reservations.is_empty()) {
+            (false, _) => Next::Keep,
+            (true, true) if existed => Next::Remove,
+            (true, true) => Next::Keep,
+            (true, false) => Next::Put(ledger),
+        };
+        (next, answer)
+    })
+    .await
 }
 
 /// Why an agent may not release a pattern.

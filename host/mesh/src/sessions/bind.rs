@@ -1,9 +1,13 @@
 //! Binding: which session an agent lives in, by proof and never by what a model typed.
 
-use crate::Mesh;
+use crate::agents;
 use crate::agents::Presence;
+use crate::agents::presence;
+use crate::core::Core;
 use crate::names::AgentName;
 use crate::sessions::identify::bare;
+use crate::sessions::record;
+use crate::sessions::ticket;
 use crate::sessions::{Caller, SessionRef, Ticket};
 
 /// A caller that is now bound to a session.
@@ -45,46 +49,43 @@ pub enum BindError {
     Store(#[from] store::StoreError),
 }
 
-impl Mesh {
-    /// Binds the caller's agent to a session: the one that was detected, or a named one with its ticket.
-    pub async fn bind(
-        &self,
-        caller: &Caller,
-        named: Option<SessionRef>,
-        ticket: Option<Ticket>,
-    ) -> Result<Bound, BindError> {
-        let (session, details) = match (named, &caller.session) {
-            (None, Some((reference, session))) => (reference.clone(), session.clone()),
-            (None, None) => return Err(BindError::Nothing),
-            (Some(named), Some((reference, session))) if named == *reference => (named, session.clone()),
-            (Some(named), _) => {
-                if self.harnesses.get(&named.harness).await.ok().flatten().is_none() {
-                    return Err(BindError::UnknownHarness(named.harness));
-                }
-                match ticket {
-                    Some(ticket) if ticket.session == named => self.check_ticket(&ticket).await?,
-                    Some(_) | None => return Err(BindError::Unproven(named.id)),
-                }
-                let details = bare(&named, caller.profile.project.as_deref());
-                (named, details)
+pub(crate) async fn bind(
+    core: &Core,
+    caller: &Caller,
+    named: Option<SessionRef>,
+    ticket: Option<Ticket>,
+) -> Result<Bound, BindError> {
+    let (session, details) = match (named, &caller.session) {
+        (None, Some((reference, session))) => (reference.clone(), session.clone()),
+        (None, None) => return Err(BindError::Nothing),
+        (Some(named), Some((reference, session))) if named == *reference => (named, session.clone()),
+        (Some(named), _) => {
+            if core.harnesses.get(&named.harness).await.ok().flatten().is_none() {
+                return Err(BindError::UnknownHarness(named.harness));
             }
-        };
-        let holder = self.agent_of(&session).await?;
-        let Some(name) = caller.agent.clone() else {
-            return Ok(Bound { session, agent: holder, moved_from: None });
-        };
-        if let Some(holder) = holder.filter(|holder| *holder != name) {
-            let lives = match self.load_agent(&holder).await? {
-                Some(agent) => self.presence(&agent).await? != Presence::Gone,
-                None => false,
-            };
-            if lives {
-                return Err(BindError::Taken { session: session.id, agent: holder });
+            match ticket {
+                Some(ticket) if ticket.session == named => ticket::check_ticket(core, &ticket).await?,
+                Some(_) | None => return Err(BindError::Unproven(named.id)),
             }
+            let details = bare(&named, caller.profile.project.as_deref());
+            (named, details)
         }
-        let before = self.load_agent(&name).await?.and_then(|agent| agent.session);
-        self.observe(&session.harness, &details, None).await?;
-        self.bind_agent(&name, &session).await?;
-        Ok(Bound { moved_from: before.filter(|before| *before != session), session, agent: Some(name) })
+    };
+    let holder = record::agent_of(core, &session).await?;
+    let Some(name) = caller.agent.clone() else {
+        return Ok(Bound { session, agent: holder, moved_from: None });
+    };
+    if let Some(holder) = holder.filter(|holder| *holder != name) {
+        let lives = match agents::list::load_agent(core, &holder).await? {
+            Some(agent) => presence::presence(core, &agent).await? != Presence::Gone,
+            None => false,
+        };
+        if lives {
+            return Err(BindError::Taken { session: session.id, agent: holder });
+        }
     }
+    let before = agents::list::load_agent(core, &name).await?.and_then(|agent| agent.session);
+    record::observe(core, &session.harness, &details, None).await?;
+    record::bind_agent(core, &name, &session).await?;
+    Ok(Bound { moved_from: before.filter(|before| *before != session), session, agent: Some(name) })
 }

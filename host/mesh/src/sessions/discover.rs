@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use store::StoreError;
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::delivery::wake_file::ROUTE;
 use crate::names::AgentName;
 use crate::ports::harness::{Harness, HarnessError, Route};
 use crate::ports::machine::Instant;
+use crate::sessions::listeners;
+use crate::sessions::record;
 use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
 
 /// The route by which an adapter tells the person and not the session.
@@ -71,109 +73,105 @@ pub(crate) struct Found {
     pub(crate) is_listened_to: bool,
 }
 
-impl Mesh {
-    /// The sessions that live now, of one harness or of all.
-    pub async fn roster(&self, harness: Option<&str>) -> Result<Roster, RosterError> {
-        let (found, faults) = self.find_sessions(harness).await?;
-        let mut sessions = Vec::new();
-        for found in found {
-            let session = found.reference();
-            let agent = self.agent_of(&session).await?;
-            let wakes_by = found.wakes_by().into_iter().map(str::to_owned).collect();
-            sessions.push(Rostered {
-                agent,
-                wakes_by,
-                tells_person: found.routes.iter().any(|route| route.name == NOTIFICATION),
-                heard: found.record.as_ref().map(|record| record.heard),
-                activity: found.activity,
-                parent: found.session.parent,
-                workdir: found.session.workdir,
-                session,
-            });
-        }
-        sessions.sort_by(|one, other| one.session.cmp(&other.session));
-        Ok(Roster { sessions, faults })
+pub(crate) async fn roster(core: &Core, harness: Option<&str>) -> Result<Roster, RosterError> {
+    let (found, faults) = find_sessions(core, harness).await?;
+    let mut sessions = Vec::new();
+    for found in found {
+        let session = found.reference();
+        let agent = record::agent_of(core, &session).await?;
+        let wakes_by = found.wakes_by().into_iter().map(str::to_owned).collect();
+        sessions.push(Rostered {
+            agent,
+            wakes_by,
+            tells_person: found.routes.iter().any(|route| route.name == NOTIFICATION),
+            heard: found.record.as_ref().map(|record| record.heard),
+            activity: found.activity,
+            parent: found.session.parent,
+            workdir: found.session.workdir,
+            session,
+        });
     }
+    sessions.sort_by(|one, other| one.session.cmp(&other.session));
+    Ok(Roster { sessions, faults })
+}
 
-    /// The same, with what must not be shown. A harness that keeps no list is asked for nothing more.
-    pub(crate) async fn find_sessions(
-        &self,
-        only: Option<&str>,
-    ) -> Result<(Vec<Found>, Vec<(String, HarnessError)>), RosterError> {
-        let names = match only {
-            Some(name) => vec![name.to_owned()],
-            None => self.harnesses.names(),
-        };
-        let mut kept = Vec::new();
-        for view in self.sessions().await? {
-            // The list hides what a route needs.
-            kept.extend(self.session_record(&view.record.session).await?.map(|record| (record, view.activity)));
-        }
-        let mut all = Vec::new();
-        let mut faults = Vec::new();
-        for name in names {
-            let harness = match self.harnesses.get(&name).await {
-                Ok(Some(harness)) => harness,
-                Ok(None) if only.is_some() => return Err(RosterError::UnknownHarness(name)),
-                Ok(None) => continue,
-                Err(error) => {
-                    faults.push((name, error));
-                    continue;
-                }
-            };
-            let name = harness.about().harness.clone();
-            let discovered = match harness.discover().await {
-                Ok(discovered) => discovered,
-                Err(HarnessError::Unsupported(_)) => Vec::new(),
-                Err(error) => {
-                    faults.push((name.clone(), error));
-                    Vec::new()
-                }
-            };
-            let ours = kept.iter().filter(|(record, _)| record.session.harness == name);
-            for (record, activity) in ours {
-                let told = discovered.iter().find(|session| session.id == record.session.id);
-                let session = told.map_or_else(|| of_record(record), |told| merged(told, record));
-                all.push(
-                    self.found(Arc::clone(&harness), session, Some(record.clone()), Some(*activity), &mut faults)
-                        .await?,
-                );
-            }
-            for session in discovered {
-                if kept.iter().any(|(record, _)| record.session.harness == name && record.session.id == session.id) {
-                    continue;
-                }
-                let activity = harness.activity_of(&session.id).await.ok();
-                // A list outlives whoever crashed: a process that does not run has no session.
-                let died = session.process.is_some_and(|pid| self.machine.process(pid).is_none());
-                if !died && activity != Some(Activity::Gone) {
-                    all.push(self.found(Arc::clone(&harness), session, None, activity, &mut faults).await?);
-                }
-            }
-        }
-        Ok((all, faults))
+/// The same, with what must not be shown. A harness that keeps no list is asked for nothing more.
+pub(crate) async fn find_sessions(
+    core: &Core,
+    only: Option<&str>,
+) -> Result<(Vec<Found>, Vec<(String, HarnessError)>), RosterError> {
+    let names = match only {
+        Some(name) => vec![name.to_owned()],
+        None => core.harnesses.names(),
+    };
+    let mut kept = Vec::new();
+    for view in record::sessions(core).await? {
+        // The list hides what a route needs.
+        kept.extend(record::session_record(core, &view.record.session).await?.map(|record| (record, view.activity)));
     }
-
-    async fn found(
-        &self,
-        harness: Arc<dyn Harness>,
-        session: Session,
-        record: Option<SessionRecord>,
-        activity: Option<Activity>,
-        faults: &mut Vec<(String, HarnessError)>,
-    ) -> Result<Found, StoreError> {
-        let hears_bell = record.as_ref().is_some_and(|record| record.hears_bell);
-        let routes = match harness.routes(&session).await {
-            Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || hears_bell).collect(),
+    let mut all = Vec::new();
+    let mut faults = Vec::new();
+    for name in names {
+        let harness = match core.harnesses.get(&name).await {
+            Ok(Some(harness)) => harness,
+            Ok(None) if only.is_some() => return Err(RosterError::UnknownHarness(name)),
+            Ok(None) => continue,
             Err(error) => {
-                faults.push((harness.about().harness.clone(), error));
+                faults.push((name, error));
+                continue;
+            }
+        };
+        let name = harness.about().harness.clone();
+        let discovered = match harness.discover().await {
+            Ok(discovered) => discovered,
+            Err(HarnessError::Unsupported(_)) => Vec::new(),
+            Err(error) => {
+                faults.push((name.clone(), error));
                 Vec::new()
             }
         };
-        let mut found = Found { harness, session, record, activity, routes, is_listened_to: false };
-        found.is_listened_to = self.is_listened_to(&found.reference()).await?;
-        Ok(found)
+        let ours = kept.iter().filter(|(record, _)| record.session.harness == name);
+        for (record, activity) in ours {
+            let told = discovered.iter().find(|session| session.id == record.session.id);
+            let session = told.map_or_else(|| of_record(record), |told| merged(told, record));
+            all.push(
+                found(core, Arc::clone(&harness), session, Some(record.clone()), Some(*activity), &mut faults).await?,
+            );
+        }
+        for session in discovered {
+            if kept.iter().any(|(record, _)| record.session.harness == name && record.session.id == session.id) {
+                continue;
+            }
+            let activity = harness.activity_of(&session.id).await.ok();
+            // A list outlives whoever crashed: a process that does not run has no session.
+            let died = session.process.is_some_and(|pid| core.machine.process(pid).is_none());
+            if !died && activity != Some(Activity::Gone) {
+                all.push(found(core, Arc::clone(&harness), session, None, activity, &mut faults).await?);
+            }
+        }
     }
+    Ok((all, faults))
+}
+
+async fn found(
+    core: &Core,
+    harness: Arc<dyn Harness>,
+    session: Session,
+    record: Option<SessionRecord>,
+    activity: Option<Activity>,
+    faults: &mut Vec<(String, HarnessError)>,
+) -> Result<Found, StoreError> {
+    let hears_bell = record.as_ref().is_some_and(|record| record.hears_bell);
+    let routes = match harness.routes(&session).await {
+        Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || hears_bell).collect(),
+        Err(error) => {
+            faults.push((harness.about().harness.clone(), error));
+            Vec::new()
+        }
+    };
+    let mut found = Found { harness, session, record, activity, routes, is_listened_to: false };
+    found.is_listened_to = listeners::is_listened_to(core, &found.reference()).await?;
+    Ok(found)
 }
 
 impl Found {

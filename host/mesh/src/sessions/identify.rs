@@ -1,15 +1,22 @@
 //! Who is calling, worked out once per call from evidence and never from what a model typed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::Mesh;
+use crate::agents;
+use crate::agents::adopt;
+use crate::agents::presence;
+use crate::agents::remote_cache::RemoteCache;
+use crate::agents::remote_presence;
 use crate::agents::{Origin, Profile};
+use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::harness::Harness;
 use crate::ports::machine::Instant;
+use crate::sessions::connections::Connections;
+use crate::sessions::record;
 use crate::sessions::{
     Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Session, SessionRef, Sighting, Transport,
     ticket,
@@ -51,7 +58,7 @@ pub enum IdentifyError {
 impl Mesh {
     /// Who makes a call. A caller that is not registered has no agent yet; that is no error.
     pub async fn identify(&self, call: &Call) -> Result<Caller, IdentifyError> {
-        let detected = self.detect(call).await;
+        let detected = detect(&self.core, call).await;
         let mut profile = Profile {
             harness: detected.as_ref().map(|(harness, _)| harness.about().harness.clone()),
             program: program(&call.sighting),
@@ -59,7 +66,7 @@ impl Mesh {
             ..Profile::default()
         };
         if let Some(ticket) = &call.ticket {
-            self.check_ticket(ticket).await?;
+            ticket::check_ticket(&self.core, ticket).await?;
             profile.harness = Some(ticket.session.harness.clone());
         }
         let known = match (detected, &call.ticket) {
@@ -68,7 +75,7 @@ impl Mesh {
                 Some((named(harness.as_ref(), detection.session), Evidence::Call, per_connection))
             }
             (_, Some(ticket)) => {
-                let session = self.as_last_seen(&ticket.session, call.sighting.workdir.as_deref()).await?;
+                let session = as_last_seen(&self.core, &ticket.session, call.sighting.workdir.as_deref()).await?;
                 Some(((ticket.session.clone(), session), Evidence::Ticket, false))
             }
             (Some((harness, detection)), None) => {
@@ -88,175 +95,163 @@ impl Mesh {
             profile: profile.clone(),
         };
         if call.sighting.transport == Transport::CommandLine {
-            return self.identify_command_line(call, known.map(|(session, ..)| session), caller).await;
+            return identify_command_line(&self.core, &self.remote, call, known.map(|(session, ..)| session), caller)
+                .await;
         }
         if let Some((session, evidence, per_connection)) = known {
             // What a process inherited may be older than what its connection registered as.
-            let registered = if per_connection { self.agent_on(call.connection.as_ref()) } else { None };
-            let registered = self.unless_adopted(registered).await;
-            let own = self.unless_adopted(self.agent_of(&session.0).await?).await;
+            let registered = if per_connection { self.connections.speaker(call.connection.as_ref()) } else { None };
+            let registered = adopt::unless_adopted(&self.core, &self.remote, registered).await;
+            let own =
+                adopt::unless_adopted(&self.core, &self.remote, record::agent_of(&self.core, &session.0).await?).await;
             let agent = match (evidence, own, registered) {
                 (Evidence::Connection, own, registered) => registered.or(own),
                 (_, Some(own), _) => Some(own),
-                (_, None, Some(registered)) if session.1.parent.is_none() && !self.stands_alone(&session.0).await? => {
+                (_, None, Some(registered))
+                    if session.1.parent.is_none() && !record::stands_alone(&self.core, &session.0).await? =>
+                {
                     // The session on this connection changed and no hook said how: its agent follows.
-                    self.observe(&session.0.harness, &session.1, None).await?;
-                    self.bind_agent(&registered, &session.0).await?;
+                    record::observe(&self.core, &session.0.harness, &session.1, None).await?;
+                    record::bind_agent(&self.core, &registered, &session.0).await?;
                     Some(registered)
                 }
                 (_, None, _) => None,
             };
             return Ok(caller(Some(session), agent, evidence));
         }
-        if let Some(agent) = self.unless_adopted(self.agent_on(call.connection.as_ref())).await {
+        if let Some(agent) =
+            adopt::unless_adopted(&self.core, &self.remote, self.connections.speaker(call.connection.as_ref())).await
+        {
             if let Some(connection) = &call.connection {
-                self.observe(CONNECTION, &self.connection_session(connection, &call.sighting), None).await?;
+                record::observe(
+                    &self.core,
+                    CONNECTION,
+                    &connection_session(&self.core, connection, &call.sighting),
+                    None,
+                )
+                .await?;
             }
             return Ok(caller(None, Some(agent), Evidence::Connection));
         }
         match &call.key {
             Some(key) => {
-                let agent = self.agent_with_key(key).await?;
-                if self.lives_elsewhere(&agent).await? {
+                let agent = agent_with_key(&self.core, key).await?;
+                if record::lives_elsewhere(&self.core, &agent).await? {
                     return Err(IdentifyError::Key);
                 }
-                self.beat(&agent).await;
+                presence::beat(&self.core, &agent).await;
                 Ok(caller(None, Some(agent), Evidence::Key))
             }
             None => Ok(caller(None, None, Evidence::None)),
         }
     }
+}
 
-    /// Forgets a connection that closed. The agent that was bound to it alone counts as gone.
-    pub async fn disconnect(&self, connection: &ConnectionId) -> Result<(), IdentifyError> {
-        self.served.lock().expect("no holder of this lock panics").remove(connection);
-        self.streaming.lock().expect("no holder of this lock panics").remove(connection);
-        let agent = self.connections.lock().expect("no holder of this lock panics").remove(connection);
-        if agent.is_some() {
-            let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
-            self.change_session(&session, |record| record.activity = Activity::Gone).await?;
-            self.tell_of_session(&session).await;
-        }
-        Ok(())
+pub(crate) async fn disconnect(
+    core: &Core,
+    connections: &Connections,
+    connection: &ConnectionId,
+) -> Result<(), IdentifyError> {
+    if connections.closed(connection).is_some() {
+        let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
+        record::change_session(core, &session, |record| record.activity = Activity::Gone).await?;
+        remote_presence::tell_of_session(core, &session).await;
     }
+    Ok(())
+}
 
-    /// The first session that an adapter is certain of, else the first that one inherited.
-    async fn detect(&self, call: &Call) -> Option<(Arc<dyn Harness>, Detection)> {
-        let mut inherited = None;
-        for harness in self.harnesses.candidates(&call.sighting).await {
-            match harness.detect(&call.sighting).await {
-                Ok(Some(detection)) if detection.certainty == Certainty::Certain => return Some((harness, detection)),
-                Ok(Some(detection)) => {
-                    inherited.get_or_insert((harness, detection));
-                }
-                Ok(None) => {}
-                // A faulty adapter costs its own harness the binding, and nobody else anything.
-                Err(error) => tracing::warn!(harness = harness.about().harness, %error, "no session was detected"),
+/// The first session that an adapter is certain of, else the first that one inherited.
+async fn detect(core: &Core, call: &Call) -> Option<(Arc<dyn Harness>, Detection)> {
+    let mut inherited = None;
+    for harness in core.harnesses.candidates(&call.sighting).await {
+        match harness.detect(&call.sighting).await {
+            Ok(Some(detection)) if detection.certainty == Certainty::Certain => return Some((harness, detection)),
+            Ok(Some(detection)) => {
+                inherited.get_or_insert((harness, detection));
             }
-        }
-        inherited
-    }
-
-    async fn identify_command_line(
-        &self,
-        call: &Call,
-        session: Option<(SessionRef, Session)>,
-        caller: impl Fn(Option<(SessionRef, Session)>, Option<AgentName>, Evidence) -> Caller,
-    ) -> Result<Caller, IdentifyError> {
-        let of_session = match &session {
-            Some((reference, _)) => self.unless_adopted(self.agent_of(reference).await?).await,
-            None => None,
-        };
-        let Some(claimed) = &call.claims_to_be else {
-            let evidence = if session.is_some() { Evidence::Connection } else { Evidence::None };
-            return Ok(caller(session, of_session, evidence));
-        };
-        if of_session.as_ref() == Some(claimed) {
-            return Ok(caller(session, of_session, Evidence::Connection));
-        }
-        let agent = match self.load_agent(claimed).await {
-            Ok(agent) => agent.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?,
-            // What this machine registered itself it also knows without the servers.
-            Err(error) if error.is_out_of_reach() && self.is_registered_here(claimed).await? => {
-                return Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        match agent.origin {
-            Origin::CommandLine if agent.host != self.machine.host() => {
-                Err(IdentifyError::Elsewhere { agent: claimed.clone(), host: agent.host })
-            }
-            Origin::CommandLine => {
-                self.beat(claimed).await;
-                Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine))
-            }
-            Origin::Session | Origin::Connection => Err(IdentifyError::NotYours(claimed.clone())),
+            Ok(None) => {}
+            // A faulty adapter costs its own harness the binding, and nobody else anything.
+            Err(error) => tracing::warn!(harness = harness.about().harness, %error, "no session was detected"),
         }
     }
+    inherited
+}
 
-    /// Whether an agent was registered on this machine's command line.
-    async fn is_registered_here(&self, agent: &AgentName) -> Result<bool, store::StoreError> {
-        Ok(self.local.get(&keys::speaker(agent)).await?.is_some())
+async fn identify_command_line(
+    core: &Core,
+    remote: &RemoteCache,
+    call: &Call,
+    session: Option<(SessionRef, Session)>,
+    caller: impl Fn(Option<(SessionRef, Session)>, Option<AgentName>, Evidence) -> Caller,
+) -> Result<Caller, IdentifyError> {
+    let of_session = match &session {
+        Some((reference, _)) => adopt::unless_adopted(core, remote, record::agent_of(core, reference).await?).await,
+        None => None,
+    };
+    let Some(claimed) = &call.claims_to_be else {
+        let evidence = if session.is_some() { Evidence::Connection } else { Evidence::None };
+        return Ok(caller(session, of_session, evidence));
+    };
+    if of_session.as_ref() == Some(claimed) {
+        return Ok(caller(session, of_session, Evidence::Connection));
     }
-
-    /// Notes that this machine's command line speaks for an agent, also while the servers are out of reach.
-    pub(crate) async fn note_speaker(&self, agent: &AgentName) -> Result<(), store::StoreError> {
-        let at = self.machine.now();
-        let note = |old: Option<Instant>| match old {
-            Some(_) => (Next::Keep, ()),
-            None => (Next::Put(at), ()),
-        };
-        records::update(self.local.as_ref(), &keys::speaker(agent), store::Durability::Process, note).await
-    }
-
-    /// Notes that an agent registered by way of a connection: its mail is this process's to bring,
-    /// and where the connection is its own, it speaks by it from now on.
-    pub(crate) fn joined_by(&self, connection: &ConnectionId, agent: &AgentName, owns_connection: bool) {
-        let mut served = self.served.lock().expect("no holder of this lock panics");
-        served.entry(connection.clone()).or_default().insert(agent.clone());
-        if owns_connection {
-            let mut connections = self.connections.lock().expect("no holder of this lock panics");
-            connections.insert(connection.clone(), agent.clone());
+    let agent = match agents::list::load_agent(core, claimed).await {
+        Ok(agent) => agent.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?,
+        // What this machine registered itself it also knows without the servers.
+        Err(error) if error.is_out_of_reach() && is_registered_here(core, claimed).await? => {
+            return Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine));
         }
-    }
-
-    /// The agents that registered by way of a connection of this process.
-    pub(crate) fn agents_by(&self, connection: &ConnectionId) -> BTreeSet<AgentName> {
-        self.served.lock().expect("no holder of this lock panics").get(connection).cloned().unwrap_or_default()
-    }
-
-    /// A session that a ticket names, with what a hook has told of it: whose subagent it is above all.
-    async fn as_last_seen(&self, session: &SessionRef, workdir: Option<&str>) -> Result<Session, store::StoreError> {
-        let Some(record) = self.session_record(session).await? else { return Ok(bare(session, workdir)) };
-        Ok(Session { parent: record.parent, ..bare(session, Some(&record.workdir)) })
-    }
-
-    /// The agent that registered on a connection of this process.
-    pub(crate) fn agent_on(&self, connection: Option<&ConnectionId>) -> Option<AgentName> {
-        self.connections.lock().expect("no holder of this lock panics").get(connection?).cloned()
-    }
-
-    /// A connection of a client without sessions, as a session: it lives as long as this process.
-    pub(crate) fn connection_session(&self, connection: &ConnectionId, sighting: &Sighting) -> Session {
-        Session {
-            id: connection.0.clone(),
-            parent: None,
-            workdir: sighting.workdir.clone().unwrap_or_default(),
-            process: Some(self.machine.this_process().pid),
-            route_hint: None,
+        Err(error) => return Err(error.into()),
+    };
+    match agent.origin {
+        Origin::CommandLine if agent.host != core.machine.host() => {
+            Err(IdentifyError::Elsewhere { agent: claimed.clone(), host: agent.host })
         }
-    }
-
-    async fn agent_with_key(&self, key: &str) -> Result<AgentName, IdentifyError> {
-        let name: AgentName = key.split_once('.').and_then(|(name, _)| name.parse().ok()).ok_or(IdentifyError::Key)?;
-        let agent = self.load_agent(&name).await?.ok_or(IdentifyError::Key)?;
-        // Digests are compared, so the time that this takes says nothing of the key.
-        if agent.key_digest.is_some_and(|digest| digest == key_digest(key)) {
-            Ok(name)
-        } else {
-            Err(IdentifyError::Key)
+        Origin::CommandLine => {
+            presence::beat(core, claimed).await;
+            Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine))
         }
+        Origin::Session | Origin::Connection => Err(IdentifyError::NotYours(claimed.clone())),
     }
+}
+
+/// Whether an agent was registered on this machine's command line.
+async fn is_registered_here(core: &Core, agent: &AgentName) -> Result<bool, store::StoreError> {
+    Ok(core.local.get(&keys::speaker(agent)).await?.is_some())
+}
+
+/// Notes that this machine's command line speaks for an agent, also while the servers are out of reach.
+pub(crate) async fn note_speaker(core: &Core, agent: &AgentName) -> Result<(), store::StoreError> {
+    let at = core.machine.now();
+    let note = |old: Option<Instant>| match old {
+        Some(_) => (Next::Keep, ()),
+        None => (Next::Put(at), ()),
+    };
+    records::update(core.local.as_ref(), &keys::speaker(agent), store::Durability::Process, note).await
+}
+
+/// A session that a ticket names, with what a hook has told of it: whose subagent it is above all.
+async fn as_last_seen(core: &Core, session: &SessionRef, workdir: Option<&str>) -> Result<Session, store::StoreError> {
+    let Some(record) = record::session_record(core, session).await? else { return Ok(bare(session, workdir)) };
+    Ok(Session { parent: record.parent, ..bare(session, Some(&record.workdir)) })
+}
+
+/// A connection of a client without sessions, as a session: it lives as long as this process.
+pub(crate) fn connection_session(core: &Core, connection: &ConnectionId, sighting: &Sighting) -> Session {
+    Session {
+        id: connection.0.clone(),
+        parent: None,
+        workdir: sighting.workdir.clone().unwrap_or_default(),
+        process: Some(core.machine.this_process().pid),
+        route_hint: None,
+    }
+}
+
+async fn agent_with_key(core: &Core, key: &str) -> Result<AgentName, IdentifyError> {
+    let name: AgentName = key.split_once('.').and_then(|(name, _)| name.parse().ok()).ok_or(IdentifyError::Key)?;
+    let agent = agents::list::load_agent(core, &name).await?.ok_or(IdentifyError::Key)?;
+    // Digests are compared, so the time that this takes says nothing of the key.
+    if agent.key_digest.is_some_and(|digest| digest == key_digest(key)) { Ok(name) } else { Err(IdentifyError::Key) }
 }
 
 /// The digest under which an agent's key is kept.

@@ -1,6 +1,7 @@
 //! Sessions of harnesses: who calls, which session an agent lives in, and what this machine knows of it.
 
 pub(crate) mod bind;
+pub(crate) mod connections;
 pub(crate) mod discover;
 pub(crate) mod identify;
 pub(crate) mod listeners;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use store::Durability;
 
-use crate::Mesh;
+use crate::core::Core;
 use crate::sessions::{SessionRef, Ticket};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
@@ -28,31 +28,26 @@ struct Secret {
     key: String,
 }
 
-impl Mesh {
-    /// Makes a ticket for a session that a hook or a connector has just named.
-    pub async fn ticket(&self, session: &SessionRef) -> Result<Ticket, TicketError> {
-        let key = self.ticket_key().await?;
-        Ok(Ticket { session: session.clone(), proof: hex(&mac(&key, session).finalize().into_bytes()) })
-    }
+pub(crate) async fn ticket(core: &Core, session: &SessionRef) -> Result<Ticket, TicketError> {
+    let key = ticket_key(core).await?;
+    Ok(Ticket { session: session.clone(), proof: hex(&mac(&key, session).finalize().into_bytes()) })
+}
 
-    /// Whether this machine made a ticket.
-    pub async fn check_ticket(&self, ticket: &Ticket) -> Result<(), TicketError> {
-        let key = self.ticket_key().await?;
-        let proof = unhex(&ticket.proof).ok_or(TicketError::Forged)?;
-        // `verify_slice` compares in constant time.
-        mac(&key, &ticket.session).verify_slice(&proof).map_err(|_| TicketError::Forged)
-    }
+pub(crate) async fn check_ticket(core: &Core, ticket: &Ticket) -> Result<(), TicketError> {
+    let key = ticket_key(core).await?;
+    let proof = unhex(&ticket.proof).ok_or(TicketError::Forged)?;
+    // `verify_slice` compares in constant time.
+    mac(&key, &ticket.session).verify_slice(&proof).map_err(|_| TicketError::Forged)
+}
 
-    async fn ticket_key(&self) -> Result<String, store::StoreError> {
-        let fresh = Secret { key: format!("{}{}", hex(&self.machine.random()), hex(&self.machine.random())) };
-        // Synced: a key that is lost makes every ticket that is about to be used a forgery.
-        records::update(self.local.as_ref(), &keys::ticket_key(), Durability::Synced, |kept: Option<Secret>| match kept
-        {
-            Some(secret) => (Next::Keep, secret.key),
-            None => (Next::Put(fresh.clone()), fresh.key.clone()),
-        })
-        .await
-    }
+async fn ticket_key(core: &Core) -> Result<String, store::StoreError> {
+    let fresh = Secret { key: format!("{}{}", hex(&core.machine.random()), hex(&core.machine.random())) };
+    // Synced: a key that is lost makes every ticket that is about to be used a forgery.
+    records::update(core.local.as_ref(), &keys::ticket_key(), Durability::Synced, |kept: Option<Secret>| match kept {
+        Some(secret) => (Next::Keep, secret.key),
+        None => (Next::Put(fresh.clone()), fresh.key.clone()),
+    })
+    .await
 }
 
 /// The harness and the id are kept apart by a byte that neither may hold, so that no two sessions

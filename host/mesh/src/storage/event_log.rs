@@ -1,14 +1,16 @@
 //! The diary: every event of the mesh, in the order in which it happened.
 
-use store::{Entry, Position, StoreError, Watch};
+use std::sync::Arc;
 
-use crate::Mesh;
+use store::{Entry, Position, Store, StoreError, Watch};
+
 use crate::names::AgentName;
-use crate::ports::machine::Instant;
+use crate::ports::machine::{Instant, Machine};
 use crate::storage::keys;
+use crate::storage::write_behind::WriteBehind;
 
-/// How many bytes of the diary are read at a time.
-const STEP: usize = 1 << 20;
+/// How many bytes of the event log are read at a time.
+pub(crate) const STEP: usize = 1 << 20;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,16 +57,38 @@ pub struct Stretch {
     pub damage: usize,
 }
 
-impl Mesh {
-    /// The events from a place in the diary on, a stretch of them. Reading on from where it ends gives every
-    /// event once.
-    pub async fn diary(&self, from: Position) -> Result<Stretch, StoreError> {
-        self.diary_part(from, STEP).await
+/// The event log of this mesh, and the lines that this process has not written yet.
+pub(crate) struct EventLog {
+    store: Arc<dyn Store>,
+    machine: Arc<dyn Machine>,
+    pub(crate) write_behind: WriteBehind,
+}
+
+impl EventLog {
+    pub(crate) fn new(store: Arc<dyn Store>, machine: Arc<dyn Machine>) -> EventLog {
+        EventLog { write_behind: WriteBehind::new(Arc::clone(&store)), store, machine }
     }
 
-    /// The same in stretches of about so many bytes, for those who hold many of them at once.
-    pub async fn diary_part(&self, from: Position, bytes: usize) -> Result<Stretch, StoreError> {
-        let batch = self.shared.read(&keys::global(), from, bytes).await?;
+    /// Adds an event. Failing to note it is never worth failing what it describes.
+    pub(crate) async fn note(&self, event: &'static str, mut details: serde_json::Value) {
+        if let Some(fields) = details.as_object_mut() {
+            fields.insert("event".to_owned(), event.into());
+            fields.insert("at".to_owned(), self.machine.now().0.into());
+        }
+        self.note_line(event, &details).await;
+    }
+
+    /// The same for an event that is a whole line already.
+    pub(crate) async fn note_line<T: serde::Serialize + Sync>(&self, event: &'static str, line: &T) {
+        if let Err(error) = self.write_behind.log_line(&keys::global(), line).await {
+            tracing::warn!(event, %error, "an event is missing from the event log");
+        }
+    }
+
+    /// The events from a position on, about so many bytes of them. Reading on from where a stretch ends gives every
+    /// event once.
+    pub(crate) async fn read(&self, from: Position, bytes: usize) -> Result<Stretch, StoreError> {
+        let batch = self.store.read(&keys::global(), from, bytes).await?;
         let mut damage = batch.damage.len();
         let mut events = Vec::with_capacity(batch.entries.len());
         for entry in &batch.entries {
@@ -76,13 +100,13 @@ impl Mesh {
         Ok(Stretch { events, next: batch.next, at_end: batch.at_end, damage })
     }
 
-    /// Where the diary ends now.
-    pub async fn diary_end(&self) -> Result<Position, StoreError> {
-        self.shared.end(&keys::global()).await
+    /// Where the event log ends now.
+    pub(crate) async fn end(&self) -> Result<Position, StoreError> {
+        self.store.end(&keys::global()).await
     }
 
-    /// Says when the diary may have grown.
-    pub async fn watch_diary(&self) -> Result<Box<dyn Watch>, StoreError> {
-        self.shared.watch(&[keys::global()]).await
+    /// Says when the event log may have grown.
+    pub(crate) async fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.store.watch(&[keys::global()]).await
     }
 }

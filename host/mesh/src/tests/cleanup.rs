@@ -217,7 +217,10 @@ async fn a_follower_of_a_diary_that_rotates_misses_nothing() {
             let mesh = process();
             tokio::spawn(async move {
                 for number in 0..EVENTS {
-                    mesh.note("counted", serde_json::json!({ "writer": writer, "number": number })).await;
+                    mesh.core
+                        .event_log
+                        .note("counted", serde_json::json!({ "writer": writer, "number": number }))
+                        .await;
                 }
             })
         })

@@ -67,7 +67,7 @@ async fn check(fault: Option<(u64, Fault)>, tail: Option<Tail>) {
         let found = after.mesh.agent(&name(registered)).await.expect("readable");
         assert!(found.is_some(), "{fault:?} {tail:?}: {registered} is gone");
     }
-    let kept = after.mesh.history(&name("bob")).await.expect("readable");
+    let kept = crate::messages::inbox::history(&after.mesh.core, &name("bob")).await.expect("readable");
     for (id, body) in &promised.sent {
         let copies: Vec<_> = kept.iter().filter(|(message, _)| message.body == *body).collect();
         assert!(
@@ -126,7 +126,7 @@ async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_dup
         let found = if sent.recipients[0].duplicate { "the first" } else { "the second" };
         assert_eq!(found, stored_by, "{fault:?}");
         let after = World { store: std::sync::Arc::new(world.store.crash(Tail::Lost)), ..world }.another_process();
-        let kept = after.mesh.history(&name("bob")).await.expect("readable");
+        let kept = crate::messages::inbox::history(&after.mesh.core, &name("bob")).await.expect("readable");
         let kept: Vec<_> = kept.iter().map(|(message, _)| message.id).collect();
         assert_eq!(kept, [sent.id], "{fault:?}: what was answered outlasts the loss of power");
     }

@@ -307,7 +307,7 @@ async fn whoever_stopped_or_was_killed_listens_no_more() {
     assert_eq!(invite(&world, "s1", "").await, "Fake has no way to wake session `s1`");
     let sweep = async || {
         world.mesh.sweep(crate::Scope::Expired, crate::Broom::Sweep, None).await.expect("swept");
-        world.mesh.local.list(&crate::storage::keys::listeners()).await.expect("listed").len()
+        world.mesh.core.local.list(&crate::storage::keys::listeners()).await.expect("listed").len()
     };
     assert_eq!((sweep().await, world.mesh.deserted("fake").await.expect("read")), (1, vec![session]), "it is told");
     world.machine.kill(7);

@@ -87,7 +87,11 @@ async fn an_older_message_makes_no_chain_shorter_and_a_newer_chain_takes_its_pla
     for (given, works_on) in
         [(chain(1, 2), chain(1, 2)), (chain(1, 0), chain(1, 2)), (chain(1, 3), chain(1, 3)), (chain(2, 0), chain(2, 0))]
     {
-        world.mesh.works_on(&alice, given).await.expect("noted");
-        assert_eq!(world.mesh.working_on(&alice).await.expect("read"), Some(works_on), "after {given:?}");
+        crate::delivery::chain::works_on(&world.mesh.core, &alice, given).await.expect("noted");
+        assert_eq!(
+            crate::delivery::chain::working_on(&world.mesh.core, &alice).await.expect("read"),
+            Some(works_on),
+            "after {given:?}"
+        );
     }
 }

@@ -387,7 +387,7 @@ async fn a_repository_is_the_same_on_every_machine_that_has_a_clone_of_it() {
     assert_eq!(repository(&other, "/plain"), "other:/plain", "a path means nothing elsewhere");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn how_present_a_recipient_elsewhere_is_is_asked_again_after_a_moment() {
     let (one, other) = two().await;
     assert_eq!(other.register(&session_call("c", "s1"), "carol").await, "carol");
@@ -399,7 +399,7 @@ async fn how_present_a_recipient_elsewhere_is_is_asked_again_after_a_moment() {
     other.hook("s1", "prompt").await;
     assert_eq!(told().await, "live");
     other.hook("s1", "end").await;
-    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    one.machine.pass(2_000);
     assert_eq!(told().await, "gone");
 }
 

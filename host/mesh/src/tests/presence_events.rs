@@ -24,7 +24,7 @@ impl Resident {
     }
 
     async fn looks(&mut self) {
-        self.world.mesh.notice_silence(&mut self.known).await.expect("looked");
+        crate::agents::presence_events::notice_silence(&self.world.mesh.core, &mut self.known).await.expect("looked");
         self.world.mesh.fulfil_wishes().await.expect("told");
     }
 }
@@ -141,21 +141,38 @@ async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
         world.machine.pass(SILENCE / 2);
         world.beats("carol").await;
         one.looks().await;
-        assert_eq!(world.mesh.waiting(&name("alice")).await.expect("readable"), 2 * (round - 1));
+        assert_eq!(
+            crate::agents::presence::waiting(&world.mesh.core, &world.mesh.inboxes, &name("alice"))
+                .await
+                .expect("readable"),
+            2 * (round - 1)
+        );
         world.machine.pass(SILENCE / 2);
         one.looks().await;
         other.looks().await;
-        assert_eq!(world.mesh.waiting(&name("alice")).await.expect("readable"), 2 * round - 1, "bob fell");
+        assert_eq!(
+            crate::agents::presence::waiting(&world.mesh.core, &world.mesh.inboxes, &name("alice"))
+                .await
+                .expect("readable"),
+            2 * round - 1,
+            "bob fell"
+        );
         world.machine.pass(SILENCE);
         other.looks().await;
         one.looks().await;
-        assert_eq!(world.mesh.waiting(&name("alice")).await.expect("readable"), 2 * round, "carol fell too");
+        assert_eq!(
+            crate::agents::presence::waiting(&world.mesh.core, &world.mesh.inboxes, &name("alice"))
+                .await
+                .expect("readable"),
+            2 * round,
+            "carol fell too"
+        );
         for agent in ["bob", "carol"] {
             world.beats(agent).await;
         }
         one.looks().await;
     }
-    let all = world.mesh.history(&name("alice")).await.expect("readable");
+    let all = crate::messages::inbox::history(&world.mesh.core, &name("alice")).await.expect("readable");
     let first = &all.first().expect("a message").0;
     assert_eq!(
         (first.from.as_str(), first.body.as_str()),
@@ -192,14 +209,14 @@ async fn a_machine_that_is_new_reads_nothing_that_others_told_before_and_tells_o
         one.say("bob", "It is in the diary.").await;
     }
     let end = one.mesh.diary_end().await.expect("readable");
-    other.mesh.notice_silence(&mut None).await.expect("looked");
+    crate::agents::presence_events::notice_silence(&other.mesh.core, &mut None).await.expect("looked");
     let key = "silences".parse().expect("a key");
     let kept = other.local.get(&key).await.expect("readable").expect("it is kept where it began");
     assert_eq!(String::from_utf8_lossy(&kept.bytes), format!(r#"{{"at":{},"silent":[]}}"#, end.0));
     other.machine.pass(SILENCE);
     // Each of these is a process that knows of the others by what is kept alone.
     for _ in 0..3 {
-        other.mesh.notice_silence(&mut None).await.expect("looked");
+        crate::agents::presence_events::notice_silence(&other.mesh.core, &mut None).await.expect("looked");
     }
     let told = one.mesh.diary(Position::START).await.expect("readable").events;
     assert_eq!(told.iter().filter(|event| event.kind == "fell-silent").count(), 1);

@@ -174,7 +174,7 @@ async fn what_a_session_is_made_to_do_is_no_persons_word() {
     let stage = Stage::new().await;
     let id = stage.ask(Some("alice"), "/review", "x").await;
     stage.pass().await;
-    let working_on = stage.world.mesh.working_on(&name("bob")).await.expect("readable");
+    let working_on = crate::delivery::chain::working_on(&stage.world.mesh.core, &name("bob")).await.expect("readable");
     assert_eq!(working_on.map(|trace| (trace.root, trace.hops)), Some((id, 0)));
 }
 

@@ -122,7 +122,7 @@ async fn what_is_left_blank_was_not_said() {
     let first = world.send(&alice, "bob", blank()).await.expect("sent");
     let second = world.send(&alice, "bob", blank()).await.expect("sent");
     assert_eq!((&first.thread, &second.thread), (&first.id.to_string(), &second.id.to_string()), "two conversations");
-    let kept = world.mesh.history(&name("bob")).await.expect("readable");
+    let kept = crate::messages::inbox::history(&world.mesh.core, &name("bob")).await.expect("readable");
     let said = |(message, _): &(crate::messages::Message, _)| (message.subject.clone(), message.tags.clone());
     assert_eq!(said(&kept[0]), ("hello".to_owned(), vec!["review".to_owned()]));
 }
@@ -142,7 +142,7 @@ async fn a_keyed_sending_that_broke_off_is_completed_under_one_id_and_noted_once
         assert_eq!((again.id, &again.thread), (first.id, &first.thread));
     }
     for recipient in ["bob", "carol"] {
-        let kept = world.mesh.history(&name(recipient)).await.expect("readable");
+        let kept = crate::messages::inbox::history(&world.mesh.core, &name(recipient)).await.expect("readable");
         let kept: Vec<_> = kept.iter().map(|(message, _)| (message.id, message.thread.clone())).collect();
         assert_eq!(kept, [(first.id, first.thread.clone())], "{recipient}");
     }

@@ -57,10 +57,16 @@ async fn what_waited_for_the_servers_is_written_once_and_in_order_and_not_withou
     // More than is written at once.
     let long = ".".repeat(50_000);
     for number in 0..20 {
-        one.mesh.jot(&log(), &format!("{number}{long}")).await.expect("gathered");
+        one.mesh.core.event_log.write_behind.log_line(&log(), &format!("{number}{long}")).await.expect("gathered");
     }
     for number in 20..10_020 {
-        one.mesh.jot(&log(), &number.to_string()).await.expect("gathered or let go of");
+        one.mesh
+            .core
+            .event_log
+            .write_behind
+            .log_line(&log(), &number.to_string())
+            .await
+            .expect("gathered or let go of");
     }
     one.line(Line::Good);
     stop.cancel();
