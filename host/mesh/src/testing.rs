@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
-use crate::harness::{
+use crate::messages::Priority;
+use crate::messages::receipt::Rung;
+use crate::ports::harness::{
     About, Delivered, Desk, Finding, Findings, Harness, HarnessError, Harnesses, HookCall, Load, Mail, Moment, Plan,
     Reading, Reply, Route, Setup,
 };
-use crate::machine::{Instant, Machine, Process};
-use crate::message::Priority;
-use crate::receipt::Rung;
-use crate::repository::{Checkout, Found, Repository, Resolved};
-use crate::session::{Activity, Call, Certainty, ConnectionId, Detection, Session, Sighting, Transport};
+use crate::ports::machine::{Instant, Machine, Process};
+use crate::reservations::repository::{Checkout, Found, Repository, Resolved};
+use crate::sessions::{Activity, Call, Certainty, ConnectionId, Detection, Session, Sighting, Transport};
 
 /// A machine whose clock and processes a test sets.
 #[derive(Debug)]
@@ -267,7 +267,7 @@ impl Harness for FakeHarness {
 }
 
 fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
-    use crate::harness::HookEvent;
+    use crate::ports::harness::HookEvent;
     let activity = |activity| vec![HookEvent::Activity { session: id.to_owned(), activity }];
     let session = Session {
         id: id.to_owned(),

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::edits::AUTO_REASON;
-use crate::glob::Glob;
-use crate::machine::Instant;
 use crate::names::{AgentName, MessageId};
-use crate::repository::Repository;
-use crate::reservation::{Conflict, Mode, Reservation, Taken, Ttl};
-use crate::session::SessionRef;
+use crate::ports::machine::Instant;
+use crate::reservations::edits::AUTO_REASON;
+use crate::reservations::glob::Glob;
+use crate::reservations::repository::Repository;
+use crate::reservations::{Conflict, Mode, Reservation, Taken, Ttl};
+use crate::sessions::SessionRef;
 
 /// How long what is over is still shown by `reservations --expired`, in milliseconds.
 const REMEMBERED: u64 = 3_600_000;

@@ -7,9 +7,9 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::written::{Unreadable, Written};
+use crate::reservations::written::{Unreadable, Written};
 
-/// Hands on each reservation of a [`super::Ledger`], and gives its repository. That each is one is left to the taker.
+/// Hands on each reservation of a [`crate::reservations::ledger::Ledger`], and gives its repository. That each is one is left to the taker.
 pub(super) fn each<'a>(bytes: &'a [u8], take: impl FnMut(Written<'a>)) -> Result<Cow<'a, str>, Unreadable> {
     // That it is text is seen at once, and not in each of its thousands of words.
     let mut json = serde_json::Deserializer::from_str(str::from_utf8(bytes)?);

@@ -6,13 +6,13 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{Ledger, reading};
-use crate::glob::Glob;
-use crate::machine::Instant;
 use crate::names::{AgentName, InvalidMessageId, InvalidName, MessageId};
-use crate::repository::Repository;
-use crate::reservation::{self, Mode, Reservation, Taken};
-use crate::session::SessionRef;
+use crate::ports::machine::Instant;
+use crate::reservations::glob::Glob;
+use crate::reservations::ledger::Ledger;
+use crate::reservations::repository::Repository;
+use crate::reservations::{self, Mode, Reservation, Taken, reading};
+use crate::sessions::SessionRef;
 
 /// Why what is written is no ledger.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub(crate) enum Unreadable {
     #[error(transparent)]
     Owner(#[from] InvalidName),
     #[error(transparent)]
-    Pattern(#[from] crate::glob::InvalidGlob),
+    Pattern(#[from] crate::reservations::glob::InvalidGlob),
 }
 
 /// Reads a ledger with those reservations alone that could meet one of these patterns. The others are passed over
@@ -92,7 +92,7 @@ impl<'a> Written<'a> {
 
     /// Whether it holds at a time.
     pub fn holds(&self, now: Instant) -> bool {
-        reservation::holds(self.taken.as_ref(), self.expires, now)
+        reservations::holds(self.taken.as_ref(), self.expires, now)
     }
 
     /// How long it still lasts, in milliseconds.
@@ -137,7 +137,7 @@ struct Session<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records;
+    use crate::storage::records;
 
     /// Writes a ledger of these patterns, and reads what is near to some.
     fn check(written: &[&str], asked: &[&str], expected: &[&str]) {

@@ -3,9 +3,9 @@
 use store::Store as _;
 
 use super::{World, listed, name};
-use crate::glob::Literally;
-use crate::reservation::{Mode, Ttl};
-use crate::session::Call;
+use crate::reservations::glob::Literally;
+use crate::reservations::{Mode, Ttl};
+use crate::sessions::Call;
 use crate::testing::{session_call, shell_call};
 use crate::{EditMode, EditRules, Limits, Others, Own, Release, Reserve, Wanted};
 
@@ -182,7 +182,7 @@ async fn what_is_released_lapsed_or_held_by_somebody_gone_refuses_nobody() {
     world.hook("s1", "resume").await;
     assert!(edit(&world, "src/a.rs").await.contains("held by carol"), "and she is back before it lapsed");
 
-    let meta = crate::keys::meta(&name("carol"));
+    let meta = crate::storage::keys::meta(&name("carol"));
     let revision = world.store.get(&meta).await.expect("read").map(|value| value.revision);
     world.store.swap(&meta, revision, None, store::Durability::Process).await.expect("removed");
     assert_eq!(edit(&world, "src/a.rs").await, "", "nobody knows of her any more");
@@ -273,7 +273,7 @@ async fn a_caller_is_told_what_others_hold_of_many_paths() {
     let world = with_bob(EditMode::Enforce).await;
     alice_holds(&world, "src/**").await;
     let paths = ["src/a.rs", "docs/a.md", "src/[id].rs"];
-    let paths = paths.map(|path| crate::glob::Glob::of_path(path, Literally::ThePath).expect("a path"));
+    let paths = paths.map(|path| crate::reservations::glob::Glob::of_path(path, Literally::ThePath).expect("a path"));
     let repository = world.mesh.checkout("/work".as_ref()).expect("a working copy").repository;
     for (call, expected) in [
         (shell_call(None), "src/a.rs src/[id].rs"),
@@ -292,7 +292,7 @@ async fn a_store_that_cannot_be_read_refuses_no_edit() {
     let world = with_bob(EditMode::Enforce).await;
     alice_holds(&world, "src/**").await;
     let repository = world.mesh.checkout("/work".as_ref()).expect("a working copy").repository;
-    let key = crate::keys::reservations_of(&repository);
+    let key = crate::storage::keys::reservations_of(&repository);
     let revision = world.store.get(&key).await.expect("read").map(|value| value.revision);
     world.store.swap(&key, revision, Some(b"[]"), store::Durability::Process).await.expect("written");
     assert_eq!(edit(&world, "src/a.rs").await, "");

@@ -4,8 +4,8 @@ use store::memory::{Fault, Tail};
 
 use super::{World, draft, name};
 use crate::Fetch;
+use crate::messages::receipt::Rung;
 use crate::names::MessageId;
-use crate::receipt::Rung;
 use crate::testing::{call, session_call, shell_call};
 
 /// What the mesh answered well, and so must keep.
@@ -19,7 +19,7 @@ struct Promised {
 /// A day in the life of two agents. Whatever fails is passed over, as its caller would be told.
 async fn day(world: &World) -> Promised {
     let mut promised = Promised::default();
-    let mut register = async |call: crate::session::Call, wanted: &str| {
+    let mut register = async |call: crate::sessions::Call, wanted: &str| {
         let Ok(caller) = world.mesh.identify(&call).await else { return };
         let registration = crate::Registration { name: Some(name(wanted)), ..crate::Registration::default() };
         if let Ok(registered) = world.mesh.register(&caller, registration).await {
@@ -31,7 +31,7 @@ async fn day(world: &World) -> Promised {
     for number in 0..6 {
         let Ok(caller) = world.mesh.identify(&shell_call(None)).await else { continue };
         let body = format!("m{number}");
-        let keyed = crate::message::Draft { idempotency_key: (number % 2 == 0).then(|| body.clone()), ..draft(&body) };
+        let keyed = crate::messages::Draft { idempotency_key: (number % 2 == 0).then(|| body.clone()), ..draft(&body) };
         let to = ["bob".to_owned()];
         let sent = match world.mesh.send(&caller, &to, keyed.clone()).await {
             // What has a key is said again when it failed, as its sender would.
@@ -67,7 +67,7 @@ async fn check(fault: Option<(u64, Fault)>, tail: Option<Tail>) {
         let found = after.mesh.agent(&name(registered)).await.expect("readable");
         assert!(found.is_some(), "{fault:?} {tail:?}: {registered} is gone");
     }
-    let kept = after.mesh.history(&name("bob")).await.expect("readable");
+    let kept = crate::messages::inbox::history(&after.mesh.core, &name("bob")).await.expect("readable");
     for (id, body) in &promised.sent {
         let copies: Vec<_> = kept.iter().filter(|(message, _)| message.body == *body).collect();
         assert!(
@@ -114,7 +114,7 @@ async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_dup
     {
         let world = World::new();
         world.joined("bob").await;
-        let keyed = || crate::message::Draft { idempotency_key: Some("k".to_owned()), ..draft("once") };
+        let keyed = || crate::messages::Draft { idempotency_key: Some("k".to_owned()), ..draft("once") };
         world.store.fail_at(1, fault);
         world.send(&shell_call(None), "bob", keyed()).await.expect_err("the first try fails");
         // A sync that fails again is no answer either.
@@ -126,7 +126,7 @@ async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_dup
         let found = if sent.recipients[0].duplicate { "the first" } else { "the second" };
         assert_eq!(found, stored_by, "{fault:?}");
         let after = World { store: std::sync::Arc::new(world.store.crash(Tail::Lost)), ..world }.another_process();
-        let kept = after.mesh.history(&name("bob")).await.expect("readable");
+        let kept = crate::messages::inbox::history(&after.mesh.core, &name("bob")).await.expect("readable");
         let kept: Vec<_> = kept.iter().map(|(message, _)| message.id).collect();
         assert_eq!(kept, [sent.id], "{fault:?}: what was answered outlasts the loss of power");
     }

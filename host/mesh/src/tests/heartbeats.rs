@@ -5,7 +5,7 @@ use crate::HeartbeatError;
 use crate::testing::{call, session_call, shell_call};
 
 impl World {
-    async fn beat_of(&self, call: &crate::session::Call, task: Option<&str>) -> String {
+    async fn beat_of(&self, call: &crate::sessions::Call, task: Option<&str>) -> String {
         let caller = self.mesh.identify(call).await.expect("identified");
         match self.mesh.heartbeat(&caller, task).await {
             Ok(seen) => {
@@ -48,7 +48,7 @@ async fn a_heartbeat_is_noted_however_soon_it_follows_another() {
     for _ in 0..3 {
         world.machine.pass(1_000);
         let seen = world.mesh.heartbeat(&alice, None).await.expect("noted");
-        assert_eq!(seen.last_heard, Some(crate::machine::Machine::now(world.machine.as_ref())));
+        assert_eq!(seen.last_heard, Some(crate::ports::machine::Machine::now(world.machine.as_ref())));
     }
 }
 

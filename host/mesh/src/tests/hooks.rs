@@ -2,10 +2,11 @@
 //! its person.
 
 use super::World;
-use crate::agent::Presence;
+use crate::HookError;
+use crate::agents::Presence;
 use crate::names::AgentName;
+use crate::ports::harness::HookCall;
 use crate::testing::{session_call, shell_call};
-use crate::{HookError, harness::HookCall};
 
 async fn world_with_alice() -> World {
     let world = World::new();

@@ -3,7 +3,7 @@
 use store::Store;
 
 use super::{World, draft, name};
-use crate::session::{ConnectionId, Evidence, SessionRef, Ticket};
+use crate::sessions::{ConnectionId, Evidence, SessionRef, Ticket};
 use crate::testing::{call, session_call, shell_call};
 use crate::{BindError, IdentifyError, Registration};
 
@@ -185,7 +185,7 @@ async fn a_client_with_neither_session_nor_connection_is_known_by_its_key() {
         assert!(matches!(world.mesh.identify(&stateless).await, Err(IdentifyError::Key)), "{wrong}");
     }
     // Kept is only its digest.
-    let kept = world.store.get(&crate::keys::meta(&name("alice"))).await.expect("read").expect("there");
+    let kept = world.store.get(&crate::storage::keys::meta(&name("alice"))).await.expect("read").expect("there");
     assert!(!String::from_utf8_lossy(&kept.bytes).contains(key.split_once('.').expect("two parts").1));
 }
 
@@ -207,9 +207,9 @@ async fn a_subagent_that_shows_a_ticket_registers_an_agent_of_its_own() {
     let world = World::new();
     let by_ticket = async |session: &str| {
         world.hook(session, "tool").await;
-        let session = crate::session::SessionRef { harness: "fake".to_owned(), id: session.to_owned() };
+        let session = crate::sessions::SessionRef { harness: "fake".to_owned(), id: session.to_owned() };
         let ticket = world.mesh.ticket(&session).await.expect("a ticket");
-        crate::session::Call { ticket: Some(ticket), ..call("c1") }
+        crate::sessions::Call { ticket: Some(ticket), ..call("c1") }
     };
     assert_eq!(world.register(&by_ticket("s1").await, "alice").await, "alice new");
     assert_eq!(world.register(&by_ticket("s1.helper").await, "helper").await, "helper new");

@@ -11,9 +11,9 @@ use store::{
 };
 
 use super::{draft, name};
-use crate::harness::HookCall;
-use crate::message::Draft;
-use crate::session::Call;
+use crate::messages::Draft;
+use crate::ports::harness::HookCall;
+use crate::sessions::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
 use crate::{Fetch, Limits, Mesh, Parts, Registration, SendError};
 
@@ -200,7 +200,7 @@ impl Host {
         let mesh = Arc::new(Mesh::new(Parts {
             shared: Arc::clone(&servers) as Arc<dyn Store>,
             local: Arc::new(local.clone()),
-            machine: Arc::clone(&machine) as Arc<dyn crate::machine::Machine>,
+            machine: Arc::clone(&machine) as Arc<dyn crate::ports::machine::Machine>,
             harnesses: Arc::new(FakeHarnesses::default()),
             limits: Limits::default(),
         }));
@@ -382,7 +382,7 @@ async fn a_repository_is_the_same_on_every_machine_that_has_a_clone_of_it() {
     assert_eq!(repository(&other, "/plain"), "other:/plain", "a path means nothing elsewhere");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn how_present_a_recipient_elsewhere_is_is_asked_again_after_a_moment() {
     let (one, other) = two().await;
     assert_eq!(other.register(&session_call("c", "s1"), "carol").await, "carol");
@@ -394,7 +394,7 @@ async fn how_present_a_recipient_elsewhere_is_is_asked_again_after_a_moment() {
     other.hook("s1", "prompt").await;
     assert_eq!(told().await, "live");
     other.hook("s1", "end").await;
-    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    one.machine.pass(2_000);
     assert_eq!(told().await, "gone");
 }
 
@@ -420,7 +420,7 @@ async fn other_machines_are_told_when_something_changes_and_as_a_sign_of_life() 
     let (one, other) = two().await;
     assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
     let heard = async || {
-        let key = crate::keys::heartbeat(&name("carol"));
+        let key = crate::storage::keys::heartbeat(&name("carol"));
         one.servers.store.get(&key).await.expect("read").map(|value| value.revision)
     };
     one.hook("s1", "tool").await;

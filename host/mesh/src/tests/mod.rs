@@ -1,41 +1,41 @@
 //! The mesh over the memory store, told in sentences. One `World` touches the API.
 
-mod claims;
-mod commanding;
-mod delivering;
+mod cleanup;
+mod delivery;
 mod edits;
 mod faults;
 mod heartbeats;
 mod hooks;
 mod identity;
-mod inviting;
-mod loops;
+mod invitations;
+mod leases;
+mod loop_guard;
 mod machines;
-mod minutes;
 mod model;
-mod moving;
+mod orders;
 mod outbox;
-mod passes;
-mod reserving;
-mod running;
-mod sending;
-mod silence;
-mod sweeping;
-mod waking;
-mod watching;
+mod presence_events;
+mod reservations;
+mod runs;
+mod scheduler;
+mod send;
+mod session_changes;
+mod wakes;
+mod watches;
+mod write_behind;
 
 use std::sync::Arc;
 
 use store::Store;
 use store::memory::MemoryStore;
 
-use crate::harness::{HookCall, Reply};
-use crate::message::Draft;
+use crate::messages::Draft;
+use crate::messages::receipt::Rung;
 use crate::names::{AgentName, MessageId};
-use crate::receipt::Rung;
-use crate::repository::Repository;
-use crate::reservation::Reservation;
-use crate::session::Call;
+use crate::ports::harness::{HookCall, Reply};
+use crate::reservations::Reservation;
+use crate::reservations::repository::Repository;
+use crate::sessions::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
 use crate::{Fetch, Limits, Listed, Mesh, Outcome, Parts, Registration, SendError, Sent, Wanted};
 
@@ -88,7 +88,7 @@ impl World {
         Arc::new(Mesh::new(Parts {
             shared: Arc::clone(store) as Arc<dyn Store>,
             local: Arc::clone(store) as Arc<dyn Store>,
-            machine: Arc::clone(machine) as Arc<dyn crate::machine::Machine>,
+            machine: Arc::clone(machine) as Arc<dyn crate::ports::machine::Machine>,
             harnesses: Arc::new(harnesses.clone()),
             limits,
         }))

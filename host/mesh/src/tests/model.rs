@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::{World, draft, name};
+use crate::messages::receipt::Rung;
 use crate::names::MessageId;
-use crate::receipt::Rung;
 use crate::testing::shell_call;
 use crate::{Claim, Fetch, Limits};
 
@@ -59,7 +59,7 @@ async fn run(acts: Vec<Act>) {
     for act in acts {
         match act {
             Act::Send { to, key } => {
-                let keyed = crate::message::Draft { idempotency_key: key.map(|key| format!("k{key}")), ..draft("x") };
+                let keyed = crate::messages::Draft { idempotency_key: key.map(|key| format!("k{key}")), ..draft("x") };
                 let sent = world.send(&shell_call(None), AGENTS[to], keyed).await.expect("sent");
                 let first = key.map(|key| *keys.entry((to, key)).or_insert(sent.id));
                 assert_eq!(sent.id, first.unwrap_or(sent.id));

@@ -7,9 +7,10 @@ use store::{Position, Store as _};
 
 use super::machines::{Line, two};
 use super::{draft, name};
-use crate::message::Draft;
+use crate::messages::Draft;
+use crate::storage::keys;
 use crate::testing::{session_call, shell_call};
-use crate::{Limits, StatusError, keys};
+use crate::{Limits, StatusError};
 
 #[tokio::test]
 async fn what_cannot_be_handed_over_waits_and_is_stored_once_and_in_order() {
@@ -184,7 +185,7 @@ async fn one_process_at_a_time_sends_what_waits() {
     assert_eq!(one.outbox().await, "one waits for bob; two waits for bob; three waits for bob waits for carol");
     let carol = one.mesh.identify(&session_call("c", "s1")).await.expect("identified");
     let sent = one.mesh.send(&carol, &["bob".to_owned()], draft("from carol")).await.expect("sent");
-    assert_eq!(sent.recipients[0].rung, crate::receipt::Rung::Stored, "she has said nothing before");
+    assert_eq!(sent.recipients[0].rung, crate::messages::receipt::Rung::Stored, "she has said nothing before");
     drop(another);
     assert_eq!(one.say("bob", "four").await, "stored");
     let there = (one.outbox().await, other.read("bob").await);

@@ -1,0 +1,158 @@
+//! Adopting: an agent whose machine was lost, or is left behind, goes on at this one under its own name, with the
+//! mail that waits for it. Never by a timer: a machine that is cut off looks the same from outside, so a person
+//! says that it is to be, and where the servers keep machines apart, with the operator's login.
+
+use store::{Durability, Moving, StoreError, SwapError};
+
+use crate::agents;
+use crate::agents::presence;
+use crate::agents::remote_cache::RemoteCache;
+use crate::agents::{Agent, Presence};
+use crate::commands::Command;
+use crate::core::Core;
+use crate::messages::inboxes::Inboxes;
+use crate::messages::receipt::{Event, Receipt};
+use crate::names::AgentName;
+use crate::reservations::repository::Repository;
+use crate::sessions::record;
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// What became of an agent that was adopted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adopted {
+    /// The agent.
+    pub agent: AgentName,
+    /// The machine that it lived on.
+    pub from: String,
+    /// Messages that wait for it.
+    pub waiting: usize,
+}
+
+/// Why an agent was not adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// Nobody has that name.
+    #[error("no agent named `{0}` has joined")]
+    Unknown(AgentName),
+    /// It is here already.
+    #[error("`{0}` lives on this machine already")]
+    Here(AgentName),
+    /// It does not look lost.
+    #[error("`{agent}` is {} on the machine `{host}`: {evidence}", presence.as_str())]
+    Heard {
+        /// The agent.
+        agent: AgentName,
+        /// The machine that it lives on.
+        host: String,
+        /// How present it is.
+        presence: Presence,
+        /// The sentence that says why we think so.
+        evidence: String,
+    },
+    /// The store failed.
+    #[error("the agent could not be brought here")]
+    Store(#[from] StoreError),
+}
+
+pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Adopted, AdoptError> {
+    let agent = agents::list::load_agent(core, name).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
+    if agent.host == core.machine.host() {
+        return Err(AdoptError::Here(name.clone()));
+    }
+    let (_, presence, evidence) = presence::judged(core, &agent).await?;
+    match presence {
+        Presence::Away | Presence::Gone => {}
+        Presence::Live | Presence::Idle => {
+            return Err(AdoptError::Heard { agent: name.clone(), host: agent.host, presence, evidence });
+        }
+    }
+    take_over_what_others_share(core, name).await?;
+    let now = core.machine.now();
+    let nothing = Receipt { message: core.new_id(now), at: now, event: Event::Released { claim: String::new() } };
+    let moving = Moving {
+        home: &keys::agents().child(name.as_str()),
+        left: &[keys::cursor(name), keys::heartbeat(name)],
+        decides: &keys::receipts(name),
+        // A receipt of a message that is not there says nothing, and stands at the end.
+        fence: &records::json(&nothing),
+    };
+    let moved = core.shared.move_home(&moving).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
+    let from = moved.from.unwrap_or_else(|| agent.host.clone());
+    let here = core.machine.host().to_owned();
+    records::update(core.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| match old {
+        // Somebody who registered here meanwhile is it already.
+        Some(old) if old.host == here => (Next::Keep, ()),
+        Some(old) => {
+            let moved_from = Some(from.clone());
+            (Next::Put(Agent { session: None, host: here.clone(), moved_from, key_digest: None, ..old }), ())
+        }
+        None => (Next::Keep, ()),
+    })
+    .await?;
+    core.event_log.note("adopted", serde_json::json!({ "agent": name, "from": from, "to": here })).await;
+    Ok(Adopted { agent: name.clone(), waiting: presence::waiting(core, inboxes, name).await?, from })
+}
+
+/// Says once more, in this machine's name, how everything stands that several machines write: of this agent's
+/// part in it this machine's word counts from then on, also where it had said something else long ago.
+async fn take_over_what_others_share(core: &Core, name: &AgentName) -> Result<(), StoreError> {
+    for key in core.shared.list(&keys::reservations()).await? {
+        loop {
+            let (revision, ledger) = match core.shared.get(&key).await? {
+                Some(found) => (Some(found.revision), found.bytes),
+                None => {
+                    let repository = Repository::named(&key.leaf());
+                    (None, records::json(&serde_json::json!({ "repository": repository, "reservations": [] })))
+                }
+            };
+            if say_again(core, &key, revision, &ledger).await? {
+                break;
+            }
+        }
+    }
+    for key in core.shared.list(&keys::commands()).await? {
+        while let Some((revision, command)) = records::load::<Command>(core.shared.as_ref(), &key).await? {
+            let concerned = command.from == *name || command.to == *name;
+            if !concerned || say_again(core, &key, Some(revision), &records::json(&command)).await? {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether nobody was faster.
+async fn say_again(
+    core: &Core,
+    key: &store::Key,
+    revision: Option<store::Revision>,
+    value: &[u8],
+) -> Result<bool, StoreError> {
+    match core.shared.swap(key, revision, Some(value), Durability::Synced).await {
+        Ok(_) => Ok(true),
+        Err(SwapError::Changed { .. }) => Ok(false),
+        Err(SwapError::Store(error)) => Err(error),
+    }
+}
+
+/// An agent that this process knew as this machine's, for as long as it is. One that was adopted elsewhere
+/// meanwhile speaks from there alone. While the servers cannot be reached, it is what it was.
+pub(crate) async fn unless_adopted(core: &Core, remote: &RemoteCache, agent: Option<AgentName>) -> Option<AgentName> {
+    let agent = agent?;
+    let now = core.machine.now();
+    if !core.topology.has_other_machines() || remote.was_here(&agent, now) {
+        return Some(agent);
+    }
+    match record::lives_elsewhere(core, &agent).await {
+        Ok(true) => None,
+        Ok(false) => {
+            remote.note_here(&agent, now);
+            Some(agent)
+        }
+        Err(error) => {
+            tracing::debug!(%agent, %error, "it is not known whether the agent lives elsewhere by now");
+            Some(agent)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Wishes to know: whoever would wait for an agent may have a message instead, once that agent is no longer
+//! here. Whichever process notices silence sends it, once.
+
+use serde::{Deserialize, Serialize};
+use store::{Durability, StoreError};
+
+use crate::agents;
+use crate::agents::presence;
+use crate::agents::presence::is_here;
+use crate::core::Core;
+use crate::messages::Draft;
+use crate::names::{AgentName, MessageId};
+use crate::sessions::{Caller, Evidence, Transport};
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+use crate::{Mesh, SendError};
+
+/// Why a wish was not noted.
+#[derive(Debug, thiserror::Error)]
+pub enum WishError {
+    /// The caller is not registered, and nobody would get the message.
+    #[error("you have not registered")]
+    NotRegistered,
+    /// The store failed.
+    #[error("the wish could not be stored")]
+    Store(#[from] StoreError),
+}
+
+/// That somebody wishes to know when an agent is no longer here, as it is kept under `wishes/AGENT`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Wish {
+    /// Its own, by which its message is sent once.
+    id: MessageId,
+    by: AgentName,
+}
+
+impl Mesh {
+    /// Sends what was wished of those who are no longer here.
+    pub(crate) async fn fulfil_wishes(&self) -> Result<(), StoreError> {
+        for key in self.core.local.list(&keys::wishes()).await? {
+            let Ok(of) = key.leaf().parse::<AgentName>() else { continue };
+            let because = match agents::list::load_agent(&self.core, &of).await? {
+                Some(agent) => match presence::judged(&self.core, &agent).await? {
+                    (_, presence, _) if is_here(presence) => continue,
+                    (_, presence, because) => format!("is {}: {because}", presence.as_str()),
+                },
+                None => "was let go of".to_owned(),
+            };
+            let wishes = records::load::<Vec<Wish>>(self.core.local.as_ref(), &key).await?.map(|(_, wishes)| wishes);
+            let mut told = Vec::new();
+            for Wish { id, by } in wishes.unwrap_or_default() {
+                let draft = Draft {
+                    body: format!("{of} {because}. You wished to know when it is no longer here."),
+                    idempotency_key: Some(format!("no-longer-here-{id}")),
+                    ..Draft::default()
+                };
+                let outcome = match agents::list::load_agent(&self.core, &by).await? {
+                    Some(_) => self.tell(&nobody(), &AgentName::shell(), &by, draft).await,
+                    // Nobody is left who could be told.
+                    None => Ok(()),
+                };
+                match outcome {
+                    // That it was said before in other words is no reason to say it again.
+                    Ok(()) | Err(SendError::OtherUnderKey { .. }) => told.push(id),
+                    Err(SendError::Store { source, .. } | SendError::Unreadable(source)) => return Err(source),
+                    Err(error) => tracing::warn!(%of, %by, %error, "somebody was not told who is no longer here"),
+                }
+            }
+            let rest = |wishes: Option<Vec<Wish>>| {
+                let rest: Vec<Wish> =
+                    wishes.unwrap_or_default().into_iter().filter(|wish| !told.contains(&wish.id)).collect();
+                (if rest.is_empty() { Next::Remove } else { Next::Put(rest) }, ())
+            };
+            records::update(self.core.local.as_ref(), &key, Durability::Process, rest).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn wish_to_know(core: &Core, caller: &Caller, agents: &[AgentName]) -> Result<(), WishError> {
+    let by = caller.agent().ok_or(WishError::NotRegistered)?;
+    for agent in agents {
+        let id = core.new_id(core.machine.now());
+        let add = |wishes: Option<Vec<Wish>>| {
+            let mut wishes = wishes.unwrap_or_default();
+            if wishes.iter().any(|wish| wish.by == *by) {
+                return (Next::Keep, ());
+            }
+            wishes.push(Wish { id, by: by.clone() });
+            (Next::Put(wishes), ())
+        };
+        records::update(core.local.as_ref(), &keys::wish(agent), Durability::Synced, add).await?;
+    }
+    Ok(())
+}
+
+/// A process that speaks for no agent.
+fn nobody() -> Caller {
+    Caller {
+        session: None,
+        connection: None,
+        agent: None,
+        evidence: Evidence::None,
+        owns_connection: false,
+        transport: Transport::CommandLine,
+        profile: crate::agents::Profile::default(),
+    }
+}

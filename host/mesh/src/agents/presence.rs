@@ -1,0 +1,342 @@
+//! Presence, judged by evidence: a process, a session, a hook that spoke; never by a timer alone.
+
+use crate::agents::list::{BesideAgent, MailBeside, SignBeside};
+use crate::agents::{Agent, Presence, Seen};
+use crate::core::Core;
+use crate::messages::inboxes::Inboxes;
+use crate::names::AgentName;
+use crate::ports::machine::Instant;
+use crate::sessions::connections::Connections;
+use crate::sessions::identify::CONNECTION;
+use crate::sessions::record;
+use crate::sessions::{Activity, ConnectionId, SessionRecord, SessionRef, Sign};
+use crate::storage::{keys, records};
+
+/// What is known of an agent's session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traces {
+    /// The session's record, where it is a session of this machine.
+    pub(crate) record: Option<SessionRecord>,
+    /// Whether the session's process runs; none where no process is known.
+    pub(crate) process_runs: Option<bool>,
+    /// The last heartbeat of an agent that has no session here.
+    pub(crate) heartbeat: Option<Instant>,
+    /// What its session does on another machine, as that one says.
+    pub(crate) told: Option<Activity>,
+}
+
+/// Judges. Gives the presence and the sentence that says why.
+fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Presence, String) {
+    let heard = last_heard(agent, traces);
+    let silence = now.since(heard);
+    if let Some(from) = &agent.moved_from {
+        return (Presence::Gone, format!("was brought here from `{from}`, and nobody has registered as it since"));
+    }
+    match &traces.record {
+        Some(record) => match (record.activity, evidence_of_process(record, traces)) {
+            (Activity::Gone, _) => (Presence::Gone, format!("its session ended {} ago", span(now.since(record.heard)))),
+            (_, Some(false)) => (Presence::Gone, "its process no longer runs".to_owned()),
+            (Activity::Busy, Some(true)) => (Presence::Live, format!("works, heard {} ago", span(silence))),
+            (Activity::AwaitingHuman, Some(true)) => (Presence::Idle, "waits for its person".to_owned()),
+            (Activity::Idle, Some(true)) => (Presence::Idle, format!("waits, heard {} ago", span(silence))),
+            (Activity::Busy, None) if silence < away_after => {
+                (Presence::Live, format!("works, heard {} ago", span(silence)))
+            }
+            (Activity::AwaitingHuman | Activity::Idle, None) if silence < away_after => {
+                (Presence::Idle, format!("waits, heard {} ago", span(silence)))
+            }
+            (Activity::Busy | Activity::AwaitingHuman | Activity::Idle, None) => {
+                let what = match record.shown_by {
+                    Sign::Calls => "its client holds no stream open",
+                    Sign::Process | Sign::Stream => "its process is not known",
+                };
+                (Presence::Away, format!("nothing heard for {}, and {what}", span(silence)))
+            }
+        },
+        None => match (traces.told, silence < away_after) {
+            (Some(Activity::Gone), _) => {
+                (Presence::Gone, format!("its session on another machine ended {} ago", span(silence)))
+            }
+            (Some(Activity::Busy), true) => {
+                (Presence::Live, format!("works on another machine, heard {} ago", span(silence)))
+            }
+            (Some(Activity::AwaitingHuman), true) => {
+                (Presence::Idle, "waits for its person on another machine".to_owned())
+            }
+            (Some(Activity::Idle), true) => {
+                (Presence::Idle, format!("waits on another machine, heard {} ago", span(silence)))
+            }
+            (Some(Activity::Busy | Activity::AwaitingHuman | Activity::Idle), false) => {
+                (Presence::Away, format!("nothing heard from its machine for {}", span(silence)))
+            }
+            (None, true) => (Presence::Idle, format!("heard {} ago", span(silence))),
+            (None, false) => (Presence::Away, format!("nothing heard for {}", span(silence))),
+        },
+    }
+}
+
+/// What the session's process shows. That a host runs, which serves many, says nothing of a client that
+/// holds no stream open to it; that it has ended says all.
+fn evidence_of_process(record: &SessionRecord, traces: &Traces) -> Option<bool> {
+    match record.shown_by {
+        Sign::Process | Sign::Stream => traces.process_runs,
+        Sign::Calls => traces.process_runs.filter(|runs| !runs),
+    }
+}
+
+/// Whether an agent is here: it may be silent for long, and nothing says that it left.
+pub(crate) fn is_here(presence: Presence) -> bool {
+    match presence {
+        Presence::Live | Presence::Idle => true,
+        Presence::Away | Presence::Gone => false,
+    }
+}
+
+/// The youngest sign of an agent.
+pub(crate) fn last_heard(agent: &Agent, traces: &Traces) -> Instant {
+    let record = traces.record.as_ref().map(|record| record.heard);
+    [Some(agent.bound), record, traces.heartbeat].into_iter().flatten().max().unwrap_or(agent.bound)
+}
+
+/// A span of time in one unit, for people.
+pub(crate) fn span(milliseconds: u64) -> String {
+    match milliseconds / 1_000 {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7_200 => format!("{} min", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// Collects what is known of an agent's session.
+pub(crate) async fn traces(core: &Core, agent: &Agent) -> Result<Traces, store::StoreError> {
+    traces_beside(core, agent, SignBeside::Unknown).await
+}
+
+/// The same, where one look may have shown its sign of life already.
+async fn traces_beside(core: &Core, agent: &Agent, heartbeat: SignBeside) -> Result<Traces, store::StoreError> {
+    let here = agent.host == core.machine.host();
+    let record = match &agent.session {
+        Some(session) if here => record::session_record(core, session).await?,
+        Some(_) | None => None,
+    };
+    let process_runs = record.as_ref().and_then(|record| record.process).map(|process| core.machine.lives(process));
+    // A session speaks by its hooks; only without one is a heartbeat written.
+    let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
+        (Some(_), _) | (None, SignBeside::Nothing) => None,
+        (None, SignBeside::Given(heartbeat)) => Some(heartbeat),
+        (None, SignBeside::Unknown) => {
+            let found = records::load(core.shared.as_ref(), &keys::heartbeat(&agent.name)).await?;
+            found.map(|(_, heartbeat)| heartbeat)
+        }
+    };
+    Ok(Traces {
+        record,
+        process_runs,
+        heartbeat: heartbeat.map(|heartbeat| heartbeat.at),
+        told: heartbeat.and_then(|heartbeat| heartbeat.activity),
+    })
+}
+
+/// An agent's traces as they are now, and what they show.
+pub(crate) async fn judged(core: &Core, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
+    judged_beside(core, agent, SignBeside::Unknown).await
+}
+
+/// The same, where one look may have shown its sign of life already.
+pub(crate) async fn judged_beside(
+    core: &Core,
+    agent: &Agent,
+    heartbeat: SignBeside,
+) -> Result<(Traces, Presence, String), store::StoreError> {
+    let traces = traces_beside(core, agent, heartbeat).await?;
+    let (presence, why) = judge(agent, &traces, core.machine.now(), core.limits.away_after);
+    Ok((traces, presence, why))
+}
+
+/// How present an agent is.
+pub(crate) async fn presence(core: &Core, agent: &Agent) -> Result<Presence, store::StoreError> {
+    judged(core, agent).await.map(|(_, presence, _)| presence)
+}
+
+pub(crate) async fn note_stream(
+    core: &Core,
+    connections: &Connections,
+    connection: &ConnectionId,
+    sign: Sign,
+) -> Result<(), store::StoreError> {
+    connections.set_stream(connection, sign);
+    let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
+    record::change_session(core, &session, |record| record.shown_by = sign).await
+}
+
+/// An agent as others see it.
+pub(crate) async fn seen(core: &Core, inboxes: &Inboxes, agent: Agent) -> Result<Seen, store::StoreError> {
+    seen_beside(core, inboxes, Box::new(agent), &BesideAgent::UNKNOWN).await
+}
+
+/// The same, where one look has shown some of it already.
+pub(crate) async fn seen_beside(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: Box<Agent>,
+    beside: &BesideAgent,
+) -> Result<Seen, store::StoreError> {
+    let (traces, presence, evidence) = judged_beside(core, &agent, beside.heartbeat).await?;
+    let waiting = match beside.mail {
+        MailBeside::Nothing => 0,
+        MailBeside::Counted(messages) => messages,
+        MailBeside::Unknown => self::waiting(core, inboxes, &agent.name).await?,
+    };
+    Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
+}
+
+/// How many unsettled messages an agent has.
+pub(crate) async fn waiting(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<usize, store::StoreError> {
+    let inbox = inboxes.of(name);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), name).await?;
+    Ok(inbox.unsettled.len())
+}
+
+/// Notes that an agent without a session was heard of just now.
+pub(crate) async fn put_heartbeat(core: &Core, name: &AgentName) -> Result<(), store::StoreError> {
+    let at = core.machine.now();
+    let put = |_: Option<Heartbeat>| (records::Next::Put(Heartbeat { at, activity: None }), ());
+    records::update(core.shared.as_ref(), &keys::heartbeat(name), store::Durability::Process, put).await
+}
+
+/// Notes that an agent without a session was heard of. Written at most every quarter minute,
+/// and never worth failing a command for.
+pub(crate) async fn beat(core: &Core, name: &AgentName) {
+    let at = core.machine.now();
+    let outcome = records::update(
+        core.shared.as_ref(),
+        &keys::heartbeat(name),
+        store::Durability::Process,
+        |old: Option<Heartbeat>| match old {
+            Some(old) if at.since(old.at) < 15_000 => (records::Next::Keep, ()),
+            Some(_) | None => (records::Next::Put(Heartbeat { at, activity: None }), ()),
+        },
+    )
+    .await;
+    if let Err(error) = outcome {
+        tracing::debug!(agent = %name, %error, "the heartbeat was not written");
+    }
+}
+
+/// When an agent was last heard of, by those who do not see its session: because it has none, or because
+/// that is on another machine.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Heartbeat {
+    pub(crate) at: Instant,
+    /// What its session does, as its own machine says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) activity: Option<Activity>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{Origin, Profile};
+    use crate::sessions::SessionRef;
+
+    fn check(activity: Option<Activity>, process_runs: Option<bool>, silence: u64, expected: &str) {
+        check_shown_by(Sign::Process, activity, process_runs, silence, expected);
+    }
+
+    fn check_shown_by(
+        shown_by: Sign,
+        activity: Option<Activity>,
+        process_runs: Option<bool>,
+        silence: u64,
+        expected: &str,
+    ) {
+        let now = Instant(100_000_000);
+        let session = SessionRef { harness: "h".to_owned(), id: "s".to_owned() };
+        let heard = Instant(now.0 - silence);
+        let agent = Agent {
+            name: "alice".parse().expect("a name"),
+            profile: Profile::default(),
+            origin: Origin::Session,
+            session: Some(session.clone()),
+            host: "here".to_owned(),
+            registered: Instant(0),
+            bound: Instant(0),
+            moved_from: None,
+            key_digest: None,
+        };
+        let record = activity.map(|activity| SessionRecord {
+            session,
+            parent: None,
+            workdir: "/w".to_owned(),
+            process: None,
+            shown_by,
+            route_hint: None,
+            agent: None,
+            activity,
+            heard,
+            first_seen: heard,
+            hears_bell: false,
+            stands_alone: false,
+            advice: None,
+            succeeded_by: None,
+            told: None,
+        });
+        let traces = Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard), told: None };
+        let (presence, why) = judge(&agent, &traces, now, 600_000);
+        assert_eq!(format!("{}: {why}", presence.as_str()), expected);
+    }
+
+    #[test]
+    fn presence_follows_evidence_and_not_recency_alone() {
+        check(Some(Activity::Busy), Some(true), 5_000, "live: works, heard 5 s ago");
+        check(Some(Activity::Busy), Some(true), 50_000_000, "live: works, heard 13 h ago");
+        check(Some(Activity::Idle), Some(true), 3_600_000, "idle: waits, heard 60 min ago");
+        check(Some(Activity::AwaitingHuman), Some(true), 3_600_000, "idle: waits for its person");
+        check(Some(Activity::Idle), Some(false), 1_000, "gone: its process no longer runs");
+        check(Some(Activity::Gone), Some(true), 1_000, "gone: its session ended 1 s ago");
+        check(Some(Activity::Idle), None, 1_000, "idle: waits, heard 1 s ago");
+        check(Some(Activity::Idle), None, 660_000, "away: nothing heard for 11 min, and its process is not known");
+        check(None, None, 1_000, "idle: heard 1 s ago");
+        check(None, None, 660_000, "away: nothing heard for 11 min");
+    }
+
+    #[test]
+    fn another_machine_is_believed_for_as_long_as_it_is_heard() {
+        let check = |told, silence, expected: &str| {
+            let now = Instant(100_000_000);
+            let agent = Agent {
+                name: "alice".parse().expect("a name"),
+                profile: Profile::default(),
+                origin: Origin::Session,
+                session: Some(SessionRef { harness: "h".to_owned(), id: "s".to_owned() }),
+                host: "there".to_owned(),
+                registered: Instant(0),
+                bound: Instant(0),
+                moved_from: None,
+                key_digest: None,
+            };
+            let heartbeat = Some(Instant(now.0 - silence));
+            let traces = Traces { record: None, process_runs: None, heartbeat, told };
+            let (presence, why) = judge(&agent, &traces, now, 600_000);
+            assert_eq!(format!("{}: {why}", presence.as_str()), expected);
+        };
+        check(Some(Activity::Busy), 5_000, "live: works on another machine, heard 5 s ago");
+        check(Some(Activity::Idle), 5_000, "idle: waits on another machine, heard 5 s ago");
+        check(Some(Activity::AwaitingHuman), 5_000, "idle: waits for its person on another machine");
+        check(Some(Activity::Idle), 660_000, "away: nothing heard from its machine for 11 min");
+        check(Some(Activity::Gone), 5_000, "gone: its session on another machine ended 5 s ago");
+    }
+
+    #[test]
+    fn that_a_host_runs_is_no_sign_of_each_of_its_clients() {
+        let check = |sign, runs, silence, expected| check_shown_by(sign, Some(Activity::Idle), runs, silence, expected);
+        check(Sign::Stream, Some(true), 3_600_000, "idle: waits, heard 60 min ago");
+        check(Sign::Calls, Some(true), 1_000, "idle: waits, heard 1 s ago");
+        check(Sign::Calls, Some(true), 660_000, "away: nothing heard for 11 min, and its client holds no stream open");
+        for sign in [Sign::Stream, Sign::Calls] {
+            check(sign, Some(false), 1_000, "gone: its process no longer runs");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Who falls silent, and who comes back: told in the diary exactly once for each fall, however many processes
+//! look and wherever one of them is killed. Whoever writes has read the diary to its end and writes only where
+//! nobody else has written since, so that the diary itself is what everybody goes by.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use store::{AppendError, Durability, Expect, Position, StoreError, SwapError};
+
+use crate::Mesh;
+use crate::agents;
+use crate::agents::Presence;
+use crate::agents::list::Glimpse;
+use crate::agents::presence;
+use crate::agents::presence::is_here;
+use crate::core::Core;
+use crate::messages::inbox::contains;
+use crate::names::AgentName;
+use crate::storage::event_log::Event;
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// How often somebody else may have written meanwhile, before it is left to the next look.
+const TRIES: usize = 100;
+
+/// After how many events it is kept how far the diary was read.
+const MANY: usize = 1_000;
+
+/// What the diary says of an agent that was here and is not.
+const FELL: &str = "fell-silent";
+/// What it says of one that is here again.
+const BACK: &str = "came-back";
+/// What it says of those who were let go of.
+const SWEPT: &str = "swept";
+
+/// Who has fallen silent, as far as the diary was read. What is kept of it under `silences` spares reading the
+/// diary from its beginning, and remembers falls of which the diary has been retired.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Silences {
+    /// Up to where.
+    at: Position,
+    silent: BTreeSet<AgentName>,
+    /// How many events were read since it was kept.
+    #[serde(skip)]
+    unkept: usize,
+}
+
+impl Silences {
+    fn take(&mut self, event: &Event) {
+        let agent = || event.details.get("agent").and_then(|agent| agent.as_str()?.parse::<AgentName>().ok());
+        match event.kind.as_str() {
+            FELL => self.silent.extend(agent()),
+            BACK => {
+                if let Some(agent) = agent() {
+                    self.silent.remove(&agent);
+                }
+            }
+            SWEPT => {
+                let gone = event.details.get("agents").and_then(|agents| agents.as_array());
+                for agent in gone.into_iter().flatten().filter_map(|agent| agent.as_str()) {
+                    self.silent.retain(|silent| silent.as_str() != agent);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is to be told of an agent; none where the diary has it right.
+    fn news(&self, name: &AgentName, presence: Presence) -> Option<&'static str> {
+        match (is_here(presence), self.silent.contains(name)) {
+            (true, true) => Some(BACK),
+            (false, false) => Some(FELL),
+            (true, false) | (false, true) => None,
+        }
+    }
+}
+
+impl Mesh {
+    /// Notes in the diary which agents of this machine fall silent and which come back, for as long as it is
+    /// polled. Any number of processes may do so at once.
+    pub async fn keep_noticing_silence(&self) {
+        let mut known = None;
+        let poll = self.core.topology.presence_poll();
+        loop {
+            let noticed = notice_silence(&self.core, &mut known).await;
+            for error in [noticed, self.fulfil_wishes().await].into_iter().filter_map(Result::err) {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "who falls silent is told later");
+            }
+            tokio::time::sleep(poll).await;
+        }
+    }
+}
+
+/// Looks once. `known` is what the last look has left; none before the first.
+pub(crate) async fn notice_silence(core: &Core, known: &mut Option<Silences>) -> Result<(), StoreError> {
+    let mut silences = match known.take() {
+        Some(silences) => silences,
+        None => kept_silences(core).await?,
+    };
+    let before = silences.silent.clone();
+    read_silences(core, &mut silences).await?;
+    let mut news = Vec::new();
+    for Glimpse { name, agent, beside } in agents::list::crowd_and_signs(core).await? {
+        // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
+        let Ok(agent) = agent else { continue };
+        if agent.host != core.machine.host() {
+            continue;
+        }
+        let (_, presence, _) = presence::judged_beside(core, &agent, beside.heartbeat).await?;
+        if silences.news(&name, presence).is_some() {
+            news.push(name);
+        }
+    }
+    for _ in 0..TRIES {
+        if news.is_empty() || tell_silence(core, &news, &mut silences).await? {
+            break;
+        }
+    }
+    if silences.silent != before || silences.unkept >= MANY {
+        keep_silences(core, &silences).await?;
+        silences.unkept = 0;
+    }
+    *known = Some(silences);
+    Ok(())
+}
+
+/// Reads the diary to its end, looks at these agents again, and tells what is new of them unless somebody
+/// wrote in the diary meanwhile. Whether it was told.
+async fn tell_silence(core: &Core, names: &[AgentName], silences: &mut Silences) -> Result<bool, StoreError> {
+    read_silences(core, silences).await?;
+    let mut told = Vec::new();
+    for name in names {
+        // It may have been swept.
+        let Some(agent) = agents::list::load_agent(core, name).await? else { continue };
+        let (_, presence, because) = presence::judged(core, &agent).await?;
+        if let Some(event) = silences.news(name, presence) {
+            told.push(records::json(&serde_json::json!({
+                "event": event, "at": core.machine.now().0, "agent": name, "presence": presence.as_str(),
+                "because": because,
+            })));
+        }
+    }
+    if told.is_empty() {
+        return Ok(true);
+    }
+    match core.shared.append(&keys::global(), &told, Expect::End(silences.at), Durability::Process).await {
+        // What was written is read like everything else.
+        Ok(_) => read_silences(core, silences).await.map(|()| true),
+        Err(AppendError::Moved) => Ok(false),
+        Err(AppendError::Store(error)) => Err(error),
+    }
+}
+
+/// Reads the diary on to its end. Of all that machines tell there, few lines are of this.
+async fn read_silences(core: &Core, silences: &mut Silences) -> Result<(), StoreError> {
+    let mut found = Vec::new();
+    let mut count = 0;
+    let (end, _) = records::scan(core.shared.as_ref(), &keys::global(), silences.at, |entry| {
+        count += 1;
+        if [FELL, BACK, SWEPT].iter().any(|kind| contains(&entry.bytes, kind.as_bytes())) {
+            found.extend(Event::parse(&entry));
+        }
+    })
+    .await?;
+    for event in &found {
+        silences.take(event);
+    }
+    silences.unkept += count;
+    silences.at = end;
+    Ok(())
+}
+
+/// What was kept of the silences, unless it is of another diary. It is a hint; but the diary of many machines
+/// is long, and a machine tells of its own agents alone. So one that has kept nothing begins at the end there,
+/// and keeps that before it tells anything: whoever is killed in between is found out all the same.
+async fn kept_silences(core: &Core) -> Result<Silences, StoreError> {
+    loop {
+        let kept = match records::load::<Silences>(core.local.as_ref(), &keys::silences()).await {
+            Ok(Some((_, kept))) => kept,
+            Ok(None) if core.topology.reads_events_from_the_end() => {
+                let begun = Silences { at: core.event_log.end().await?, ..Silences::default() };
+                let (key, value) = (keys::silences(), records::json(&begun));
+                match core.local.swap(&key, None, Some(&value), Durability::Synced).await {
+                    Ok(_) => return Ok(begun),
+                    // Another process of this machine was faster.
+                    Err(SwapError::Changed { .. }) => continue,
+                    Err(SwapError::Store(error)) => return Err(error),
+                }
+            }
+            Ok(None) | Err(StoreError::Damaged { .. }) => Silences::default(),
+            Err(error) => return Err(error),
+        };
+        return Ok(if kept.at > core.event_log.end().await? { Silences::default() } else { kept });
+    }
+}
+
+async fn keep_silences(core: &Core, silences: &Silences) -> Result<(), StoreError> {
+    let mut names: BTreeSet<&AgentName> = silences.silent.iter().collect();
+    // Who has no record any more is not silent but gone for good.
+    for name in &silences.silent {
+        if core.shared.get(&keys::meta(name)).await?.is_none() {
+            names.remove(name);
+        }
+    }
+    let silent = names.into_iter().cloned().collect();
+    let kept = Silences { at: silences.at, silent, unkept: 0 };
+    let put = |old: Option<serde_json::Value>| match old.and_then(|old| old.get("at")?.as_u64()) {
+        Some(at) if at > kept.at.0 => (Next::Keep, ()),
+        Some(_) | None => (Next::Put(serde_json::json!(kept)), ()),
+    };
+    records::update(core.local.as_ref(), &keys::silences(), Durability::Process, put).await
+}

@@ -1,0 +1,289 @@
+//! Commands: one asks, one takes it, and it ends once.
+
+use std::time::Duration;
+
+use store::{Durability, StoreError, SwapError};
+
+use crate::AddressError;
+use crate::agents::presence;
+use crate::agents::remote_cache::RemoteCache;
+use crate::commands::{
+    COMMAND_TTL, Command, CommandName, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Run, Stage, Standing,
+};
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::delivery::loop_guard::next_trace;
+use crate::messages::address;
+use crate::names::{AgentName, MessageId};
+use crate::reservations::LONGEST_TTL;
+use crate::sessions::{Caller, Transport};
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// What somebody wants to be run.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// By whom: an address.
+    pub to: String,
+    /// What.
+    pub command: CommandName,
+    /// With what.
+    pub arguments: Vec<String>,
+    /// For how long it may wait to be taken, in milliseconds; an hour where nothing is said.
+    pub ttl: Option<u64>,
+}
+
+/// Why nobody was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// The caller is not registered.
+    #[error("you have not registered")]
+    NotRegistered,
+    /// It is for nobody.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The arguments are too long.
+    #[error("the arguments have {0} bytes and may have {LONGEST_ARGUMENTS}")]
+    TooLong(usize),
+    /// It would expire at once, or not within a week.
+    #[error("a command waits between a second and a week to be taken")]
+    Ttl,
+    /// The store failed.
+    #[error("the command could not be stored")]
+    Store(#[from] StoreError),
+}
+
+/// Why no command was taken.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    /// The caller is not registered.
+    #[error("you have not registered")]
+    NotRegistered,
+    /// The store failed.
+    #[error("the commands could not be read or changed")]
+    Store(#[from] StoreError),
+}
+
+/// Why a command has not ended.
+#[derive(Debug, thiserror::Error)]
+pub enum FinishError {
+    /// The caller is not registered.
+    #[error("you have not registered")]
+    NotRegistered,
+    /// There is none, or it was for somebody else.
+    #[error("no command `{0}` was for you")]
+    Unknown(MessageId),
+    /// It was not taken.
+    #[error("command `{0}` has not been taken")]
+    NotTaken(MessageId),
+    /// The harness itself runs it, and says by itself how it ended.
+    #[error("command `{id}` is being run by {by}, which says how it ended")]
+    Runs {
+        /// Which.
+        id: MessageId,
+        /// By what.
+        by: String,
+    },
+    /// It has a result, which stays.
+    #[error("command `{0}` has ended before")]
+    Ended(MessageId),
+    /// The result is too long.
+    #[error("the result has {0} bytes and may have {LONGEST_RESULT}")]
+    TooLong(usize),
+    /// The store failed.
+    #[error("the command could not be stored")]
+    Store(#[from] StoreError),
+}
+
+pub(crate) async fn order(
+    core: &Core,
+    remote: &RemoteCache,
+    caller: &Caller,
+    order: Order,
+) -> Result<Command, OrderError> {
+    let from = match (caller.agent(), caller.transport) {
+        (Some(agent), _) => agent.clone(),
+        (None, Transport::CommandLine) => AgentName::shell(),
+        (None, Transport::Stdio | Transport::Http) => return Err(OrderError::NotRegistered),
+    };
+    let bytes = order.arguments.iter().map(String::len).sum();
+    if bytes > LONGEST_ARGUMENTS {
+        return Err(OrderError::TooLong(bytes));
+    }
+    let ttl = order.ttl.unwrap_or(COMMAND_TTL);
+    if !(1_000..=LONGEST_TTL).contains(&ttl) {
+        return Err(OrderError::Ttl);
+    }
+    let to = address::resolve(core, remote, &order.to, caller.agent()).await?;
+    let now = core.machine.now();
+    let id = core.new_id(now);
+    let working_on = if from.is_shell() { None } else { chain::working_on(core, &from).await? };
+    let command = Command {
+        id,
+        from,
+        to,
+        command: order.command,
+        arguments: order.arguments,
+        trace: Some(next_trace(id, working_on)),
+        created: now,
+        expires: now.plus(ttl),
+        stage: Stage::Pending { waits: None },
+    };
+    let value = records::json(&command);
+    match core.shared.swap(&keys::command(command.id), None, Some(&value), Durability::Synced).await {
+        Ok(_) => {}
+        Err(SwapError::Store(error)) => return Err(error.into()),
+        Err(SwapError::Changed { .. }) => unreachable!("no two ids are the same"),
+    }
+    let Command { id, from, to, command: name, .. } = &command;
+    core.event_log.note("commanded", serde_json::json!({ "id": id, "from": from, "to": to, "command": name })).await;
+    Ok(command)
+}
+
+pub(crate) async fn take_command(core: &Core, caller: &Caller) -> Result<Option<Command>, TakeError> {
+    let agent = caller.agent().ok_or(TakeError::NotRegistered)?.clone();
+    presence::beat(core, &agent).await;
+    for waiting in commands(core, Some(&agent)).await? {
+        if waiting.standing(core.machine.now()) != Standing::Pending {
+            continue;
+        }
+        let now = core.machine.now();
+        let key = keys::command(waiting.id);
+        // On disk before it is answered: else a loss of power would have it taken twice.
+        let taken = records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
+            match old.filter(|old| old.standing(now) == Standing::Pending) {
+                None => (Next::Keep, None),
+                Some(mut command) => {
+                    command.stage = Stage::Consumed { at: now, run: None };
+                    (Next::Put(command.clone()), Some(command))
+                }
+            }
+        })
+        .await?;
+        if let Some(command) = taken {
+            core.event_log.note("command-taken", serde_json::json!({ "id": command.id, "agent": agent })).await;
+            return Ok(Some(command));
+        }
+    }
+    Ok(None)
+}
+
+pub(crate) async fn command_waits(core: &Core, caller: &Caller) -> Result<(), TakeError> {
+    let agent = caller.agent().ok_or(TakeError::NotRegistered)?;
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = core.shared.watch(&[keys::commands()]).await?;
+    loop {
+        let now = core.machine.now();
+        if commands(core, Some(agent)).await?.iter().any(|command| command.standing(now) == Standing::Pending) {
+            return Ok(());
+        }
+        watch.changed().await?;
+    }
+}
+
+pub(crate) async fn finish_command(
+    core: &Core,
+    caller: &Caller,
+    id: MessageId,
+    ended: Ended,
+    result: &str,
+) -> Result<Command, FinishError> {
+    let agent = caller.agent().ok_or(FinishError::NotRegistered)?.clone();
+    if result.len() > LONGEST_RESULT {
+        return Err(FinishError::TooLong(result.len()));
+    }
+    let now = core.machine.now();
+    let key = keys::command(id);
+    let finished = records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
+        let Some(mut command) = old.filter(|old| old.to == agent) else {
+            return (Next::Keep, Err(FinishError::Unknown(id)));
+        };
+        match command.stage {
+            Stage::Pending { .. } => (Next::Keep, Err(FinishError::NotTaken(id))),
+            Stage::Done { .. } => (Next::Keep, Err(FinishError::Ended(id))),
+            Stage::Consumed { run: Some(Run { by, until, .. }), .. } if now < until => {
+                (Next::Keep, Err(FinishError::Runs { id, by }))
+            }
+            Stage::Consumed { run, .. } => {
+                command.stage = Stage::Done { at: now, ended, result: result.to_owned(), run };
+                (Next::Put(command.clone()), Ok(command))
+            }
+        }
+    })
+    .await??;
+    presence::beat(core, &agent).await;
+    core.event_log.note("command-done", serde_json::json!({ "id": id, "agent": agent, "ended": ended })).await;
+    Ok(finished)
+}
+
+pub(crate) async fn command(core: &Core, id: MessageId) -> Result<Option<Command>, StoreError> {
+    let found = records::load::<Command>(core.shared.as_ref(), &keys::command(id)).await?;
+    Ok(found.map(|(_, command)| command))
+}
+
+pub(crate) async fn commands(core: &Core, to: Option<&AgentName>) -> Result<Vec<Command>, StoreError> {
+    let mut commands = Vec::new();
+    for key in core.shared.list(&keys::commands()).await? {
+        let command = match records::load::<Command>(core.shared.as_ref(), &key).await {
+            Ok(found) => found.map(|(_, command)| command),
+            // One damaged record hides one command, not all of them.
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(%key, %error, "a command is passed over");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        commands.extend(command.filter(|command| to.is_none_or(|to| command.to == *to)));
+    }
+    commands.sort_by_key(|command| command.id);
+    Ok(commands)
+}
+
+pub(crate) async fn command_news(
+    core: &Core,
+    id: MessageId,
+    known: Option<&str>,
+) -> Result<Option<String>, StoreError> {
+    let key = keys::command(id);
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = core.shared.watch(std::slice::from_ref(&key)).await?;
+    loop {
+        let command = self::command(core, id).await?;
+        let is_taken = command.as_ref().is_some_and(|command| !matches!(command.stage, Stage::Pending { .. }));
+        let waits = command.as_ref().and_then(|command| command.waits()).map(str::to_owned);
+        // What was foreseen here holds until whoever runs commands says otherwise.
+        if waits.as_deref() != known && (waits.is_some() || is_taken) {
+            return Ok(waits);
+        }
+        watch.changed().await?;
+    }
+}
+
+pub(crate) async fn command_ended(core: &Core, id: MessageId) -> Result<Option<Command>, StoreError> {
+    let key = keys::command(id);
+    // Watching begins before looking, so that nothing can come in between.
+    let mut watch = core.shared.watch(std::slice::from_ref(&key)).await?;
+    loop {
+        let Some((_, command)) = records::load::<Command>(core.shared.as_ref(), &key).await? else {
+            return Ok(None);
+        };
+        let now = core.machine.now();
+        match command.standing(now) {
+            Standing::Expired | Standing::Unknown | Standing::Succeeded | Standing::Failed => {
+                return Ok(Some(command));
+            }
+            Standing::Pending | Standing::Consumed => {}
+        }
+        // That time is up changes nothing in the store, so it is waited for by time.
+        let time_is_up = async {
+            match command.ends_by() {
+                Some(end) => tokio::time::sleep(Duration::from_millis(end.since(now).max(1))).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = watch.changed() => changed?,
+            () = time_is_up => {}
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Running commands in live sessions: who may, when, and at most once.
+//!
+//! A command that an agent or a script takes is theirs to understand. One that a harness runs by itself is
+//! somebody else's keystroke in a person's session, so it needs that person's consent, an idle session, and
+//! a claim that is on disk before anything happens.
+
+use std::time::Duration;
+
+use store::{Durability, Hold, StoreError};
+
+use crate::agents;
+use crate::commands::order;
+use crate::commands::{Command, Ended, LONGEST_RESULT, Run, Stage, Standing};
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::delivery::serve::Either;
+use crate::delivery::wake_file;
+use crate::names::{AgentName, MessageId};
+use crate::ports::consent::why_not_allowed;
+use crate::ports::harness::{HarnessError, Means};
+use crate::sessions::discover::of_record;
+use crate::sessions::identify::CONNECTION;
+use crate::sessions::record;
+use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// For how long a claim to run a command holds without being renewed, in milliseconds.
+const SURE: u64 = 60_000;
+/// How often it is renewed.
+const RENEWED: Duration = Duration::from_secs(20);
+/// After how many milliseconds it is worth another look where only the moment was wrong.
+const LATER: u64 = 2_000;
+
+/// Runs commands in a session: by its adapter, or by a connector inside the harness.
+pub trait Runner: Send + Sync {
+    /// By what it would run a command. Nothing happens yet.
+    fn plan(&self, to: &Session, command: &Command) -> impl Future<Output = Result<Means, HarnessError>> + Send;
+    /// Runs it to its end. An error says that nothing has begun.
+    fn run(&self, to: &Session, command: &Command) -> impl Future<Output = Result<Ran, HarnessError>> + Send;
+}
+
+/// What came of running a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// How it ended; none where that will never be known.
+    pub ended: Option<Ended>,
+    /// What it says.
+    pub said: String,
+    /// What shows it.
+    pub evidence: Option<serde_json::Value>,
+}
+
+/// What stands between a command and a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prospect {
+    /// Nothing.
+    Ready(Means),
+    /// This, which somebody has to change.
+    Waits(String),
+    /// Nothing but the moment: it is worth another look after so many milliseconds.
+    Later(String, u64),
+}
+
+pub(crate) async fn foreseen(core: &Core, command: &Command) -> Result<Option<String>, StoreError> {
+    let Some(agent) = agents::list::load_agent(core, &command.to).await? else { return Ok(None) };
+    if agent.host != core.machine.host() {
+        return Ok(Some(format!("`{}` lives on the machine `{}`, whose person decides", command.to, agent.host)));
+    }
+    // What was registered on a command line takes its commands by itself.
+    let Some(session) = &agent.session else { return Ok(None) };
+    let Some(record) = record::current_record(core, session).await? else { return Ok(Some(no_session(&command.to))) };
+    if let Err(why) = harness_runs_commands(core, &command.to, &record).await {
+        return Ok(Some(why));
+    }
+    Ok(match obstacle(core, command, &record).await? {
+        Some(Prospect::Waits(why) | Prospect::Later(why, _)) => Some(why),
+        Some(Prospect::Ready(_)) | None => None,
+    })
+}
+
+pub(crate) async fn hold_commands(core: &Core, session: &SessionRef) -> Result<Option<Box<dyn Hold>>, StoreError> {
+    core.local.hold(&keys::running(session)).await
+}
+
+pub(crate) async fn watch_for_commands(core: &Core) -> Result<Box<dyn store::Watch>, StoreError> {
+    let shared = core.shared.watch(&[keys::commands()]).await?;
+    let local = core.local.watch(&[keys::sessions()]).await?;
+    Ok(Box::new(Either(shared, local)))
+}
+
+pub(crate) async fn run_commands(
+    core: &Core,
+    agent: &AgentName,
+    session: &SessionRef,
+    runner: &impl Runner,
+) -> Result<Option<u64>, StoreError> {
+    let mut soonest: Option<u64> = None;
+    for command in order::commands(core, Some(agent)).await? {
+        if command.standing(core.machine.now()) != Standing::Pending {
+            continue;
+        }
+        let Some(record) = record::session_record(core, session).await? else { return Ok(None) };
+        match prospect(core, &command, &record, runner).await? {
+            Prospect::Ready(means) => {
+                if let Some(taken) = claim_to_run(core, &command, &means).await? {
+                    return carry_out(core, taken, &means, &record, runner).await.map(Some);
+                }
+            }
+            Prospect::Waits(why) => let_wait(core, command.id, &why).await?,
+            Prospect::Later(why, wait) => {
+                let_wait(core, command.id, &why).await?;
+                soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
+            }
+        }
+    }
+    Ok(soonest)
+}
+
+pub(crate) async fn look_again(core: &Core) -> Result<Vec<Command>, StoreError> {
+    let given = core.consents.given();
+    let mut freed = Vec::new();
+    for command in order::commands(core, None).await? {
+        let is_pending = command.standing(core.machine.now()) == Standing::Pending;
+        if is_pending && command.waits().is_some() && why_not_allowed(&command, &given).is_none() {
+            note_wait(core, command.id, None).await?;
+            freed.push(command);
+        }
+    }
+    Ok(freed)
+}
+
+/// Says of every pending command of an agent why it waits.
+pub(super) async fn let_all_wait(core: &Core, agent: &AgentName, why: &str) -> Result<(), StoreError> {
+    for command in order::commands(core, Some(agent)).await? {
+        if command.standing(core.machine.now()) == Standing::Pending {
+            let_wait(core, command.id, why).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What stands between a command and a session, the harness's own word included.
+async fn prospect(
+    core: &Core,
+    command: &Command,
+    record: &SessionRecord,
+    runner: &impl Runner,
+) -> Result<Prospect, StoreError> {
+    if let Some(obstacle) = self::obstacle(core, command, record).await? {
+        return Ok(obstacle);
+    }
+    let activity = record::activity(core, record);
+    Ok(match runner.plan(&of_record(record), command).await {
+        Ok(means) if means.when.contains(&activity) => Prospect::Ready(means),
+        Ok(_) => Prospect::Later(format!("`{}` is {} just now", command.to, activity.as_str()), LATER),
+        Err(HarnessError::Busy(wait)) => Prospect::Later(format!("`{}` is busy just now", command.to), wait.into()),
+        Err(error) => Prospect::Waits(left_to_others(&error.to_string(), &command.to)),
+    })
+}
+
+/// What stands in the way before the harness is asked. The person's consent comes first: for a stranger
+/// nothing at all happens.
+async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Result<Option<Prospect>, StoreError> {
+    if let Some(why) = why_not_allowed(command, &core.consents.given()) {
+        return Ok(Some(Prospect::Waits(why)));
+    }
+    if command.arguments.iter().any(|argument| argument.chars().any(char::is_control)) {
+        let why = "an argument holds a line break or another control character, which no harness is given";
+        return Ok(Some(Prospect::Waits(left_to_others(why, &command.to))));
+    }
+    match record::activity(core, record) {
+        Activity::Idle | Activity::Busy => {}
+        Activity::AwaitingHuman => {
+            let why = format!("`{}` waits for its person, and nothing comes between them", command.to);
+            return Ok(Some(Prospect::Waits(why)));
+        }
+        Activity::Gone => return Ok(Some(Prospect::Waits(no_session(&command.to)))),
+    }
+    let hops = command.trace.map_or(0, |trace| trace.hops);
+    let held = wake_file::why_not_wake(core, &record.session, &command.from, hops).await?;
+    Ok(held.map(|why| Prospect::Waits(left_to_others(&format!("the loop guard holds it back: {why}"), &command.to))))
+}
+
+/// Takes a command in order to run it: on disk before anything happens, so that it is never run twice.
+async fn claim_to_run(core: &Core, command: &Command, means: &Means) -> Result<Option<Command>, StoreError> {
+    let now = core.machine.now();
+    let run = Run { by: means.name.clone(), until: now.plus(SURE), evidence: None };
+    let claim = |old: Option<Command>| match old.filter(|old| old.standing(now) == Standing::Pending) {
+        None => (Next::Keep, None),
+        Some(mut command) => {
+            command.stage = Stage::Consumed { at: now, run: Some(run.clone()) };
+            (Next::Put(command.clone()), Some(command))
+        }
+    };
+    let key = keys::command(command.id);
+    records::update(core.shared.as_ref(), &key, Durability::Synced, claim).await
+}
+
+/// Runs what was claimed, and says how it ended. Gives after how many milliseconds the next one may come.
+async fn carry_out(
+    core: &Core,
+    command: Command,
+    means: &Means,
+    record: &SessionRecord,
+    runner: &impl Runner,
+) -> Result<u64, StoreError> {
+    let Command { id, from, to, .. } = &command;
+    core.event_log
+        .note("command-run", serde_json::json!({ "id": id, "agent": to, "from": from, "by": means.name }))
+        .await;
+    // The bell's file is the record of wakes, and a command wakes as a message does.
+    wake_file::add_to_bell(core, &record.session, from, *id).await?;
+    if let Some(trace) = command.trace {
+        chain::works_on(core, to, trace).await?;
+    }
+    let session = of_record(record);
+    let running = runner.run(&session, &command);
+    tokio::pin!(running);
+    let ran = loop {
+        tokio::select! {
+            ran = &mut running => break ran,
+            () = tokio::time::sleep(RENEWED) => change_run(core, *id, |run| run.until = core.machine.now().plus(SURE)).await?,
+        }
+    };
+    match ran {
+        Ok(ran) => self::ran(core, &command, ran).await.map(|()| 0),
+        Err(HarnessError::Busy(wait)) => {
+            unclaim(core, *id).await?;
+            Ok(u64::from(wait))
+        }
+        Err(error) => {
+            let said = format!("it was not begun: {error}");
+            self::ran(core, &command, Ran { ended: Some(Ended::Failed), said, evidence: None }).await.map(|()| 0)
+        }
+    }
+}
+
+/// Writes down what came of a command.
+async fn ran(core: &Core, command: &Command, ran: Ran) -> Result<(), StoreError> {
+    let Ran { ended, mut said, evidence } = ran;
+    let now = core.machine.now();
+    let Some(ended) = ended else {
+        let evidence = evidence.unwrap_or_else(|| serde_json::json!({ "said": said }));
+        return change_run(core, command.id, |run| {
+            run.until = now;
+            run.evidence = Some(evidence.clone());
+        })
+        .await;
+    };
+    said.truncate(said.floor_char_boundary(LONGEST_RESULT));
+    let key = keys::command(command.id);
+    records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
+        let Some(Command { stage: Stage::Consumed { run: Some(run), .. }, .. }) = &old else {
+            return (Next::Keep, ());
+        };
+        let run = Some(Run { evidence: evidence.clone(), ..run.clone() });
+        let stage = Stage::Done { at: now, ended, result: said.clone(), run };
+        (old.map_or(Next::Keep, |old| Next::Put(Command { stage, ..old })), ())
+    })
+    .await?;
+    let Command { id, to, .. } = command;
+    core.event_log.note("command-done", serde_json::json!({ "id": id, "agent": to, "ended": ended })).await;
+    Ok(())
+}
+
+/// Gives back what the harness had no time to begin.
+async fn unclaim(core: &Core, id: MessageId) -> Result<(), StoreError> {
+    records::update(core.shared.as_ref(), &keys::command(id), Durability::Synced, |old: Option<Command>| match old {
+        Some(Command { stage: Stage::Consumed { run: Some(_), .. }, .. }) => {
+            (old.map_or(Next::Keep, |old| Next::Put(Command { stage: Stage::Pending { waits: None }, ..old })), ())
+        }
+        Some(_) | None => (Next::Keep, ()),
+    })
+    .await
+}
+
+async fn change_run(core: &Core, id: MessageId, change: impl Fn(&mut Run) + Send + Sync) -> Result<(), StoreError> {
+    records::update(core.shared.as_ref(), &keys::command(id), Durability::Process, |old: Option<Command>| match old {
+        Some(mut command) => match &mut command.stage {
+            Stage::Consumed { run: Some(run), .. } => {
+                change(run);
+                (Next::Put(command), ())
+            }
+            Stage::Pending { .. } | Stage::Consumed { .. } | Stage::Done { .. } => (Next::Keep, ()),
+        },
+        None => (Next::Keep, ()),
+    })
+    .await
+}
+
+/// Notes why a command waits, where that is news.
+async fn let_wait(core: &Core, id: MessageId, why: &str) -> Result<(), StoreError> {
+    if note_wait(core, id, Some(why)).await? {
+        core.event_log.note("command-waits", serde_json::json!({ "id": id, "why": why })).await;
+    }
+    Ok(())
+}
+
+async fn note_wait(core: &Core, id: MessageId, why: Option<&str>) -> Result<bool, StoreError> {
+    records::update(core.shared.as_ref(), &keys::command(id), Durability::Process, |old: Option<Command>| match old {
+        Some(old) if matches!(&old.stage, Stage::Pending { waits } if waits.as_deref() != why) => {
+            let stage = Stage::Pending { waits: why.map(str::to_owned) };
+            (Next::Put(Command { stage, ..old }), true)
+        }
+        Some(_) | None => (Next::Keep, false),
+    })
+    .await
+}
+
+/// The harness of a session, where it can run commands; else why not.
+pub(super) async fn harness_runs_commands(
+    core: &Core,
+    agent: &AgentName,
+    record: &SessionRecord,
+) -> Result<std::sync::Arc<dyn crate::ports::harness::Harness>, String> {
+    let name = &record.session.harness;
+    if name == CONNECTION {
+        return Err(left_to_others("its client has no commands that anybody else could run", agent));
+    }
+    match core.harnesses.get(name).await {
+        Ok(Some(harness)) if harness.optional().commands.is_some() => Ok(harness),
+        Ok(Some(harness)) => {
+            let why = format!("{} lets nobody run a command in a live session", harness.about().title);
+            Err(left_to_others(&why, agent))
+        }
+        Ok(None) => Err(left_to_others(&format!("no adapter for `{name}` is installed here"), agent)),
+        Err(error) => Err(left_to_others(&format!("the adapter `{name}` cannot be used ({error})"), agent)),
+    }
+}
+
+/// Who else could take a command.
+fn left_to_others(why: &str, agent: &AgentName) -> String {
+    format!("{why}; its agent can take it by the tool take_command, and a script by `relay-mesh cmd take {agent}`")
+}
+
+fn no_session(agent: &AgentName) -> String {
+    left_to_others(&format!("`{agent}` has no session that lives"), agent)
+}

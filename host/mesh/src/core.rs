@@ -1,0 +1,36 @@
+//! What every verb needs: the two stores, the machine, the harnesses, the settings and the event log.
+
+use std::sync::Arc;
+
+use store::Store;
+use ulid::Ulid;
+
+use crate::Limits;
+use crate::names::MessageId;
+use crate::ports::consent::Consents;
+use crate::ports::harness::Harnesses;
+use crate::ports::machine::{Instant, Machine};
+use crate::storage::event_log::EventLog;
+use crate::topology::Topology;
+
+/// What every verb needs. Nothing here changes while the process runs, except what the event log has not written yet.
+pub(crate) struct Core {
+    /// Agents, messages, receipts, reservations and commands: shared by every machine of this mesh.
+    pub(crate) shared: Arc<dyn Store>,
+    /// Sessions, wake files and the ticket key: they never leave this machine.
+    pub(crate) local: Arc<dyn Store>,
+    pub(crate) machine: Arc<dyn Machine>,
+    pub(crate) harnesses: Arc<dyn Harnesses>,
+    pub(crate) limits: Limits,
+    /// Whose commands the user lets run. Nobody's, until `Mesh::with_consents` says where to look.
+    pub(crate) consents: Arc<dyn Consents>,
+    pub(crate) topology: Topology,
+    pub(crate) event_log: EventLog,
+}
+
+impl Core {
+    /// A new id that carries this time.
+    pub(crate) fn new_id(&self, at: Instant) -> MessageId {
+        MessageId(Ulid::from_parts(at.0, u128::from_be_bytes(self.machine.random())))
+    }
+}

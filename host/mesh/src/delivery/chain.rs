@@ -1,0 +1,56 @@
+//! The chain of messages that an agent works on, until a person speaks to it.
+
+use serde::{Deserialize, Serialize};
+use store::{Durability, StoreError};
+
+use crate::core::Core;
+use crate::messages::Trace;
+use crate::messages::inbox;
+use crate::messages::inboxes::Inboxes;
+use crate::messages::receipt::Event;
+use crate::names::AgentName;
+use crate::ports::machine::Instant;
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// What an agent works on, as it is kept under `work/NAME`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Work {
+    /// The chain.
+    trace: Trace,
+    /// When its latest message was given to the agent.
+    at: Instant,
+}
+
+/// The chain that an agent works on.
+pub(crate) async fn working_on(core: &Core, name: &AgentName) -> Result<Option<Trace>, StoreError> {
+    let now = core.machine.now();
+    let work = records::load::<Work>(core.local.as_ref(), &keys::work(name)).await?.map(|(_, work)| work);
+    Ok(work.filter(|work| now.since(work.at) < core.limits.loops.rest).map(|work| work.trace))
+}
+
+/// The agent has been given a message: it works on that chain from now on.
+pub(crate) async fn works_on(core: &Core, name: &AgentName, trace: Trace) -> Result<(), StoreError> {
+    let at = core.machine.now();
+    records::update(core.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
+        // An older message of the same chain does not make it shorter.
+        Some(old) if old.trace.root == trace.root && old.trace.hops > trace.hops => (Next::Put(Work { at, ..old }), ()),
+        Some(_) | None => (Next::Put(Work { trace, at }), ()),
+    })
+    .await
+}
+
+/// A person spoke to the agent: its next message begins a chain, and what was held may wake again.
+pub(crate) async fn person_spoke(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), StoreError> {
+    records::update(core.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
+        Some(_) => (Next::Remove, ()),
+        None => (Next::Keep, ()),
+    })
+    .await?;
+    let inbox = inboxes.of(name);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), name).await?;
+    let held: Vec<_> =
+        inbox.unsettled.values().filter(|slot| slot.ladder.held.is_some()).map(|slot| slot.header.id).collect();
+    inbox::receipt(core, name, &held, &Event::Freed, Durability::Process).await
+}

@@ -1,0 +1,331 @@
+//! A harness's hook: the adapter reads the payload, the mesh looks things up, the adapter answers.
+
+use async_trait::async_trait;
+use store::StoreError;
+
+use crate::agents::remote_presence;
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::delivery::invitation;
+use crate::delivery::wake_file;
+use crate::messages::Priority;
+use crate::messages::fetch;
+use crate::messages::fetch::Claim;
+use crate::messages::inbox;
+use crate::messages::inbox::{Inbox, Slot};
+use crate::messages::inboxes::Inboxes;
+use crate::messages::protocol::protocol_for;
+use crate::messages::receipt::Rung;
+use crate::names::{AgentName, MessageId};
+use crate::ports::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Moment, Reading, Reply};
+use crate::ports::machine::Instant;
+use crate::reservations::edits;
+use crate::reservations::edits::Verdict;
+use crate::sessions::identify::bare;
+use crate::sessions::record;
+use crate::sessions::ticket;
+use crate::sessions::{Activity, SessionRecord, SessionRef};
+use crate::{Mesh, envelope};
+
+/// How a hook is answered.
+#[derive(Clone, Debug)]
+pub struct HookOutcome {
+    /// What to print and how to exit.
+    pub reply: Reply,
+    /// The session that the hook spoke for.
+    pub speaker: Option<SessionRef>,
+    /// What the reply presents. Confirm it with [`Mesh::confirm_hook`] once the reply is flushed.
+    pub claim: Option<Claim>,
+    /// The invitation that the reply presents, with its session.
+    pub invitation: Option<(SessionRef, MessageId)>,
+}
+
+/// Why a hook has no answer. The harness must not be broken by it.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// No adapter has that name.
+    #[error("no adapter is named `{0}`")]
+    UnknownHarness(String),
+    /// The adapter failed.
+    #[error("the adapter did not answer")]
+    Harness(#[from] HarnessError),
+}
+
+impl Mesh {
+    /// Answers a hook of a harness.
+    pub async fn hook(&self, harness: &str, call: &HookCall) -> Result<HookOutcome, HookError> {
+        let Some(adapter) = self.core.harnesses.get(harness).await? else {
+            return Err(HookError::UnknownHarness(harness.to_owned()));
+        };
+        let mut desk = MeshDesk {
+            mesh: self,
+            harness: adapter.about().harness.clone(),
+            speaker: None,
+            claim: None,
+            invitation: None,
+            advice: None,
+        };
+        let answer = adapter.hook(call, &mut desk).await;
+        let MeshDesk { speaker, claim, invitation, advice, .. } = desk;
+        let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
+        if let (Some((session, advice)), false) = (&advice, shows)
+            && let Err(error) = edits::advise(&self.core, session, advice).await
+        {
+            tracing::warn!(%error, "nobody is told of an edit that was not refused");
+        }
+        let claim = match claim {
+            Some(claim) if !shows => {
+                // The adapter had no place for it, or failed: somebody else may present it at once.
+                if let Err(error) = fetch::release(&self.core, claim).await {
+                    tracing::warn!(%error, "a claim was not released; it lapses by itself");
+                }
+                None
+            }
+            other => other,
+        };
+        let invitation = match invitation {
+            Some((session, id)) if !shows => {
+                if let Err(error) = invitation::give_back_invitation(&self.core, &session, id).await {
+                    tracing::warn!(%error, "an invitation was not given back; its claim lapses by itself");
+                }
+                None
+            }
+            other => other,
+        };
+        if let (true, Some(session)) = (claim.is_some() || invitation.is_some(), &speaker) {
+            // Mail in the answer makes the session work on, whatever the payload said of it.
+            record::change_session(&self.core, session, |record| record.activity = Activity::Busy)
+                .await
+                .unwrap_or_else(|error| {
+                    tracing::warn!(%error, "the session is not marked busy");
+                });
+        }
+        Ok(HookOutcome { reply: answer?, speaker, claim, invitation })
+    }
+}
+
+pub(crate) async fn confirm_hook(
+    core: &Core,
+    inboxes: &Inboxes,
+    outcome: HookOutcome,
+    event: &str,
+) -> Result<(), crate::FetchError> {
+    if let Some((session, id)) = outcome.invitation {
+        invitation::climb_invitation(core, &session, id, Rung::Shown).await?;
+    }
+    if let Some(session) = &outcome.speaker {
+        remote_presence::tell_of_session(core, session).await;
+    }
+    match outcome.claim {
+        Some(claim) => fetch::confirm(core, inboxes, &claim, Rung::Shown, &format!("hook:{event}"), None).await,
+        None => Ok(()),
+    }
+}
+
+/// Looks things up for one hook. A fault here costs the hook what was looked up, never the harness.
+struct MeshDesk<'a> {
+    mesh: &'a Mesh,
+    harness: String,
+    /// The session that the hook speaks of. Written by `look_up`.
+    speaker: Option<SessionRef>,
+    /// The mail that was handed to the adapter. Written by `look_up`.
+    claim: Option<Claim>,
+    /// The invitation that was handed to it in the place of mail. Written by `look_up`.
+    invitation: Option<(SessionRef, MessageId)>,
+    /// The advice that was handed to it before the mail, with the session that it was kept for. Written by `look_up`.
+    advice: Option<(SessionRef, String)>,
+}
+
+#[async_trait]
+impl Desk for MeshDesk<'_> {
+    async fn look_up(&mut self, reading: Reading) -> Findings {
+        // Whoever may not write must not, also where its mail cannot be read.
+        let found = self.find(&reading).await;
+        let refusal = self.look_at_edits(&reading).await;
+        match found {
+            Ok(findings) => Findings { refusal, ..findings },
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, harness = self.harness, "a hook goes without mail");
+                Findings {
+                    agent: None,
+                    mail: None,
+                    protocol: None,
+                    refusal,
+                    bell: String::new(),
+                    ticket: String::new(),
+                }
+            }
+        }
+    }
+}
+
+impl MeshDesk<'_> {
+    async fn find(&mut self, reading: &Reading) -> Result<Findings, crate::FetchError> {
+        let mesh = self.mesh;
+        if let Some(session) = &reading.speaker {
+            self.speaker = Some(self.reference(&session.id));
+            record::observe(&mesh.core, &self.harness, session, None).await?;
+        }
+        for event in &reading.events {
+            self.apply(event, reading).await?;
+        }
+        if let (Some(session), Some(Moment::SessionStart | Moment::Resumed)) = (&self.speaker, reading.moment) {
+            record::change_session(&mesh.core, session, |record| record.stands_alone = true).await?;
+        }
+        let Some(session) = self.speaker.clone() else {
+            return Ok(Findings {
+                agent: None,
+                mail: None,
+                protocol: reading.moment.map(|_| protocol_for(None)),
+                refusal: None,
+                bell: String::new(),
+                ticket: String::new(),
+            });
+        };
+        let agent = record::agent_of(&mesh.core, &session).await?;
+        // Only the adapter knows whether its harness can be told to watch a file, and when.
+        let bell = match reading.watches_bell {
+            true => wake_file::bell_of(&mesh.core, &session).await?,
+            false => wake_file::bell_path(&mesh.core, &session),
+        };
+        let record = if reading.room > 0 { record::current_record(&mesh.core, &session).await? } else { None };
+        let mail = match &record {
+            // Nothing comes between a session and its person.
+            Some(record) if record.activity != Activity::AwaitingHuman => {
+                let advice = self.take_advice(record, reading.room as usize).await?;
+                let room = (reading.room as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));
+                let mail = match &agent {
+                    // A subagent that has not registered speaks as its root session's agent, whose mail it must
+                    // not take away.
+                    Some(agent) if record.agent.is_some() => self.take_mail(agent, reading, room).await?,
+                    None => self.take_invitation(&session, room).await?,
+                    Some(_) => None,
+                };
+                beside(advice, mail)
+            }
+            Some(_) | None => None,
+        };
+        let ticket = match ticket::ticket(&mesh.core, &session).await {
+            Ok(ticket) => serde_json::to_string(&ticket).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(%error, "a hook goes without a ticket");
+                String::new()
+            }
+        };
+        Ok(Findings {
+            protocol: reading.moment.map(|_| protocol_for(agent.as_ref())),
+            agent: agent.map(String::from),
+            mail,
+            refusal: None,
+            bell,
+            ticket,
+        })
+    }
+
+    /// Why the edits of this hook must not happen. What is only advice waits for the next answer that may show it.
+    async fn look_at_edits(&mut self, reading: &Reading) -> Option<String> {
+        let Verdict { refusal, advice } = edits::judge_edits(&self.mesh.core, reading, self.speaker.as_ref()).await;
+        if let (Some(session), Some(advice)) = (&self.speaker, advice)
+            && let Err(error) = edits::advise(&self.mesh.core, session, &advice).await
+        {
+            tracing::warn!(%error, "nobody is told of an edit that was not refused");
+        }
+        refusal
+    }
+
+    fn reference(&self, id: &str) -> SessionRef {
+        SessionRef { harness: self.harness.clone(), id: id.to_owned() }
+    }
+
+    async fn apply(&mut self, event: &HookEvent, reading: &Reading) -> Result<(), StoreError> {
+        let mesh = self.mesh;
+        match event {
+            HookEvent::Seen(session) => record::observe(&mesh.core, &self.harness, session, None).await.map(|_| ()),
+            HookEvent::Activity { session, activity } => {
+                record::change_session(&mesh.core, &self.reference(session), |record| record.activity = *activity).await
+            }
+            HookEvent::Rebound { from, to } => {
+                let details = reading.speaker.clone().filter(|speaker| speaker.id == *to);
+                let to = details.unwrap_or_else(|| bare(&self.reference(to), None));
+                record::rebind(&mesh.core, &self.harness, from, &to).await
+            }
+            HookEvent::HumanSpoke(session) => match record::agent_of(&mesh.core, &self.reference(session)).await? {
+                Some(agent) => chain::person_spoke(&mesh.core, &mesh.inboxes, &agent).await,
+                None => Ok(()),
+            },
+            HookEvent::Ended(session) => {
+                record::change_session(&mesh.core, &self.reference(session), |record| {
+                    record.activity = Activity::Gone;
+                    record.hears_bell = false;
+                })
+                .await
+            }
+        }
+    }
+
+    /// Takes the advice that is kept for a session.
+    async fn take_advice(&mut self, record: &SessionRecord, room: usize) -> Result<Option<String>, StoreError> {
+        if record.advice.is_none() {
+            return Ok(None);
+        }
+        let advice = edits::take_advice(&self.mesh.core, &record.session, room).await?;
+        self.advice = advice.clone().map(|advice| (record.session.clone(), advice));
+        Ok(advice)
+    }
+
+    /// Takes the invitation of a session that has no agent.
+    async fn take_invitation(&mut self, session: &SessionRef, room: usize) -> Result<Option<Mail>, crate::FetchError> {
+        let mail = invitation::take_invitation(&self.mesh.core, session, room).await?;
+        self.invitation = mail.as_ref().and_then(|mail| Some((session.clone(), *mail.ids.first()?)));
+        Ok(mail)
+    }
+
+    /// Claims as much mail as fits. Held mail is left out unless a person brought this hook about:
+    /// showing it at a turn's end would keep the very loop going that it was held for.
+    async fn take_mail(
+        &mut self,
+        agent: &AgentName,
+        reading: &Reading,
+        room: usize,
+    ) -> Result<Option<Mail>, crate::FetchError> {
+        let mesh = self.mesh;
+        if record::lives_elsewhere(&mesh.core, agent).await? {
+            return Ok(None);
+        }
+        let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
+            let slots = inbox.presentable(now).into_iter();
+            slots.filter(|slot| reading.attended || slot.ladder.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
+        };
+        let (slots, claim, _) = fetch::claim(&mesh.core, &mesh.inboxes, agent, pick).await?;
+        let Some(mut claim) = claim else { return Ok(None) };
+        let mut messages = Vec::new();
+        for slot in &slots {
+            messages.push(inbox::message_of(&mesh.core, agent, slot).await?);
+        }
+        let (text, taken) = envelope(&messages, room);
+        if taken < messages.len() {
+            let rest = Claim { messages: claim.messages.split_off(taken), ..claim.clone() };
+            fetch::release(&mesh.core, rest).await?;
+        }
+        if taken == 0 {
+            return Ok(None);
+        }
+        let priority = messages.iter().take(taken).map(|message| message.priority).max().unwrap_or_default();
+        let mail = Mail { ids: claim.messages.clone(), text, priority };
+        self.claim = Some(claim);
+        Ok(Some(mail))
+    }
+}
+
+/// Advice goes before the mail, and where there is no mail, in its place.
+fn beside(advice: Option<String>, mail: Option<Mail>) -> Option<Mail> {
+    match (advice, mail) {
+        (Some(advice), Some(mail)) => Some(Mail { text: format!("{advice}\n{}", mail.text), ..mail }),
+        (Some(text), None) => Some(Mail { ids: Vec::new(), text, priority: Priority::Normal }),
+        (None, mail) => mail,
+    }
+}
+
+/// How many messages a hook claims before it is seen how many fit.
+const MOST_AT_ONCE: usize = 20;

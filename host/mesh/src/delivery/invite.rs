@@ -1,0 +1,275 @@
+//! Inviting a session that has not joined: it is woken with the protocol, by the adapter's own routes.
+//!
+//! Whoever listens for the session goes first: a connector inside its harness brings the text by itself.
+//! Of the adapter's routes, one that carries text carries it whole. The bell and every other route bring
+//! only the news, and the next hook of the session shows it, once. How it is kept meanwhile stands in
+//! `invitation.rs`.
+
+use store::StoreError;
+
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::delivery::invitation;
+use crate::delivery::invitation::{Answer, Invitation, Standing, news, worded};
+use crate::delivery::loop_guard::next_trace;
+use crate::delivery::wake_file;
+use crate::delivery::wake_file::ROUTE;
+use crate::messages::Priority;
+use crate::messages::receipt::Rung;
+use crate::names::AgentName;
+use crate::ports::harness::{HarnessError, Load, Mail};
+use crate::ports::machine::Instant;
+use crate::sessions::discover;
+use crate::sessions::discover::{Found, LISTEN, RosterError};
+use crate::sessions::record;
+use crate::sessions::{Activity, Caller, SessionRef, Transport};
+
+/// The longest text that goes with an invitation, in bytes: it has to fit into any hook's answer beside
+/// the protocol.
+pub const LONGEST_INVITATION: usize = 2_048;
+
+/// How an invitation went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invited {
+    /// The session.
+    pub session: SessionRef,
+    /// Who invites, as the session is told.
+    pub from: AgentName,
+    /// The route that took it.
+    pub route: String,
+    /// How far it got by that route.
+    pub rung: Rung,
+    /// When it lapses, should nobody have seen it.
+    pub until: Instant,
+}
+
+/// Why nobody was invited.
+#[derive(Debug, thiserror::Error)]
+pub enum InviteError {
+    /// No such session lives here.
+    #[error("no session `{0}` lives on this machine")]
+    Unknown(String),
+    /// Several harnesses have a session of that name.
+    #[error("several sessions are called `{session}`")]
+    Ambiguous {
+        /// The name.
+        session: String,
+        /// The harnesses.
+        harnesses: Vec<String>,
+    },
+    /// It has an agent already.
+    #[error("session `{session}` has joined already, as `{agent}`")]
+    Joined {
+        /// The session.
+        session: String,
+        /// Its agent.
+        agent: AgentName,
+    },
+    /// It asked its person something, and nothing is brought to it until they answered.
+    #[error("session `{0}` waits for its person")]
+    AwaitsPerson(String),
+    /// Its harness has no way to wake it.
+    #[error("{harness} has no way to wake session `{session}`")]
+    NoWay {
+        /// The harness, as people read it.
+        harness: String,
+        /// The session.
+        session: String,
+    },
+    /// The loop guard stopped it.
+    #[error("waking is held back: {0}")]
+    Held(String),
+    /// Somebody else's invitation lies there, and nobody has seen it.
+    #[error("session `{session}` has an invitation of `{from}` that it has not seen yet")]
+    Another {
+        /// The session.
+        session: String,
+        /// Who invited it.
+        from: AgentName,
+    },
+    /// It was invited and is over.
+    #[error("session `{0}` ended before it saw the invitation")]
+    Ended(String),
+    /// Every way refused.
+    #[error("session `{session}` was not woken: {}", .refused.join("; "))]
+    Refused {
+        /// The session.
+        session: String,
+        /// Each route and why.
+        refused: Vec<String>,
+    },
+    /// The text is too long.
+    #[error("the text of an invitation has {0} bytes and may have {LONGEST_INVITATION}")]
+    TooLong(usize),
+    /// The caller is not registered.
+    #[error("you have not registered")]
+    NotRegistered,
+    /// The roster could not be read.
+    #[error(transparent)]
+    Roster(#[from] RosterError),
+    /// The store failed.
+    #[error("the invitation could not be kept")]
+    Store(#[from] StoreError),
+}
+
+pub(crate) async fn invite(
+    core: &Core,
+    caller: &Caller,
+    session: &str,
+    harness: Option<&str>,
+    text: &str,
+) -> Result<Invited, InviteError> {
+    if text.len() > LONGEST_INVITATION {
+        return Err(InviteError::TooLong(text.len()));
+    }
+    let from = match (&caller.agent, caller.transport) {
+        (Some(agent), _) => agent.clone(),
+        (None, Transport::CommandLine) => AgentName::shell(),
+        (None, Transport::Stdio | Transport::Http) => return Err(InviteError::NotRegistered),
+    };
+    let found = the_session(core, session, harness).await?;
+    let reference = found.reference();
+    if let Some(agent) = record::agent_of(core, &reference).await? {
+        return Err(InviteError::Joined { session: session.to_owned(), agent });
+    }
+    if found.activity == Some(Activity::AwaitingHuman) {
+        return Err(InviteError::AwaitsPerson(session.to_owned()));
+    }
+    if found.wakes_by().is_empty() {
+        let harness = found.harness.about().title.clone();
+        return Err(InviteError::NoWay { harness, session: session.to_owned() });
+    }
+    let now = core.machine.now();
+    let id = core.new_id(now);
+    let working_on = if from.is_shell() { None } else { chain::working_on(core, &from).await? };
+    let trace = next_trace(id, working_on);
+    if let Some(reason) = wake_file::why_not_wake(core, &reference, &from, trace.hops).await? {
+        core.event_log
+            .note("held", serde_json::json!({ "id": id, "from": from, "session": reference, "reason": reason }))
+            .await;
+        return Err(InviteError::Held(reason));
+    }
+    let wanted = Invitation::new(id, from, now, text, trace);
+    let invitation = match invitation::keep_invitation(core, &reference, wanted).await? {
+        Ok(kept) => kept,
+        Err(from) => return Err(InviteError::Another { session: session.to_owned(), from }),
+    };
+    let (id, from) = (invitation.id, &invitation.from);
+    core.event_log.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
+    if found.is_listened_to {
+        // The bell's file is the record of wakes, also of those by another way.
+        wake_file::add_to_bell(core, &reference, from, id).await?;
+        return Ok(invited(&reference, &invitation, LISTEN, Rung::Stored));
+    }
+    match bring(core, &found, &invitation).await? {
+        Ok(invited) => Ok(invited),
+        Err(refused) => {
+            // Nobody was told of it, so it must not turn up at some later hook.
+            invitation::forget_invitation(core, &reference, id).await?;
+            Err(InviteError::Refused { session: session.to_owned(), refused })
+        }
+    }
+}
+
+pub(crate) async fn remind(core: &Core, invited: Invited) -> Result<Invited, InviteError> {
+    let (session, id) = (&invited.session, &invited.session.id);
+    let Some(invitation) = invitation::kept_invitation(core, session).await? else { return Ok(invited) };
+    match invitation::invitation(core, session).await? {
+        Some(Answer::Ended) => {
+            invitation::forget_invitation(core, session, invitation.id).await?;
+            return Err(InviteError::Ended(id.clone()));
+        }
+        Some(Answer::Brought(_) | Answer::Joined(_)) | None => return Ok(invited),
+        Some(Answer::Open(_) | Answer::Refused) => {}
+    }
+    if invited.route == ROUTE {
+        wake_file::add_to_bell(core, session, &invitation.from, invitation.id).await?;
+    }
+    let refused = match (invited.route == LISTEN, invitation.standing) {
+        (true, Standing::Refused) => true,
+        (true, Standing::At(Rung::Stored)) => false,
+        (_, Standing::At(_) | Standing::Refused) => return Ok(invited),
+    };
+    let found = the_session(core, id, Some(&session.harness)).await?;
+    if !refused && found.activity == Some(Activity::Busy) {
+        return Ok(invited);
+    }
+    match (bring(core, &found, &invitation).await?, refused) {
+        (Ok(another), _) => Ok(another),
+        (Err(_), false) => Ok(invited),
+        (Err(others), true) => {
+            invitation::forget_invitation(core, session, invitation.id).await?;
+            let mut every = vec![format!("{LISTEN}: whoever listens for it did not take it")];
+            every.extend(others);
+            Err(InviteError::Refused { session: id.clone(), refused: every })
+        }
+    }
+}
+
+/// The one live session that is meant.
+async fn the_session(core: &Core, session: &str, harness: Option<&str>) -> Result<Found, InviteError> {
+    let (found, _) = discover::find_sessions(core, harness).await?;
+    let mut meant: Vec<Found> = found.into_iter().filter(|found| found.session.id == session).collect();
+    match meant.len() {
+        0 => Err(InviteError::Unknown(session.to_owned())),
+        1 => Ok(meant.remove(0)),
+        _ => {
+            let harnesses = meant.iter().map(|found| found.reference().harness).collect();
+            Err(InviteError::Ambiguous { session: session.to_owned(), harnesses })
+        }
+    }
+}
+
+/// Tries the routes in order until one takes it; else every refusal.
+async fn bring(
+    core: &Core,
+    found: &Found,
+    invitation: &Invitation,
+) -> Result<Result<Invited, Vec<String>>, StoreError> {
+    let reference = found.reference();
+    let activity = found.activity.unwrap_or(Activity::Idle);
+    let mut refused = Vec::new();
+    let mut wakes_counted = false;
+    for route in found.waking().filter(|route| route.when.contains(&activity)) {
+        if route.name == ROUTE {
+            wake_file::add_to_bell(core, &reference, &invitation.from, invitation.id).await?;
+            invitation::climb_invitation(core, &reference, invitation.id, Rung::Offered).await?;
+            return Ok(Ok(invited(&reference, invitation, &route.name, Rung::Offered)));
+        }
+        if !wakes_counted {
+            // The bell's file is the record of wakes, also of those by another route.
+            wake_file::add_to_bell(core, &reference, &invitation.from, invitation.id).await?;
+            wakes_counted = true;
+        }
+        let text = match route.load {
+            Load::Letter => worded(invitation),
+            Load::Bell => news(invitation),
+        };
+        if route.load == Load::Letter && text.len() > route.room as usize {
+            refused.push(format!("{}: the invitation does not fit into {} bytes", route.name, route.room));
+            continue;
+        }
+        let mail = Mail { ids: vec![invitation.id], text, priority: Priority::Normal };
+        match found.harness.deliver(&found.session, &route.name, &mail).await {
+            Ok(delivered) => {
+                invitation::climb_invitation(core, &reference, invitation.id, delivered.rung).await?;
+                if route.load == Load::Letter {
+                    // The text is on its way by this route; a hook must not show it a second time.
+                    invitation::settle_brought(core, &reference, invitation.id).await?;
+                }
+                return Ok(Ok(invited(&reference, invitation, &route.name, delivered.rung)));
+            }
+            Err(HarnessError::Busy(_)) => refused.push(format!("{}: busy, try again", route.name)),
+            Err(error) => refused.push(format!("{}: {error}", route.name)),
+        }
+    }
+    if refused.is_empty() {
+        refused.push(format!("no route of its adapter reaches it while it is {}", activity.as_str()));
+    }
+    Ok(Err(refused))
+}
+
+fn invited(session: &SessionRef, invitation: &Invitation, route: &str, rung: Rung) -> Invited {
+    let Invitation { from, until, .. } = invitation;
+    Invited { session: session.clone(), from: from.clone(), route: route.to_owned(), rung, until: *until }
+}

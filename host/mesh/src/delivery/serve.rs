@@ -1,0 +1,266 @@
+//! Delivery: bringing stored messages to live sessions by the adapters' routes.
+//!
+//! Whoever stores a message also rings the recipient's bell, so most mail needs nothing of this.
+//! What is here tries the further routes, in the adapter's order and with each one's patience, in
+//! whichever process holds the session's lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::{Key, StoreError, Watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::agents;
+use crate::agents::remote_presence;
+use crate::cleanup;
+use crate::core::Core;
+use crate::delivery::backoff::spaced;
+use crate::delivery::scheduler::{Passes, Turn};
+use crate::messages::Priority;
+use crate::messages::inbox::Slot;
+use crate::messages::inboxes::Inboxes;
+use crate::messages::outbox::Outbox;
+use crate::names::AgentName;
+use crate::sessions::connections::Connections;
+use crate::sessions::record;
+use crate::sessions::{ConnectionId, SessionRecord};
+use crate::storage::keys;
+use crate::{Broom, Mesh, Scope};
+
+/// Whose mail a process delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// Every session of this machine: the long-lived host.
+    Everyone,
+    /// The agents that registered on this connection: `relay-mesh mcp`.
+    Connection(ConnectionId),
+}
+
+/// How long a burst of changes is collected before it is looked at.
+const BURST: Duration = Duration::from_millis(5);
+/// How long to wait after a first fault, or for another process's lease.
+pub(crate) const RETRY: Duration = Duration::from_secs(2);
+/// Rounds that went on for so many milliseconds were well.
+const WELL: u64 = 60_000;
+/// How often the long-lived host sweeps what is over and old.
+const HOUSEKEEPING: Duration = Duration::from_secs(3_600);
+
+impl Mesh {
+    /// Delivers until it is told to stop. Faults are logged and tried again; it returns only then.
+    pub async fn deliver(self: Arc<Self>, served: Served, stop: CancellationToken) {
+        let housekeeper = async {
+            if served == Served::Everyone {
+                tokio::join!(keep_house(&self.core, &self.inboxes), self.keep_noticing_silence());
+            }
+            std::future::pending::<()>().await;
+        };
+        let for_servers = async {
+            if self.core.topology.has_other_machines() {
+                let write_behind = self.core.event_log.write_behind.keep_writing();
+                tokio::join!(
+                    self.keep_sending_what_waits(),
+                    remote_presence::keep_telling(&self.core, &self.connections, &served),
+                    write_behind
+                );
+            }
+            std::future::pending::<()>().await;
+        };
+        let rounds = async {
+            let mut failed = 0;
+            let mut told = false;
+            loop {
+                let began = self.core.machine.now();
+                if let Err(error) = self.rounds(&served).await {
+                    let is_out_of_reach = error.is_out_of_reach();
+                    let error: &dyn std::error::Error = &error;
+                    // Servers may be out of reach for a long time, which is said once.
+                    if is_out_of_reach && told {
+                        tracing::debug!(error, "delivery is still interrupted");
+                    } else {
+                        tracing::warn!(error, "delivery is interrupted and will be tried again");
+                    }
+                    told = is_out_of_reach;
+                }
+                // What went well for a while has failed for another reason than the last time.
+                failed = if self.core.machine.now().since(began) > WELL { 0 } else { failed };
+                let wait = spaced(RETRY.as_millis() as u64, failed);
+                failed += 1;
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = housekeeper => {}
+            () = for_servers => {}
+            () = self.keep_running_commands(&served) => {}
+            () = rounds => {}
+        }
+        if let Err(error) = self.core.event_log.write_behind.write_all().await {
+            tracing::debug!(%error, "what was noted last is lost");
+        }
+    }
+
+    /// Sends what waits on this machine as soon as the servers can be reached again.
+    async fn keep_sending_what_waits(&self) {
+        loop {
+            let round = async {
+                // Watching begins before looking, so that nothing can come in between.
+                let mut watch = self.core.local.watch(&[keys::outbox()]).await?;
+                while self.send_what_waits().await? == Outbox::Done {
+                    watch.changed().await?;
+                }
+                Ok::<(), StoreError>(())
+            };
+            if let Err(error) = round.await {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "the outbox waits");
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Looks for mail to deliver whenever something changed or is due. Returns only with a fault.
+    async fn rounds(self: &Arc<Self>, served: &Served) -> Result<(), StoreError> {
+        let mut passes = Passes::default();
+        let mut watching: Option<(Watched, Either)> = None;
+        loop {
+            let joined = self.delivery.joined.notified();
+            tokio::pin!(joined);
+            joined.as_mut().enable();
+            let clients = self::clients(&self.core, &self.connections, served).await?;
+            // Watching begins before looking, so that nothing can come in between. It goes on for as long as the
+            // same is to be watched: on servers each watch is asked for and heard of.
+            let watched = self::watched(&self.core, served, &clients);
+            let (_, watch) = match watching.take().filter(|(before, _)| *before == watched) {
+                Some(same) => watching.insert(same),
+                None => {
+                    let watch = watch_all(&self.core, &watched).await?;
+                    watching.insert((watched, watch))
+                }
+            };
+            let mut passed_over = false;
+            for (agent, record) in clients {
+                if !has_deliverable(&self.core, &self.inboxes, &agent).await? {
+                    continue;
+                }
+                let mesh = Arc::clone(self);
+                let session = record.session.clone();
+                let began = passes.begin(session, async move { mesh.serve_session(&agent, &record).await });
+                passed_over |= !began;
+            }
+            loop {
+                tokio::select! {
+                    () = joined.as_mut() => break,
+                    changed = watch.changed() => {
+                        changed?;
+                        tokio::time::sleep(BURST).await;
+                        break;
+                    }
+                    turn = passes.next() => {
+                        match turn {
+                            Turn::Due => break,
+                            Turn::Ended(_, outcome) => {
+                                if let Some(wait) = outcome? {
+                                    passes.look_again_in(wait);
+                                }
+                            }
+                        }
+                        // Mail came for a session while it was being served: it is served again.
+                        if passed_over {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn keep_house(core: &Core, inboxes: &Inboxes) {
+    let mut tick = tokio::time::interval(HOUSEKEEPING);
+    loop {
+        tick.tick().await;
+        if let Err(error) = cleanup::sweep(core, inboxes, Scope::Everything, Broom::Sweep, None).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "what is over and old is not swept");
+        }
+    }
+}
+
+/// What has to be watched to know of mail for these clients, and of further clients.
+fn watched(core: &Core, served: &Served, clients: &[(AgentName, SessionRecord)]) -> Watched {
+    let inboxes = || clients.iter().map(|(agent, _)| keys::inbox(agent));
+    match served {
+        Served::Everyone => {
+            let of_clients = || {
+                let receipts = clients.iter().map(|(agent, _)| keys::receipts(agent));
+                inboxes().chain(receipts).collect()
+            };
+            Watched { shared: core.topology.keys_to_watch(keys::agents(), of_clients), local: vec![keys::sessions()] }
+        }
+        // One client's server does not wake for the mail of others.
+        Served::Connection(_) => Watched {
+            shared: inboxes().collect(),
+            local: clients.iter().map(|(_, record)| keys::session(&record.session)).collect(),
+        },
+    }
+}
+
+async fn watch_all(core: &Core, watched: &Watched) -> Result<Either, StoreError> {
+    let shared = core.shared.watch(&watched.shared).await?;
+    Ok(Either(shared, core.local.watch(&watched.local).await?))
+}
+
+/// The agents whose mail is ours to deliver, each with its live session on this machine.
+pub(crate) async fn clients(
+    core: &Core,
+    connections: &Connections,
+    served: &Served,
+) -> Result<Vec<(AgentName, SessionRecord)>, StoreError> {
+    let records: Vec<SessionRecord> = match served {
+        Served::Everyone => record::sessions(core).await?.into_iter().map(|view| view.record).collect(),
+        Served::Connection(connection) => {
+            let mut records = Vec::new();
+            for agent in connections.agents_by(connection) {
+                if let Some(session) = agents::list::load_agent(core, &agent).await?.and_then(|agent| agent.session) {
+                    records.extend(record::session_record(core, &session).await?);
+                }
+            }
+            records
+        }
+    };
+    Ok(records.into_iter().filter_map(|record| record.agent.clone().map(|agent| (agent, record))).collect())
+}
+
+/// Whether an agent has mail that a route might carry.
+async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<bool, StoreError> {
+    let inbox = inboxes.of(agent);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), agent).await?;
+    let now = core.machine.now();
+    Ok(inbox.presentable(now).into_iter().any(deliverable))
+}
+
+/// What is watched: in the store that machines share, and in this machine's own.
+#[derive(PartialEq, Eq)]
+struct Watched {
+    shared: Vec<Key>,
+    local: Vec<Key>,
+}
+
+pub(super) fn deliverable(slot: &Slot) -> bool {
+    slot.header.priority > Priority::Low && slot.ladder.held.is_none()
+}
+
+/// Two watches as one.
+pub(crate) struct Either(pub(crate) Box<dyn store::Watch>, pub(crate) Box<dyn store::Watch>);
+
+#[async_trait::async_trait]
+impl store::Watch for Either {
+    async fn changed(&mut self) -> Result<(), StoreError> {
+        tokio::select! {
+            one = self.0.changed() => one,
+            other = self.1.changed() => other,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The bell of a session: a log on this machine that gains a line whenever mail should wake it.
+//!
+//! A harness's own file watch can see it, so even a message from a bare command line wakes an idle
+//! session while nothing of ours is running. The lines also are the record of recent wakes that
+//! the loop guard judges by.
+
+use serde::{Deserialize, Serialize};
+use store::{Durability, Position, StoreError};
+
+use crate::agents::Agent;
+use crate::core::Core;
+use crate::delivery::loop_guard::{Wakes, why_held};
+use crate::messages::inbox;
+use crate::messages::receipt::{Event, Rung};
+use crate::messages::{Message, Priority};
+use crate::names::{AgentName, MessageId};
+use crate::ports::machine::Instant;
+use crate::sessions::identify::CONNECTION;
+use crate::sessions::record;
+use crate::sessions::{Activity, SessionRecord, SessionRef};
+use crate::storage::{keys, records};
+
+/// The name of this route in receipts.
+pub(crate) const ROUTE: &str = "bell";
+
+/// What ringing must know of a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring {
+    pub(crate) id: MessageId,
+    pub(crate) from: AgentName,
+    pub(crate) priority: Priority,
+    pub(crate) hops: u32,
+}
+
+impl Ring {
+    pub(crate) fn of(message: &Message) -> Ring {
+        Ring { id: message.id, from: message.from.clone(), priority: message.priority, hops: message.trace.hops }
+    }
+}
+
+/// What became of ringing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rang {
+    /// The line is written, and a hook of the harness knows the file.
+    Yes,
+    /// There is no live session here that hears a bell, or the message may not interrupt.
+    Nobody,
+    /// The loop guard stopped it.
+    Held(String),
+}
+
+/// One line of a bell.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    at: Instant,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<AgentName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<MessageId>,
+}
+
+/// Rings for a stored message, where its recipient's session on this machine can be woken, and
+/// notes it in the receipts. A bare connection has no harness that could wake it: it asks for its
+/// mail by itself, so nothing is rationed for it either.
+pub(crate) async fn ring(
+    core: &Core,
+    to: &Agent,
+    record: Option<&SessionRecord>,
+    ring: &Ring,
+) -> Result<Rang, StoreError> {
+    let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else {
+        return Ok(Rang::Nobody);
+    };
+    if record::activity(core, record) == Activity::Gone || ring.priority == Priority::Low {
+        return Ok(Rang::Nobody);
+    }
+    let session = &record.session;
+    if let Some(reason) = why_not_wake(core, session, &ring.from, ring.hops).await? {
+        let event = Event::Held { reason: reason.clone() };
+        inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
+        core.event_log
+            .note("held", serde_json::json!({ "id": ring.id, "from": ring.from, "to": to.name, "reason": reason }))
+            .await;
+        return Ok(Rang::Held(reason));
+    }
+    add_to_bell(core, session, &ring.from, ring.id).await?;
+    if !record.hears_bell {
+        return Ok(Rang::Nobody);
+    }
+    let event = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
+    inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
+    Ok(Rang::Yes)
+}
+
+/// Why the loop guard would not let somebody wake a session now; none where it would.
+pub(crate) async fn why_not_wake(
+    core: &Core,
+    session: &SessionRef,
+    from: &AgentName,
+    hops: u32,
+) -> Result<Option<String>, StoreError> {
+    let wakes = recent_wakes(core, session, from, core.machine.now()).await?;
+    Ok(why_held(&core.limits.loops, hops, wakes))
+}
+
+/// Adds a line to a session's bell.
+pub(crate) async fn add_to_bell(
+    core: &Core,
+    session: &SessionRef,
+    from: &AgentName,
+    message: MessageId,
+) -> Result<(), StoreError> {
+    let line = Line { at: core.machine.now(), from: Some(from.clone()), message: Some(message) };
+    records::append(core.local.as_ref(), &keys::bell(session), &line, Durability::Process).await.map(|_| ())
+}
+
+/// Where a session's bell is, made ready to be watched: its folder exists from now on, and the
+/// record says that the harness was told of it.
+pub(crate) async fn bell_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
+    let bell = keys::bell(session);
+    if core.local.end(&bell).await? == Position::START {
+        let line = Line { at: core.machine.now(), from: None, message: None };
+        records::append(core.local.as_ref(), &bell, &line, Durability::Process).await?;
+    }
+    record::change_session(core, session, |record| record.hears_bell = true).await?;
+    Ok(bell_path(core, session))
+}
+
+/// The bell's file.
+pub(crate) fn bell_path(core: &Core, session: &SessionRef) -> String {
+    let path = core.local.file_of(&keys::bell(session));
+    path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: Instant) -> Result<Wakes, StoreError> {
+    let window = core.limits.loops.window;
+    let mut wakes = Wakes::default();
+    // Ringing is rationed, so a bell stays short however long its session lasts.
+    records::scan(core.local.as_ref(), &keys::bell(session), Position::START, |entry| {
+        if let Ok(Line { at, from: Some(rang), .. }) = serde_json::from_slice::<Line>(&entry.bytes)
+            && now.since(at) < window
+        {
+            wakes.all += 1;
+            wakes.by_sender += u32::from(rang == *from);
+        }
+    })
+    .await?;
+    Ok(wakes)
+}

@@ -1,0 +1,125 @@
+//! Addressing: exact, and helpful where it fails.
+
+use std::collections::BTreeSet;
+
+use store::Key;
+
+use crate::agents;
+use crate::agents::remote_cache::RemoteCache;
+use crate::core::Core;
+use crate::names::{AgentName, InvalidName};
+use crate::storage::keys;
+
+/// Why an address leads to nobody.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// It is not a name.
+    #[error(transparent)]
+    Invalid(#[from] InvalidName),
+    /// Nobody has that name.
+    #[error("no agent named `{address}` has joined")]
+    Unknown {
+        /// What was asked for.
+        address: AgentName,
+        /// Names like it.
+        near: Vec<AgentName>,
+    },
+    /// It may mean several.
+    #[error("`{address}` may mean several agents")]
+    Ambiguous {
+        /// What was asked for.
+        address: AgentName,
+        /// Whom it may mean.
+        candidates: Vec<AgentName>,
+    },
+    /// The store failed.
+    #[error("the store could not be read")]
+    Store(#[from] store::StoreError),
+}
+
+pub(crate) async fn resolve(
+    core: &Core,
+    remote: &RemoteCache,
+    address: &str,
+    asker: Option<&AgentName>,
+) -> Result<AgentName, AddressError> {
+    let typed: AgentName = address.parse()?;
+    let of_team = match (typed.team(), asker.and_then(AgentName::team)) {
+        (None, Some(team)) => Some(typed.in_team(Some(team))?),
+        (Some(_), _) | (None, None) => None,
+    };
+    let exact = exists(core, remote, &typed).await?;
+    let mate = match &of_team {
+        Some(name) => exists(core, remote, name).await?,
+        None => false,
+    };
+    match (exact, of_team.filter(|_| mate)) {
+        (true, None) => Ok(typed),
+        (false, Some(mate)) => Ok(mate),
+        (true, Some(mate)) => Err(AddressError::Ambiguous { candidates: vec![typed.clone(), mate], address: typed }),
+        (false, None) => {
+            let near = near(&typed, &names(core).await?);
+            Err(AddressError::Unknown { address: typed, near })
+        }
+    }
+}
+
+async fn exists(core: &Core, remote: &RemoteCache, name: &AgentName) -> Result<bool, store::StoreError> {
+    // A record that cannot be read is an error here, before anything is stored.
+    Ok(remote.presence(name, core.machine.now()).is_some() || agents::list::load_agent(core, name).await?.is_some())
+}
+
+/// The names of all agents.
+pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, store::StoreError> {
+    let keys = core.shared.list(&keys::agents()).await?;
+    Ok(keys
+        .iter()
+        .filter_map(|key| match key.segments().collect::<Vec<_>>()[..] {
+            ["agents", name, "meta"] => Key::decode(name).parse().ok(),
+            _ => None,
+        })
+        .collect())
+}
+
+/// Everybody of whom something is kept, also those whose records have been swept.
+pub(crate) async fn inbox_owners(core: &Core) -> Result<BTreeSet<AgentName>, store::StoreError> {
+    let keys = core.shared.list(&keys::agents()).await?;
+    Ok(keys.iter().filter_map(|key| Key::decode(key.segments().nth(1)?).parse().ok()).collect())
+}
+
+/// The names that somebody who typed `wanted` may have meant, the likeliest first.
+fn near(wanted: &AgentName, names: &[AgentName]) -> Vec<AgentName> {
+    let mut scored: Vec<(f64, &AgentName)> = names
+        .iter()
+        .filter(|name| !name.is_shell())
+        .map(|name| (likeness(wanted, name), name))
+        .filter(|(score, _)| *score > 0.75)
+        .collect();
+    scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
+    scored.into_iter().take(3).map(|(_, name)| name.clone()).collect()
+}
+
+fn likeness(wanted: &AgentName, name: &AgentName) -> f64 {
+    let (wanted, name) = (wanted.local(), name.local());
+    if name.starts_with(wanted) || wanted.starts_with(name) { 0.99 } else { strsim::jaro_winkler(wanted, name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(wanted: &str, names: &str, expected: &str) {
+        let names: Vec<AgentName> = names.split(' ').map(|name| name.parse().expect("a name")).collect();
+        let near = near(&wanted.parse().expect("a name"), &names);
+        assert_eq!(near.iter().map(AgentName::as_str).collect::<Vec<_>>().join(" "), expected, "for {wanted}");
+    }
+
+    #[test]
+    fn near_names_are_offered_and_far_ones_are_not() {
+        check("build", "builder zoe alice", "builder");
+        check("alcie", "builder zoe alice", "alice");
+        check("alice", "alice@backend bob", "alice@backend");
+        check("alice-2", "alice bob", "alice");
+        check("q", "alice bob", "");
+    }
+}

@@ -1,0 +1,352 @@
+//! Fetching and acknowledging: how an agent takes its mail itself.
+
+use std::collections::BTreeSet;
+
+use store::{Durability, StoreError};
+
+use crate::agents::presence;
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::messages::inbox;
+use crate::messages::inbox::{Header, Inbox, Slot};
+use crate::messages::inboxes::Inboxes;
+use crate::messages::receipt::{Event, Ladder, Receipt, Rung};
+use crate::messages::{Message, Priority, Trace};
+use crate::names::{AgentName, MessageId};
+use crate::ports::machine::Instant;
+use crate::sessions::Activity;
+
+/// What is wanted of an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// At most so many messages.
+    pub limit: usize,
+    /// Longest body in bytes; longer ones are cut at a character and marked.
+    pub max_length: usize,
+    /// Look without claiming: nothing counts as fetched.
+    pub peek: bool,
+    /// Also what was shown, fetched or acknowledged before.
+    pub include_settled: bool,
+    /// Only from this sender.
+    pub from: Option<AgentName>,
+    /// Only of this thread.
+    pub thread: Option<String>,
+    /// Only stored at or after this time.
+    pub since: Option<Instant>,
+    /// The newest `limit` messages instead of the oldest.
+    pub newest: bool,
+    /// Only what may interrupt a session that does this now.
+    pub interrupting: Option<Activity>,
+}
+
+impl Default for Fetch {
+    fn default() -> Fetch {
+        Fetch {
+            limit: 10,
+            max_length: 4096,
+            peek: false,
+            include_settled: false,
+            from: None,
+            thread: None,
+            since: None,
+            newest: false,
+            interrupting: None,
+        }
+    }
+}
+
+/// A message that was fetched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchedMessage {
+    /// The message, its body cut where it was too long.
+    pub message: Message,
+    /// Bytes of the whole body, where it was cut.
+    pub cut_from: Option<usize>,
+    /// Where it stood before this fetch.
+    pub ladder: Ladder,
+}
+
+/// A right to present some messages, for a while. Confirm it once they are presented; dropped
+/// without that, it lapses by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "what was presented and is not confirmed is presented again"]
+pub struct Claim {
+    /// Whose inbox.
+    pub agent: AgentName,
+    /// Names the claim in the receipts.
+    pub(crate) id: String,
+    /// What was claimed.
+    pub messages: Vec<MessageId>,
+    /// The longest chain among them, which the agent works on once they are presented.
+    pub(crate) trace: Option<Trace>,
+}
+
+/// What a fetch gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fetched {
+    /// The messages: urgent first, then by time.
+    pub messages: Vec<FetchedMessage>,
+    /// How many more wait that were left out.
+    pub waiting: usize,
+    /// The right to present them; none after a peek, or where there was nothing unsettled.
+    pub claim: Option<Claim>,
+}
+
+/// Why an inbox could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The store failed.
+    #[error("the inbox could not be read")]
+    Store(#[from] store::StoreError),
+}
+
+/// What an acknowledgement came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// The message.
+    pub id: MessageId,
+    /// Whether it had been acknowledged before.
+    pub again: bool,
+}
+
+/// Why nothing was acknowledged.
+#[derive(Debug, thiserror::Error)]
+pub enum AckError {
+    /// Not in this inbox.
+    #[error("no message `{id}` was sent to `{agent}`")]
+    Unknown {
+        /// The message.
+        id: MessageId,
+        /// Whose inbox.
+        agent: AgentName,
+    },
+    /// The store failed.
+    #[error("the receipt could not be stored")]
+    Store(#[from] store::StoreError),
+}
+
+impl Fetch {
+    /// Whether a message is of the kind that is asked for.
+    pub(crate) fn wants(&self, header: &Header) -> bool {
+        self.from.as_ref().is_none_or(|from| header.from == *from)
+            && self.thread.as_ref().is_none_or(|thread| header.thread == *thread)
+            && self.since.is_none_or(|since| header.at >= since)
+    }
+
+    /// Whether an unsettled message is of the kind that is asked for, as it stands now.
+    pub(crate) fn takes(&self, slot: &Slot) -> bool {
+        self.wants(&slot.header) && self.interrupting.is_none_or(|activity| may_interrupt(slot, activity))
+    }
+}
+
+/// Whether a message may be brought to a session that does this: the idle are woken by all that is
+/// not low, the busy steered by what is urgent, and whoever waits for a person by nothing. What the
+/// loop guard holds interrupts nobody.
+fn may_interrupt(slot: &Slot, activity: Activity) -> bool {
+    let priority = slot.header.priority;
+    let may = match activity {
+        Activity::Idle => priority > Priority::Low,
+        Activity::Busy => priority == Priority::Urgent,
+        Activity::AwaitingHuman | Activity::Gone => false,
+    };
+    may && slot.ladder.held.is_none()
+}
+
+impl Claim {
+    /// The same right for each message by itself, so that each can be confirmed or given back alone.
+    pub fn each(self) -> Vec<Claim> {
+        let Claim { agent, id, messages, trace } = self;
+        let one = |message| Claim { agent: agent.clone(), id: id.clone(), messages: vec![message], trace };
+        messages.into_iter().map(one).collect()
+    }
+}
+
+pub(crate) async fn fetch(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    ask: &Fetch,
+) -> Result<Fetched, FetchError> {
+    if ask.include_settled {
+        return fetch_history(core, inboxes, agent, ask).await;
+    }
+    let pick =
+        |inbox: &Inbox, now: Instant| choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot)), ask);
+    let (slots, claim, waiting) = if ask.peek {
+        let inbox = inboxes.of(agent);
+        let mut inbox = inbox.lock().await;
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+        let now = core.machine.now();
+        (pick(&inbox, now), None, inbox.presentable(now).len())
+    } else {
+        self::claim(core, inboxes, agent, pick).await?
+    };
+    let mut messages = Vec::new();
+    for slot in &slots {
+        let message = inbox::message_of(core, agent, slot).await?;
+        messages.push(cut(message, slot.ladder.clone(), ask.max_length));
+    }
+    Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, claim })
+}
+
+pub(crate) async fn confirm(
+    core: &Core,
+    inboxes: &Inboxes,
+    claim: &Claim,
+    rung: Rung,
+    route: &str,
+    evidence: Option<serde_json::Value>,
+) -> Result<(), FetchError> {
+    let event = Event::Rung { rung, route: route.to_owned(), evidence };
+    inbox::receipt(core, &claim.agent, &claim.messages, &event, Durability::Process).await?;
+    if rung.settles() {
+        if let Some(trace) = claim.trace {
+            chain::works_on(core, &claim.agent, trace).await?;
+        }
+        tidy(core, inboxes, &claim.agent).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn confirm_late(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    id: MessageId,
+    rung: Rung,
+    route: &str,
+    evidence: Option<serde_json::Value>,
+) -> Result<bool, FetchError> {
+    let trace = {
+        let inbox = inboxes.of(agent);
+        let mut inbox = inbox.lock().await;
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+        inbox.unsettled.get(&id).map(|slot| slot.header.trace)
+    };
+    let Some(trace) = trace else { return Ok(false) };
+    let claim = Claim { agent: agent.clone(), id: String::new(), messages: vec![id], trace: Some(trace) };
+    confirm(core, inboxes, &claim, rung, route, evidence).await?;
+    Ok(true)
+}
+
+pub(crate) async fn release(core: &Core, claim: Claim) -> Result<(), FetchError> {
+    let event = Event::Released { claim: claim.id };
+    Ok(inbox::receipt(core, &claim.agent, &claim.messages, &event, Durability::Process).await?)
+}
+
+pub(crate) async fn acknowledge(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    ids: &[MessageId],
+) -> Result<Vec<Acknowledged>, AckError> {
+    let mut outcomes = Vec::new();
+    for id in ids {
+        match inbox::one_of(core, agent, *id).await? {
+            Some((_, ladder)) => {
+                outcomes.push(Acknowledged { id: *id, again: ladder.rung() == Rung::Acknowledged });
+            }
+            None => return Err(AckError::Unknown { id: *id, agent: agent.clone() }),
+        }
+    }
+    let fresh: Vec<MessageId> = outcomes.iter().filter(|outcome| !outcome.again).map(|outcome| outcome.id).collect();
+    let event = Event::Rung { rung: Rung::Acknowledged, route: "acknowledge".to_owned(), evidence: None };
+    inbox::receipt(core, agent, &fresh, &event, Durability::Synced).await?;
+    tidy(core, inboxes, agent).await?;
+    Ok(outcomes)
+}
+
+/// Claims what `pick` chooses, however many others do the same: the choice is made from the
+/// receipts and written back only if they have not grown. Also gives how many were presentable.
+pub(crate) async fn claim(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
+) -> Result<(Vec<Slot>, Option<Claim>, usize), StoreError> {
+    let inbox = inboxes.of(agent);
+    let mut inbox = inbox.lock().await;
+    loop {
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+        let now = core.machine.now();
+        let waiting = inbox.presentable(now).len();
+        let slots = pick(&inbox, now);
+        if slots.is_empty() {
+            return Ok((slots, None, waiting));
+        }
+        let id = crate::sessions::ticket::hex(&core.machine.random());
+        let event = Event::Claimed { claim: id.clone(), until: now.plus(core.limits.claim) };
+        let receipts: Vec<Receipt> =
+            slots.iter().map(|slot| Receipt { message: slot.header.id, at: now, event: event.clone() }).collect();
+        if inbox.append_if_unmoved(core.shared.as_ref(), agent, &receipts).await? {
+            let claim = Claim {
+                agent: agent.clone(),
+                id,
+                messages: slots.iter().map(|slot| slot.header.id).collect(),
+                trace: slots.iter().map(|slot| slot.header.trace).max_by_key(|trace| trace.hops),
+            };
+            return Ok((slots, Some(claim), waiting));
+        }
+    }
+}
+
+/// Everything that is kept, of which the unsettled part is claimed like any other mail.
+async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
+    let mut kept: Vec<(Message, Ladder)> =
+        inbox::history(core, agent).await?.into_iter().filter(|(message, _)| ask.wants(&Header::of(message))).collect();
+    let left_out = kept.len().saturating_sub(ask.limit);
+    if ask.newest {
+        kept.drain(..left_out);
+    } else {
+        kept.truncate(ask.limit);
+    }
+    let chosen: BTreeSet<MessageId> = kept.iter().map(|(message, _)| message.id).collect();
+    let claim = if ask.peek {
+        None
+    } else {
+        let pick = |inbox: &Inbox, now: Instant| {
+            let slots = inbox.presentable(now).into_iter();
+            slots.filter(|slot| chosen.contains(&slot.header.id)).cloned().collect()
+        };
+        self::claim(core, inboxes, agent, pick).await?.1
+    };
+    // What is looked at without being taken is no more left out than what is claimed.
+    let unread = kept.iter().filter(|(_, ladder)| !ladder.is_settled()).count();
+    let waiting = presence::waiting(core, inboxes, agent).await?.saturating_sub(unread);
+    let messages = kept.into_iter().map(|(message, ladder)| cut(message, ladder, ask.max_length)).collect();
+    Ok(Fetched { messages, waiting, claim })
+}
+
+/// Takes in what was settled and leaves the cursor behind it.
+async fn tidy(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<(), StoreError> {
+    let inbox = inboxes.of(agent);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), agent).await?;
+    inbox.leave_cursor(core.shared.as_ref(), agent).await;
+    Ok(())
+}
+
+/// The messages that a fetch takes, of those that it may.
+fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
+    let mut slots: Vec<&Slot> = slots.collect();
+    if ask.newest {
+        slots.sort_by_key(|slot| slot.at);
+        let first = slots.len().saturating_sub(ask.limit);
+        slots.drain(..first);
+    }
+    slots.into_iter().take(ask.limit).cloned().collect()
+}
+
+/// Cuts a body that is too long, at a character.
+fn cut(mut message: Message, ladder: Ladder, max_length: usize) -> FetchedMessage {
+    let whole = message.body.len();
+    if whole <= max_length {
+        return FetchedMessage { message, cut_from: None, ladder };
+    }
+    let mut keep = max_length;
+    while !message.body.is_char_boundary(keep) {
+        keep -= 1;
+    }
+    message.body.truncate(keep);
+    FetchedMessage { message, cut_from: Some(whole), ladder }
+}

@@ -1,0 +1,169 @@
+//! A message as it is kept, and what a sender may say about one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::{AgentName, MessageId};
+use crate::ports::machine::Instant;
+
+/// The longest body, in bytes.
+pub const LONGEST_BODY: usize = 256 * 1024;
+/// The longest subject, thread name, idempotency key or tag, in bytes.
+pub const LONGEST_LABEL: usize = 200;
+/// How many tags a message may have.
+pub const MOST_TAGS: usize = 16;
+
+/// How far a message may interrupt its recipient.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// Waits for a hook of the harness, or for a fetch.
+    Low,
+    /// Wakes an idle session; reaches a busy one only between tools.
+    #[default]
+    Normal,
+    /// As normal, and shown first.
+    High,
+    /// May steer a busy session.
+    Urgent,
+}
+
+/// A message in an inbox, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its id. A broadcast has one id in every inbox.
+    pub id: MessageId,
+    /// When it was stored.
+    pub at: Instant,
+    /// Who sent it, as worked out by the host.
+    pub from: AgentName,
+    /// In whose inbox it lies.
+    pub to: AgentName,
+    /// What it is about; made from the body where the sender said nothing.
+    pub subject: String,
+    /// The text.
+    pub body: String,
+    /// The conversation that it belongs to: the id of its first message, or a name.
+    pub thread: String,
+    /// The message that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<MessageId>,
+    /// How far it may interrupt.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Free words to filter by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The sender's own name for this sending: the same one twice is stored once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// Whether it went to everyone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broadcast: bool,
+    /// The chain of messages that led to this one.
+    pub trace: Trace,
+}
+
+/// A chain of messages that agents sent because of one another, with no person in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Trace {
+    /// The message that began it.
+    pub root: MessageId,
+    /// How many messages came between that one and this one.
+    pub hops: u32,
+}
+
+/// What a sender says of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draft {
+    /// The text.
+    pub body: String,
+    /// What it is about.
+    pub subject: Option<String>,
+    /// The conversation that it belongs to.
+    pub thread: Option<String>,
+    /// The message that it answers. Replying acknowledges that one.
+    pub reply_to: Option<MessageId>,
+    /// How far it may interrupt.
+    pub priority: Priority,
+    /// Free words to filter by.
+    pub tags: Vec<String>,
+    /// The same key from the same sender to the same recipient is stored once; with other content it is an error.
+    pub idempotency_key: Option<String>,
+}
+
+/// Why a draft cannot be sent to anybody.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDraft {
+    /// Nothing to say.
+    #[error("the message is empty")]
+    Empty,
+    /// A key that would make one of all messages whose key is not set.
+    #[error("the idempotency key is empty")]
+    EmptyKey,
+    /// More text than a message carries.
+    #[error("the body has {bytes} bytes and a message carries at most {LONGEST_BODY}")]
+    BodyTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A subject, thread, key or tag that is too long.
+    #[error("the {label} has {bytes} bytes and may have at most {LONGEST_LABEL}")]
+    LabelTooLong {
+        /// Which of them.
+        label: &'static str,
+        /// Its length.
+        bytes: usize,
+    },
+    /// Too many tags.
+    #[error("a message may have at most {MOST_TAGS} tags and this one has {0}")]
+    TooManyTags(usize),
+}
+
+impl Draft {
+    /// Checks the sizes.
+    pub fn validate(&self) -> Result<(), InvalidDraft> {
+        if self.body.trim().is_empty() {
+            return Err(InvalidDraft::Empty);
+        }
+        if self.body.len() > LONGEST_BODY {
+            return Err(InvalidDraft::BodyTooLong { bytes: self.body.len() });
+        }
+        if self.idempotency_key.as_deref().is_some_and(|key| key.trim().is_empty()) {
+            return Err(InvalidDraft::EmptyKey);
+        }
+        if self.tags.len() > MOST_TAGS {
+            return Err(InvalidDraft::TooManyTags(self.tags.len()));
+        }
+        let labels = [("subject", &self.subject), ("thread", &self.thread), ("idempotency key", &self.idempotency_key)];
+        let tags = self.tags.iter().map(|tag| ("tag", tag));
+        for (label, text) in
+            labels.into_iter().filter_map(|(label, text)| text.as_ref().map(|text| (label, text))).chain(tags)
+        {
+            if text.len() > LONGEST_LABEL {
+                return Err(InvalidDraft::LabelTooLong { label, bytes: text.len() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same without what is blank: who leaves a field empty has not said it.
+    pub(crate) fn without_blanks(mut self) -> Draft {
+        let is_said = |text: &String| !text.trim().is_empty();
+        self.subject = self.subject.filter(is_said);
+        self.thread = self.thread.filter(is_said);
+        self.tags.retain(is_said);
+        self
+    }
+
+    /// What the message is about, where its sender did not say: the first 80 characters of its first line.
+    pub fn subject_or_default(&self) -> String {
+        match &self.subject {
+            Some(subject) => subject.clone(),
+            None => {
+                let line = self.body.trim_start().lines().next().unwrap_or_default();
+                let end = line.char_indices().nth(80).map_or(line.len(), |(at, _)| at);
+                line[..end].to_owned()
+            }
+        }
+    }
+}

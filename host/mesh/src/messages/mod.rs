@@ -1,0 +1,20 @@
+//! Messages: how they are sent, stored, fetched and acknowledged, and what became of each.
+
+pub(crate) mod address;
+pub(crate) mod envelope;
+pub(crate) mod fetch;
+pub(crate) mod idempotency;
+pub(crate) mod inbox;
+pub(crate) mod inboxes;
+pub(crate) mod message;
+pub(crate) mod outbox;
+pub mod protocol;
+pub mod receipt;
+pub(crate) mod retention;
+pub(crate) mod send;
+pub(crate) mod status;
+pub(crate) mod wait;
+pub(crate) mod wake;
+pub(crate) mod watch;
+
+pub use message::{Draft, InvalidDraft, LONGEST_BODY, LONGEST_LABEL, MOST_TAGS, Message, Priority, Trace};

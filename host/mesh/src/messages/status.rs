@@ -1,0 +1,222 @@
+//! What became of a message, and how the mesh as a whole is doing.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use futures::StreamExt as _;
+use store::StoreError;
+
+use crate::agents;
+use crate::agents::Seen;
+use crate::agents::list::{Glimpse, MailBeside};
+use crate::agents::presence;
+use crate::commands::Command;
+use crate::commands::order;
+use crate::core::Core;
+use crate::messages::Message;
+use crate::messages::address;
+use crate::messages::inbox;
+use crate::messages::inboxes::Inboxes;
+use crate::messages::outbox;
+use crate::messages::receipt::RecipientStatus;
+use crate::messages::send;
+use crate::names::{AgentName, MessageId};
+use crate::reservations;
+use crate::sessions::Caller;
+use crate::storage::keys;
+use crate::{Listing, Queued, Wanted};
+
+/// Where a message stands with each recipient.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageStatus {
+    /// The message, as its first recipient has it.
+    pub message: Message,
+    /// Each recipient's ladder.
+    pub recipients: Vec<RecipientStatus>,
+}
+
+/// Why a message's status cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// Not sent by or to the asker.
+    #[error("no message `{0}` was sent to you or by you")]
+    Unknown(MessageId),
+    /// The person asked, who may see all mail, and there is none with this id.
+    #[error("no message `{0}` is in any inbox")]
+    Nowhere(MessageId),
+    /// The store failed.
+    #[error("the receipts could not be read")]
+    Store(#[from] store::StoreError),
+}
+
+/// A sender and a recipient between whom waking stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldPair {
+    /// Who sent.
+    pub from: AgentName,
+    /// Who is not woken.
+    pub to: AgentName,
+    /// Messages held.
+    pub messages: usize,
+    /// Why the latest is held.
+    pub reason: String,
+}
+
+/// How the mesh is doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeshStatus {
+    /// Every agent.
+    pub agents: Vec<Seen>,
+    /// Messages that wait, over all inboxes.
+    pub waiting: usize,
+    /// How many of these the servers have counted and nobody has read: nothing has become of them, and what is
+    /// damaged among them is not known.
+    pub counted: usize,
+    /// Where waking stopped.
+    pub held: Vec<HeldPair>,
+    /// What could not be read, and why, a sentence each. Everything else went on without it.
+    pub damaged: Vec<String>,
+    /// What waits on this machine until the servers can be reached, and what came back from there.
+    pub queued: Vec<Queued>,
+    /// Why the servers cannot be reached, where that is so. The agents are then as this machine last saw them.
+    pub out_of_reach: Option<String>,
+}
+
+pub(crate) async fn message_status(core: &Core, asker: &Caller, id: MessageId) -> Result<MessageStatus, StatusError> {
+    let queued = outbox::in_outbox(core, asker, id).await?;
+    match (stored_status(core, asker, id).await, queued) {
+        (Ok(Some(mut status)), Some((_, waiting))) => {
+            status.recipients.extend(waiting);
+            Ok(status)
+        }
+        (Ok(None), Some((message, recipients))) => Ok(MessageStatus { message, recipients }),
+        (Err(error), Some((message, recipients))) if error.is_out_of_reach() => {
+            Ok(MessageStatus { message, recipients })
+        }
+        (Ok(Some(status)), None) => Ok(status),
+        (Ok(None), None) if asker.is_person() => Err(StatusError::Nowhere(id)),
+        (Ok(None), None) => Err(StatusError::Unknown(id)),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+async fn stored_status(core: &Core, asker: &Caller, id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
+    let mut owners = match &asker.agent {
+        Some(agent) => send::recipients_of(core, agent, id).await?,
+        None => Vec::new(),
+    };
+    if owners.is_empty()
+        && let Some(agent) = &asker.agent
+    {
+        owners.push(agent.clone());
+    }
+    let status = ladders(core, &owners, id).await?;
+    if status.is_none() && asker.is_person() {
+        return ladders(core, &address::names(core).await?, id).await;
+    }
+    Ok(status)
+}
+
+pub(crate) async fn status(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StatusError> {
+    let queued = if core.topology.may_be_out_of_reach() { outbox::queued(core).await? } else { Vec::new() };
+    match status_now(core, inboxes).await {
+        Ok(status) => {
+            agents::list::remember_roster(core, &status.agents).await;
+            Ok(MeshStatus { queued, ..status })
+        }
+        Err(error) if error.is_out_of_reach() => {
+            let agents = agents::list::last_roster(core).await?.unwrap_or_default();
+            let waiting = agents.iter().map(|seen| seen.waiting).sum();
+            let out_of_reach = Some(error.to_string());
+            Ok(MeshStatus { agents, waiting, queued, out_of_reach, ..MeshStatus::default() })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) async fn coordination(
+    core: &Core,
+    status: &mut MeshStatus,
+) -> Result<Option<(Listing, Vec<Command>)>, StoreError> {
+    if status.out_of_reach.is_some() {
+        return Ok(None);
+    }
+    let everything = Wanted::default();
+    match tokio::try_join!(reservations::list::reservations(core, &everything), order::commands(core, None)) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_out_of_reach() => {
+            status.out_of_reach = Some(error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreError> {
+    let mut status = MeshStatus::default();
+    let mut looks = pin!(agents::list::of_each(
+        core,
+        agents::list::crowd(core).await?,
+        |Glimpse { name, agent, beside }| async move {
+            let seen = match agent {
+                Ok(agent) => presence::seen_beside(core, inboxes, agent, &beside).await,
+                Err(damage) => Err(damage),
+            };
+            (name, seen, beside.mail)
+        }
+    ));
+    while let Some((name, seen, mail)) = looks.next().await {
+        match seen {
+            Ok(seen) => status.agents.push(seen),
+            Err(StoreError::Damaged { what, why }) => {
+                status.damaged.push(format!("{what}: {why}"));
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        match mail {
+            MailBeside::Nothing => continue,
+            MailBeside::Counted(messages) => {
+                status.waiting += messages;
+                status.counted += messages;
+                continue;
+            }
+            MailBeside::Unknown => {}
+        }
+        let inbox = inboxes.of(&name);
+        let inbox = inbox.lock().await;
+        status.waiting += inbox.unsettled.len();
+        if inbox.damage > 0 {
+            status.damaged.push(format!("{}: {} damaged lines were passed over", keys::inbox(&name), inbox.damage));
+        }
+        let mut held: BTreeMap<AgentName, HeldPair> = BTreeMap::new();
+        for slot in inbox.unsettled.values() {
+            let Some(reason) = &slot.ladder.held else { continue };
+            let from = slot.header.from.clone();
+            let pair = held.entry(from.clone()).or_insert_with(|| HeldPair {
+                from,
+                to: name.clone(),
+                messages: 0,
+                reason: String::new(),
+            });
+            pair.messages += 1;
+            pair.reason.clone_from(reason);
+        }
+        status.held.extend(held.into_values());
+    }
+    Ok(status)
+}
+
+async fn ladders(core: &Core, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
+    let mut status: Option<MessageStatus> = None;
+    for owner in owners {
+        if let Some((message, ladder)) = inbox::one_of(core, owner, id).await? {
+            let recipient = RecipientStatus { to: owner.clone(), stored: message.at, ladder };
+            match &mut status {
+                Some(status) => status.recipients.push(recipient),
+                None => status = Some(MessageStatus { message, recipients: vec![recipient] }),
+            }
+        }
+    }
+    Ok(status)
+}

@@ -1,0 +1,70 @@
+//! Waiting for mail.
+
+use std::time::Duration;
+
+use store::Watch;
+
+use crate::Mesh;
+use crate::messages::fetch::{Fetch, FetchError};
+use crate::names::AgentName;
+use crate::storage::keys;
+
+/// Says when an agent's mail is worth looking at again. Make it, then fetch, and wait by it where nothing came: so
+/// nothing can come in between, and what came is looked at once.
+pub struct MailWatch<'a> {
+    mesh: &'a Mesh,
+    agent: AgentName,
+    watch: Box<dyn Watch>,
+}
+
+impl MailWatch<'_> {
+    /// Returns when this fetch may give what it did not give just now: mail was stored, something became of some,
+    /// or a claim lapses by which somebody else presents some. Cancelling it loses nothing.
+    pub async fn may_have_come(&mut self, ask: &Fetch) -> Result<(), FetchError> {
+        // A claim that lapses changes nothing in the store, so it is waited for by time.
+        let lapse = {
+            let inbox = self.mesh.inboxes.of(&self.agent);
+            let inbox = inbox.lock().await;
+            let now = self.mesh.core.machine.now();
+            let slots = inbox.unsettled.values().filter(|slot| slot.ladder.is_claimed(now) && ask.takes(slot));
+            slots.filter_map(|slot| slot.ladder.claim.as_ref()).map(|(_, until)| until.since(now)).min()
+        };
+        match lapse {
+            Some(lapse) => {
+                tokio::select! {
+                    changed = self.watch.changed() => changed?,
+                    () = tokio::time::sleep(Duration::from_millis(lapse.max(1))) => {}
+                }
+            }
+            None => self.watch.changed().await?,
+        }
+        Ok(())
+    }
+}
+
+impl Mesh {
+    /// Watches an agent's mail from now on.
+    pub async fn watch_mail(&self, agent: &AgentName) -> Result<MailWatch<'_>, FetchError> {
+        let watch = self.core.shared.watch(&[keys::inbox(agent), keys::receipts(agent)]).await?;
+        Ok(MailWatch { mesh: self, agent: agent.clone(), watch })
+    }
+
+    /// Returns when mail waits that nobody presents: at once, or as soon as some is stored.
+    /// Cancel it to stop waiting. Whoever fetches it then does so at once by a [`MailWatch`].
+    pub async fn mail_waits(&self, agent: &AgentName) -> Result<(), FetchError> {
+        let ask = Fetch::default();
+        // Watching begins before looking, so that nothing can come in between.
+        let mut watch = self.watch_mail(agent).await?;
+        loop {
+            {
+                let inbox = self.inboxes.of(agent);
+                let mut inbox = inbox.lock().await;
+                inbox.refresh(self.core.shared.as_ref(), agent).await?;
+                if inbox.presentable(self.core.machine.now()).into_iter().any(|slot| ask.takes(slot)) {
+                    return Ok(());
+                }
+            }
+            watch.may_have_come(&ask).await?;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Binding: which session an agent lives in, by proof and never by what a model typed.
+
+use crate::agents;
+use crate::agents::Presence;
+use crate::agents::presence;
+use crate::core::Core;
+use crate::names::AgentName;
+use crate::sessions::identify::bare;
+use crate::sessions::record;
+use crate::sessions::ticket;
+use crate::sessions::{Caller, SessionRef, Ticket};
+
+/// A caller that is now bound to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The session.
+    pub session: SessionRef,
+    /// The agent, where one is registered.
+    pub agent: Option<AgentName>,
+    /// The session that the agent had before, where it changed.
+    pub moved_from: Option<SessionRef>,
+}
+
+/// Why a caller could not be bound to a session.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// No adapter found a session in the call, and none was named.
+    #[error("no session was detected in this call")]
+    Nothing,
+    /// The session was named without proof.
+    #[error("session `{0}` was named without proof that it is yours")]
+    Unproven(String),
+    /// Another agent's live session holds it.
+    #[error("session `{session}` belongs to `{agent}`, which is alive")]
+    Taken {
+        /// The session.
+        session: String,
+        /// Its agent.
+        agent: AgentName,
+    },
+    /// No such harness.
+    #[error("no adapter is named `{0}`")]
+    UnknownHarness(String),
+    /// The ticket is not one of ours.
+    #[error("the ticket is not valid")]
+    Ticket(#[from] crate::TicketError),
+    /// The store failed.
+    #[error("the binding could not be stored")]
+    Store(#[from] store::StoreError),
+}
+
+pub(crate) async fn bind(
+    core: &Core,
+    caller: &Caller,
+    named: Option<SessionRef>,
+    ticket: Option<Ticket>,
+) -> Result<Bound, BindError> {
+    let (session, details) = match (named, &caller.session) {
+        (None, Some((reference, session))) => (reference.clone(), session.clone()),
+        (None, None) => return Err(BindError::Nothing),
+        (Some(named), Some((reference, session))) if named == *reference => (named, session.clone()),
+        (Some(named), _) => {
+            if core.harnesses.get(&named.harness).await.ok().flatten().is_none() {
+                return Err(BindError::UnknownHarness(named.harness));
+            }
+            match ticket {
+                Some(ticket) if ticket.session == named => ticket::check_ticket(core, &ticket).await?,
+                Some(_) | None => return Err(BindError::Unproven(named.id)),
+            }
+            let details = bare(&named, caller.profile.project.as_deref());
+            (named, details)
+        }
+    };
+    let holder = record::agent_of(core, &session).await?;
+    let Some(name) = caller.agent.clone() else {
+        return Ok(Bound { session, agent: holder, moved_from: None });
+    };
+    if let Some(holder) = holder.filter(|holder| *holder != name) {
+        let lives = match agents::list::load_agent(core, &holder).await? {
+            Some(agent) => presence::presence(core, &agent).await? != Presence::Gone,
+            None => false,
+        };
+        if lives {
+            return Err(BindError::Taken { session: session.id, agent: holder });
+        }
+    }
+    let before = agents::list::load_agent(core, &name).await?.and_then(|agent| agent.session);
+    record::observe(core, &session.harness, &details, None).await?;
+    record::bind_agent(core, &name, &session).await?;
+    Ok(Bound { moved_from: before.filter(|before| *before != session), session, agent: Some(name) })
+}

@@ -1,0 +1,70 @@
+//! The connections of this process: which agents registered on each, and which clients hold a stream open.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use crate::names::AgentName;
+use crate::sessions::{ConnectionId, Sign, Transport};
+
+/// The connections of this process. Each lock is a std mutex: nothing is awaited while it is held.
+#[derive(Default)]
+pub(crate) struct Connections {
+    /// The agent that speaks by each connection. Written by registration, dropped when the connection closes.
+    speakers: Mutex<BTreeMap<ConnectionId, AgentName>>,
+    /// Every agent that registered by a connection, also if each of its calls has to say who it is. Written by
+    /// registration, dropped when the connection closes.
+    registered: Mutex<BTreeMap<ConnectionId, BTreeSet<AgentName>>>,
+    /// The connections whose clients hold a stream open. Written by the HTTP server, dropped when the connection
+    /// closes.
+    streaming: Mutex<BTreeSet<ConnectionId>>,
+}
+
+impl Connections {
+    /// Notes that an agent registered by a connection: this process brings it its mail. If the connection is the
+    /// agent's own, the agent speaks by it from now on.
+    pub(crate) fn joined(&self, connection: &ConnectionId, agent: &AgentName, owns_connection: bool) {
+        let mut registered = self.registered.lock().expect("no holder of this lock panics");
+        registered.entry(connection.clone()).or_default().insert(agent.clone());
+        if owns_connection {
+            let mut speakers = self.speakers.lock().expect("no holder of this lock panics");
+            speakers.insert(connection.clone(), agent.clone());
+        }
+    }
+
+    /// The agents that registered by a connection.
+    pub(crate) fn agents_by(&self, connection: &ConnectionId) -> BTreeSet<AgentName> {
+        self.registered.lock().expect("no holder of this lock panics").get(connection).cloned().unwrap_or_default()
+    }
+
+    /// The agent that speaks by a connection.
+    pub(crate) fn speaker(&self, connection: Option<&ConnectionId>) -> Option<AgentName> {
+        self.speakers.lock().expect("no holder of this lock panics").get(connection?).cloned()
+    }
+
+    /// Forgets a connection. Gives the agent that spoke by it.
+    pub(crate) fn closed(&self, connection: &ConnectionId) -> Option<AgentName> {
+        self.registered.lock().expect("no holder of this lock panics").remove(connection);
+        self.streaming.lock().expect("no holder of this lock panics").remove(connection);
+        self.speakers.lock().expect("no holder of this lock panics").remove(connection)
+    }
+
+    /// Notes whether a client holds a stream open.
+    pub(crate) fn set_stream(&self, connection: &ConnectionId, sign: Sign) {
+        let mut streaming = self.streaming.lock().expect("no holder of this lock panics");
+        match sign {
+            Sign::Stream => streaming.insert(connection.clone()),
+            Sign::Process | Sign::Calls => streaming.remove(connection),
+        };
+    }
+
+    /// What shows that the client of a connection is there.
+    pub(crate) fn sign_of(&self, connection: &ConnectionId, transport: Transport) -> Sign {
+        match transport {
+            Transport::Stdio | Transport::CommandLine => Sign::Process,
+            Transport::Http => {
+                let streaming = self.streaming.lock().expect("no holder of this lock panics");
+                if streaming.contains(connection) { Sign::Stream } else { Sign::Calls }
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Who is calling, worked out once per call from evidence and never from what a model typed.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::Mesh;
+use crate::agents;
+use crate::agents::adopt;
+use crate::agents::presence;
+use crate::agents::remote_cache::RemoteCache;
+use crate::agents::remote_presence;
+use crate::agents::{Origin, Profile};
+use crate::core::Core;
+use crate::names::AgentName;
+use crate::ports::harness::Harness;
+use crate::ports::machine::Instant;
+use crate::sessions::connections::Connections;
+use crate::sessions::record;
+use crate::sessions::{
+    Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Session, SessionRef, Sighting, Transport,
+    ticket,
+};
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// The harness under which connections of clients without sessions are kept as sessions.
+pub(crate) const CONNECTION: &str = "generic";
+
+/// Why a call cannot be attributed to anybody.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentifyError {
+    /// The ticket is not one of ours.
+    #[error("the ticket that came with this call is not valid")]
+    Ticket(#[from] crate::TicketError),
+    /// The key fits no agent.
+    #[error("the agent key that came with this call is not valid")]
+    Key,
+    /// A command line spoke for an agent that is not its own.
+    #[error("`{0}` was not registered from the command line, so the command line does not speak for it")]
+    NotYours(AgentName),
+    /// A command line spoke for an agent of another machine.
+    #[error("`{agent}` lives on the machine `{host}`, and only there a command line speaks for it")]
+    Elsewhere {
+        /// The agent.
+        agent: AgentName,
+        /// The machine where it was registered.
+        host: String,
+    },
+    /// A command line spoke for an agent that does not exist.
+    #[error("no agent named `{0}` has joined")]
+    Unknown(AgentName),
+    /// The store failed.
+    #[error("the store could not be read")]
+    Store(#[from] store::StoreError),
+}
+
+impl Mesh {
+    /// Who makes a call. A caller that is not registered has no agent yet; that is no error.
+    pub async fn identify(&self, call: &Call) -> Result<Caller, IdentifyError> {
+        let detected = detect(&self.core, call).await;
+        let mut profile = Profile {
+            harness: detected.as_ref().map(|(harness, _)| harness.about().harness.clone()),
+            program: program(&call.sighting),
+            project: call.sighting.workdir.clone(),
+            ..Profile::default()
+        };
+        if let Some(ticket) = &call.ticket {
+            ticket::check_ticket(&self.core, ticket).await?;
+            profile.harness = Some(ticket.session.harness.clone());
+        }
+        let known = match (detected, &call.ticket) {
+            (Some((harness, detection)), _) if detection.certainty == Certainty::Certain => {
+                let per_connection = harness.about().connection_per_session;
+                Some((named(harness.as_ref(), detection.session), Evidence::Call, per_connection))
+            }
+            (_, Some(ticket)) => {
+                let session = as_last_seen(&self.core, &ticket.session, call.sighting.workdir.as_deref()).await?;
+                Some(((ticket.session.clone(), session), Evidence::Ticket, false))
+            }
+            (Some((harness, detection)), None) => {
+                let per_connection = harness.about().connection_per_session;
+                Some((named(harness.as_ref(), detection.session), Evidence::Connection, per_connection))
+            }
+            (None, None) => None,
+        };
+        let owns_connection = known.as_ref().is_none_or(|(_, _, per_connection)| *per_connection);
+        let caller = |session, agent, evidence| Caller {
+            session,
+            connection: call.connection.clone(),
+            agent,
+            evidence,
+            owns_connection,
+            transport: call.sighting.transport,
+            profile: profile.clone(),
+        };
+        if call.sighting.transport == Transport::CommandLine {
+            return identify_command_line(&self.core, &self.remote, call, known.map(|(session, ..)| session), caller)
+                .await;
+        }
+        if let Some((session, evidence, per_connection)) = known {
+            // What a process inherited may be older than what its connection registered as.
+            let registered = if per_connection { self.connections.speaker(call.connection.as_ref()) } else { None };
+            let registered = adopt::unless_adopted(&self.core, &self.remote, registered).await;
+            let own =
+                adopt::unless_adopted(&self.core, &self.remote, record::agent_of(&self.core, &session.0).await?).await;
+            let agent = match (evidence, own, registered) {
+                (Evidence::Connection, own, registered) => registered.or(own),
+                (_, Some(own), _) => Some(own),
+                (_, None, Some(registered))
+                    if session.1.parent.is_none() && !record::stands_alone(&self.core, &session.0).await? =>
+                {
+                    // The session on this connection changed and no hook said how: its agent follows.
+                    record::observe(&self.core, &session.0.harness, &session.1, None).await?;
+                    record::bind_agent(&self.core, &registered, &session.0).await?;
+                    Some(registered)
+                }
+                (_, None, _) => None,
+            };
+            return Ok(caller(Some(session), agent, evidence));
+        }
+        if let Some(agent) =
+            adopt::unless_adopted(&self.core, &self.remote, self.connections.speaker(call.connection.as_ref())).await
+        {
+            if let Some(connection) = &call.connection {
+                record::observe(
+                    &self.core,
+                    CONNECTION,
+                    &connection_session(&self.core, connection, &call.sighting),
+                    None,
+                )
+                .await?;
+            }
+            return Ok(caller(None, Some(agent), Evidence::Connection));
+        }
+        match &call.key {
+            Some(key) => {
+                let agent = agent_with_key(&self.core, key).await?;
+                if record::lives_elsewhere(&self.core, &agent).await? {
+                    return Err(IdentifyError::Key);
+                }
+                presence::beat(&self.core, &agent).await;
+                Ok(caller(None, Some(agent), Evidence::Key))
+            }
+            None => Ok(caller(None, None, Evidence::None)),
+        }
+    }
+}
+
+pub(crate) async fn disconnect(
+    core: &Core,
+    connections: &Connections,
+    connection: &ConnectionId,
+) -> Result<(), IdentifyError> {
+    if connections.closed(connection).is_some() {
+        let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
+        record::change_session(core, &session, |record| record.activity = Activity::Gone).await?;
+        remote_presence::tell_of_session(core, &session).await;
+    }
+    Ok(())
+}
+
+/// The first session that an adapter is certain of, else the first that one inherited.
+async fn detect(core: &Core, call: &Call) -> Option<(Arc<dyn Harness>, Detection)> {
+    let mut inherited = None;
+    for harness in core.harnesses.candidates(&call.sighting).await {
+        match harness.detect(&call.sighting).await {
+            Ok(Some(detection)) if detection.certainty == Certainty::Certain => return Some((harness, detection)),
+            Ok(Some(detection)) => {
+                inherited.get_or_insert((harness, detection));
+            }
+            Ok(None) => {}
+            // A faulty adapter costs its own harness the binding, and nobody else anything.
+            Err(error) => tracing::warn!(harness = harness.about().harness, %error, "no session was detected"),
+        }
+    }
+    inherited
+}
+
+async fn identify_command_line(
+    core: &Core,
+    remote: &RemoteCache,
+    call: &Call,
+    session: Option<(SessionRef, Session)>,
+    caller: impl Fn(Option<(SessionRef, Session)>, Option<AgentName>, Evidence) -> Caller,
+) -> Result<Caller, IdentifyError> {
+    let of_session = match &session {
+        Some((reference, _)) => adopt::unless_adopted(core, remote, record::agent_of(core, reference).await?).await,
+        None => None,
+    };
+    let Some(claimed) = &call.claims_to_be else {
+        let evidence = if session.is_some() { Evidence::Connection } else { Evidence::None };
+        return Ok(caller(session, of_session, evidence));
+    };
+    if of_session.as_ref() == Some(claimed) {
+        return Ok(caller(session, of_session, Evidence::Connection));
+    }
+    let agent = match agents::list::load_agent(core, claimed).await {
+        Ok(agent) => agent.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?,
+        // What this machine registered itself it also knows without the servers.
+        Err(error) if error.is_out_of_reach() && is_registered_here(core, claimed).await? => {
+            return Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match agent.origin {
+        Origin::CommandLine if agent.host != core.machine.host() => {
+            Err(IdentifyError::Elsewhere { agent: claimed.clone(), host: agent.host })
+        }
+        Origin::CommandLine => {
+            presence::beat(core, claimed).await;
+            Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine))
+        }
+        Origin::Session | Origin::Connection => Err(IdentifyError::NotYours(claimed.clone())),
+    }
+}
+
+/// Whether an agent was registered on this machine's command line.
+async fn is_registered_here(core: &Core, agent: &AgentName) -> Result<bool, store::StoreError> {
+    Ok(core.local.get(&keys::speaker(agent)).await?.is_some())
+}
+
+/// Notes that this machine's command line speaks for an agent, also while the servers are out of reach.
+pub(crate) async fn note_speaker(core: &Core, agent: &AgentName) -> Result<(), store::StoreError> {
+    let at = core.machine.now();
+    let note = |old: Option<Instant>| match old {
+        Some(_) => (Next::Keep, ()),
+        None => (Next::Put(at), ()),
+    };
+    records::update(core.local.as_ref(), &keys::speaker(agent), store::Durability::Process, note).await
+}
+
+/// A session that a ticket names, with what a hook has told of it: whose subagent it is above all.
+async fn as_last_seen(core: &Core, session: &SessionRef, workdir: Option<&str>) -> Result<Session, store::StoreError> {
+    let Some(record) = record::session_record(core, session).await? else { return Ok(bare(session, workdir)) };
+    Ok(Session { parent: record.parent, ..bare(session, Some(&record.workdir)) })
+}
+
+/// A connection of a client without sessions, as a session: it lives as long as this process.
+pub(crate) fn connection_session(core: &Core, connection: &ConnectionId, sighting: &Sighting) -> Session {
+    Session {
+        id: connection.0.clone(),
+        parent: None,
+        workdir: sighting.workdir.clone().unwrap_or_default(),
+        process: Some(core.machine.this_process().pid),
+        route_hint: None,
+    }
+}
+
+async fn agent_with_key(core: &Core, key: &str) -> Result<AgentName, IdentifyError> {
+    let name: AgentName = key.split_once('.').and_then(|(name, _)| name.parse().ok()).ok_or(IdentifyError::Key)?;
+    let agent = agents::list::load_agent(core, &name).await?.ok_or(IdentifyError::Key)?;
+    // Digests are compared, so the time that this takes says nothing of the key.
+    if agent.key_digest.is_some_and(|digest| digest == key_digest(key)) { Ok(name) } else { Err(IdentifyError::Key) }
+}
+
+/// The digest under which an agent's key is kept.
+pub(crate) fn key_digest(key: &str) -> String {
+    ticket::hex(&Sha256::digest(key.as_bytes()))
+}
+
+fn named(harness: &dyn Harness, session: Session) -> (SessionRef, Session) {
+    (SessionRef { harness: harness.about().harness.clone(), id: session.id.clone() }, session)
+}
+
+/// All that a ticket says of its session.
+pub(crate) fn bare(session: &SessionRef, workdir: Option<&str>) -> Session {
+    Session {
+        id: session.id.clone(),
+        parent: None,
+        workdir: workdir.unwrap_or_default().to_owned(),
+        process: None,
+        route_hint: None,
+    }
+}
+
+fn program(sighting: &Sighting) -> Option<String> {
+    let name = sighting.client_name.as_ref()?;
+    let program = match &sighting.client_version {
+        Some(version) => format!("{name} {version}"),
+        None => name.clone(),
+    };
+    Some(program.chars().take(100).collect())
+}

@@ -1,0 +1,15 @@
+//! Sessions of harnesses: who calls, which session an agent lives in, and what this machine knows of it.
+
+pub(crate) mod bind;
+pub(crate) mod connections;
+pub(crate) mod discover;
+pub(crate) mod identify;
+pub(crate) mod listeners;
+pub(crate) mod record;
+pub(crate) mod session;
+pub(crate) mod ticket;
+
+pub use session::{
+    Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Session, SessionRecord, SessionRef, Sighting,
+    Sign, Ticket, Told, Transport,
+};

@@ -1,0 +1,112 @@
+//! The diary: every event of the mesh, in the order in which it happened.
+
+use std::sync::Arc;
+
+use store::{Entry, Position, Store, StoreError, Watch};
+
+use crate::names::AgentName;
+use crate::ports::machine::{Instant, Machine};
+use crate::storage::keys;
+use crate::storage::write_behind::WriteBehind;
+
+/// How many bytes of the event log are read at a time.
+pub(crate) const STEP: usize = 1 << 20;
+
+/// One event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When.
+    pub at: Instant,
+    /// What: one word.
+    pub kind: String,
+    /// Everything else that is known of it.
+    pub details: serde_json::Map<String, serde_json::Value>,
+    /// Where the diary goes on after it.
+    pub next: Position,
+}
+
+impl Event {
+    /// An event from its line. None where the line is something else.
+    pub(crate) fn parse(entry: &Entry) -> Option<Event> {
+        let mut details: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&entry.bytes).ok()?;
+        let at = Instant(details.remove("at")?.as_u64()?);
+        let kind = details.remove("event")?.as_str()?.to_owned();
+        Some(Event { at, kind, details, next: entry.next })
+    }
+
+    /// Whether an agent has a part in it.
+    pub fn concerns(&self, agent: &AgentName) -> bool {
+        let named = |value: &serde_json::Value| value.as_str() == Some(agent.as_str());
+        ["agent", "from", "to", "by"]
+            .iter()
+            .filter_map(|field| self.details.get(*field))
+            .any(|value| named(value) || value.as_array().is_some_and(|several| several.iter().any(named)))
+    }
+}
+
+/// A stretch of the diary.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// Its events.
+    pub events: Vec<Event>,
+    /// Where the next one begins.
+    pub next: Position,
+    /// Whether there was no more when it was read.
+    pub at_end: bool,
+    /// How many lines were no events. Each costs itself alone.
+    pub damage: usize,
+}
+
+/// The event log of this mesh, and the lines that this process has not written yet.
+pub(crate) struct EventLog {
+    store: Arc<dyn Store>,
+    machine: Arc<dyn Machine>,
+    pub(crate) write_behind: WriteBehind,
+}
+
+impl EventLog {
+    pub(crate) fn new(store: Arc<dyn Store>, machine: Arc<dyn Machine>) -> EventLog {
+        EventLog { write_behind: WriteBehind::new(Arc::clone(&store)), store, machine }
+    }
+
+    /// Adds an event. Failing to note it is never worth failing what it describes.
+    pub(crate) async fn note(&self, event: &'static str, mut details: serde_json::Value) {
+        if let Some(fields) = details.as_object_mut() {
+            fields.insert("event".to_owned(), event.into());
+            fields.insert("at".to_owned(), self.machine.now().0.into());
+        }
+        self.note_line(event, &details).await;
+    }
+
+    /// The same for an event that is a whole line already.
+    pub(crate) async fn note_line<T: serde::Serialize + Sync>(&self, event: &'static str, line: &T) {
+        if let Err(error) = self.write_behind.log_line(&keys::global(), line).await {
+            tracing::warn!(event, %error, "an event is missing from the event log");
+        }
+    }
+
+    /// The events from a position on, about so many bytes of them. Reading on from where a stretch ends gives every
+    /// event once.
+    pub(crate) async fn read(&self, from: Position, bytes: usize) -> Result<Stretch, StoreError> {
+        let batch = self.store.read(&keys::global(), from, bytes).await?;
+        let mut damage = batch.damage.len();
+        let mut events = Vec::with_capacity(batch.entries.len());
+        for entry in &batch.entries {
+            match Event::parse(entry) {
+                Some(event) => events.push(event),
+                None => damage += 1,
+            }
+        }
+        Ok(Stretch { events, next: batch.next, at_end: batch.at_end, damage })
+    }
+
+    /// Where the event log ends now.
+    pub(crate) async fn end(&self) -> Result<Position, StoreError> {
+        self.store.end(&keys::global()).await
+    }
+
+    /// Says when the event log may have grown.
+    pub(crate) async fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.store.watch(&[keys::global()]).await
+    }
+}

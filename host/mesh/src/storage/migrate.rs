@@ -1,0 +1,484 @@
+//! Moving a mesh from one store to another: everything that machines share, in the order in which it was
+//! written. What is there already is not written twice, so that a move which broke off goes on where it was.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use store::{AppendError, Durability, Entry, Expect, Key, Position, Store, StoreError, SwapError};
+
+use crate::messages::inbox::{Cursor, Header};
+use crate::names::AgentName;
+use crate::storage::{keys, records};
+
+/// How much is read of a log at a time.
+const STEP: usize = 1 << 20;
+/// How much is appended at a time: less than any server takes at once.
+const AT_ONCE: usize = 200 * 1024;
+/// How many entries.
+const MOST_AT_ONCE: usize = 500;
+
+/// What happens where the target holds something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupied {
+    /// Nothing is written at all.
+    Refuse,
+    /// It stays, and what is missing is added.
+    Add,
+}
+
+/// What was moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Entries of logs that were written.
+    pub entries: usize,
+    /// Values that were written.
+    pub values: usize,
+    /// Entries and values that were there already.
+    pub already: usize,
+    /// Values that stayed what they were, because the target held others.
+    pub kept: usize,
+    /// Damaged stretches of the source, which stay behind.
+    pub damaged: usize,
+}
+
+/// Why a move broke off. What was written by then stays, and the same move goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum CarryError {
+    /// The target belongs to another mesh.
+    #[error("the target holds something else under `{0}`")]
+    Differs(Key),
+    /// Somebody wrote there at the same time.
+    #[error("somebody writes to `{0}` of the target")]
+    Busy(Key),
+    /// The source failed.
+    #[error("what is to be moved could not be read")]
+    From(#[source] StoreError),
+    /// The target failed.
+    #[error("the target could not be read or written")]
+    To(#[source] StoreError),
+}
+
+/// Everything of a mesh that machines share, by its keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Values, agents' records first.
+    pub values: Vec<Key>,
+    /// Logs, what was sent before what was received.
+    pub logs: Vec<Key>,
+}
+
+/// What lies in a store. Cursors are left out: they are hints, and mean nothing in another store.
+pub async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
+    let mut contents = Contents::default();
+    let mut names: BTreeSet<AgentName> = [AgentName::shell()].into();
+    for under in [keys::agents(), keys::reservations(), keys::commands()] {
+        for key in store.list(&under).await? {
+            names.extend(key.is_under(&keys::agents()).then(|| owner(&key)).flatten());
+            if key.leaf() != "cursor" {
+                contents.values.push(key);
+            }
+        }
+    }
+    // A record says who an agent is, and everything else of it counts only with that.
+    contents.values.sort_by_key(|key| key.leaf() != "meta");
+    contents.logs.push(keys::global());
+    for log in [keys::sent, keys::receipts, keys::inbox] {
+        contents.logs.extend(names.iter().map(log));
+    }
+    Ok(contents)
+}
+
+/// Every entry of a log, in order, and how many damaged stretches were passed over.
+pub async fn entries(store: &dyn Store, log: &Key) -> Result<(Vec<Vec<u8>>, usize), StoreError> {
+    let mut reader = Reader::new(store, log, Position::START);
+    let mut entries = Vec::new();
+    while let Some(entry) = reader.next().await? {
+        entries.push(entry.bytes);
+    }
+    Ok((entries, reader.damaged))
+}
+
+/// Moves a mesh. Nothing goes from the source.
+pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Result<Carried, CarryError> {
+    let contents = contents(from).await.map_err(CarryError::From)?;
+    let mut carried = Carried::default();
+    // How far each log was found to be the same, so that nothing is read a second time.
+    let mut met: BTreeMap<Key, Meeting> = BTreeMap::new();
+    if occupied == Occupied::Refuse {
+        for key in &contents.values {
+            let (source, target) = both(from, to, key).await?;
+            if let (Some(source), Some(target)) = (source, target)
+                && !is_fleeting(key)
+                && !same(&source, &target)
+            {
+                return Err(CarryError::Differs(key.clone()));
+            }
+        }
+        for log in &contents.logs {
+            let meeting = meeting(from, to, log).await?;
+            if meeting.target_goes_on {
+                return Err(CarryError::Differs(log.clone()));
+            }
+            met.insert(log.clone(), meeting);
+        }
+    }
+    for key in &contents.values {
+        let (source, target) = both(from, to, key).await?;
+        match (source, target) {
+            (None, _) => {}
+            (Some(source), Some(target)) if same(&source, &target) => carried.already += 1,
+            (Some(_), Some(_)) => carried.kept += 1,
+            (Some(source), None) => {
+                put(to, key, &source).await?;
+                carried.values += 1;
+            }
+        }
+    }
+    for log in &contents.logs {
+        let meeting = match met.remove(log) {
+            Some(meeting) => meeting,
+            None => meeting(from, to, log).await?,
+        };
+        carry_on(from, to, log, &meeting, &mut carried).await?;
+    }
+    Ok(carried)
+}
+
+/// How far two logs say the same.
+struct Meeting {
+    /// Up to where in the source.
+    source: Position,
+    /// Up to where in the target.
+    target: Position,
+    /// Whether the target has something else from there on.
+    target_goes_on: bool,
+    /// How many entries that are.
+    entries: usize,
+    /// Damaged stretches of the source up to there.
+    damaged: usize,
+}
+
+/// Reads two logs side by side, for as long as they say the same.
+async fn meeting(from: &dyn Store, to: &dyn Store, log: &Key) -> Result<Meeting, CarryError> {
+    let mut source = Reader::new(from, log, Position::START);
+    let mut target = Reader::new(to, log, Position::START);
+    let mut meeting =
+        Meeting { source: Position::START, target: Position::START, target_goes_on: false, entries: 0, damaged: 0 };
+    while let Some(there) = target.next().await.map_err(CarryError::To)? {
+        match source.next().await.map_err(CarryError::From)? {
+            Some(here) if same(&here.bytes, &there.bytes) => {
+                (meeting.source, meeting.target) = (here.next, there.next);
+                meeting.entries += 1;
+                meeting.damaged = source.passed;
+            }
+            Some(_) | None => {
+                meeting.target_goes_on = true;
+                break;
+            }
+        }
+    }
+    Ok(meeting)
+}
+
+/// Moves what a log has after the place up to which both are the same, but for what the target has too.
+async fn carry_on(
+    from: &dyn Store,
+    to: &dyn Store,
+    log: &Key,
+    meeting: &Meeting,
+    carried: &mut Carried,
+) -> Result<(), CarryError> {
+    // Asked before the rest is read: what is added after that is noticed.
+    let mut end = to.end(log).await.map_err(CarryError::To)?;
+    let mut there: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    let mut target = Reader::new(to, log, meeting.target);
+    while let Some(entry) = target.next().await.map_err(CarryError::To)? {
+        *there.entry(entry.bytes).or_default() += 1;
+    }
+    let mut source = Reader::new(from, log, meeting.source);
+    let mut known = BTreeSet::new();
+    let mut missing: Vec<Vec<u8>> = Vec::new();
+    let mut bytes = 0;
+    carried.already += meeting.entries;
+    loop {
+        let next = source.next().await.map_err(CarryError::From)?;
+        let is_full = next.as_ref().is_none_or(|next| bytes + next.bytes.len() > AT_ONCE);
+        if (is_full || missing.len() == MOST_AT_ONCE) && !missing.is_empty() {
+            if log.leaf() == "inbox" {
+                introduce(to, &missing, &mut known).await?;
+                if missing.len() > 1 {
+                    note_to_read(to, log).await?;
+                }
+            }
+            end = append(to, log, &missing, end).await?;
+            carried.entries += missing.len();
+            missing.clear();
+            bytes = 0;
+        }
+        let Some(next) = next else { break };
+        match there.get_mut(&next.bytes) {
+            Some(times) if *times > 0 => {
+                *times -= 1;
+                carried.already += 1;
+            }
+            Some(_) | None => {
+                bytes += next.bytes.len();
+                missing.push(next.bytes);
+            }
+        }
+    }
+    carried.damaged += meeting.damaged + source.damaged;
+    Ok(())
+}
+
+/// Reads a log from a place on, some of it at a time.
+struct Reader<'a> {
+    store: &'a dyn Store,
+    log: &'a Key,
+    from: Position,
+    at_end: bool,
+    ahead: VecDeque<Entry>,
+    /// Damaged stretches of what was read, also of what lies ahead.
+    damage: VecDeque<Position>,
+    damaged: usize,
+    /// Those before the entry that was given last.
+    passed: usize,
+}
+
+impl Reader<'_> {
+    fn new<'a>(store: &'a dyn Store, log: &'a Key, from: Position) -> Reader<'a> {
+        let (ahead, damage) = (VecDeque::new(), VecDeque::new());
+        Reader { store, log, from, at_end: false, ahead, damage, damaged: 0, passed: 0 }
+    }
+
+    async fn next(&mut self) -> Result<Option<Entry>, StoreError> {
+        while self.ahead.is_empty() && !self.at_end {
+            let batch = self.store.read(self.log, self.from, STEP).await?;
+            self.at_end = batch.at_end || batch.next == self.from;
+            self.from = batch.next;
+            self.damaged += batch.damage.len();
+            self.damage.extend(batch.damage.into_iter().map(|damage| damage.at));
+            self.ahead.extend(batch.entries);
+        }
+        let next = self.ahead.pop_front();
+        if let Some(entry) = &next {
+            while self.damage.front().is_some_and(|damage| *damage < entry.at) {
+                self.damage.pop_front();
+                self.passed += 1;
+            }
+        }
+        Ok(next)
+    }
+}
+
+/// Leaves a cursor at the beginning of an inbox that takes several messages by one append: whoever finds one does
+/// not take the number of appends for that of messages.
+async fn note_to_read(to: &dyn Store, inbox: &Key) -> Result<(), CarryError> {
+    let Some(cursor) = owner(inbox).map(|name| keys::cursor(&name)) else { return Ok(()) };
+    match to.get(&cursor).await.map_err(CarryError::To)? {
+        Some(_) => Ok(()),
+        None => put(to, &cursor, &records::json(&Cursor::default())).await,
+    }
+}
+
+/// Makes whoever sent a message known to the target, also where nothing else is left of them: there a
+/// message counts only with its sender.
+async fn introduce(to: &dyn Store, inbox: &[Vec<u8>], known: &mut BTreeSet<AgentName>) -> Result<(), CarryError> {
+    let headers = inbox.iter().filter_map(|entry| serde_json::from_slice::<Header>(entry).ok());
+    for sender in headers.map(|header| header.from).filter(|sender| !sender.is_shell()) {
+        if !known.insert(sender.clone()) {
+            continue;
+        }
+        let key = keys::known(&sender);
+        if to.get(&key).await.map_err(CarryError::To)?.is_none() {
+            put(to, &key, b"{}").await?;
+        }
+    }
+    Ok(())
+}
+
+async fn put(to: &dyn Store, key: &Key, value: &[u8]) -> Result<(), CarryError> {
+    match to.swap(key, None, Some(value), Durability::Synced).await {
+        Ok(_) => Ok(()),
+        Err(SwapError::Changed { .. }) => Err(CarryError::Busy(key.clone())),
+        Err(SwapError::Store(error)) => Err(CarryError::To(error)),
+    }
+}
+
+/// Appends to a log that ends there still, and says where it ends now.
+async fn append(to: &dyn Store, log: &Key, missing: &[Vec<u8>], end: Position) -> Result<Position, CarryError> {
+    match to.append(log, missing, Expect::End(end), Durability::Synced).await {
+        Ok(end) => Ok(end),
+        Err(AppendError::Moved) => Err(CarryError::Busy(log.clone())),
+        Err(AppendError::Store(error)) => Err(CarryError::To(error)),
+    }
+}
+
+type Value = Option<Vec<u8>>;
+
+async fn both(from: &dyn Store, to: &dyn Store, key: &Key) -> Result<(Value, Value), CarryError> {
+    let source = from.get(key).await.map_err(CarryError::From)?.map(|value| value.bytes);
+    let target = to.get(key).await.map_err(CarryError::To)?.map(|value| value.bytes);
+    Ok((source, target))
+}
+
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let parsed = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+    one == other || parsed(one).is_some_and(|value| Some(value) == parsed(other))
+}
+
+/// Whether a value is written again and again while its agent lives.
+fn is_fleeting(key: &Key) -> bool {
+    matches!(key.leaf().as_str(), "heartbeat" | "work")
+}
+
+fn owner(key: &Key) -> Option<AgentName> {
+    Key::decode(key.segments().nth(1)?).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use store::memory::{Fault, MemoryStore, Tail};
+
+    use super::*;
+
+    /// A mesh with an agent, a sender of whom nothing else is left, a claim and a hint.
+    async fn mesh() -> MemoryStore {
+        let store = MemoryStore::new();
+        let value = |text: &str| text.as_bytes().to_vec();
+        for (key, text) in [
+            ("agents/bob/meta", r#"{"name":"bob"}"#),
+            ("agents/bob/heartbeat", r#"{"at":1}"#),
+            ("agents/bob/cursor", r#"{"inbox":7,"receipts":7}"#),
+            ("reservations/r", r#"{"repository":"/r","reservations":[]}"#),
+        ] {
+            let key: Key = key.parse().expect("a key");
+            store.swap(&key, None, Some(&value(text)), Durability::Synced).await.expect("swapped");
+        }
+        for (log, entry) in [("global", r#"{"event":"sent","at":1}"#), ("agents/shell/sent", r#"{"id":"x"}"#)] {
+            let log: Key = log.parse().expect("a key");
+            store.append(&log, &[value(entry)], Expect::Any, Durability::Synced).await.expect("appended");
+        }
+        for number in 0..1_200 {
+            let entry = format!(
+                r#"{{"id":"01JD8Z3K5V000000000000{number:04}","at":1,"from":"alice","thread":"t","trace":{{"root":"01JD8Z3K5V0000000000000000","hops":0}}}}"#
+            );
+            let inbox = keys::inbox(&"bob".parse().expect("a name"));
+            store.append(&inbox, &[value(&entry)], Expect::Any, Durability::Synced).await.expect("appended");
+        }
+        store
+    }
+
+    #[tokio::test]
+    async fn a_mesh_moves_whole_and_once() {
+        let (from, to) = (mesh().await, MemoryStore::new());
+        let first = carry(&from, &to, Occupied::Refuse).await.expect("moved");
+        assert_eq!(first, Carried { entries: 1_202, values: 3, ..Carried::default() });
+        let again = carry(&from, &to, Occupied::Refuse).await.expect("nothing to do");
+        assert_eq!(again, Carried { already: 1_205, ..Carried::default() });
+        let inbox = keys::inbox(&"bob".parse().expect("a name"));
+        assert_eq!(entries(&to, &inbox).await.expect("read"), entries(&from, &inbox).await.expect("read"));
+        // The source's cursor means nothing here; the one that is here says that all is still to be read.
+        let cursor = to.get(&"agents/bob/cursor".parse().expect("a key")).await.expect("read").expect("a cursor");
+        assert_eq!(String::from_utf8_lossy(&cursor.bytes), r#"{"inbox":0,"receipts":0}"#);
+        assert!(to.get(&"agents/alice/known".parse().expect("a key")).await.expect("read").is_some());
+    }
+
+    #[tokio::test]
+    async fn a_move_that_broke_off_anywhere_goes_on() {
+        let from = mesh().await;
+        let whole = MemoryStore::new();
+        carry(&from, &whole, Occupied::Refuse).await.expect("moved");
+        for nth in 1..=whole.writes() {
+            let to = MemoryStore::new();
+            to.fail_at(nth, Fault::Tear);
+            carry(&from, &to, Occupied::Refuse).await.expect_err("it broke off");
+            let left = to.crash(Tail::Lost);
+            let here = async |key: &str| left.get(&key.parse().expect("a key")).await.expect("read").is_some();
+            let in_order = here("agents/bob/meta").await || !here("agents/bob/heartbeat").await;
+            assert!(in_order, "broken off at write {nth}: who an agent is comes before all else of it");
+            carry(&from, &left, Occupied::Refuse).await.expect("it went on");
+            let inbox = keys::inbox(&"bob".parse().expect("a name"));
+            assert_eq!(entries(&left, &inbox).await.expect("read").0.len(), 1_200, "broken off at write {nth}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_value_that_the_target_has_otherwise_stays_and_one_that_changes_anyway_stops_nothing() {
+        for (key, refused) in [("agents/bob/meta", true), ("agents/bob/heartbeat", false)] {
+            let (from, to) = (mesh().await, MemoryStore::new());
+            let at: Key = key.parse().expect("a key");
+            to.swap(&at, None, Some(b"{\"another\":1}"), Durability::Synced).await.expect("swapped");
+            let outcome = carry(&from, &to, Occupied::Refuse).await;
+            assert_eq!(matches!(outcome, Err(CarryError::Differs(of)) if of == at), refused, "{key}");
+            let carried = carry(&from, &to, Occupied::Add).await.expect("added");
+            assert_eq!(carried.kept, 1, "{key}");
+            let there = to.get(&at).await.expect("read").expect("it stayed");
+            assert_eq!(there.bytes, b"{\"another\":1}", "{key}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_target_that_holds_another_mesh_stays_as_it_is_unless_told() {
+        let (from, to) = (mesh().await, MemoryStore::new());
+        let inbox = keys::inbox(&"bob".parse().expect("a name"));
+        to.append(&inbox, &[b"{\"another\":1}".to_vec()], Expect::Any, Durability::Synced).await.expect("appended");
+        let writes = to.writes();
+        let refused = carry(&from, &to, Occupied::Refuse).await.expect_err("it is refused");
+        assert_eq!(refused.to_string(), "the target holds something else under `agents/bob/inbox`");
+        assert_eq!(to.writes(), writes, "nothing was written");
+        let carried = carry(&from, &to, Occupied::Add).await.expect("added");
+        assert_eq!(carried.entries, 1_202);
+        assert_eq!(entries(&to, &inbox).await.expect("read").0.len(), 1_201);
+    }
+
+    #[tokio::test]
+    async fn a_log_of_many_readings_moves_in_order_and_what_the_target_has_otherwise_is_only_added_to() {
+        let log = keys::receipts(&"bob".parse().expect("a name"));
+        let entry = |number: usize| format!("{{\"n\":{number},\"text\":\"{}\"}}", "x".repeat(9_000)).into_bytes();
+        let numbered: Vec<Vec<u8>> = (0..300).map(entry).collect();
+        assert!(numbered.iter().map(Vec::len).sum::<usize>() > 2 * STEP, "it takes several readings");
+        let own = b"{\"own\":1}".to_vec();
+        // What the target has, whether a move is refused for it, and what is there after everything was added.
+        for (there, is_refused, then) in [
+            (vec![], false, numbered.clone()),
+            (numbered[..200].to_vec(), false, numbered.clone()),
+            (numbered.clone(), false, numbered.clone()),
+            (
+                [&numbered[..130], std::slice::from_ref(&own)].concat(),
+                true,
+                [&numbered[..130], std::slice::from_ref(&own), &numbered[130..]].concat(),
+            ),
+            (
+                [std::slice::from_ref(&own), &numbered[250..], &numbered[250..251]].concat(),
+                true,
+                [std::slice::from_ref(&own), &numbered[250..], &numbered[250..251], &numbered[..250]].concat(),
+            ),
+            (
+                [numbered.as_slice(), std::slice::from_ref(&own)].concat(),
+                true,
+                [numbered.as_slice(), std::slice::from_ref(&own)].concat(),
+            ),
+        ] {
+            let case = format!("{} there, refused: {is_refused}", there.len());
+            let (from, to) = (mesh().await, MemoryStore::new());
+            from.append(&log, &numbered, Expect::Any, Durability::Synced).await.expect("appended");
+            to.append(&log, &there, Expect::Any, Durability::Synced).await.expect("appended");
+            let (before, writes) = (there.len(), to.writes());
+            let outcome = carry(&from, &to, Occupied::Refuse).await;
+            assert_eq!(
+                matches!(&outcome, Err(CarryError::Differs(of)) if *of == log),
+                is_refused,
+                "{case}: {outcome:?}"
+            );
+            assert_eq!(to.writes() == writes, is_refused, "{case}: either nothing is written, or all of it");
+            let carried = match outcome {
+                Ok(carried) => carried,
+                Err(_) => carry(&from, &to, Occupied::Add).await.expect("added"),
+            };
+            assert_eq!(carried.entries, 1_202 + then.len() - before, "{case}");
+            assert!(entries(&to, &log).await.expect("read").0 == then, "{case}");
+            let again = carry(&from, &to, Occupied::Add).await.expect("nothing to do");
+            assert_eq!((again.entries, again.already), (0, 1_205 + 300), "{case}");
+        }
+    }
+}

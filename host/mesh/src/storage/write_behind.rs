@@ -1,0 +1,138 @@
+//! Lines that nobody waits for, such as those of the event log and of a sender's own list. On servers each line would
+//! cost as much as the message itself, so a long-lived process gathers them and writes many at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::Serialize;
+use store::{AppendError, Durability, Expect, Key, Store, StoreError};
+use tokio::sync::Notify;
+
+use crate::delivery::serve::RETRY;
+use crate::storage::records;
+
+/// How many bytes are written at once: well below what servers take as one message.
+const AT_ONCE: usize = 256 * 1024;
+/// For how long lines are gathered after a write. A line that comes after a rest is written at once.
+const GATHERED_FOR: Duration = Duration::from_millis(100);
+/// How many lines of one log are kept while the servers are out of reach.
+const MOST_KEPT: usize = 10_000;
+
+/// Lines that wait to be written.
+pub(crate) struct WriteBehind {
+    store: Arc<dyn Store>,
+    /// A std mutex: nothing is awaited while it is held.
+    gathered: Mutex<Gathered>,
+    /// Notified when there is something to write.
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Gathered {
+    /// How many writers this process has. Without one, nothing is gathered.
+    writers: usize,
+    lines: BTreeMap<Key, Vec<Vec<u8>>>,
+}
+
+impl WriteBehind {
+    pub(crate) fn new(store: Arc<dyn Store>) -> WriteBehind {
+        WriteBehind { store, gathered: Mutex::default(), news: Notify::new() }
+    }
+
+    /// Adds a line to a log: at once, or with others if this process has a writer.
+    pub(crate) async fn log_line<T: Serialize + Sync>(&self, log: &Key, line: &T) -> Result<(), StoreError> {
+        {
+            let mut gathered = self.gathered.lock().expect("no holder of this lock panics");
+            if gathered.writers > 0 {
+                let lines = gathered.lines.entry(log.clone()).or_default();
+                if lines.len() < MOST_KEPT {
+                    lines.push(records::json(line));
+                }
+                self.news.notify_one();
+                return Ok(());
+            }
+        }
+        records::append(self.store.as_ref(), log, line, Durability::Process).await.map(|_| ())
+    }
+
+    /// The lines of a log that are not written yet.
+    pub(crate) fn unwritten(&self, log: &Key) -> Vec<Vec<u8>> {
+        let gathered = self.gathered.lock().expect("no holder of this lock panics");
+        gathered.lines.get(log).cloned().unwrap_or_default()
+    }
+
+    /// Writes what is gathered, again and again, until it is dropped. From now on lines are gathered.
+    pub(crate) async fn keep_writing(&self) {
+        let _writer = Writer::of(self);
+        loop {
+            self.news.notified().await;
+            if let Err(error) = self.write_all().await {
+                tracing::debug!(%error, "what is noted waits");
+                tokio::time::sleep(RETRY).await;
+                self.news.notify_one();
+            }
+            tokio::time::sleep(GATHERED_FOR).await;
+        }
+    }
+
+    /// Writes what is gathered now. What is noted meanwhile waits for the next time.
+    pub(crate) async fn write_all(&self) -> Result<(), StoreError> {
+        let now: Vec<(Key, usize)> = {
+            let gathered = self.gathered.lock().expect("no holder of this lock panics");
+            gathered.lines.iter().map(|(log, lines)| (log.clone(), lines.len())).collect()
+        };
+        for (log, mut count) in now {
+            while count > 0 {
+                let lines = self.next_of(&log, count);
+                // Another writer has written them.
+                if lines.is_empty() {
+                    break;
+                }
+                match self.store.append(&log, &lines, Expect::Any, Durability::Process).await {
+                    Ok(_) => {}
+                    Err(AppendError::Store(error)) => return Err(error),
+                    Err(AppendError::Moved) => unreachable!("nothing was expected of the log's end"),
+                }
+                count = count.saturating_sub(lines.len());
+                let mut gathered = self.gathered.lock().expect("no holder of this lock panics");
+                if let Some(all) = gathered.lines.get_mut(&log) {
+                    all.drain(..lines.len().min(all.len()));
+                    if all.is_empty() {
+                        gathered.lines.remove(&log);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines of a log that are written next, as many as fit into one message.
+    fn next_of(&self, log: &Key, count: usize) -> Vec<Vec<u8>> {
+        let gathered = self.gathered.lock().expect("no holder of this lock panics");
+        let Some(lines) = gathered.lines.get(log) else { return Vec::new() };
+        let mut bytes = 0;
+        let fit = lines.iter().take(count).take_while(|line| {
+            bytes += line.len();
+            bytes <= AT_ONCE
+        });
+        let fit = fit.count().max(1).min(lines.len());
+        lines[..fit].to_vec()
+    }
+}
+
+/// A writer, for as long as it writes.
+struct Writer<'a>(&'a WriteBehind);
+
+impl Writer<'_> {
+    fn of(behind: &WriteBehind) -> Writer<'_> {
+        behind.gathered.lock().expect("no holder of this lock panics").writers += 1;
+        Writer(behind)
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.0.gathered.lock().expect("no holder of this lock panics").writers -= 1;
+    }
+}

@@ -1,0 +1,235 @@
+//! Sweeping: what is over goes, and nothing else. And the diary, which keeps every event once and in order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use store::files::{FilesOptions, FilesStore};
+use store::{Position, Store};
+
+use super::{World, name};
+use crate::commands::Ended;
+use crate::names::AgentName;
+use crate::reservations::repository::Repository;
+use crate::reservations::{Mode, Ttl};
+use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
+use crate::{Broom, Limits, Mesh, Order, Others, Own, Parts, Reserve, Scope, Swept};
+
+const HOUR: u64 = 3_600_000;
+const DAY: u64 = 24 * HOUR;
+
+impl World {
+    async fn claim(&self, owner: &str, pattern: &str) {
+        let caller = self.mesh.identify(&shell_call(Some(owner))).await.expect("identified");
+        let ask = Reserve {
+            repository: Repository::named("/work"),
+            patterns: vec![pattern.parse().expect("a pattern")],
+            mode: Mode::Exclusive,
+            ttl: Ttl::default(),
+            reason: None,
+            others: Others::Respect,
+            own: Own::Keep,
+        };
+        self.mesh.reserve(&caller, ask).await.expect("reserved");
+    }
+
+    async fn ask_for(&self, to: &str, command: &str) {
+        let caller = self.mesh.identify(&shell_call(None)).await.expect("identified");
+        let order =
+            Order { to: to.to_owned(), command: command.parse().expect("a command"), arguments: vec![], ttl: None };
+        self.mesh.order(&caller, order).await.expect("ordered");
+    }
+
+    /// Sweeps; says what went.
+    async fn sweep(&self, scope: Scope, broom: Broom) -> String {
+        let Swept { reservations, commands, agents, segments: _ } =
+            self.mesh.sweep(scope, broom, None).await.expect("swept");
+        let mut words: Vec<String> = reservations.iter().map(|(_, one)| one.pattern.to_string()).collect();
+        words.extend(commands.iter().map(crate::commands::Command::line));
+        words.extend(agents.iter().map(|agent| agent.to_string()));
+        words.join(" ")
+    }
+
+    async fn agents_here(&self) -> String {
+        let all = self.mesh.agents().await.expect("readable");
+        all.iter().map(|seen| seen.agent.name.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The diary from a place on, read to its end: `event of whom`, and where it ended.
+    async fn diary_from(&self, mut from: Position) -> (Vec<String>, Position) {
+        let mut told = Vec::new();
+        loop {
+            let stretch = self.mesh.diary(from).await.expect("readable");
+            assert_eq!(stretch.damage, 0);
+            told.extend(stretch.events.iter().map(|event| {
+                let whom = ["agent", "from"].iter().find_map(|field| event.details.get(*field)?.as_str());
+                format!("{} {}", event.kind, whom.unwrap_or_default())
+            }));
+            from = stretch.next;
+            if stretch.at_end {
+                return (told, from);
+            }
+        }
+    }
+}
+
+async fn world_of(agents: &[&str]) -> World {
+    let world = World::new();
+    for agent in agents {
+        world.register(&shell_call(None), agent).await;
+    }
+    world
+}
+
+#[tokio::test]
+async fn what_is_over_goes_and_what_holds_stays() {
+    let world = world_of(&["alice", "bob"]).await;
+    world.claim("alice", "old").await;
+    world.ask_for("bob", "/expires").await;
+    world.machine.pass(HOUR);
+    world.claim("alice", "new").await;
+    world.ask_for("bob", "/waits").await;
+    assert_eq!(world.sweep(Scope::Expired, Broom::Look).await, "old");
+    assert_eq!(world.sweep(Scope::Expired, Broom::Look).await, "old", "looking changes nothing");
+    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "old");
+    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "");
+    world.machine.pass(HOUR - 1);
+    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "", "a result can be read for an hour");
+    world.machine.pass(1);
+    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "new /expires");
+}
+
+#[tokio::test]
+async fn a_command_that_was_taken_and_never_ended_goes_late() {
+    let world = world_of(&["bob"]).await;
+    world.ask_for("bob", "/slow").await;
+    world.ask_for("bob", "/done").await;
+    let bob = world.mesh.identify(&shell_call(Some("bob"))).await.expect("identified");
+    for _ in 0..2 {
+        let taken = world.mesh.take_command(&bob).await.expect("taken").expect("a command");
+        if taken.line() == "/done" {
+            world.mesh.finish_command(&bob, taken.id, Ended::Succeeded, "").await.expect("ended");
+        }
+    }
+    world.machine.pass(HOUR);
+    assert_eq!(world.sweep(Scope::Everything, Broom::Sweep).await, "/done");
+    world.machine.pass(7 * DAY - HOUR - 1);
+    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "");
+    world.machine.pass(1);
+    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "/slow");
+}
+
+#[tokio::test]
+async fn an_agent_goes_only_where_nobody_misses_it() {
+    let world = world_of(&["alice", "bob", "carol", "dave", "erin"]).await;
+    world.register(&session_call("c1", "s1"), "frank").await;
+    world.machine.start(7);
+    world.hook_of("s1", "start", Some(7)).await;
+    world.say("bob", "are you there?").await;
+    world.machine.pass(7 * DAY - HOUR);
+    world.claim("carol", "src").await;
+    world.ask_for("dave", "/x").await;
+    world.machine.pass(HOUR - 1);
+    assert_eq!(world.sweep(Scope::Everything, Broom::Look).await, "");
+    world.machine.pass(1);
+    // Of carol something was heard an hour ago; dave's command has expired, and is mail no more.
+    assert_eq!(world.sweep(Scope::Everything, Broom::Look).await, "src alice dave erin");
+    world.claim("erin", "docs").await;
+    assert_eq!(world.sweep(Scope::Everything, Broom::Sweep).await, "src alice dave");
+    assert_eq!(world.agents_here().await, "bob carol erin frank", "bob has mail, frank lives");
+    assert_eq!(world.register(&shell_call(None), "alice").await, "alice new", "the name is free again");
+}
+
+#[tokio::test]
+async fn mail_to_an_agent_that_went_is_there_for_the_next_one() {
+    let world = world_of(&["alice"]).await;
+    world.say("alice", "first").await;
+    assert_eq!(world.fetch("alice").await, "first");
+    world.machine.pass(7 * DAY);
+    assert_eq!(world.sweep(Scope::Everything, Broom::Sweep).await, "alice");
+    assert_eq!(world.agents_here().await, "");
+    world.register(&shell_call(None), "alice").await;
+    assert_eq!(world.fetch("alice").await, "", "what was read stays read");
+    world.say("alice", "second").await;
+    assert_eq!(world.fetch("alice").await, "second");
+}
+
+#[tokio::test]
+async fn the_diary_keeps_every_event_once_and_in_order() {
+    let world = world_of(&["alice", "bob"]).await;
+    let (told, end) = world.diary_from(Position::START).await;
+    assert_eq!(told, ["registered alice", "registered bob"]);
+    world.claim("alice", "src").await;
+    world.say("bob", "hello").await;
+    world.ask_for("bob", "/x").await;
+    let (told, end) = world.diary_from(end).await;
+    assert_eq!(told, ["reserved alice", "sent shell", "commanded shell"]);
+    let (told, _) = world.diary_from(end).await;
+    assert!(told.is_empty(), "{told:?}");
+    let stretch = world.mesh.diary(Position::START).await.expect("readable");
+    let mut part_in: BTreeMap<&str, usize> = BTreeMap::new();
+    for agent in ["alice", "bob", "shell"] {
+        let who = if agent == "shell" { AgentName::shell() } else { name(agent) };
+        part_in.insert(agent, stretch.events.iter().filter(|event| event.concerns(&who)).count());
+    }
+    assert_eq!(part_in, BTreeMap::from([("alice", 2), ("bob", 3), ("shell", 2)]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_follower_of_a_diary_that_rotates_misses_nothing() {
+    const WRITERS: usize = 3;
+    const EVENTS: usize = 600;
+    let folder = tempfile::tempdir().expect("a folder");
+    let process = || {
+        // A segment holds some ten events.
+        let options = FilesOptions { rotate_at: 1_000, ..FilesOptions::default() };
+        let store: Arc<dyn Store> = Arc::new(FilesStore::open(folder.path(), options).expect("a store"));
+        Mesh::new(Parts {
+            shared: Arc::clone(&store),
+            local: store,
+            machine: Arc::new(FakeMachine::default()),
+            harnesses: Arc::new(FakeHarnesses::default()),
+            limits: Limits::default(),
+        })
+    };
+    let follower = process();
+    let following = tokio::spawn(async move {
+        let mut watch = follower.watch_diary().await.expect("watched");
+        let mut numbers: Vec<Vec<u64>> = vec![Vec::new(); WRITERS];
+        let mut from = Position::START;
+        loop {
+            let stretch = follower.diary(from).await.expect("readable");
+            assert_eq!(stretch.damage, 0);
+            from = stretch.next;
+            for event in stretch.events {
+                let field = |name: &str| event.details[name].as_u64().expect("a number");
+                numbers[usize::try_from(field("writer")).expect("a writer")].push(field("number"));
+            }
+            if numbers.iter().map(Vec::len).sum::<usize>() >= WRITERS * EVENTS {
+                return numbers;
+            }
+            if stretch.at_end {
+                watch.changed().await.expect("watched");
+            }
+        }
+    });
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let mesh = process();
+            tokio::spawn(async move {
+                for number in 0..EVENTS {
+                    mesh.core
+                        .event_log
+                        .note("counted", serde_json::json!({ "writer": writer, "number": number }))
+                        .await;
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.expect("no panic");
+    }
+    let expected: Vec<u64> = (0..EVENTS as u64).collect();
+    for (writer, numbers) in following.await.expect("no panic").into_iter().enumerate() {
+        assert_eq!(numbers, expected, "every event of writer {writer}, once and in order");
+    }
+}

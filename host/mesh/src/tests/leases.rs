@@ -1,0 +1,203 @@
+//! Claims: however many present the mail of an agent, each message is presented once.
+
+use std::sync::Arc;
+
+use super::{World, name};
+use crate::messages::receipt::Rung;
+use crate::sessions::Activity;
+use crate::{Fetch, Limits};
+
+#[tokio::test]
+async fn eight_that_fetch_at_once_share_the_mail_and_none_comes_twice() {
+    let world = Arc::new(World::new());
+    world.joined("bob").await;
+    for number in 0..100 {
+        world.say("bob", &format!("m{number}")).await;
+    }
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let process = world.another_process();
+        tasks.spawn(async move {
+            let mut all = Vec::new();
+            loop {
+                let batch = Fetch { limit: 3, ..Fetch::default() };
+                let fetched = process.mesh.fetch(&name("bob"), &batch).await.expect("fetched");
+                let Some(claim) = fetched.claim else { return all };
+                all.extend(fetched.messages.into_iter().map(|fetched| fetched.message.body));
+                process.mesh.confirm(&claim, Rung::Fetched, "fetch", None).await.expect("confirmed");
+            }
+        });
+    }
+    let mut all: Vec<String> = tasks.join_all().await.into_iter().flatten().collect();
+    all.sort_by_key(|body| body[1..].parse::<u32>().expect("a number"));
+    assert_eq!(all, (0..100).map(|number| format!("m{number}")).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_is_claimed_and_not_confirmed_is_presented_again_after_a_while() {
+    let world = World::new();
+    world.joined("bob").await;
+    world.say("bob", "hello").await;
+    let claimed = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    assert_eq!(world.fetch("bob").await, "", "somebody else is presenting it");
+    world.machine.pass(Limits::default().claim);
+    assert_eq!(world.fetch("bob").await, "hello");
+    world.say("bob", "again").await;
+    let second = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    world.mesh.release(claimed.claim.expect("a claim")).await.expect("released");
+    assert_eq!(world.fetch("bob").await, "", "an older claim's release frees nothing of a younger one");
+    world.mesh.release(second.claim.expect("a claim")).await.expect("released");
+    assert_eq!(world.fetch("bob").await, "again");
+}
+
+#[tokio::test]
+async fn a_peek_changes_nothing() {
+    let world = World::new();
+    world.joined("bob").await;
+    let id = world.say("bob", "hello").await;
+    let peek = Fetch { peek: true, ..Fetch::default() };
+    for include_settled in [false, true, false] {
+        let peek = Fetch { include_settled, ..peek.clone() };
+        let fetched = world.mesh.fetch(&name("bob"), &peek).await.expect("fetched");
+        assert_eq!((fetched.messages.len(), fetched.waiting, fetched.claim), (1, 0, None));
+    }
+    assert_eq!(world.ladder(id).await, "stored");
+}
+
+#[tokio::test]
+async fn what_was_shown_is_left_out_unless_it_is_asked_for() {
+    let world = World::new();
+    world.joined("bob").await;
+    for body in ["one", "two", "three"] {
+        world.say("bob", body).await;
+    }
+    let one = Fetch { limit: 1, ..Fetch::default() };
+    let fetched = world.mesh.fetch(&name("bob"), &one).await.expect("fetched");
+    assert_eq!((fetched.messages[0].message.body.as_str(), fetched.waiting), ("one", 2));
+    world.mesh.confirm(&fetched.claim.expect("a claim"), Rung::Fetched, "fetch", None).await.expect("confirmed");
+    assert_eq!(world.fetch("bob").await, "two three");
+    let all = Fetch { include_settled: true, ..Fetch::default() };
+    let fetched = world.mesh.fetch(&name("bob"), &all).await.expect("fetched");
+    assert_eq!((fetched.messages.len(), fetched.claim, fetched.waiting), (3, None, 0));
+    let last = Fetch { include_settled: true, newest: true, limit: 1, ..Fetch::default() };
+    let fetched = world.mesh.fetch(&name("bob"), &last).await.expect("fetched");
+    assert_eq!(fetched.messages[0].message.body, "three");
+}
+
+#[tokio::test]
+async fn a_fresh_process_reads_on_from_the_cursor_and_misses_nothing() {
+    let world = World::new();
+    world.joined("bob").await;
+    world.say("bob", "old").await;
+    assert_eq!(world.fetch("bob").await, "old");
+    let kept = world.say("bob", "kept").await;
+    let claimed = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    world.say("bob", "new").await;
+    world.mesh.release(claimed.claim.expect("a claim")).await.expect("released");
+    assert_eq!(world.another_process().fetch("bob").await, "kept new");
+    assert_eq!(world.another_process().fetch("bob").await, "");
+    world.mesh.acknowledge(&name("bob"), &[kept]).await.expect("acknowledged");
+    assert_eq!(world.ladder(kept).await, "stored, fetched by fetch, acknowledged by acknowledge");
+}
+
+#[tokio::test]
+async fn only_ones_own_mail_can_be_acknowledged_and_all_of_it_or_none() {
+    let world = World::new();
+    world.joined("bob").await;
+    world.joined("carol").await;
+    let of_bob = world.say("bob", "for bob").await;
+    let of_carol = world.say("carol", "for carol").await;
+    assert!(world.mesh.acknowledge(&name("carol"), &[of_carol, of_bob]).await.is_err());
+    assert_eq!(world.ladder(of_carol).await, "stored");
+    assert!(!world.mesh.acknowledge(&name("carol"), &[of_carol]).await.expect("acknowledged")[0].again);
+    assert!(world.mesh.acknowledge(&name("carol"), &[of_carol]).await.expect("acknowledged")[0].again);
+}
+
+#[tokio::test]
+async fn long_bodies_are_cut_at_a_character_and_say_so() {
+    let world = World::new();
+    world.joined("bob").await;
+    world.say("bob", "üüü").await;
+    let short = Fetch { max_length: 3, peek: true, ..Fetch::default() };
+    let fetched = world.mesh.fetch(&name("bob"), &short).await.expect("fetched");
+    assert_eq!((fetched.messages[0].message.body.as_str(), fetched.messages[0].cut_from), ("ü", Some(6)));
+}
+
+#[tokio::test]
+async fn the_most_urgent_comes_first() {
+    let world = World::new();
+    world.joined("bob").await;
+    for (body, priority) in [("low", "low"), ("normal", "normal"), ("urgent", "urgent"), ("high", "high")] {
+        let priority = serde_json::from_value(priority.into()).expect("a priority");
+        let draft = crate::messages::Draft { priority, ..super::draft(body) };
+        world.send(&crate::testing::shell_call(None), "bob", draft).await.expect("sent");
+    }
+    assert_eq!(world.fetch("bob").await, "urgent high normal low");
+}
+
+#[tokio::test]
+async fn whoever_waits_for_mail_hears_of_it() {
+    let world = Arc::new(World::new());
+    world.joined("bob").await;
+    let waiting = tokio::spawn({
+        let process = world.another_process();
+        async move {
+            process.mesh.mail_waits(&name("bob")).await.expect("waited");
+            process.fetch("bob").await
+        }
+    });
+    tokio::task::yield_now().await;
+    world.say("bob", "wake up").await;
+    assert_eq!(waiting.await.expect("no panic"), "wake up");
+}
+
+#[tokio::test]
+async fn what_may_interrupt_depends_on_what_the_session_does() {
+    let world = World::new();
+    world.joined("bob").await;
+    for priority in ["low", "normal", "urgent"] {
+        let draft = crate::messages::Draft {
+            priority: serde_json::from_value(priority.into()).expect("a priority"),
+            ..super::draft(priority)
+        };
+        world.send(&crate::testing::shell_call(None), "bob", draft).await.expect("sent");
+    }
+    for (activity, expected) in [
+        (Activity::Idle, "urgent normal"),
+        (Activity::Busy, "urgent"),
+        (Activity::AwaitingHuman, ""),
+        (Activity::Gone, ""),
+    ] {
+        let ask = Fetch { interrupting: Some(activity), peek: true, ..Fetch::default() };
+        let fetched = world.mesh.fetch(&name("bob"), &ask).await.expect("fetched");
+        let bodies: Vec<&str> = fetched.messages.iter().map(|fetched| fetched.message.body.as_str()).collect();
+        assert_eq!(bodies.join(" "), expected, "{activity:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_comes_late_settles_what_was_not_settled() {
+    let world = World::new();
+    world.joined("bob").await;
+    let id = world.say("bob", "hello").await;
+    let lost = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").claim.expect("a claim");
+    let again = world.another_process();
+    let late = async || again.mesh.confirm_late(&name("bob"), id, Rung::Shown, "listen", None).await.expect("noted");
+    assert!(late().await, "whoever claimed it is gone, and what it showed was shown");
+    assert!(!late().await, "and is not said twice");
+    drop(lost);
+    assert_eq!(world.ladder(id).await, "stored, shown by listen");
+}
+
+#[tokio::test]
+async fn a_claim_can_be_settled_message_by_message() {
+    let world = World::new();
+    world.joined("bob").await;
+    let (one, two) = (world.say("bob", "one").await, world.say("bob", "two").await);
+    let claim = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").claim.expect("a claim");
+    let mut each = claim.each().into_iter();
+    world.mesh.confirm(&each.next().expect("the first"), Rung::Shown, "hook", None).await.expect("confirmed");
+    world.mesh.release(each.next().expect("the second")).await.expect("released");
+    assert_eq!(world.ladder(one).await, "stored, shown by hook");
+    assert_eq!((world.ladder(two).await.as_str(), world.fetch("bob").await.as_str()), ("stored", "two"));
+}

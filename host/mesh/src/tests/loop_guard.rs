@@ -1,0 +1,97 @@
+//! The loop guard: two agents that wake each other are stopped; a person starts them again.
+
+use super::{World, draft, name};
+use crate::messages::Trace;
+use crate::names::MessageId;
+use crate::sessions::Call;
+use crate::testing::session_call;
+use crate::{Limits, LoopLimits};
+
+async fn two_sessions(loops: LoopLimits) -> (World, Call, Call) {
+    let world = World::with(Limits { loops, ..Limits::default() });
+    let mut calls = Vec::new();
+    for (session, agent) in [("s1", "alice"), ("s2", "bob")] {
+        world.hook(session, "start").await;
+        let call = session_call(session, session);
+        assert_eq!(world.register(&call, agent).await, format!("{agent} new"));
+        calls.push(call);
+    }
+    let bob = calls.pop().expect("two");
+    let alice = calls.pop().expect("two");
+    (world, alice, bob)
+}
+
+#[tokio::test]
+async fn a_chain_without_a_person_ends_at_the_hop_limit_and_a_person_frees_it() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 3, ..LoopLimits::default() }).await;
+    let mut held_at = None;
+    for hop in 0..10 {
+        let (sender, to, session) = if hop % 2 == 0 { (&alice, "bob", "s2") } else { (&bob, "alice", "s1") };
+        let sent = world.send(sender, to, draft(&format!("hop {hop}"))).await.expect("sent");
+        if sent.recipients[0].held.is_some() {
+            held_at = Some((hop, session, sent.id));
+            break;
+        }
+        assert_eq!(world.shown(session, "stop").await, format!("hop {hop}"));
+    }
+    let (hop, session, id) = held_at.expect("the guard stops the loop");
+    assert_eq!(hop, 4, "hops 0 to 3 wake");
+    assert_eq!(world.ladder(id).await, "stored, held");
+    assert_eq!(world.shown(session, "stop").await, "", "a turn's end does not keep the loop going");
+    let status = world.mesh.status().await.expect("read");
+    assert_eq!(status.held.len(), 1);
+    assert_eq!(world.shown(session, "prompt").await, "hop 4", "nothing is lost: the person's prompt brings it");
+    let held = async |from: &Call, to: &str| {
+        world.send(from, to, draft("fresh")).await.expect("sent").recipients[0].held.is_some()
+    };
+    assert!(held(&alice, "bob").await, "where no person spoke the chain goes on");
+    world.hook("s1", "prompt").await;
+    assert!(!held(&alice, "bob").await, "where a person spoke another one begins");
+}
+
+#[tokio::test]
+async fn held_mail_can_always_be_fetched() {
+    let (world, alice, _) = two_sessions(LoopLimits { pair: 0, ..LoopLimits::default() }).await;
+    let sent = world.send(&alice, "bob", draft("hello")).await.expect("sent");
+    assert_eq!(sent.recipients[0].held.as_deref(), Some("this sender woke this agent 0 times within 10 min"));
+    assert_eq!(world.fetch("bob").await, "hello");
+    assert_eq!(world.ladder(sent.id).await, "stored, fetched by fetch");
+}
+
+#[tokio::test]
+async fn waking_is_rationed_by_time() {
+    let limits = LoopLimits { pair: 2, window: 60_000, ..LoopLimits::default() };
+    let (world, alice, _) = two_sessions(limits).await;
+    let held = async || world.send(&alice, "bob", draft("x")).await.expect("sent").recipients[0].held.is_some();
+    assert_eq!([held().await, held().await, held().await], [false, false, true]);
+    world.machine.pass(60_000);
+    assert!(!held().await);
+}
+
+#[tokio::test]
+async fn a_chain_that_rested_is_over() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    world.send(&alice, "bob", draft("one")).await.expect("sent");
+    assert_eq!(world.shown("s2", "stop").await, "one");
+    let held = async || world.send(&bob, "alice", draft("two")).await.expect("sent").recipients[0].held.is_some();
+    assert!(held().await);
+    world.machine.pass(LoopLimits::default().rest);
+    assert!(!held().await);
+}
+
+#[tokio::test]
+async fn an_older_message_makes_no_chain_shorter_and_a_newer_chain_takes_its_place() {
+    let world = World::new();
+    let alice = name("alice");
+    let chain = |root: u128, hops| Trace { root: MessageId(ulid::Ulid(root)), hops };
+    for (given, works_on) in
+        [(chain(1, 2), chain(1, 2)), (chain(1, 0), chain(1, 2)), (chain(1, 3), chain(1, 3)), (chain(2, 0), chain(2, 0))]
+    {
+        crate::delivery::chain::works_on(&world.mesh.core, &alice, given).await.expect("noted");
+        assert_eq!(
+            crate::delivery::chain::working_on(&world.mesh.core, &alice).await.expect("read"),
+            Some(works_on),
+            "after {given:?}"
+        );
+    }
+}
