@@ -10,13 +10,14 @@ use sha2::{Digest, Sha256};
 use test_support::Program;
 
 /// Which of our crates a crate may build on. One way only: the binary, then what speaks to the
-/// outside, then the mesh, then the store.
+/// outside, then the views that both show, then the mesh, then the store.
 const ARROWS: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("mesh", &["store"]),
     ("adapters", &["mesh", "store"]),
-    ("mcp", &["mesh", "store"]),
-    ("relay-mesh", &["adapters", "mcp", "memcpy", "mesh", "store"]),
+    ("view", &["mesh", "store"]),
+    ("mcp", &["mesh", "store", "view"]),
+    ("relay-mesh", &["adapters", "mcp", "memcpy", "mesh", "store", "view"]),
     ("memcpy", &[]),
     ("relay-mesh-sdk", &[]),
     ("adapter-claude-code", &["relay-mesh-sdk"]),
@@ -34,7 +35,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("wasmtime-wasi", &["adapters"]),
     ("cap-std", &["adapters"]),
     ("rmcp", &["mcp"]),
-    ("schemars", &["mcp"]),
+    ("schemars", &["mcp", "view"]),
     ("axum", &["mcp", "test-support"]),
     ("clap", &["relay-mesh"]),
     ("mimalloc", &["relay-mesh"]),
