@@ -10,15 +10,16 @@ use sha2::{Digest, Sha256};
 use test_support::Program;
 
 /// Which of our crates a crate may build on. One way only: the binary, then what speaks to the
-/// outside, then the mesh, then the store. Only the binary knows the store on servers.
+/// outside, then the views that both show, then the mesh, then the store. Only the binary knows the store on servers.
 const ARROWS: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("store-nats", &["store"]),
     ("mesh", &["store"]),
     ("adapters", &["mesh", "store"]),
     ("conformance", &["adapters", "mesh", "store"]),
-    ("mcp", &["mesh", "store"]),
-    ("relay-mesh", &["adapters", "conformance", "mcp", "mesh", "store", "store-nats"]),
+    ("view", &["mesh", "store"]),
+    ("mcp", &["mesh", "store", "view"]),
+    ("relay-mesh", &["adapters", "conformance", "mcp", "mesh", "store", "store-nats", "view"]),
     ("relay-mesh-sdk", &[]),
     ("adapter-claude-code", &["relay-mesh-sdk"]),
     ("adapter-cursor", &["relay-mesh-sdk"]),
@@ -35,7 +36,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("wasmtime-wasi", &["adapters"]),
     ("cap-std", &["adapters"]),
     ("rmcp", &["mcp"]),
-    ("schemars", &["mcp"]),
+    ("schemars", &["mcp", "view"]),
     ("axum", &["mcp", "test-support"]),
     ("clap", &["relay-mesh"]),
     ("mimalloc", &["relay-mesh"]),

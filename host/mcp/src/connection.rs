@@ -1,4 +1,4 @@
-//! One MCP connection: who it is, and which of its calls carry mail that has not left yet.
+//! One MCP connection: its name in the mesh, its open calls, and the mail in their answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,28 +8,27 @@ use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::reply::Reply;
-use crate::keeper::{Carried, Fate, Keeper};
+use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 
-/// A connection, as its calls see it. Cheap to clone: every request carries one.
+/// A connection, as its calls see it. Cheap to clone: every request has a copy.
 #[derive(Clone)]
-pub(crate) struct Link {
+pub(crate) struct Connection {
     /// Its name in the mesh.
     pub(crate) id: ConnectionId,
     /// Its calls.
-    pub(crate) ledger: Arc<Ledger>,
-    /// Cancelled once its client sends nothing more, so that nobody waits for mail on its behalf.
+    pub(crate) ledger: Arc<CallLedger>,
+    /// Cancelled once its client can send nothing more, so that no call keeps waiting for mail.
     pub(crate) closing: CancellationToken,
     /// The folder that the client named as its root. Written by the first call that asks for it,
-    /// taken out when the client says that its roots have changed.
+    /// cleared when the client says that its roots have changed.
     pub(crate) root: Arc<Mutex<Option<Option<String>>>>,
 }
 
-impl Link {
-    /// A connection of that name.
-    pub(crate) fn new(id: ConnectionId, keeper: Keeper) -> Link {
-        Link {
+impl Connection {
+    pub(crate) fn new(id: ConnectionId, leases: LeaseTracker) -> Connection {
+        Connection {
             id,
-            ledger: Arc::new(Ledger { keeper, calls: Mutex::default() }),
+            ledger: Arc::new(CallLedger { leases, calls: Mutex::default() }),
             closing: CancellationToken::new(),
             root: Arc::default(),
         }
@@ -38,94 +37,92 @@ impl Link {
 
 /// The calls of one connection that have not been answered yet, and the mail in their answers.
 ///
-/// A call begins when its request is read. It ends when its answer is handed to the transport, or,
-/// where the client cancelled it, when its tool has come to an end: rmcp drops such an answer.
-pub(crate) struct Ledger {
-    keeper: Keeper,
+/// A call begins when its request is read. It ends when its answer is handed to the transport, or, if
+/// the client cancelled it, when its tool ends: rmcp drops such an answer.
+pub(crate) struct CallLedger {
+    leases: LeaseTracker,
     /// A std mutex: nothing is awaited while it is held.
-    calls: Mutex<HashMap<RequestId, State>>,
+    calls: Mutex<HashMap<RequestId, CallState>>,
 }
 
-/// Where a call stands.
-enum State {
-    /// Its tool is at work.
+/// The progress of a call.
+enum CallState {
+    /// Its tool runs.
     Running,
-    /// Its tool has come to an end, and this is in the answer.
-    Answered(Shipment),
-    /// The client no longer wants to know.
+    /// Its tool has ended, and this mail is in the answer.
+    Answered(OutgoingMail),
+    /// The client cancelled it.
     Cancelled,
 }
 
-/// Mail in an answer that is on its way.
-pub(crate) struct Shipment {
-    /// The mail.
-    pub(crate) carried: Carried,
-    /// The HTTP response that will hold the answer, where there is one.
+/// Mail in an answer that is not sent yet.
+pub(crate) struct OutgoingMail {
+    pub(crate) lease: PendingLease,
+    /// The HTTP response that will hold the answer; none over standard output.
     pub(crate) reply: Option<Reply>,
 }
 
-impl Ledger {
-    /// A call was read.
+impl CallLedger {
     pub(crate) fn began(&self, id: RequestId) {
-        self.calls().insert(id, State::Running);
+        self.calls().insert(id, CallState::Running);
     }
 
-    /// The client cancelled a call. One that has been answered is none of ours any more: some
-    /// clients cancel every call after its answer.
+    /// The client cancelled a call. A call that was answered is unknown here by then: some clients
+    /// cancel every call after its answer.
     pub(crate) fn cancelled(&self, id: &RequestId) {
         let mut calls = self.calls();
         let Some(state) = calls.get_mut(id) else { return };
-        match std::mem::replace(state, State::Cancelled) {
-            State::Running | State::Cancelled => {}
-            State::Answered(shipment) => {
+        match std::mem::replace(state, CallState::Cancelled) {
+            CallState::Running | CallState::Cancelled => {}
+            CallState::Answered(mail) => {
                 calls.remove(id);
-                self.keeper.settle_soon(shipment.carried, Fate::Lost);
+                self.leases.settle_soon(mail.lease, Fate::Lost);
             }
         }
     }
 
-    /// A tool came to an end, with or without mail in its answer.
-    pub(crate) fn answered(&self, id: &RequestId, shipment: Option<Shipment>) {
+    /// A tool ended, with or without mail in its answer.
+    pub(crate) fn answered(&self, id: &RequestId, mail: Option<OutgoingMail>) {
         let mut calls = self.calls();
-        let lost = match (calls.remove(id), shipment) {
-            (Some(State::Running), Some(shipment)) => {
-                calls.insert(id.clone(), State::Answered(shipment));
+        let lost = match (calls.remove(id), mail) {
+            (Some(CallState::Running), Some(mail)) => {
+                calls.insert(id.clone(), CallState::Answered(mail));
                 None
             }
-            (Some(State::Running), None) => None,
-            // Cancelled meanwhile, or the connection is closed: the answer goes nowhere.
-            (Some(State::Cancelled | State::Answered(_)) | None, shipment) => shipment,
+            (Some(CallState::Running), None) => None,
+            // Cancelled meanwhile, or the connection is closed: rmcp drops the answer.
+            (Some(CallState::Cancelled | CallState::Answered(_)) | None, mail) => mail,
         };
-        if let Some(shipment) = lost {
-            self.keeper.settle_soon(shipment.carried, Fate::Lost);
+        if let Some(mail) = lost {
+            self.leases.settle_soon(mail.lease, Fate::Lost);
         }
     }
 
-    /// An answer is handed to the transport: what is in it.
-    pub(crate) fn ship(&self, id: &RequestId) -> Option<Shipment> {
+    /// The mail in an answer that is handed to the transport now.
+    pub(crate) fn take_mail(&self, id: &RequestId) -> Option<OutgoingMail> {
         match self.calls().remove(id) {
-            Some(State::Answered(shipment)) => Some(shipment),
-            Some(State::Running | State::Cancelled) | None => None,
+            Some(CallState::Answered(mail)) => Some(mail),
+            Some(CallState::Running | CallState::Cancelled) | None => None,
         }
     }
 
-    /// Whether no call waits for its answer.
+    /// Whether every call has been answered.
     pub(crate) fn is_quiet(&self) -> bool {
         self.calls().is_empty()
     }
 
-    /// Nothing can be sent any more.
+    /// Gives back all mail: the connection is closed, and nothing more can be sent.
     pub(crate) fn close(&self) {
         let calls = std::mem::take(&mut *self.calls());
         for state in calls.into_values() {
             match state {
-                State::Answered(shipment) => self.keeper.settle_soon(shipment.carried, Fate::Lost),
-                State::Running | State::Cancelled => {}
+                CallState::Answered(mail) => self.leases.settle_soon(mail.lease, Fate::Lost),
+                CallState::Running | CallState::Cancelled => {}
             }
         }
     }
 
-    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, State>> {
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, CallState>> {
         self.calls.lock().expect("no holder of this lock panics")
     }
 }

@@ -17,65 +17,65 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
-use crate::connection::{Link, Shipment};
+use crate::connection::{Connection, OutgoingMail};
 use crate::http::reply::Reply;
-use crate::keeper::{Carried, Fate, Keeper};
+use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 use crate::profile::Profile;
-use crate::refusal::Refusal;
-use crate::sighting::{self, Outlook, Proof};
-use crate::tools::{self, Entry, Keyed, Visit, WaitingPatience};
+use crate::sighting::{self, CallOrigin, Proof};
+use crate::tool_error::ToolError;
+use crate::tools::{self, KeyArgument, ListedTool, ToolCall, WaitControl};
 
 /// How long a client may take to name its roots before it is served without.
-const PATIENCE_FOR_ROOTS: Duration = Duration::from_millis(500);
+const ROOTS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Serves every connection of one transport. Cheap to clone; knows nothing of a single connection,
-/// for each request brings its [`Link`] along.
+/// Serves every connection of one transport. Cheap to clone; knows no single connection: each
+/// request brings its [`Connection`] along.
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Shared>);
 
 struct Shared {
     mesh: Arc<Mesh>,
-    keeper: Keeper,
-    outlook: Outlook,
+    leases: LeaseTracker,
+    origin: CallOrigin,
     /// The tools as clients with a connection see them.
-    tools: BTreeMap<&'static str, Entry>,
+    tools: BTreeMap<&'static str, ListedTool>,
     /// The tools as clients see them that have nothing but a key to say who they are.
-    keyed: BTreeMap<&'static str, Entry>,
+    keyed: BTreeMap<&'static str, ListedTool>,
 }
 
 impl Server {
     /// A server over this mesh, for callers seen from there.
-    pub(crate) fn new(mesh: Arc<Mesh>, keeper: Keeper, outlook: Outlook, profile: Profile) -> Server {
-        let (tools, keyed) = (tools::tools(profile, Keyed::No), tools::tools(profile, Keyed::Yes));
-        Server(Arc::new(Shared { mesh, keeper, outlook, tools, keyed }))
+    pub(crate) fn new(mesh: Arc<Mesh>, leases: LeaseTracker, origin: CallOrigin, profile: Profile) -> Server {
+        let (tools, keyed) = (tools::tools(profile, KeyArgument::Hidden), tools::tools(profile, KeyArgument::Shown));
+        Server(Arc::new(Shared { mesh, leases, origin, tools, keyed }))
     }
 
     async fn answer(
         &self,
-        tool: &Entry,
+        tool: &ListedTool,
         mut arguments: JsonObject,
         context: &RequestContext<RoleServer>,
-    ) -> Result<tools::Answer, Refusal> {
+    ) -> Result<tools::ToolAnswer, ToolError> {
         let shared = &self.0;
         let proof = sighting::take_proof(&mut arguments)?;
         let root = root_of(context).await;
-        let call = sighting::call(&shared.outlook, &tool.shown.name, &arguments, &proof, context, root);
+        let call = sighting::call(&shared.origin, &tool.listing.name, &arguments, &proof, context, root);
         let caller = shared.mesh.identify(&call).await?;
-        let link = context.extensions.get::<Link>();
+        let connection = context.extensions.get::<Connection>();
         let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
-        let patience = WaitingPatience {
-            given_up: context.ct.clone(),
-            closing: link.map(|link| link.closing.clone()).unwrap_or_default(),
-            unheard: reply_of(context).map(|reply| reply.over.clone()).unwrap_or_default(),
+        let wait = WaitControl {
+            cancelled: context.ct.clone(),
+            closing: connection.map(|connection| connection.closing.clone()).unwrap_or_default(),
+            reader_gone: reply_of(context).map(|reply| reply.over.clone()).unwrap_or_default(),
             progress,
         };
-        let visit = Visit { mesh: Arc::clone(&shared.mesh), caller, ticket: proof.ticket, patience };
-        (tool.run)(visit, Value::Object(arguments)).await
+        let call = ToolCall { mesh: Arc::clone(&shared.mesh), caller, ticket: proof.ticket, wait };
+        (tool.run)(call, Value::Object(arguments)).await
     }
 
-    /// What an agent is told when its client connects. Where its session is known already, who it is.
+    /// What an agent is told when its client connects; with its name, if its session is known already.
     async fn instructions(&self, context: &RequestContext<RoleServer>, client: Option<Implementation>) -> String {
-        let mut call = sighting::call(&self.0.outlook, "", &JsonObject::new(), &Proof::default(), context, None);
+        let mut call = sighting::call(&self.0.origin, "", &JsonObject::new(), &Proof::default(), context, None);
         call.sighting.tool = None;
         call.sighting.arguments = None;
         if let Some(client) = client {
@@ -93,29 +93,29 @@ impl Server {
     }
 }
 
-/// Tells the connection's ledger that a tool has come to an end, whichever way it ends.
+/// Tells the connection's ledger that a tool has ended, also if its call is dropped.
 struct Running<'a> {
-    link: Option<&'a Link>,
+    connection: Option<&'a Connection>,
     id: &'a RequestId,
 }
 
 impl Running<'_> {
     /// It ended with mail in its answer.
-    fn ends_with(mut self, shipment: Shipment) -> Result<(), Shipment> {
-        match self.link.take() {
-            Some(link) => {
-                link.ledger.answered(self.id, Some(shipment));
+    fn ends_with(mut self, mail: OutgoingMail) -> Result<(), OutgoingMail> {
+        match self.connection.take() {
+            Some(connection) => {
+                connection.ledger.answered(self.id, Some(mail));
                 Ok(())
             }
-            None => Err(shipment),
+            None => Err(mail),
         }
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        if let Some(link) = self.link {
-            link.ledger.answered(self.id, None);
+        if let Some(connection) = self.connection {
+            connection.ledger.answered(self.id, None);
         }
     }
 }
@@ -151,11 +151,11 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = match context.extensions.get::<Link>() {
+        let tools = match context.extensions.get::<Connection>() {
             Some(_) => &self.0.tools,
             None => &self.0.keyed,
         };
-        Ok(ListToolsResult::with_all_items(tools.values().map(|entry| entry.shown.clone()).collect()))
+        Ok(ListToolsResult::with_all_items(tools.values().map(|tool| tool.listing.clone()).collect()))
     }
 
     async fn call_tool(
@@ -164,22 +164,22 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let shared = &self.0;
-        let running = Running { link: context.extensions.get::<Link>(), id: &context.id };
+        let running = Running { connection: context.extensions.get::<Connection>(), id: &context.id };
         let Some(tool) = shared.tools.get(request.name.as_ref()) else {
             let name: String = request.name.chars().filter(|c| !c.is_control()).take(80).collect();
             return Err(ErrorData::invalid_params(format!("no tool is named `{name}`"), None));
         };
         let answer = match self.answer(tool, request.arguments.unwrap_or_default(), &context).await {
             Ok(answer) => answer,
-            Err(refusal) => return Ok(refusal.into_result().into()),
+            Err(error) => return Ok(error.into_result().into()),
         };
-        if let Some(carried) = answer.carried {
+        if let Some(lease) = answer.lease {
             let reply = reply_of(&context).cloned();
-            if let Err(shipment) = running.ends_with(Shipment { carried, reply })
-                && let Some(carried) = shipment.board()
+            if let Err(mail) = running.ends_with(OutgoingMail { lease, reply })
+                && let Some(lease) = mail.attach()
             {
-                shared.keeper.settle(carried, Fate::Lost).await;
-                return Ok(Refusal::new("the connection that asked is gone", "Fetch again.").into_result().into());
+                shared.leases.settle(lease, Fate::Lost).await;
+                return Ok(ToolError::new("the connection that asked is gone", "Fetch again.").into_result().into());
             }
         }
         let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
@@ -206,19 +206,19 @@ impl ServerHandler for Server {
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
-        if let Some(link) = context.extensions.get::<Link>() {
-            *link.root.lock().expect("no holder of this lock panics") = None;
+        if let Some(connection) = context.extensions.get::<Connection>() {
+            *connection.root.lock().expect("no holder of this lock panics") = None;
         }
     }
 }
 
-impl Shipment {
-    /// Puts mail aboard the HTTP response where no connection stands between. Gives it back where
-    /// that response is gone.
-    fn board(self) -> Option<Carried> {
+impl OutgoingMail {
+    /// Attaches mail directly to the HTTP response, for a call without a connection. Gives it back if
+    /// that response is over.
+    fn attach(self) -> Option<PendingLease> {
         match self.reply {
-            Some(reply) => reply.carry(self.carried).err(),
-            None => Some(self.carried),
+            Some(reply) => reply.attach(self.lease).err(),
+            None => Some(self.lease),
         }
     }
 }
@@ -231,16 +231,16 @@ fn reply_of(context: &RequestContext<RoleServer>) -> Option<&Reply> {
 /// The folder that the client names as its first root, where it names any. Asked once per connection.
 #[expect(deprecated, reason = "roots are on their way out of the protocol, and clients of today still have them")]
 async fn root_of(context: &RequestContext<RoleServer>) -> Option<String> {
-    let link = context.extensions.get::<Link>()?;
+    let connection = context.extensions.get::<Connection>()?;
     let offers = context.client_capabilities().is_some_and(|capabilities| capabilities.roots.is_some());
     let asks = context.protocol_version().is_some_and(|version| version < ProtocolVersion::V_2026_07_28);
     if !offers || !asks {
         return None;
     }
-    if let Some(root) = link.root.lock().expect("no holder of this lock panics").clone() {
+    if let Some(root) = connection.root.lock().expect("no holder of this lock panics").clone() {
         return root;
     }
-    let root = match tokio::time::timeout(PATIENCE_FOR_ROOTS, context.peer.list_roots()).await {
+    let root = match tokio::time::timeout(ROOTS_TIMEOUT, context.peer.list_roots()).await {
         Ok(Ok(listed)) => listed.roots.iter().find_map(|root| sighting::path_of(&root.uri)),
         Ok(Err(error)) => {
             tracing::debug!(%error, "a client that offers roots does not name them");
@@ -248,16 +248,16 @@ async fn root_of(context: &RequestContext<RoleServer>) -> Option<String> {
         }
         Err(_) => None,
     };
-    *link.root.lock().expect("no holder of this lock panics") = Some(root.clone());
+    *connection.root.lock().expect("no holder of this lock panics") = Some(root.clone());
     root
 }
 
 /// How calls come to a server that one client started.
-pub(crate) fn beside(environment: Vec<(String, String)>, workdir: Option<String>) -> Outlook {
-    Outlook { transport: Transport::Stdio, environment, workdir }
+pub(crate) fn origin_of_stdio(environment: Vec<(String, String)>, workdir: Option<String>) -> CallOrigin {
+    CallOrigin { transport: Transport::Stdio, environment, workdir }
 }
 
 /// How calls come to a server that many clients share: its own environment belongs to none of them.
-pub(crate) fn shared() -> Outlook {
-    Outlook { transport: Transport::Http, environment: Vec::new(), workdir: None }
+pub(crate) fn origin_of_http() -> CallOrigin {
+    CallOrigin { transport: Transport::Http, environment: Vec::new(), workdir: None }
 }

@@ -7,8 +7,8 @@ use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
 use serde::Deserialize;
 
-use crate::connection::Link;
-use crate::refusal::Refusal;
+use crate::connection::Connection;
+use crate::tool_error::ToolError;
 
 /// What hooks and connectors add to the arguments of any tool; no model writes it.
 pub(crate) const HIDDEN: &str = "_relay";
@@ -35,11 +35,11 @@ struct Hidden {
 }
 
 /// Takes out of the arguments what says who calls.
-pub(crate) fn take_proof(arguments: &mut JsonObject) -> Result<Proof, Refusal> {
+pub(crate) fn take_proof(arguments: &mut JsonObject) -> Result<Proof, ToolError> {
     let mut proof = Proof::default();
     if let Some(hidden) = arguments.shift_remove(HIDDEN) {
         let hidden: Hidden = serde_json::from_value(hidden).map_err(|_| {
-            Refusal::new(
+            ToolError::new(
                 format!("the argument `{HIDDEN}` is not what a hook of relay-mesh writes"),
                 "Leave it to the hooks of your harness.",
             )
@@ -51,7 +51,7 @@ pub(crate) fn take_proof(arguments: &mut JsonObject) -> Result<Proof, Refusal> {
         && !key.is_null()
     {
         let key = key.as_str().ok_or_else(|| {
-            Refusal::new(format!("`{KEY}` is not text"), "Pass the agent_key that register_agent gave you.")
+            ToolError::new(format!("`{KEY}` is not text"), "Pass the agent_key that register_agent gave you.")
         })?;
         proof.key = Some(key.to_owned());
     }
@@ -59,7 +59,7 @@ pub(crate) fn take_proof(arguments: &mut JsonObject) -> Result<Proof, Refusal> {
 }
 
 /// Where the servers of this process see their callers from.
-pub(crate) struct Outlook {
+pub(crate) struct CallOrigin {
     /// How calls come.
     pub(crate) transport: Transport,
     /// Variables of the process that started us, where one client did.
@@ -70,7 +70,7 @@ pub(crate) struct Outlook {
 
 /// All that a call shows of its caller.
 pub(crate) fn call(
-    outlook: &Outlook,
+    origin: &CallOrigin,
     tool: &str,
     arguments: &JsonObject,
     proof: &Proof,
@@ -89,17 +89,17 @@ pub(crate) fn call(
     };
     Call {
         sighting: Sighting {
-            transport: outlook.transport,
+            transport: origin.transport,
             client_version: client.as_ref().map(|client| client.version.clone()),
             client_name: client.map(|client| client.name),
             meta: (!context.meta.is_empty()).then(|| serde_json::to_string(&context.meta).ok()).flatten(),
             headers,
             tool: Some(tool.to_owned()),
             arguments: serde_json::to_string(arguments).ok(),
-            environment: outlook.environment.clone(),
-            workdir: root.or_else(|| outlook.workdir.clone()),
+            environment: origin.environment.clone(),
+            workdir: root.or_else(|| origin.workdir.clone()),
         },
-        connection: context.extensions.get::<Link>().map(|link| link.id.clone()),
+        connection: context.extensions.get::<Connection>().map(|connection| connection.id.clone()),
         ticket: proof.ticket.clone(),
         key: proof.key.clone(),
         claims_to_be: None,
@@ -148,7 +148,7 @@ mod tests {
         let mut arguments: JsonObject = serde_json::from_str(arguments).expect("an object");
         let proof = match take_proof(&mut arguments) {
             Ok(proof) => proof,
-            Err(refusal) => return refusal.text(),
+            Err(error) => return error.text(),
         };
         let session = proof.ticket.map(|ticket| ticket.session.id);
         format!("{session:?} {:?} {}", proof.key, serde_json::Value::Object(arguments))

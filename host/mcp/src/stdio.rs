@@ -12,11 +12,11 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::confirming::Confirming;
-use crate::connection::Link;
-use crate::keeper::Keeper;
+use crate::connection::Connection;
+use crate::lease_tracker::LeaseTracker;
 use crate::profile::Profile;
 use crate::server::{self, Server};
+use crate::watched_transport::WatchedTransport;
 
 /// What is known of the process that started us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,16 +61,18 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let keeper = Keeper::new(Arc::clone(&mesh));
-    let link = Link::new(fresh_connection(&mesh), keeper.clone());
-    let outlook = server::beside(process.environment, process.workdir);
-    let server = Server::new(Arc::clone(&mesh), keeper.clone(), outlook, profile);
-    let transport = Confirming::new(AsyncRwTransport::new_server(read, write), link.clone(), keeper.clone());
+    let leases = LeaseTracker::new(Arc::clone(&mesh));
+    let connection = Connection::new(fresh_connection(&mesh), leases.clone());
+    let origin = server::origin_of_stdio(process.environment, process.workdir);
+    let server = Server::new(Arc::clone(&mesh), leases.clone(), origin, profile);
+    let transport =
+        WatchedTransport::new(AsyncRwTransport::new_server(read, write), connection.clone(), leases.clone());
 
     // Delivery ends with the connection, whichever way that ends.
     let delivery = stop.child_token();
     let _ends_delivery = delivery.clone().drop_guard();
-    let delivering = tokio::spawn(Arc::clone(&mesh).deliver(Served::Connection(link.id.clone()), delivery.clone()));
+    let delivering =
+        tokio::spawn(Arc::clone(&mesh).deliver(Served::Connection(connection.id.clone()), delivery.clone()));
     let outcome = match server.serve_with_ct(transport, stop.clone()).await {
         Ok(running) => match running.waiting().await? {
             QuitReason::Cancelled | QuitReason::Closed => Ok(()),
@@ -85,11 +87,11 @@ where
         Err(error) => Err(StdioError::Handshake(Box::new(error))),
     };
     delivery.cancel();
-    link.closing.cancel();
-    link.ledger.close();
-    keeper.finish().await;
+    connection.closing.cancel();
+    connection.ledger.close();
+    leases.finish().await;
     delivering.await?;
-    if let Err(error) = mesh.disconnect(&link.id).await {
+    if let Err(error) = mesh.disconnect(&connection.id).await {
         let error: &dyn std::error::Error = &error;
         tracing::warn!(error, "the mesh could not be told that a connection has closed");
     }

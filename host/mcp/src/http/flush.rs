@@ -11,64 +11,63 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::keeper::{Carried, Fate, Keeper};
+use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 
 /// One HTTP connection, as the responses on it see it.
 #[derive(Clone)]
-pub(super) struct Conversation {
-    keeper: Keeper,
+pub(super) struct HttpConnection {
+    leases: LeaseTracker,
     /// Mail whose last byte the connection has taken over and not flushed yet. A std mutex: nothing
     /// is awaited while it is held.
-    unflushed: Arc<Mutex<Vec<Carried>>>,
+    unflushed: Arc<Mutex<Vec<PendingLease>>>,
 }
 
-impl Conversation {
-    fn new(keeper: Keeper) -> Conversation {
-        Conversation { keeper, unflushed: Arc::default() }
+impl HttpConnection {
+    fn new(leases: LeaseTracker) -> HttpConnection {
+        HttpConnection { leases, unflushed: Arc::default() }
     }
 
     /// Confirms mail once everything that was written so far has been flushed.
-    pub(super) fn after_flush(&self, carried: Carried) {
-        self.unflushed.lock().expect("no holder of this lock panics").push(carried);
+    pub(super) fn after_flush(&self, lease: PendingLease) {
+        self.unflushed.lock().expect("no holder of this lock panics").push(lease);
     }
 
     fn settle(&self, fate: Fate) {
         let mail = std::mem::take(&mut *self.unflushed.lock().expect("no holder of this lock panics"));
-        for carried in mail {
-            self.keeper.settle_soon(carried, fate);
+        for lease in mail {
+            self.leases.settle_soon(lease, fate);
         }
     }
 }
 
-impl Connected<IncomingStream<'_, FlushingListener>> for Conversation {
-    fn connect_info(stream: IncomingStream<'_, FlushingListener>) -> Conversation {
-        stream.io().conversation.clone()
+impl Connected<IncomingStream<'_, FlushingListener>> for HttpConnection {
+    fn connect_info(stream: IncomingStream<'_, FlushingListener>) -> HttpConnection {
+        stream.io().connection.clone()
     }
 }
 
 /// A TCP listener whose connections say when they have flushed.
 pub(super) struct FlushingListener {
     inner: TcpListener,
-    keeper: Keeper,
+    leases: LeaseTracker,
 }
 
 impl FlushingListener {
-    /// Listens on behalf of a keeper.
-    pub(super) fn new(inner: TcpListener, keeper: Keeper) -> FlushingListener {
-        FlushingListener { inner, keeper }
+    pub(super) fn new(inner: TcpListener, leases: LeaseTracker) -> FlushingListener {
+        FlushingListener { inner, leases }
     }
 }
 
 impl Listener for FlushingListener {
-    type Io = Flushing;
+    type Io = FlushingStream;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Flushing, SocketAddr) {
+    async fn accept(&mut self) -> (FlushingStream, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.inner).await;
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes on with delayed writes");
         }
-        (Flushing { inner: stream, conversation: Conversation::new(self.keeper.clone()) }, address)
+        (FlushingStream { inner: stream, connection: HttpConnection::new(self.leases.clone()) }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -78,12 +77,12 @@ impl Listener for FlushingListener {
 
 /// A connection that settles mail when it is flushed. hyper asks for a flush only when it has written
 /// everything that it had buffered.
-pub(super) struct Flushing {
+pub(super) struct FlushingStream {
     inner: TcpStream,
-    conversation: Conversation,
+    connection: HttpConnection,
 }
 
-impl AsyncRead for Flushing {
+impl AsyncRead for FlushingStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +92,7 @@ impl AsyncRead for Flushing {
     }
 }
 
-impl AsyncWrite for Flushing {
+impl AsyncWrite for FlushingStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
@@ -113,8 +112,8 @@ impl AsyncWrite for Flushing {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.inner).poll_flush(context);
         match &polled {
-            Poll::Ready(Ok(())) => self.conversation.settle(Fate::Sent),
-            Poll::Ready(Err(_)) => self.conversation.settle(Fate::Lost),
+            Poll::Ready(Ok(())) => self.connection.settle(Fate::Sent),
+            Poll::Ready(Err(_)) => self.connection.settle(Fate::Lost),
             Poll::Pending => {}
         }
         polled
@@ -125,8 +124,8 @@ impl AsyncWrite for Flushing {
     }
 }
 
-impl Drop for Flushing {
+impl Drop for FlushingStream {
     fn drop(&mut self) {
-        self.conversation.settle(Fate::Lost);
+        self.connection.settle(Fate::Lost);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Guard {
 
 /// Why a request is turned away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TurnedAway {
+pub(super) enum Rejection {
     /// It calls this machine by a name that is none of ours.
     Host(String),
     /// It does not say whom it calls.
@@ -50,24 +50,24 @@ impl Guard {
     }
 
     /// Whether a request may speak to the mesh.
-    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), TurnedAway> {
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Rejection> {
         self.comes_from_here(headers)?;
         let Some(token) = &self.token else { return Ok(()) };
-        let shown = headers.get(header::AUTHORIZATION).ok_or(TurnedAway::NoToken)?;
-        let shown = bearer(shown.as_bytes()).ok_or(TurnedAway::NoToken)?;
-        if digest(shown) == *token { Ok(()) } else { Err(TurnedAway::WrongToken) }
+        let shown = headers.get(header::AUTHORIZATION).ok_or(Rejection::NoToken)?;
+        let shown = bearer(shown.as_bytes()).ok_or(Rejection::NoToken)?;
+        if digest(shown) == *token { Ok(()) } else { Err(Rejection::WrongToken) }
     }
 
     /// Whether a request comes from where requests may come from.
-    pub(super) fn comes_from_here(&self, headers: &HeaderMap) -> Result<(), TurnedAway> {
-        let host = headers.get(header::HOST).ok_or(TurnedAway::NoHost)?;
+    pub(super) fn comes_from_here(&self, headers: &HeaderMap) -> Result<(), Rejection> {
+        let host = headers.get(header::HOST).ok_or(Rejection::NoHost)?;
         let called = readable(host);
         if !called.parse::<Authority>().is_ok_and(|authority| self.is_ours(authority.host())) {
-            return Err(TurnedAway::Host(called));
+            return Err(Rejection::Host(called));
         }
         match headers.get(header::ORIGIN) {
             Some(origin) if !self.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()) => {
-                Err(TurnedAway::Origin(readable(origin)))
+                Err(Rejection::Origin(readable(origin)))
             }
             Some(_) | None => Ok(()),
         }
@@ -105,22 +105,22 @@ fn readable(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).chars().filter(|c| c.is_ascii_graphic()).take(100).collect()
 }
 
-impl IntoResponse for TurnedAway {
+impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let (status, sentence) = match self {
-            TurnedAway::Host(host) => (
+            Rejection::Host(host) => (
                 StatusCode::FORBIDDEN,
                 format!("`{host}` is not a name of this server; call it 127.0.0.1 or localhost\n"),
             ),
-            TurnedAway::NoHost => (StatusCode::FORBIDDEN, "the request does not say which host it calls\n".to_owned()),
-            TurnedAway::Origin(origin) => {
+            Rejection::NoHost => (StatusCode::FORBIDDEN, "the request does not say which host it calls\n".to_owned()),
+            Rejection::Origin(origin) => {
                 (StatusCode::FORBIDDEN, format!("web pages may not call this server, and `{origin}` is one\n"))
             }
-            TurnedAway::NoToken => (
+            Rejection::NoToken => (
                 StatusCode::UNAUTHORIZED,
                 "this server asks for its token: send the header `Authorization: Bearer TOKEN`\n".to_owned(),
             ),
-            TurnedAway::WrongToken => (
+            Rejection::WrongToken => (
                 StatusCode::UNAUTHORIZED,
                 "the token is not this server's; run the install of your harness again to have its own\n".to_owned(),
             ),
@@ -138,7 +138,7 @@ impl IntoResponse for TurnedAway {
 mod tests {
     use super::*;
 
-    fn check(settings: &HttpSettings, headers: &str, expected: Result<(), TurnedAway>) {
+    fn check(settings: &HttpSettings, headers: &str, expected: Result<(), Rejection>) {
         let mut map = HeaderMap::new();
         for line in headers.split("; ") {
             let (name, value) = line.split_once(": ").expect("a name and a value");
@@ -157,13 +157,13 @@ mod tests {
         for bad in
             ["evil.example", "evil.example:7423", "192.0.2.1", "localhost.evil.example", "127.0.0.1.evil.example"]
         {
-            check(&settings, &format!("host: {bad}"), Err(TurnedAway::Host(bad.to_owned())));
+            check(&settings, &format!("host: {bad}"), Err(Rejection::Host(bad.to_owned())));
         }
-        check(&settings, "x-nothing: 1", Err(TurnedAway::NoHost));
+        check(&settings, "x-nothing: 1", Err(Rejection::NoHost));
         let open = HttpSettings { reach: Reach::Network, hosts: vec!["box.lan".to_owned()], ..settings };
         check(&open, "host: 192.0.2.1:7423", Ok(()));
         check(&open, "host: box.lan:7423", Ok(()));
-        check(&open, "host: evil.example", Err(TurnedAway::Host("evil.example".to_owned())));
+        check(&open, "host: evil.example", Err(Rejection::Host("evil.example".to_owned())));
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         check(&settings, "host: localhost; origin: http://localhost:6274", Ok(()));
         for page in ["http://localhost:3000", "null", "https://localhost:6274"] {
             let headers = format!("host: localhost; origin: {page}");
-            check(&settings, &headers, Err(TurnedAway::Origin(page.to_owned())));
+            check(&settings, &headers, Err(Rejection::Origin(page.to_owned())));
         }
     }
 
@@ -181,9 +181,9 @@ mod tests {
         let settings = HttpSettings { token: Some("s3cret".to_owned()), ..HttpSettings::default() };
         check(&settings, "host: localhost; authorization: Bearer s3cret", Ok(()));
         check(&settings, "host: localhost; authorization: bearer  s3cret", Ok(()));
-        check(&settings, "host: localhost; authorization: Bearer s3cre", Err(TurnedAway::WrongToken));
-        check(&settings, "host: localhost; authorization: Bearer", Err(TurnedAway::NoToken));
-        check(&settings, "host: localhost; authorization: Basic s3cret", Err(TurnedAway::NoToken));
-        check(&settings, "host: localhost", Err(TurnedAway::NoToken));
+        check(&settings, "host: localhost; authorization: Bearer s3cre", Err(Rejection::WrongToken));
+        check(&settings, "host: localhost; authorization: Bearer", Err(Rejection::NoToken));
+        check(&settings, "host: localhost; authorization: Basic s3cret", Err(Rejection::NoToken));
+        check(&settings, "host: localhost", Err(Rejection::NoToken));
     }
 }

@@ -29,11 +29,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::settings::{BindError, HttpSettings, Reach};
 
-use self::flush::{Conversation, FlushingListener};
+use self::flush::{FlushingListener, HttpConnection};
 use self::guard::Guard;
-use self::reply::{Delivering, Expected};
+use self::reply::{PendingResponse, WatchedBody};
 use self::sessions::Sessions;
-use crate::keeper::Keeper;
+use crate::lease_tracker::LeaseTracker;
 use crate::server::{self, Server};
 
 /// Where clients post.
@@ -41,7 +41,7 @@ const PATH: &str = "/mcp";
 /// JSON writes a byte of text in at most six.
 const LONGEST_REQUEST: usize = 6 * LONGEST_BODY + 64 * 1024;
 /// How long open responses may take to end once the server is told to stop.
-const FAREWELL: Duration = Duration::from_secs(3);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
 /// A port that is bound, and not served yet.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub struct Listener {
 pub struct ServeError(#[from] std::io::Error);
 
 impl Listener {
-    /// Binds the port. Whoever connects from now on waits until it is served.
+    /// Binds the port. Clients that connect from now on wait until it is served.
     pub async fn bind(settings: HttpSettings) -> Result<Listener, BindError> {
         settings.check()?;
         let address = settings.listen;
@@ -66,7 +66,7 @@ impl Listener {
         Ok(Listener { listener, address, settings })
     }
 
-    /// The address that it is bound to; with the port that the system chose, where none was given.
+    /// The address that it is bound to; with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -78,39 +78,38 @@ impl Listener {
 
     /// Serves until `stop` is cancelled.
     pub async fn serve(self, mesh: Arc<Mesh>, stop: CancellationToken) -> Result<(), ServeError> {
-        let keeper = Keeper::new(Arc::clone(&mesh));
-        let router = router(&mesh, &keeper, &self.settings, stop.child_token());
-        let listener = FlushingListener::new(self.listener, keeper.clone());
+        let leases = LeaseTracker::new(Arc::clone(&mesh));
+        let router = router(&mesh, &leases, &self.settings, stop.child_token());
+        let listener = FlushingListener::new(self.listener, leases.clone());
         let asked = stop.clone();
-        let serving = axum::serve(listener, router.into_make_service_with_connect_info::<Conversation>())
+        let serving = axum::serve(listener, router.into_make_service_with_connect_info::<HttpConnection>())
             .with_graceful_shutdown(async move { asked.cancelled().await });
-        let farewell = async {
+        let shutdown_grace = async {
             stop.cancelled().await;
-            tokio::time::sleep(FAREWELL).await;
+            tokio::time::sleep(SHUTDOWN_GRACE).await;
         };
         let outcome = tokio::select! {
             outcome = serving => outcome,
-            () = farewell => {
+            () = shutdown_grace => {
                 tracing::info!("some responses were still open and are broken off");
                 Ok(())
             }
         };
-        keeper.finish().await;
+        leases.finish().await;
         Ok(outcome?)
     }
 }
 
-/// What every request needs.
 #[derive(Clone)]
-struct Desk {
+struct AppState {
     guard: Arc<Guard>,
-    keeper: Keeper,
+    leases: LeaseTracker,
     service: StreamableHttpService<Server, Sessions>,
 }
 
-fn router(mesh: &Arc<Mesh>, keeper: &Keeper, settings: &HttpSettings, stop: CancellationToken) -> Router {
-    let server = Server::new(Arc::clone(mesh), keeper.clone(), server::shared(), settings.profile);
-    let sessions = Arc::new(Sessions::new(Arc::clone(mesh), keeper.clone(), settings.idle, settings.most_sessions));
+fn router(mesh: &Arc<Mesh>, leases: &LeaseTracker, settings: &HttpSettings, stop: CancellationToken) -> Router {
+    let server = Server::new(Arc::clone(mesh), leases.clone(), server::origin_of_http(), settings.profile);
+    let sessions = Arc::new(Sessions::new(Arc::clone(mesh), leases.clone(), settings.idle, settings.most_sessions));
     // Our guard has looked at Host and Origin by then. JSON rather than events where one message is
     // the whole answer. No priming events: an answer that broke off is not resumed, its mail is
     // fetched again.
@@ -121,26 +120,26 @@ fn router(mesh: &Arc<Mesh>, keeper: &Keeper, settings: &HttpSettings, stop: Canc
         .with_max_request_body_bytes(LONGEST_REQUEST);
     config.cancellation_token = stop;
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    let desk = Desk { guard: Arc::new(Guard::new(settings)), keeper: keeper.clone(), service };
-    Router::new().route(PATH, any(mcp)).route("/healthz", get(healthz)).fallback(elsewhere).with_state(desk)
+    let state = AppState { guard: Arc::new(Guard::new(settings)), leases: leases.clone(), service };
+    Router::new().route(PATH, any(mcp)).route("/healthz", get(healthz)).fallback(elsewhere).with_state(state)
 }
 
 /// One request to the MCP server.
-async fn mcp(State(desk): State<Desk>, mut request: Request) -> Response {
-    if let Err(turned_away) = desk.guard.admit(request.headers()) {
-        return turned_away.into_response();
+async fn mcp(State(state): State<AppState>, mut request: Request) -> Response {
+    if let Err(rejection) = state.guard.admit(request.headers()) {
+        return rejection.into_response();
     }
-    let conversation =
-        request.extensions().get::<ConnectInfo<Conversation>>().map(|ConnectInfo(conversation)| conversation.clone());
+    let connection =
+        request.extensions().get::<ConnectInfo<HttpConnection>>().map(|ConnectInfo(connection)| connection.clone());
     let ends_session = request.method() == Method::DELETE;
-    let expected = Expected::new(desk.keeper.clone(), conversation);
-    request.extensions_mut().insert(expected.reply());
+    let response = PendingResponse::new(state.leases.clone(), connection);
+    request.extensions_mut().insert(response.reply());
     let claims_json = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
         kind.to_str().is_ok_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("application/json"))
     });
-    let (head, body) = desk.service.handle(request).await.into_parts();
+    let (head, body) = state.service.handle(request).await.into_parts();
     match head.status {
-        StatusCode::OK => Response::from_parts(head, Body::new(Delivering::new(body, expected))),
+        StatusCode::OK => Response::from_parts(head, Body::new(WatchedBody::new(body, response))),
         // What rmcp has only accepted is done by then, and some clients complain of anything less.
         StatusCode::ACCEPTED if ends_session => StatusCode::NO_CONTENT.into_response(),
         // rmcp says of a body that is no message that its type is not supported; it is malformed.
@@ -155,18 +154,18 @@ fn malformed() -> Response {
     json(StatusCode::BAD_REQUEST, error.to_owned())
 }
 
-/// Whether somebody is there, for whoever may reach the port. Says nothing of whom it serves.
-async fn healthz(State(desk): State<Desk>, request: Request) -> Response {
-    if let Err(turned_away) = desk.guard.comes_from_here(request.headers()) {
-        return turned_away.into_response();
+/// Whether the server runs, for everyone who can reach the port. It says nothing about agents.
+async fn healthz(State(state): State<AppState>, request: Request) -> Response {
+    if let Err(rejection) = state.guard.comes_from_here(request.headers()) {
+        return rejection.into_response();
     }
     json(StatusCode::OK, format!(r#"{{"name":"relay-mesh","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
 }
 
-async fn elsewhere(State(desk): State<Desk>, request: Request) -> Response {
-    match desk.guard.comes_from_here(request.headers()) {
+async fn elsewhere(State(state): State<AppState>, request: Request) -> Response {
+    match state.guard.comes_from_here(request.headers()) {
         Ok(()) => (StatusCode::NOT_FOUND, format!("nothing is here; MCP is at {PATH}\n")).into_response(),
-        Err(turned_away) => turned_away.into_response(),
+        Err(rejection) => rejection.into_response(),
     }
 }
 

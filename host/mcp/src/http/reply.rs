@@ -1,4 +1,4 @@
-//! Mail in an HTTP response: on its way until the response's last byte is flushed.
+//! Mail in an HTTP response, until the response's last byte is flushed.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,109 +9,106 @@ use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-use super::flush::Conversation;
-use crate::keeper::{Carried, Fate, Keeper};
+use super::flush::HttpConnection;
+use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 
-/// The response to one request, as whoever puts mail into it sees it.
+/// The response to one request, as the code that attaches mail to it sees it.
 #[derive(Clone)]
 pub(crate) struct Reply {
     /// A std mutex: nothing is awaited while it is held.
-    hold: Arc<Mutex<Hold>>,
-    /// Cancelled when the response has ended, or nobody reads it any more.
+    state: Arc<Mutex<ReplyState>>,
+    /// Cancelled when the response has ended, or its reader is gone.
     pub(crate) over: CancellationToken,
 }
 
-/// What a response holds.
-enum Hold {
+enum ReplyState {
     /// It may take mail, and has this.
-    Open(Option<Carried>),
-    /// It has ended, or nobody reads it any more.
+    Open(Option<PendingLease>),
+    /// It has ended, or its reader is gone.
     Over,
 }
 
 impl Reply {
-    /// Puts mail into the response. Gives it back where nobody would read it.
-    pub(crate) fn carry(&self, carried: Carried) -> Result<(), Carried> {
-        match &mut *self.hold() {
-            Hold::Open(empty @ None) => {
-                *empty = Some(carried);
+    /// Attaches mail to the response. Gives it back if the response is over or has mail already.
+    pub(crate) fn attach(&self, lease: PendingLease) -> Result<(), PendingLease> {
+        match &mut *self.state() {
+            ReplyState::Open(empty @ None) => {
+                *empty = Some(lease);
                 Ok(())
             }
-            Hold::Open(Some(_)) | Hold::Over => Err(carried),
+            ReplyState::Open(Some(_)) | ReplyState::Over => Err(lease),
         }
     }
 
-    /// Takes mail out again that will not be in the response after all.
-    pub(crate) fn withdraw(&self) -> Option<Carried> {
-        match &mut *self.hold() {
-            Hold::Open(carried) => carried.take(),
-            Hold::Over => None,
+    /// Takes back mail that will not be in the response after all.
+    pub(crate) fn detach(&self) -> Option<PendingLease> {
+        match &mut *self.state() {
+            ReplyState::Open(lease) => lease.take(),
+            ReplyState::Over => None,
         }
     }
 
-    fn end(&self) -> Option<Carried> {
+    fn end(&self) -> Option<PendingLease> {
         self.over.cancel();
-        match std::mem::replace(&mut *self.hold(), Hold::Over) {
-            Hold::Open(carried) => carried,
-            Hold::Over => None,
+        match std::mem::replace(&mut *self.state(), ReplyState::Over) {
+            ReplyState::Open(lease) => lease,
+            ReplyState::Over => None,
         }
     }
 
-    fn hold(&self) -> std::sync::MutexGuard<'_, Hold> {
-        self.hold.lock().expect("no holder of this lock panics")
+    fn state(&self) -> std::sync::MutexGuard<'_, ReplyState> {
+        self.state.lock().expect("no holder of this lock panics")
     }
 }
 
-/// A response that is expected. Dropped before its last byte was taken over by the connection, its
-/// mail is given back.
-pub(super) struct Expected {
+/// A response that is being written. If it is dropped before the connection has its last byte, its mail
+/// is given back.
+pub(super) struct PendingResponse {
     reply: Reply,
-    keeper: Keeper,
-    /// The connection that flushes it; none where the server runs without one of ours.
-    conversation: Option<Conversation>,
-    /// Whether the connection took over its last byte.
+    leases: LeaseTracker,
+    /// The connection that flushes it; none if the server runs without a `FlushingListener`.
+    connection: Option<HttpConnection>,
+    /// Whether the connection has its last byte.
     whole: bool,
 }
 
-impl Expected {
-    /// Expects a response on a connection.
-    pub(super) fn new(keeper: Keeper, conversation: Option<Conversation>) -> Expected {
-        let hold = Arc::new(Mutex::new(Hold::Open(None)));
-        let reply = Reply { hold, over: CancellationToken::new() };
-        Expected { reply, keeper, conversation, whole: false }
+impl PendingResponse {
+    pub(super) fn new(leases: LeaseTracker, connection: Option<HttpConnection>) -> PendingResponse {
+        let state = Arc::new(Mutex::new(ReplyState::Open(None)));
+        let reply = Reply { state, over: CancellationToken::new() };
+        PendingResponse { reply, leases, connection, whole: false }
     }
 
-    /// The response, for whoever has mail for it.
+    /// The handle for attaching mail.
     pub(super) fn reply(&self) -> Reply {
         self.reply.clone()
     }
 }
 
-impl Drop for Expected {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
-        let Some(carried) = self.reply.end() else { return };
-        match (self.whole, &self.conversation) {
-            (true, Some(conversation)) => conversation.after_flush(carried),
-            (true, None) => self.keeper.settle_soon(carried, Fate::Sent),
-            (false, _) => self.keeper.settle_soon(carried, Fate::Lost),
+        let Some(lease) = self.reply.end() else { return };
+        match (self.whole, &self.connection) {
+            (true, Some(connection)) => connection.after_flush(lease),
+            (true, None) => self.leases.settle_soon(lease, Fate::Sent),
+            (false, _) => self.leases.settle_soon(lease, Fate::Lost),
         }
     }
 }
 
 /// A response's body, watched to its end.
-pub(super) struct Delivering<B> {
+pub(super) struct WatchedBody<B> {
     inner: B,
-    expected: Expected,
+    response: PendingResponse,
 }
 
-impl<B> Delivering<B> {
-    /// The body of the response that is expected.
-    pub(super) fn new(inner: B, expected: Expected) -> Delivering<B> {
-        Delivering { inner, expected }
+impl<B> WatchedBody<B> {
+    pub(super) fn new(inner: B, response: PendingResponse) -> WatchedBody<B> {
+        WatchedBody { inner, response }
     }
 }
 
-impl<B: HttpBody<Data = Bytes, Error = Infallible> + Unpin> HttpBody for Delivering<B> {
+impl<B: HttpBody<Data = Bytes, Error = Infallible> + Unpin> HttpBody for WatchedBody<B> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -123,8 +120,8 @@ impl<B: HttpBody<Data = Bytes, Error = Infallible> + Unpin> HttpBody for Deliver
         if let Poll::Ready(frame) = &polled
             && (frame.is_none() || self.inner.is_end_stream())
         {
-            // hyper drops a body once it has buffered what this gave, and flushes afterwards.
-            self.expected.whole = true;
+            // hyper drops a body once it has buffered all of it, and flushes afterwards.
+            self.response.whole = true;
         }
         polled
     }

@@ -24,30 +24,30 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::{SessionId, SessionManager};
 use tokio::time::Instant;
 
-use crate::confirming::Confirming;
-use crate::connection::Link;
-use crate::keeper::Keeper;
+use crate::connection::Connection;
+use crate::lease_tracker::LeaseTracker;
 use crate::stdio::fresh_connection;
+use crate::watched_transport::WatchedTransport;
 
 /// Sessions, by the id that their clients send.
 pub(super) struct Sessions {
     inner: LocalSessionManager,
     mesh: Arc<Mesh>,
-    keeper: Keeper,
+    leases: LeaseTracker,
     most: usize,
     open: Arc<Mutex<OpenSessions>>,
 }
 
 /// The sessions that are open. Behind a std mutex: nothing is awaited while it is held.
-type OpenSessions = HashMap<SessionId, Open>;
+type OpenSessions = HashMap<SessionId, OpenSession>;
 
 /// How long a client may be without a stream and without a word before it counts as gone.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
 
 /// What we know of a session.
-struct Open {
+struct OpenSession {
     /// Its connection. Written when it is made.
-    link: Link,
+    connection: Connection,
     /// When its client last spoke. Written by every message.
     heard: Instant,
     /// How many streams its client holds open. Written as they open and break off.
@@ -56,7 +56,7 @@ struct Open {
 
 impl Sessions {
     /// At most so many sessions, each of which may be quiet for so long.
-    pub(super) fn new(mesh: Arc<Mesh>, keeper: Keeper, idle: Duration, most: usize) -> Sessions {
+    pub(super) fn new(mesh: Arc<Mesh>, leases: LeaseTracker, idle: Duration, most: usize) -> Sessions {
         let mut config = SessionConfig::default();
         config.keep_alive = Some(idle);
         // Answers are not kept for a client to come back for: what it missed is fetched again.
@@ -64,7 +64,7 @@ impl Sessions {
         config.completed_cache_ttl = Duration::ZERO;
         let mut inner = LocalSessionManager::default();
         inner.session_config = config;
-        Sessions { inner, mesh, keeper, most: most.max(1), open: Arc::default() }
+        Sessions { inner, mesh, leases, most: most.max(1), open: Arc::default() }
     }
 
     fn hear(&self, id: &SessionId) {
@@ -83,60 +83,60 @@ impl Sessions {
     }
 
     /// Counts a stream of a session for as long as what this gives is kept.
-    async fn hold_open(&self, id: &SessionId) -> StreamHeld {
+    async fn hold_open(&self, id: &SessionId) -> OpenStream {
         let first = match self.open().get_mut(id) {
             Some(open) => {
                 open.streams += 1;
-                (open.streams == 1).then(|| open.link.clone())
+                (open.streams == 1).then(|| open.connection.clone())
             }
             None => None,
         };
-        if let Some(link) = first {
-            show(&self.mesh, &link, Sign::Stream).await;
+        if let Some(connection) = first {
+            show(&self.mesh, &connection, Sign::Stream).await;
         }
-        StreamHeld { id: SessionId::clone(id), open: Arc::clone(&self.open), mesh: Arc::clone(&self.mesh) }
+        OpenStream { id: SessionId::clone(id), open: Arc::clone(&self.open), mesh: Arc::clone(&self.mesh) }
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Open>> {
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, OpenSession>> {
         self.open.lock().expect("no holder of this lock panics")
     }
 }
 
 /// A stream that a client holds open.
-struct StreamHeld {
+struct OpenStream {
     id: SessionId,
     open: Arc<Mutex<OpenSessions>>,
     mesh: Arc<Mesh>,
 }
 
-impl StreamHeld {
+impl OpenStream {
     /// Does nothing: whoever calls it keeps this until then.
-    fn stays(&self) {}
+    fn keep_alive(&self) {}
 }
 
-impl Drop for StreamHeld {
+impl Drop for OpenStream {
     fn drop(&mut self) {
-        let link = match self.open.lock().expect("no holder of this lock panics").get_mut(&self.id) {
+        let connection = match self.open.lock().expect("no holder of this lock panics").get_mut(&self.id) {
             Some(open) => {
                 open.streams -= 1;
-                (open.streams == 0).then(|| open.link.clone())
+                (open.streams == 0).then(|| open.connection.clone())
             }
             None => None,
         };
-        if let (Some(link), Ok(runtime)) = (link, tokio::runtime::Handle::try_current()) {
+        if let (Some(connection), Ok(runtime)) = (connection, tokio::runtime::Handle::try_current()) {
             let (open, mesh, id) = (Arc::clone(&self.open), Arc::clone(&self.mesh), SessionId::clone(&self.id));
             runtime.spawn(async move {
-                show(&mesh, &link, Sign::Calls).await;
+                show(&mesh, &connection, Sign::Calls).await;
                 // It may have come back meanwhile, and said so before we said that it was away.
                 if streams_of(&open, &id) > 0 {
-                    return show(&mesh, &link, Sign::Stream).await;
+                    return show(&mesh, &connection, Sign::Stream).await;
                 }
                 let found = tokio::select! {
-                    () = link.closing.cancelled() => Whereabouts::Settled,
+                    () = connection.closing.cancelled() => Whereabouts::Settled,
                     found = whereabouts(&open, &id) => found,
                 };
                 match found {
-                    Whereabouts::Left => forget(&mesh, &link).await,
+                    Whereabouts::Left => forget(&mesh, &connection).await,
                     Whereabouts::Settled => {}
                 }
             });
@@ -149,8 +149,8 @@ fn streams_of(open: &Mutex<OpenSessions>, id: &SessionId) -> usize {
 }
 
 /// Tells the mesh what shows that a client is there. Its presence alone hangs on that.
-async fn show(mesh: &Mesh, link: &Link, sign: Sign) {
-    if let Err(error) = mesh.note_stream(&link.id, sign).await {
+async fn show(mesh: &Mesh, connection: &Connection, sign: Sign) {
+    if let Err(error) = mesh.note_stream(&connection.id, sign).await {
         let error: &dyn std::error::Error = &error;
         tracing::warn!(error, "the mesh could not be told of a client's stream");
     }
@@ -169,7 +169,7 @@ enum Whereabouts {
 async fn whereabouts(open: &Mutex<OpenSessions>, id: &SessionId) -> Whereabouts {
     let look = || {
         let open = open.lock().expect("no holder of this lock panics");
-        open.get(id).map(|open| (open.streams, open.heard, open.link.ledger.is_quiet()))
+        open.get(id).map(|open| (open.streams, open.heard, open.connection.ledger.is_quiet()))
     };
     let mut before = look();
     loop {
@@ -183,8 +183,8 @@ async fn whereabouts(open: &Mutex<OpenSessions>, id: &SessionId) -> Whereabouts 
     }
 }
 
-async fn forget(mesh: &Mesh, link: &Link) {
-    if let Err(error) = mesh.disconnect(&link.id).await {
+async fn forget(mesh: &Mesh, connection: &Connection) {
+    if let Err(error) = mesh.disconnect(&connection.id).await {
         let error: &dyn std::error::Error = &error;
         tracing::warn!(error, "the mesh could not be told that a client has left");
     }
@@ -192,7 +192,7 @@ async fn forget(mesh: &Mesh, link: &Link) {
 
 impl SessionManager for Sessions {
     type Error = LocalSessionManagerError;
-    type Transport = Confirming<WorkerTransport<LocalSessionWorker>>;
+    type Transport = WatchedTransport<WorkerTransport<LocalSessionWorker>>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         while let Some(quiet) = self.one_too_many() {
@@ -201,17 +201,20 @@ impl SessionManager for Sessions {
         }
         let (id, transport) = self.inner.create_session().await?;
         // Not the session's own id, which is as good as a password: names of connections are listed.
-        let link = Link::new(fresh_connection(&self.mesh), self.keeper.clone());
-        self.open().insert(SessionId::clone(&id), Open { link: link.clone(), heard: Instant::now(), streams: 0 });
-        Ok((id, Confirming::new(transport, link, self.keeper.clone())))
+        let connection = Connection::new(fresh_connection(&self.mesh), self.leases.clone());
+        self.open().insert(
+            SessionId::clone(&id),
+            OpenSession { connection: connection.clone(), heard: Instant::now(), streams: 0 },
+        );
+        Ok((id, WatchedTransport::new(transport, connection, self.leases.clone())))
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         let closed = self.open().remove(id);
-        if let Some(Open { link, heard: _, streams: _ }) = closed {
-            link.closing.cancel();
-            link.ledger.close();
-            forget(&self.mesh, &link).await;
+        if let Some(OpenSession { connection, heard: _, streams: _ }) = closed {
+            connection.closing.cancel();
+            connection.ledger.close();
+            forget(&self.mesh, &connection).await;
         }
         self.inner.close_session(id).await
     }
@@ -249,7 +252,7 @@ impl SessionManager for Sessions {
         self.hear(id);
         let stream = self.inner.create_standalone_stream(id).await?;
         let holds_open = self.hold_open(id).await;
-        Ok(stream.inspect(move |_| holds_open.stays()))
+        Ok(stream.inspect(move |_| holds_open.keep_alive()))
     }
 
     async fn resume(
@@ -260,6 +263,6 @@ impl SessionManager for Sessions {
         self.hear(id);
         let stream = self.inner.resume(id, last_event_id).await?;
         let holds_open = self.hold_open(id).await;
-        Ok(stream.inspect(move |_| holds_open.stays()))
+        Ok(stream.inspect(move |_| holds_open.keep_alive()))
     }
 }

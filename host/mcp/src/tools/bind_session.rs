@@ -4,10 +4,9 @@ use mesh::session::SessionRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
+use super::{Effect, Tool, ToolCall, ToolOutput};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -15,7 +14,6 @@ pub(super) struct Input {
     harness: Option<String>,
 }
 
-/// What it gives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
     harness: String,
@@ -28,7 +26,6 @@ pub(super) struct Output {
     moved_from: Option<String>,
 }
 
-/// The tool.
 pub(super) struct BindSession;
 
 impl Tool for BindSession {
@@ -39,22 +36,22 @@ impl Tool for BindSession {
     type Input = Input;
     type Output = Output;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
-        let known = visit.caller.session().or(visit.ticket.as_ref().map(|ticket| &ticket.session));
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+        let known = call.caller.session().or(call.ticket.as_ref().map(|ticket| &ticket.session));
         let named = match (input.session_id, input.harness, known) {
             (Some(id), Some(harness), _) => Some(SessionRef { harness, id }),
             (Some(id), None, Some(known)) => Some(SessionRef { harness: known.harness.clone(), id }),
             (Some(id), None, None) => {
                 let what = format!("session `{id}` was named without its harness");
-                return Err(Refusal::new(what, "Name the harness too, or leave both out."));
+                return Err(ToolError::new(what, "Name the harness too, or leave both out."));
             }
             (None, Some(harness), Some(known)) if harness != known.harness => {
                 let what = format!("this call comes from {}, not from `{harness}`", known.harness);
-                return Err(Refusal::new(what, "Leave harness out."));
+                return Err(ToolError::new(what, "Leave harness out."));
             }
             (None, Some(_) | None, _) => None,
         };
-        let bound = visit.mesh.bind(&visit.caller, named, visit.ticket).await?;
+        let bound = call.mesh.bind(&call.caller, named, call.ticket).await?;
         let mut text = match &bound.agent {
             Some(agent) => format!("`{agent}` is bound to {} session {}", bound.session.harness, bound.session.id),
             None => format!(
@@ -71,6 +68,6 @@ impl Tool for BindSession {
             agent: bound.agent.map(|agent| agent.to_string()),
             moved_from: bound.moved_from.map(|before| before.id),
         };
-        Ok(Done::new(output, text))
+        Ok(ToolOutput::new(output, text))
     }
 }

@@ -1,15 +1,14 @@
-//! `broadcast`: to everybody who is not gone.
+//! `broadcast`: a message to every agent that is not gone.
 
 use mesh::Audience;
 use mesh::message::Draft;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use view::{PriorityView, SentView};
 
-use super::{Done, Effect, List, Tool, Visit};
-use crate::refusal::Refusal;
-use crate::twins::{PriorityTwin, SentTwin};
+use super::{Effect, List, Tool, ToolCall, ToolOutput};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -18,12 +17,11 @@ pub(super) struct Input {
     team: Option<String>,
     harness: Option<String>,
     thread: Option<String>,
-    priority: Option<PriorityTwin>,
+    priority: Option<PriorityView>,
     tags: Option<List>,
     idempotency_key: Option<String>,
 }
 
-/// The tool.
 pub(super) struct Broadcast;
 
 impl Tool for Broadcast {
@@ -32,9 +30,9 @@ impl Tool for Broadcast {
     const DESCRIPTION: &'static str = "Send a message to every agent that is not gone, or to one team or harness.";
     const EFFECT: Effect = Effect::Adds;
     type Input = Input;
-    type Output = SentTwin;
+    type Output = SentView;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<SentTwin>, Refusal> {
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<SentView>, ToolError> {
         let draft = Draft {
             body: input.body,
             subject: input.subject,
@@ -45,8 +43,7 @@ impl Tool for Broadcast {
             idempotency_key: input.idempotency_key,
         };
         let audience = Audience { team: input.team, harness: input.harness };
-        let sent: SentTwin = visit.mesh.broadcast(&visit.caller, &audience, draft).await?.into();
-        let text = sent.text();
-        Ok(Done::new(sent, text))
+        let sent = call.mesh.broadcast(&call.caller, &audience, draft).await?;
+        Ok(SentView::of(&sent, call.agent()?.to_string()).into())
     }
 }

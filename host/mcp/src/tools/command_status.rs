@@ -2,20 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use view::CommandView;
 
-use super::commands::CommandTwin;
-use super::send_message::message_id;
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
+use super::{Effect, Tool, ToolCall, ToolOutput, message_id};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     id: String,
 }
 
-/// The tool.
 pub(super) struct CommandStatus;
 
 impl Tool for CommandStatus {
@@ -24,19 +21,17 @@ impl Tool for CommandStatus {
     const DESCRIPTION: &'static str = "Where a command of yours stands, with its result.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;
-    type Output = CommandTwin;
+    type Output = CommandView;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<CommandTwin>, Refusal> {
-        let agent = visit.agent()?;
-        let Some(id) = message_id(Some(&input.id))? else { return Err(Refusal::not_registered()) };
-        let command = visit.mesh.command(id).await.map_err(mesh::TakeError::from)?;
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<CommandView>, ToolError> {
+        let agent = call.agent()?;
+        let id = message_id(&input.id)?;
+        let command = call.mesh.command(id).await.map_err(mesh::TakeError::from)?;
         let yours = command.filter(|command| command.from == agent || command.to == agent);
         let Some(command) = yours else {
             let what = format!("no command `{id}` was sent by you or to you");
-            return Err(Refusal::new(what, "Use the id that send_command gave you."));
+            return Err(ToolError::new(what, "Use the id that send_command gave you."));
         };
-        let twin = CommandTwin::of(&command, visit.mesh.machine().now());
-        let text = twin.text();
-        Ok(Done::new(twin, text))
+        Ok(CommandView::of(&command, call.mesh.machine().now()).into())
     }
 }

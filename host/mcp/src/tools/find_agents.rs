@@ -2,15 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use view::AgentView;
 
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
-use crate::twins::{AgentTwin, quoted};
+use super::{Effect, Tool, ToolCall, ToolOutput};
+use crate::text::{lines, quoted};
+use crate::tool_error::ToolError;
 
-/// How many agents are found where the caller does not say.
+/// The default limit.
 const USUAL: usize = 10;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -18,17 +18,15 @@ pub(super) struct Input {
     limit: Option<usize>,
 }
 
-/// What it gives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
     /// Best match first.
-    agents: Vec<AgentTwin>,
+    agents: Vec<AgentView>,
 }
 
 /// More bytes than any field that is searched has.
 const LONGEST_QUERY: usize = 200;
 
-/// The tool.
 pub(super) struct FindAgents;
 
 impl Tool for FindAgents {
@@ -40,19 +38,15 @@ impl Tool for FindAgents {
     type Input = Input;
     type Output = Output;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         if input.query.len() > LONGEST_QUERY {
             let what = format!("`query` has {} bytes and may have {LONGEST_QUERY}", input.query.len());
-            return Err(Refusal::new(what, "Make it shorter."));
+            return Err(ToolError::new(what, "Make it shorter."));
         }
-        let found = visit.mesh.find(&input.query, input.limit.unwrap_or(USUAL)).await?;
-        let agents: Vec<AgentTwin> =
-            found.iter().map(|found| AgentTwin::of(&found.seen, visit.caller.agent())).collect();
-        let text = if agents.is_empty() {
-            format!("nobody matches {}; list_agents shows who is here", quoted(&input.query))
-        } else {
-            agents.iter().map(AgentTwin::line).collect::<Vec<_>>().join("\n")
-        };
-        Ok(Done::new(Output { agents }, text))
+        let found = call.mesh.find(&input.query, input.limit.unwrap_or(USUAL)).await?;
+        let agents: Vec<AgentView> =
+            found.iter().map(|found| AgentView::of(&found.seen, call.caller.agent())).collect();
+        let text = lines(&agents, &format!("nobody matches {}; list_agents shows who is here", quoted(&input.query)));
+        Ok(ToolOutput::new(Output { agents }, text))
     }
 }

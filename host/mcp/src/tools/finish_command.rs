@@ -3,13 +3,11 @@
 use mesh::command::Ended;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use view::CommandView;
 
-use super::commands::CommandTwin;
-use super::send_message::message_id;
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
+use super::{Effect, Tool, ToolCall, ToolOutput, message_id};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -18,7 +16,6 @@ pub(super) struct Input {
     failed: Option<bool>,
 }
 
-/// The tool.
 pub(super) struct FinishCommand;
 
 impl Tool for FinishCommand {
@@ -27,15 +24,13 @@ impl Tool for FinishCommand {
     const DESCRIPTION: &'static str = "Say how a command that you took ended, once.";
     const EFFECT: Effect = Effect::Settles;
     type Input = Input;
-    type Output = CommandTwin;
+    type Output = CommandView;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<CommandTwin>, Refusal> {
-        let Some(id) = message_id(Some(&input.id))? else { return Err(Refusal::not_registered()) };
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<CommandView>, ToolError> {
+        let id = message_id(&input.id)?;
         let ended = if input.failed == Some(true) { Ended::Failed } else { Ended::Succeeded };
         let result = input.result.unwrap_or_default();
-        let command = visit.mesh.finish_command(&visit.caller, id, ended, &result).await?;
-        let twin = CommandTwin::of(&command, visit.mesh.machine().now());
-        let text = twin.text();
-        Ok(Done::new(twin, text))
+        let command = call.mesh.finish_command(&call.caller, id, ended, &result).await?;
+        Ok(CommandView::of(&command, call.mesh.machine().now()).into())
     }
 }

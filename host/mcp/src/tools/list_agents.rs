@@ -3,12 +3,12 @@
 use mesh::agent::Presence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use view::AgentView;
 
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
-use crate::twins::AgentTwin;
+use super::{Effect, Tool, ToolCall, ToolOutput};
+use crate::text::lines;
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -17,16 +17,14 @@ pub(super) struct Input {
     include_gone: Option<bool>,
 }
 
-/// What it gives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
     /// By name.
-    agents: Vec<AgentTwin>,
+    agents: Vec<AgentView>,
     /// How many agents are left out because they are gone.
     gone: usize,
 }
 
-/// The tool.
 pub(super) struct ListAgents;
 
 impl Tool for ListAgents {
@@ -37,28 +35,27 @@ impl Tool for ListAgents {
     type Input = Input;
     type Output = Output;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
-        let all = visit.mesh.agents().await?;
-        let meant = all.iter().filter(|seen| {
-            input.team.as_deref().is_none_or(|team| seen.agent.name.team() == Some(team))
-                && input.harness.as_ref().is_none_or(|harness| seen.agent.profile.harness.as_ref() == Some(harness))
-        });
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+        let all = call.mesh.agents().await?;
+        let in_team =
+            all.iter().filter(|seen| input.team.as_deref().is_none_or(|team| seen.agent.name.team() == Some(team)));
         let mut gone = 0;
         let mut agents = Vec::new();
-        for seen in meant {
+        for seen in in_team {
+            let agent = AgentView::of(seen, call.caller.agent());
+            if input.harness.is_some() && input.harness != agent.harness {
+                continue;
+            }
             if seen.presence == Presence::Gone && input.include_gone != Some(true) {
                 gone += 1;
             } else {
-                agents.push(AgentTwin::of(seen, visit.caller.agent()));
+                agents.push(agent);
             }
         }
-        let mut lines: Vec<String> = agents.iter().map(AgentTwin::line).collect();
-        if agents.is_empty() {
-            lines.push("nobody is here".to_owned());
-        }
+        let mut text = lines(&agents, "nobody is here");
         if gone > 0 {
-            lines.push(format!("{gone} gone and not listed (include_gone)"));
+            text.push_str(&format!("\n{gone} gone and not listed (include_gone)"));
         }
-        Ok(Done::new(Output { agents, gone }, lines.join("\n")))
+        Ok(ToolOutput::new(Output { agents, gone }, text))
     }
 }

@@ -3,12 +3,13 @@
 use mesh::Wanted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use view::ReservationView;
 
-use super::claims::{ReservationTwin, meant};
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
+use super::checkout::checkout_of;
+use super::{Effect, Tool, ToolCall, ToolOutput};
+use crate::text::lines;
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -16,13 +17,11 @@ pub(super) struct Input {
     repo: Option<String>,
 }
 
-/// What it gives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    reservations: Vec<ReservationTwin>,
+    reservations: Vec<ReservationView>,
 }
 
-/// The tool.
 pub(super) struct ListReservations;
 
 impl Tool for ListReservations {
@@ -33,16 +32,15 @@ impl Tool for ListReservations {
     type Input = Input;
     type Output = Output;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
-        let (checkout, _) = meant(&visit, input.repo.as_deref())?;
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+        let (checkout, _) = checkout_of(&call, input.repo.as_deref())?;
         let wanted = Wanted { repository: Some(checkout.repository), ..Wanted::default() };
-        let found = visit.mesh.reservations(&wanted).await.map_err(mesh::ReserveError::from)?;
-        let now = visit.mesh.machine().now();
+        let found = call.mesh.reservations(&wanted).await.map_err(mesh::ReserveError::from)?;
+        let now = call.mesh.machine().now();
         let found = found.read().map_err(mesh::ReserveError::from)?;
         let each = found.iter().flat_map(|listed| &listed.reservations);
-        let reservations: Vec<ReservationTwin> = each.map(|one| ReservationTwin::of(one, now)).collect();
-        let lines: Vec<String> = reservations.iter().map(ReservationTwin::text).collect();
-        let text = if lines.is_empty() { "nothing is reserved".to_owned() } else { lines.join("\n") };
-        Ok(Done::new(Output { reservations }, text))
+        let reservations: Vec<ReservationView> = each.map(|one| ReservationView::of(one, now)).collect();
+        let text = lines(&reservations, "nothing is reserved");
+        Ok(ToolOutput::new(Output { reservations }, text))
     }
 }

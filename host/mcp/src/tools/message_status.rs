@@ -1,22 +1,19 @@
 //! `message_status`: how far a message went.
 
-use mesh::timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use view::{RecipientView, Timestamp};
 
-use super::send_message::message_id;
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
-use crate::twins::{RecipientTwin, quoted};
+use super::{Effect, Tool, ToolCall, ToolOutput, message_id};
+use crate::text::{Text, quoted};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     id: String,
 }
 
-/// What it gives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
     id: String,
@@ -24,11 +21,10 @@ pub(super) struct Output {
     subject: String,
     thread: String,
     /// When it was sent.
-    at: String,
-    recipients: Vec<RecipientTwin>,
+    at: Timestamp,
+    recipients: Vec<RecipientView>,
 }
 
-/// The tool.
 pub(super) struct Status;
 
 impl Tool for Status {
@@ -40,22 +36,22 @@ impl Tool for Status {
     type Input = Input;
     type Output = Output;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
-        visit.agent()?;
-        let Some(id) = message_id(Some(&input.id))? else { return Err(Refusal::not_registered()) };
-        let status = visit.mesh.message_status(&visit.caller, id).await?;
-        let recipients: Vec<RecipientTwin> = status.recipients.iter().map(RecipientTwin::from).collect();
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+        call.agent()?;
+        let id = message_id(&input.id)?;
+        let status = call.mesh.message_status(&call.caller, id).await?;
+        let recipients: Vec<RecipientView> = status.recipients.iter().map(RecipientView::from).collect();
         let message = status.message;
         let mut lines = vec![format!("{} from {} about {}", message.id, message.from, quoted(&message.subject))];
-        lines.extend(recipients.iter().map(RecipientTwin::text));
+        lines.extend(recipients.iter().map(Text::text));
         let output = Output {
             id: message.id.to_string(),
             from: message.from.to_string(),
             subject: message.subject,
             thread: message.thread,
-            at: timestamp(message.at),
+            at: Timestamp(message.at),
             recipients,
         };
-        Ok(Done::new(output, lines.join("\n")))
+        Ok(ToolOutput::new(output, lines.join("\n")))
     }
 }

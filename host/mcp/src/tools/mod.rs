@@ -1,12 +1,12 @@
-//! The tools, one file each: what it takes, what it gives, and how it is done.
+//! The tools, one file each: input, output and action.
 //!
-//! To add one, write its file with an implementation of [`Tool`] and name it in [`tools`].
+//! To add one, write its file with an implementation of [`Tool`], and add its `mod` line and its line in
+//! [`tools`] here. If a view of the crate `view` fits, that is its output, and `text.rs` has its text.
 
 mod bind_session;
 mod broadcast;
-mod claims;
+mod checkout;
 mod command_status;
-mod commands;
 mod fetch_messages;
 mod find_agents;
 mod finish_command;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use mesh::Mesh;
-use mesh::names::AgentName;
+use mesh::names::{AgentName, InvalidMessageId, MessageId};
 use mesh::session::{Caller, Ticket};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -33,13 +33,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::keeper::Carried;
+use crate::lease_tracker::PendingLease;
 use crate::profile::{Group, Profile};
-use crate::refusal::Refusal;
 use crate::schema;
 use crate::sighting::KEY;
-use fetch_messages::Patience;
-pub(crate) use fetch_messages::Patience as WaitingPatience;
+use crate::text::Text;
+use crate::tool_error::ToolError;
+pub(crate) use fetch_messages::WaitControl;
 
 /// One tool.
 trait Tool: 'static {
@@ -51,13 +51,13 @@ trait Tool: 'static {
     const DESCRIPTION: &'static str;
     /// What it does to the mesh.
     const EFFECT: Effect;
-    /// What it takes.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// What it gives.
     type Output: Serialize + JsonSchema;
 
-    /// Does it.
-    fn run(visit: Visit, input: Self::Input) -> impl Future<Output = Result<Done<Self::Output>, Refusal>> + Send;
+    fn run(
+        call: ToolCall,
+        input: Self::Input,
+    ) -> impl Future<Output = Result<ToolOutput<Self::Output>, ToolError>> + Send;
 }
 
 /// What a tool does to the mesh, which clients are told as annotations. No tool destroys anything,
@@ -72,70 +72,81 @@ enum Effect {
     Adds,
 }
 
-/// One call of a tool by somebody.
-pub(crate) struct Visit {
-    /// The mesh.
+/// One call of a tool.
+pub(crate) struct ToolCall {
     pub(crate) mesh: Arc<Mesh>,
     /// Who calls.
     pub(crate) caller: Caller,
     /// The proof that came with the call.
     pub(crate) ticket: Option<Ticket>,
-    /// How to wait on the caller's behalf.
-    pub(crate) patience: Patience,
+    /// When to stop waiting for mail, and whom to tell of the progress.
+    pub(crate) wait: WaitControl,
 }
 
-impl Visit {
+impl ToolCall {
     /// The agent that calls, which must have joined.
-    fn agent(&self) -> Result<AgentName, Refusal> {
-        self.caller.agent().cloned().ok_or_else(Refusal::not_registered)
+    fn agent(&self) -> Result<AgentName, ToolError> {
+        self.caller.agent().cloned().ok_or_else(ToolError::not_registered)
     }
 }
 
-/// What a tool came to.
-struct Done<O> {
+/// What a tool gives.
+struct ToolOutput<O> {
     output: O,
     /// The same for a client that shows text alone.
     text: String,
     /// Mail in it.
-    carried: Option<Carried>,
+    lease: Option<PendingLease>,
 }
 
-impl<O> Done<O> {
-    fn new(output: O, text: impl Into<String>) -> Done<O> {
-        Done { output, text: text.into(), carried: None }
+impl<O> ToolOutput<O> {
+    fn new(output: O, text: impl Into<String>) -> ToolOutput<O> {
+        ToolOutput { output, text: text.into(), lease: None }
     }
 }
 
-/// A tool's answer, in the words of the protocol.
-pub(crate) struct Answer {
+impl<O: Text> From<O> for ToolOutput<O> {
+    fn from(view: O) -> ToolOutput<O> {
+        let text = view.text();
+        ToolOutput::new(view, text)
+    }
+}
+
+/// The id of a message or a command.
+fn message_id(text: &str) -> Result<MessageId, ToolError> {
+    text.parse().map_err(|error: InvalidMessageId| ToolError::new(error.to_string(), "Copy it from a message."))
+}
+
+/// A tool's answer, in the protocol's terms.
+pub(crate) struct ToolAnswer {
     /// The typed output.
     pub(crate) structured: Value,
     /// The same as text.
     pub(crate) text: String,
     /// Mail in it.
-    pub(crate) carried: Option<Carried>,
+    pub(crate) lease: Option<PendingLease>,
 }
 
 /// A tool as the server lists and runs it.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct ListedTool {
     /// What clients are shown.
-    pub(crate) shown: rmcp::model::Tool,
+    pub(crate) listing: rmcp::model::Tool,
     /// Checks the arguments and does it.
-    pub(crate) run: fn(Visit, Value) -> BoxFuture<'static, Result<Answer, Refusal>>,
+    pub(crate) run: fn(ToolCall, Value) -> BoxFuture<'static, Result<ToolAnswer, ToolError>>,
 }
 
 /// Whether tools take the key by which a client without connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keyed {
-    /// The connection or the session says who calls.
-    No,
-    /// Nothing else does.
-    Yes,
+pub(crate) enum KeyArgument {
+    /// No: the connection or the session says who calls.
+    Hidden,
+    /// Yes: nothing else says who calls.
+    Shown,
 }
 
 /// The tools of a profile, by name.
-pub(crate) fn tools(profile: Profile, keyed: Keyed) -> BTreeMap<&'static str, Entry> {
+pub(crate) fn tools(profile: Profile, keyed: KeyArgument) -> BTreeMap<&'static str, ListedTool> {
     let mut tools = BTreeMap::from([
         entry::<register_agent::RegisterAgent>(keyed),
         entry::<find_agents::FindAgents>(keyed),
@@ -164,11 +175,11 @@ pub(crate) fn tools(profile: Profile, keyed: Keyed) -> BTreeMap<&'static str, En
     tools
 }
 
-fn entry<T: Tool>(keyed: Keyed) -> (&'static str, Entry) {
+fn entry<T: Tool>(keyed: KeyArgument) -> (&'static str, ListedTool) {
     let mut input = schema::input::<T::Input>();
     match keyed {
-        Keyed::No => {}
-        Keyed::Yes => {
+        KeyArgument::Hidden => {}
+        KeyArgument::Shown => {
             let properties = input.entry("properties").or_insert_with(|| json!({}));
             if let Some(properties) = properties.as_object_mut() {
                 let key = json!({ "type": "string", "description": "from register_agent; says who you are" });
@@ -182,23 +193,23 @@ fn entry<T: Tool>(keyed: Keyed) -> (&'static str, Entry) {
         Effect::Settles => annotations.read_only(false).idempotent(true),
         Effect::Adds => annotations.read_only(false).idempotent(false),
     };
-    let mut shown = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, input).annotate(annotations);
-    shown.title = Some(T::TITLE.to_owned());
-    shown.output_schema = Some(schema::output::<T::Output>());
-    (T::NAME, Entry { shown, run: run::<T> })
+    let mut listing = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, input).annotate(annotations);
+    listing.title = Some(T::TITLE.to_owned());
+    listing.output_schema = Some(schema::output::<T::Output>());
+    (T::NAME, ListedTool { listing, run: run::<T> })
 }
 
-fn run<T: Tool>(visit: Visit, arguments: Value) -> BoxFuture<'static, Result<Answer, Refusal>> {
+fn run<T: Tool>(call: ToolCall, arguments: Value) -> BoxFuture<'static, Result<ToolAnswer, ToolError>> {
     Box::pin(async move {
         let input: T::Input = parse(arguments)?;
-        let Done { output, text, carried } = T::run(visit, input).await?;
+        let ToolOutput { output, text, lease } = T::run(call, input).await?;
         let structured = serde_json::to_value(&output).expect("an output is a struct with keys that are text");
-        Ok(Answer { structured, text, carried })
+        Ok(ToolAnswer { structured, text, lease })
     })
 }
 
 /// Arguments as a tool takes them.
-fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, Refusal> {
+fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, ToolError> {
     serde_json::from_value(arguments.clone()).map_err(|error| {
         let known: JsonObject = schema::input::<I>();
         let names: Vec<&str> = known
@@ -211,12 +222,14 @@ fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, Refusa
             names => format!("It takes {}.", names.join(", ")),
         };
         let wrong = in_plain_words(&error.to_string());
-        Refusal::new(culprit::<I>(&arguments, &error).map_or(wrong.clone(), |name| format!("`{name}`: {wrong}")), next)
+        ToolError::new(
+            culprit::<I>(&arguments, &error).map_or(wrong.clone(), |name| format!("`{name}`: {wrong}")),
+            next,
+        )
     })
 }
 
-/// Which argument cannot be taken, where serde does not say: the one without which something else is wrong, or
-/// nothing.
+/// Which argument cannot be taken, if serde does not say: the one without which the error is another one, or none.
 fn culprit<I: DeserializeOwned>(arguments: &Value, error: &serde_json::Error) -> Option<String> {
     let said = error.to_string();
     let names_it = ["missing field", "unknown field"].iter().any(|beginning| said.starts_with(beginning));
@@ -229,7 +242,7 @@ fn culprit<I: DeserializeOwned>(arguments: &Value, error: &serde_json::Error) ->
     arguments.keys().find(|name| without(name).is_none_or(|other| other != said)).cloned()
 }
 
-/// The names of Rust's numbers mean nothing to whoever wrote the arguments.
+/// The names of Rust's number types mean nothing to a model.
 fn in_plain_words(said: &str) -> String {
     ["usize", "u64", "u32"].iter().fold(said.to_owned(), |said, number| {
         said.replace(&format!("expected {number}"), "expected a whole number that is not negative")

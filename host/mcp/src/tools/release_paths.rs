@@ -4,11 +4,10 @@ use mesh::Release;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claims::meant;
-use super::{Done, Effect, List, Tool, Visit};
-use crate::refusal::Refusal;
+use super::checkout::checkout_of;
+use super::{Effect, List, Tool, ToolCall, ToolOutput};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -18,14 +17,12 @@ pub(super) struct Input {
     repo: Option<String>,
 }
 
-/// What it gives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
     /// Patterns that you hold no more.
     released: Vec<String>,
 }
 
-/// The tool.
 pub(super) struct ReleasePaths;
 
 impl Tool for ReleasePaths {
@@ -36,26 +33,26 @@ impl Tool for ReleasePaths {
     type Input = Input;
     type Output = Output;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
-        visit.agent()?;
-        let (checkout, folder) = meant(&visit, input.repo.as_deref())?;
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+        call.agent()?;
+        let (checkout, folder) = checkout_of(&call, input.repo.as_deref())?;
         let what = match input.patterns {
             None => Release::All,
             Some(typed) => {
                 let mut patterns = Vec::with_capacity(typed.0.len());
                 for typed in &typed.0 {
-                    patterns.push(visit.mesh.pattern(&checkout, &folder, typed)?);
+                    patterns.push(call.mesh.pattern(&checkout, &folder, typed)?);
                 }
                 Release::These(patterns)
             }
         };
-        let given = visit.mesh.release_reservations(&visit.caller, &checkout.repository, &what).await?;
+        let given = call.mesh.release_reservations(&call.caller, &checkout.repository, &what).await?;
         let released: Vec<String> = given.released.iter().map(|one| one.pattern.to_string()).collect();
         let text = if released.is_empty() {
             "you held nothing".to_owned()
         } else {
             format!("released {}", released.join(", "))
         };
-        Ok(Done::new(Output { released }, text))
+        Ok(ToolOutput::new(Output { released }, text))
     }
 }

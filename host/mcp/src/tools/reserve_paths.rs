@@ -1,15 +1,15 @@
-//! `reserve_paths`: claim paths before editing them, or look who has.
+//! `reserve_paths`: reserve paths before editing them, or check who holds them.
 
 use mesh::reservation::{InvalidTtl, Mode, Ttl};
-use mesh::{Others, Own, Reserve, Reserved, Written};
+use mesh::{Others, Own, Reserve, Reserved};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use view::{ReservationView, ReservedView};
 
-use super::claims::{ConflictTwin, ReservationTwin, meant};
-use super::{Done, Effect, List, Tool, Visit};
-use crate::refusal::Refusal;
+use super::checkout::checkout_of;
+use super::{Effect, List, Tool, ToolCall, ToolOutput};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -28,16 +28,6 @@ pub(super) struct Input {
     repo: Option<String>,
 }
 
-/// What it gives.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Output {
-    /// reserved, free or held
-    outcome: &'static str,
-    reservations: Vec<ReservationTwin>,
-    conflicts: Vec<ConflictTwin>,
-}
-
-/// The tool.
 pub(super) struct ReservePaths;
 
 impl Tool for ReservePaths {
@@ -47,20 +37,19 @@ impl Tool for ReservePaths {
                                        the holder. Renew by the same call; release_paths when done.";
     const EFFECT: Effect = Effect::Settles;
     type Input = Input;
-    type Output = Output;
+    type Output = ReservedView<ReservationView>;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<Output>, Refusal> {
-        visit.agent()?;
-        let (checkout, folder) = meant(&visit, input.repo.as_deref())?;
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<ReservedView<ReservationView>>, ToolError> {
+        call.agent()?;
+        let (checkout, folder) = checkout_of(&call, input.repo.as_deref())?;
         let mut patterns = Vec::with_capacity(input.patterns.0.len());
         for typed in &input.patterns.0 {
-            patterns.push(visit.mesh.pattern(&checkout, &folder, typed)?);
+            patterns.push(call.mesh.pattern(&checkout, &folder, typed)?);
         }
         let mode = if input.shared == Some(true) { Mode::Shared } else { Mode::Exclusive };
         let reserved = if input.check == Some(true) {
-            let conflicts = visit.mesh.check_reservation(&visit.caller, &checkout.repository, &patterns, mode).await;
-            let conflicts = conflicts.map_err(mesh::ReserveError::from)?;
-            Reserved::Held(conflicts)
+            let conflicts = call.mesh.check_reservation(&call.caller, &checkout.repository, &patterns, mode).await;
+            Reserved::Held(conflicts.map_err(mesh::ReserveError::from)?)
         } else {
             let wanted = Reserve {
                 repository: checkout.repository,
@@ -71,29 +60,14 @@ impl Tool for ReservePaths {
                 others: if input.force == Some(true) { Others::Take } else { Others::Respect },
                 own: Own::Keep,
             };
-            visit.mesh.reserve(&visit.caller, wanted).await?
+            call.mesh.reserve(&call.caller, wanted).await?
         };
-        let now = visit.mesh.machine().now();
-        let output = match reserved {
-            Reserved::Granted { granted, .. } => Output {
-                outcome: "reserved",
-                reservations: granted.iter().map(|one| ReservationTwin::of(&Written::of(one), now)).collect(),
-                conflicts: Vec::new(),
-            },
-            Reserved::Held(conflicts) => Output {
-                outcome: if conflicts.is_empty() { "free" } else { "held" },
-                reservations: Vec::new(),
-                conflicts: conflicts.iter().map(|one| ConflictTwin::of(one, now)).collect(),
-            },
-        };
-        let mut lines = vec![output.outcome.to_owned()];
-        lines.extend(output.reservations.iter().map(ReservationTwin::text));
-        lines.extend(output.conflicts.iter().map(ConflictTwin::text));
-        Ok(Done::new(output, lines.join("\n")))
+        let now = call.mesh.machine().now();
+        Ok(ReservedView::of(&reserved, |one| ReservationView::of(one, now)).into())
     }
 }
 
-fn ttl(minutes: Option<u32>) -> Result<Ttl, Refusal> {
+fn ttl(minutes: Option<u32>) -> Result<Ttl, ToolError> {
     let ttl = minutes.map_or(Ok(Ttl::default()), |minutes| Ttl::new(u64::from(minutes) * 60_000));
-    ttl.map_err(|error: InvalidTtl| Refusal::new(error.to_string(), "Pass minutes between 1 and 10080."))
+    ttl.map_err(|error: InvalidTtl| ToolError::new(error.to_string(), "Pass minutes between 1 and 10080."))
 }

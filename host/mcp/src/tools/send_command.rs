@@ -4,12 +4,11 @@ use mesh::Order;
 use mesh::command::{CommandName, InvalidCommand};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use view::CommandView;
 
-use super::commands::CommandTwin;
-use super::{Done, Effect, List, Tool, Visit};
-use crate::refusal::Refusal;
+use super::{Effect, List, Tool, ToolCall, ToolOutput};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -22,7 +21,6 @@ pub(super) struct Input {
     minutes: Option<u32>,
 }
 
-/// The tool.
 pub(super) struct SendCommand;
 
 impl Tool for SendCommand {
@@ -31,22 +29,20 @@ impl Tool for SendCommand {
     const DESCRIPTION: &'static str = "Ask an agent to run a command; it decides whether it does. See command_status.";
     const EFFECT: Effect = Effect::Adds;
     type Input = Input;
-    type Output = CommandTwin;
+    type Output = CommandView;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<CommandTwin>, Refusal> {
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<CommandView>, ToolError> {
         let command: CommandName = input
             .command
             .parse()
-            .map_err(|error: InvalidCommand| Refusal::new(error.to_string(), "Write it as `/review`."))?;
+            .map_err(|error: InvalidCommand| ToolError::new(error.to_string(), "Write it as `/review`."))?;
         let order = Order {
             to: input.to,
             command,
             arguments: input.arguments.unwrap_or_default().0,
             ttl: input.minutes.map(|minutes| u64::from(minutes) * 60_000),
         };
-        let sent = visit.mesh.order(&visit.caller, order).await?;
-        let twin = CommandTwin::of(&sent, visit.mesh.machine().now());
-        let text = twin.text();
-        Ok(Done::new(twin, text))
+        let sent = call.mesh.order(&call.caller, order).await?;
+        Ok(CommandView::of(&sent, call.mesh.machine().now()).into())
     }
 }

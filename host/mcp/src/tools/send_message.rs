@@ -1,15 +1,13 @@
 //! `send_message`: to one agent or to several, by exact name.
 
 use mesh::message::Draft;
-use mesh::names::MessageId;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use view::{PriorityView, SentView};
 
-use super::{Done, Effect, List, Tool, Visit};
-use crate::refusal::Refusal;
-use crate::twins::{PriorityTwin, SentTwin};
+use super::{Effect, List, Tool, ToolCall, ToolOutput, message_id};
+use crate::tool_error::ToolError;
 
-/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -21,13 +19,12 @@ pub(super) struct Input {
     reply_to: Option<String>,
     thread: Option<String>,
     /// low waits; urgent may interrupt
-    priority: Option<PriorityTwin>,
+    priority: Option<PriorityView>,
     tags: Option<List>,
     /// the same key is stored once
     idempotency_key: Option<String>,
 }
 
-/// The tool.
 pub(super) struct SendMessage;
 
 impl Tool for SendMessage {
@@ -37,31 +34,19 @@ impl Tool for SendMessage {
         "Send a message to agents by exact name; it wakes them if idle. Stored is not read: see message_status.";
     const EFFECT: Effect = Effect::Adds;
     type Input = Input;
-    type Output = SentTwin;
+    type Output = SentView;
 
-    async fn run(visit: Visit, input: Input) -> Result<Done<SentTwin>, Refusal> {
+    async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<SentView>, ToolError> {
         let draft = Draft {
             body: input.body,
             subject: input.subject,
             thread: input.thread,
-            reply_to: message_id(input.reply_to.as_deref())?,
+            reply_to: input.reply_to.as_deref().map(message_id).transpose()?,
             priority: input.priority.map(Into::into).unwrap_or_default(),
             tags: input.tags.unwrap_or_default().0,
             idempotency_key: input.idempotency_key,
         };
-        let sent: SentTwin = visit.mesh.send(&visit.caller, &input.to.0, draft).await?.into();
-        let text = sent.text();
-        Ok(Done::new(sent, text))
-    }
-}
-
-/// The id of a message, where one was given.
-pub(super) fn message_id(text: Option<&str>) -> Result<Option<MessageId>, Refusal> {
-    match text {
-        Some(text) => text
-            .parse()
-            .map(Some)
-            .map_err(|error: mesh::names::InvalidMessageId| Refusal::new(error.to_string(), "Copy it from a message.")),
-        None => Ok(None),
+        let sent = call.mesh.send(&call.caller, &input.to.0, draft).await?;
+        Ok(SentView::of(&sent, call.agent()?.to_string()).into())
     }
 }

@@ -2,25 +2,23 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use view::CommandView;
 
-use super::commands::CommandTwin;
-use super::{Done, Effect, Tool, Visit};
-use crate::refusal::Refusal;
+use super::{Effect, Tool, ToolCall, ToolOutput};
+use crate::text::Text;
+use crate::tool_error::ToolError;
 
-/// What it takes: nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {}
 
-/// What it gives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Left out where none waits.
+    /// Left out if none waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<CommandTwin>,
+    command: Option<CommandView>,
 }
 
-/// The tool.
 pub(super) struct TakeCommand;
 
 impl Tool for TakeCommand {
@@ -32,10 +30,10 @@ impl Tool for TakeCommand {
     type Input = Input;
     type Output = Output;
 
-    async fn run(visit: Visit, Input {}: Input) -> Result<Done<Output>, Refusal> {
-        let taken = visit.mesh.take_command(&visit.caller).await?;
-        let command = taken.map(|command| CommandTwin::of(&command, visit.mesh.machine().now()));
-        let text = command.as_ref().map_or_else(|| "no command waits for you".to_owned(), CommandTwin::text);
-        Ok(Done::new(Output { command }, text))
+    async fn run(call: ToolCall, Input {}: Input) -> Result<ToolOutput<Output>, ToolError> {
+        let taken = call.mesh.take_command(&call.caller).await?;
+        let command = taken.map(|command| CommandView::of(&command, call.mesh.machine().now()));
+        let text = command.as_ref().map_or_else(|| "no command waits for you".to_owned(), Text::text);
+        Ok(ToolOutput::new(Output { command }, text))
     }
 }

@@ -1,113 +1,37 @@
 //! Agents: `register`, `agents`, and the table in `status`.
 
+use mesh::Adopted;
 use mesh::agent::{Origin, Seen};
 use mesh::machine::Instant;
-use mesh::{Adopted, Outcome, Registered};
 use serde::{Serialize, Serializer};
+use view::{AgentDetail, RegistrationView};
 
-use super::{ago, as_rfc3339, as_some_rfc3339, counted};
+pub(crate) use view::RegisteredView as RegisteredShape;
+
+use super::{ago, counted};
 use crate::render::{Show, Table, on_one_line, printable_line};
 
-/// An agent, as others see it.
-#[derive(Debug, Serialize)]
-pub(crate) struct AgentShape<'a> {
-    /// Its address: `alice` or `alice@backend`.
-    pub(crate) name: &'a str,
-    /// `live`, `idle`, `away` or `gone`.
-    pub(crate) presence: &'static str,
-    /// The sentence that says why we think so.
-    pub(crate) evidence: &'a str,
-    /// When it was last heard of.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_some_rfc3339")]
-    pub(crate) last_heard: Option<Instant>,
-    /// Messages that wait for it.
-    pub(crate) waiting: usize,
-    /// The harness that it runs in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) harness: Option<&'a str>,
-    /// Its session there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) session: Option<&'a str>,
-    /// The program that speaks for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) program: Option<&'a str>,
-    /// The model behind it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<&'a str>,
-    /// The folder it works in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) project: Option<&'a str>,
-    /// What it is for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) role: Option<&'a str>,
-    /// What it is doing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<&'a str>,
-    /// The issue that it works on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) bead: Option<&'a str>,
-    /// What it can do.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    pub(crate) skills: &'a [String],
-    /// The machine where it runs.
-    pub(crate) host: &'a str,
-    /// When its name was first registered.
-    #[serde(serialize_with = "as_rfc3339")]
-    pub(crate) registered: Instant,
-    /// How it came to be: what it is called where its harness has no name.
-    #[serde(skip)]
-    pub(crate) origin: Origin,
-}
-
-impl AgentShape<'_> {
-    /// The harness, or what stands in its place.
-    fn kind(&self) -> &str {
-        match (self.harness, self.origin) {
-            (Some(harness), _) => harness,
-            (None, Origin::CommandLine) => "command line",
-            (None, Origin::Session | Origin::Connection) => "MCP client",
-        }
+/// What the HARNESS column shows.
+fn kind(agent: &AgentDetail) -> &str {
+    match (&agent.agent.harness, agent.origin) {
+        (Some(harness), _) => harness,
+        (None, Origin::CommandLine) => "command line",
+        (None, Origin::Session | Origin::Connection) => "MCP client",
     }
 }
 
-impl<'a> From<&'a Seen> for AgentShape<'a> {
-    fn from(seen: &'a Seen) -> AgentShape<'a> {
-        let Seen { agent, presence, evidence, last_heard, waiting } = seen;
-        let (profile, session) = (&agent.profile, agent.session.as_ref());
-        AgentShape {
-            name: agent.name.as_str(),
-            presence: presence.as_str(),
-            evidence,
-            last_heard: *last_heard,
-            waiting: *waiting,
-            harness: profile.harness.as_deref().or_else(|| session.map(|session| session.harness.as_str())),
-            session: session.map(|session| session.id.as_str()),
-            program: profile.program.as_deref(),
-            model: profile.model.as_deref(),
-            project: profile.project.as_deref(),
-            role: profile.role.as_deref(),
-            task: profile.task.as_deref(),
-            bead: profile.bead.as_deref(),
-            skills: &profile.skills,
-            host: &agent.host,
-            registered: agent.registered,
-            origin: agent.origin,
-        }
-    }
-}
-
-/// Agents, an [`AgentShape`] each: they come by the thousand, so that each is made when it is shown.
+/// Serialises thousands of agents without holding all their views at once.
 pub(crate) fn each_agent<S: Serializer>(agents: &[Seen], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(agents.iter().map(AgentShape::from))
+    serializer.collect_seq(agents.iter().map(AgentDetail::from))
 }
 
 /// `relay-mesh agents [QUERY]`.
 #[derive(Debug, Serialize)]
 pub(crate) struct AgentsShape<'a> {
-    /// By name, or best match first where something was asked for.
+    /// By name, or best match first if there was a query.
     #[serde(serialize_with = "each_agent")]
     pub(crate) agents: &'a [Seen],
-    /// The time of asking, for "how long ago".
+    /// The current time, for "2 h ago".
     #[serde(skip)]
     pub(crate) now: Instant,
 }
@@ -120,23 +44,23 @@ impl Show for AgentsShape<'_> {
 
 /// `relay-mesh heartbeat`.
 #[derive(Debug, Serialize)]
-pub(crate) struct HeartbeatShape<'a> {
+#[serde(transparent)]
+pub(crate) struct HeartbeatShape {
     /// The agent, as others see it now.
-    #[serde(flatten)]
-    pub(crate) agent: AgentShape<'a>,
+    agent: AgentDetail,
 }
 
-impl<'a> From<&'a Seen> for HeartbeatShape<'a> {
-    fn from(seen: &'a Seen) -> HeartbeatShape<'a> {
+impl From<&Seen> for HeartbeatShape {
+    fn from(seen: &Seen) -> HeartbeatShape {
         HeartbeatShape { agent: seen.into() }
     }
 }
 
-impl Show for HeartbeatShape<'_> {
+impl Show for HeartbeatShape {
     fn text(&self) -> String {
-        let AgentShape { name, presence, task, waiting, .. } = &self.agent;
-        let task = task.as_ref().map_or_else(String::new, |task| format!(", {}", printable_line(task)));
-        format!("{name} is {presence}{task}; {}", waits(*waiting))
+        let agent = &self.agent.agent;
+        let task = agent.task.as_ref().map_or_else(String::new, |task| format!(", {}", printable_line(task)));
+        format!("{} is {}{task}; {}", agent.name, agent.presence.as_str(), waits(agent.waiting))
     }
 }
 
@@ -144,51 +68,25 @@ impl Show for HeartbeatShape<'_> {
 pub(crate) fn agents_table(agents: &[Seen], now: Instant) -> String {
     let head = ["AGENT", "PRESENCE", "HEARD", "WAITING", "HARNESS", "ABOUT", "BECAUSE"];
     let mut table = Table::new(&head, agents.len());
-    for agent in agents.iter().map(AgentShape::from) {
-        let heard = agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard, now));
-        let about = match (agent.role, agent.task) {
+    for detail in agents.iter().map(AgentDetail::from) {
+        let agent = &detail.agent;
+        let heard = agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard.0, now));
+        let about = match (&agent.role, &agent.task) {
             (Some(role), Some(task)) => &format!("{role}; {task}"),
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => "",
         };
         table.row([
-            agent.name,
-            agent.presence,
+            &agent.name,
+            agent.presence.as_str(),
             &heard,
             &agent.waiting.to_string(),
-            &on_one_line(agent.kind()),
+            &on_one_line(kind(&detail)),
             &on_one_line(about),
-            &on_one_line(agent.evidence),
+            &on_one_line(&agent.evidence),
         ]);
     }
     table.text()
-}
-
-/// `relay-mesh register NAME`.
-#[derive(Debug, Serialize)]
-pub(crate) struct RegisteredShape {
-    /// The agent's address.
-    pub(crate) name: String,
-    /// `new`, `same` (it was this caller's already), `numbered` (the name was taken) or
-    /// `reclaimed` (its holder is gone).
-    pub(crate) outcome: &'static str,
-    /// What had been asked for, where the name got a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) wanted: Option<String>,
-    /// Messages that wait for it already.
-    pub(crate) waiting: usize,
-}
-
-impl From<&Registered> for RegisteredShape {
-    fn from(registered: &Registered) -> RegisteredShape {
-        let (outcome, wanted) = match &registered.outcome {
-            Outcome::New => ("new", None),
-            Outcome::Same => ("same", None),
-            Outcome::Numbered { wanted } => ("numbered", Some(wanted.to_string())),
-            Outcome::Reclaimed => ("reclaimed", None),
-        };
-        RegisteredShape { name: registered.agent.name.to_string(), outcome, wanted, waiting: registered.waiting }
-    }
 }
 
 impl Show for RegisteredShape {
@@ -196,9 +94,9 @@ impl Show for RegisteredShape {
         let name = &self.name;
         let mut text = match (&self.wanted, self.outcome) {
             (Some(wanted), _) => format!("registered {name}, because {wanted} is somebody else"),
-            (None, "same") => format!("{name} is registered already"),
-            (None, "reclaimed") => format!("registered {name}, which was here before"),
-            (None, _) => format!("registered {name}"),
+            (None, RegistrationView::Same) => format!("{name} is registered already"),
+            (None, RegistrationView::Reclaimed) => format!("registered {name}, which was here before"),
+            (None, RegistrationView::New | RegistrationView::Numbered) => format!("registered {name}"),
         };
         if self.waiting > 0 {
             text.push_str(&format!("; {} for it", waits(self.waiting)));
@@ -207,7 +105,7 @@ impl Show for RegisteredShape {
     }
 }
 
-/// An agent that was brought here.
+/// `relay-mesh adopt`: an agent that was moved to this machine.
 #[derive(Debug, Serialize)]
 pub(crate) struct AdoptedShape {
     /// The agent's address.

@@ -2,100 +2,43 @@
 
 use std::path::Path;
 
-use mesh::command::{Command, Stage, Standing};
+use mesh::command::{Command, Standing};
 use mesh::consent::Consent;
 use mesh::machine::Instant;
 use serde::Serialize;
 
-use super::{ago, rfc3339, span};
+pub(crate) use view::CommandDetail as CommandShape;
+
+use super::{ago, span};
 use crate::render::{Show, printable, printable_line, table};
-
-/// A command.
-#[derive(Debug, Serialize)]
-pub(crate) struct CommandShape {
-    /// Its id.
-    pub(crate) id: String,
-    /// Who asks.
-    pub(crate) from: String,
-    /// Who is to run it.
-    pub(crate) to: String,
-    /// Its name with its slash.
-    pub(crate) command: String,
-    /// Its arguments.
-    pub(crate) arguments: Vec<String>,
-    /// `pending`, `expired`, `consumed`, `unknown`, `succeeded` or `failed`.
-    pub(crate) state: &'static str,
-    /// When it was asked for.
-    pub(crate) created: String,
-    /// Until when it may be taken.
-    pub(crate) expires: String,
-    /// When it was taken or ended, by its state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) since: Option<String>,
-    /// What came of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) result: Option<String>,
-    /// Why the session that it is for does not run it by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) waits: Option<String>,
-    /// By what that session runs it or ran it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) by: Option<String>,
-    /// What shows that it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) evidence: Option<serde_json::Value>,
-    /// The whole of it, for people.
-    #[serde(skip)]
-    line: String,
-    /// When, for people.
-    #[serde(skip)]
-    when: String,
-}
-
-impl CommandShape {
-    pub(crate) fn of(command: &Command, now: Instant) -> CommandShape {
-        let (since, result) = match &command.stage {
-            Stage::Pending { .. } => (None, None),
-            Stage::Consumed { at, .. } => (Some(*at), None),
-            Stage::Done { at, result, .. } => (Some(*at), Some(result.clone())),
-        };
-        let standing = command.standing(now);
-        let when = match (standing, since) {
-            (Standing::Pending, _) => format!("{} left", span(command.expires.since(now))),
-            (Standing::Expired, _) => ago(command.expires, now),
-            (Standing::Consumed | Standing::Unknown | Standing::Succeeded | Standing::Failed, since) => {
-                ago(since.unwrap_or(command.created), now)
-            }
-        };
-        CommandShape {
-            id: command.id.to_string(),
-            from: command.from.to_string(),
-            to: command.to.to_string(),
-            command: command.command.to_string(),
-            arguments: command.arguments.clone(),
-            state: standing.as_str(),
-            created: rfc3339(command.created),
-            expires: rfc3339(command.expires),
-            since: since.map(rfc3339),
-            result,
-            waits: command.waits().map(str::to_owned),
-            by: command.run().map(|run| run.by.clone()),
-            evidence: command.run().and_then(|run| run.evidence.clone()),
-            line: command.line(),
-            when,
-        }
-    }
-}
 
 impl Show for CommandShape {
     fn text(&self) -> String {
-        let CommandShape { id, from, to, state, .. } = self;
+        let command = &self.command;
         let by = self.by.as_ref().map(|by| format!(" by {}", printable_line(by))).unwrap_or_default();
-        let mut text = format!("{id}  {from} → {to}  {state}{by}  {}", printable_line(&self.line));
-        for line in printable(self.result.as_deref().unwrap_or_default()).lines() {
+        let mut text = format!(
+            "{}  {} → {}  {}{by}  {}",
+            command.id,
+            command.from,
+            command.to,
+            command.state,
+            printable_line(&command.line())
+        );
+        for line in printable(command.result.as_deref().unwrap_or_default()).lines() {
             text.push_str(&format!("\n  {line}"));
         }
         text
+    }
+}
+
+/// What the WHEN column shows: the time that is left, or the time since the last change.
+fn when(command: &CommandShape, now: Instant) -> String {
+    match command.standing {
+        Standing::Pending => format!("{} left", span(command.expires.0.since(now))),
+        Standing::Expired => ago(command.expires.0, now),
+        Standing::Consumed | Standing::Unknown | Standing::Succeeded | Standing::Failed => {
+            ago(command.since.unwrap_or(command.created).0, now)
+        }
     }
 }
 
@@ -104,11 +47,14 @@ impl Show for CommandShape {
 pub(crate) struct CommandsShape {
     /// Oldest first.
     pub(crate) commands: Vec<CommandShape>,
+    /// The current time, for "2 h ago".
+    #[serde(skip)]
+    now: Instant,
 }
 
 impl CommandsShape {
     pub(crate) fn of(commands: &[Command], now: Instant) -> CommandsShape {
-        CommandsShape { commands: commands.iter().map(|command| CommandShape::of(command, now)).collect() }
+        CommandsShape { commands: commands.iter().map(|command| CommandShape::of(command, now)).collect(), now }
     }
 }
 
@@ -118,34 +64,32 @@ impl Show for CommandsShape {
             return String::new();
         }
         let waits = self.commands.iter().filter_map(|one| {
-            let why = printable_line(one.waits.as_deref()?);
-            Some(format!("\n{} waits: {why}", one.id))
+            let why = printable_line(one.command.waits.as_deref()?);
+            Some(format!("\n{} waits: {why}", one.command.id))
         });
-        std::iter::once(commands_table(&self.commands)).chain(waits).collect()
+        std::iter::once(commands_table(&self.commands, self.now)).chain(waits).collect()
     }
 }
 
 /// The table that `cmd list` and `status` show.
-pub(crate) fn commands_table(commands: &[CommandShape]) -> String {
-    let rows: Vec<Vec<String>> = commands
-        .iter()
-        .map(|one| {
-            let line = printable_line(&one.line);
-            vec![one.id.clone(), one.from.clone(), one.to.clone(), one.state.to_owned(), one.when.clone(), line]
-        })
-        .collect();
-    table(&["ID", "FROM", "FOR", "STATE", "WHEN", "COMMAND"], &rows)
+pub(crate) fn commands_table(commands: &[CommandShape], now: Instant) -> String {
+    let row = |one: &CommandShape| {
+        let command = &one.command;
+        let (id, from, to) = (command.id.clone(), command.from.clone(), command.to.clone());
+        vec![id, from, to, command.state.to_owned(), when(one, now), printable_line(&command.line())]
+    };
+    table(&["ID", "FROM", "FOR", "STATE", "WHEN", "COMMAND"], &commands.iter().map(row).collect::<Vec<_>>())
 }
 
-/// What a person allowed.
+/// A permission that the user gave.
 #[derive(Debug, Serialize)]
 pub(crate) struct ConsentShape {
     /// Whose commands.
     from: String,
-    /// Which; every one where there is none.
+    /// Which command; every one if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-    /// In whose session; everybody's where there is none.
+    /// In whose session; everybody's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
 }
@@ -174,7 +118,7 @@ impl Show for ConsentShape {
 pub(crate) struct AllowedShape {
     /// Oldest first.
     allowed: Vec<ConsentShape>,
-    /// Where that is kept.
+    /// The file that keeps the permissions.
     file: String,
 }
 

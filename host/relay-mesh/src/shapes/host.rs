@@ -174,7 +174,9 @@ impl StatusShape<'_> {
                 let some = !self.reservations.is_empty();
                 ("nothing is reserved", some.then(|| reservations_table(&self.reservations)))
             }
-            Part::Commands => ("no command waits", (!self.commands.is_empty()).then(|| commands_table(&self.commands))),
+            Part::Commands => {
+                ("no command waits", (!self.commands.is_empty()).then(|| commands_table(&self.commands, self.now)))
+            }
         };
         match table {
             Some(table) if asked || self.named.is_empty() => Some(table),

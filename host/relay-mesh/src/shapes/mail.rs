@@ -1,118 +1,54 @@
 //! Messages: `send`, `read`, `ack` and the lines of `listen`.
 
-use mesh::FetchedMessage;
 use mesh::machine::Instant;
-use mesh::message::{Message, Priority};
-use mesh::receipt::Rung;
-use mesh::{Acknowledged, Queued, Sent};
+use mesh::{Acknowledged, FetchedMessage, Queued};
 use serde::Serialize;
+use view::{MessageView, PriorityView, RungView, SentToView, Timestamp};
+
+pub(crate) use view::{MessageView as MessageShape, SentView as SentShape};
 
 use super::agents::waits;
-use super::{ago, rfc3339};
+use super::ago;
 use crate::render::{Show, printable, printable_line, table};
 
-/// A message.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct MessageShape {
-    /// Its id.
-    pub(crate) id: String,
-    /// When it was stored.
-    pub(crate) at: String,
-    /// Who sent it, as worked out by the host.
-    pub(crate) from: String,
-    /// In whose inbox it lies.
-    pub(crate) to: String,
-    /// What it is about.
-    pub(crate) subject: String,
-    /// The text, as its sender wrote it.
-    pub(crate) body: String,
-    /// The conversation that it belongs to.
-    pub(crate) thread: String,
-    /// The message that it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reply_to: Option<String>,
-    /// `low`, `normal`, `high` or `urgent`.
-    pub(crate) priority: &'static str,
-    /// Free words to filter by.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) tags: Vec<String>,
-    /// Whether it went to everyone.
-    pub(crate) broadcast: bool,
-    /// When it was stored, for "how long ago".
-    #[serde(skip)]
-    pub(crate) stored: Instant,
+/// Sender, recipient and time of a message, on one line.
+pub(crate) fn headline(message: &MessageView, now: Instant) -> String {
+    let mut line = format!("{}  {} → {}  {}", message.id, message.from, message.to, ago(message.at.0, now));
+    if message.priority != PriorityView::Normal {
+        line.push_str(&format!("  {}", message.priority.as_str()));
+    }
+    if let Some(answered) = &message.reply_to {
+        line.push_str(&format!("  answers {answered}"));
+    }
+    for tag in &message.tags {
+        line.push_str(&format!("  #{}", printable_line(tag)));
+    }
+    line
 }
 
-impl From<&Message> for MessageShape {
-    fn from(message: &Message) -> MessageShape {
-        MessageShape {
-            id: message.id.to_string(),
-            at: rfc3339(message.at),
-            from: message.from.to_string(),
-            to: message.to.to_string(),
-            subject: message.subject.clone(),
-            body: message.body.clone(),
-            thread: message.thread.clone(),
-            reply_to: message.reply_to.map(|id| id.to_string()),
-            priority: priority(message.priority),
-            tags: message.tags.clone(),
-            broadcast: message.broadcast,
-            stored: message.at,
-        }
+/// The body, indented, below the subject if that says more than the body's first line.
+pub(crate) fn message_text(message: &MessageView) -> String {
+    let body = printable(&message.body);
+    let mut lines: Vec<String> = Vec::new();
+    if !message.body.trim_start().starts_with(&message.subject) {
+        lines.push(format!("  {}", printable_line(&message.subject)));
     }
-}
-
-/// The word for a priority.
-pub(crate) fn priority(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Low => "low",
-        Priority::Normal => "normal",
-        Priority::High => "high",
-        Priority::Urgent => "urgent",
-    }
-}
-
-impl MessageShape {
-    /// Who, when and about what, on one line.
-    pub(crate) fn headline(&self, now: Instant) -> String {
-        let mut line = format!("{}  {} → {}  {}", self.id, self.from, self.to, ago(self.stored, now));
-        if self.priority != "normal" {
-            line.push_str(&format!("  {}", self.priority));
-        }
-        if let Some(answered) = &self.reply_to {
-            line.push_str(&format!("  answers {answered}"));
-        }
-        for tag in &self.tags {
-            line.push_str(&format!("  #{}", printable_line(tag)));
-        }
-        line
-    }
-
-    /// The body, indented, below the subject where that says more than the body's first line.
-    pub(crate) fn text(&self) -> String {
-        let body = printable(&self.body);
-        let mut lines: Vec<String> = Vec::new();
-        if !self.body.trim_start().starts_with(&self.subject) {
-            lines.push(format!("  {}", printable_line(&self.subject)));
-        }
-        lines.extend(body.lines().map(|line| if line.is_empty() { String::new() } else { format!("  {line}") }));
-        lines.join("\n")
-    }
+    lines.extend(body.lines().map(|line| if line.is_empty() { String::new() } else { format!("  {line}") }));
+    lines.join("\n")
 }
 
 /// A message that was read, and how far it had got by then.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ReadMessageShape {
-    /// The message.
     #[serde(flatten)]
-    pub(crate) message: MessageShape,
-    /// The rung on which it stood before it was read now.
-    pub(crate) rung: &'static str,
+    pub(crate) message: MessageView,
+    /// How far it had got before this command read it.
+    pub(crate) rung: RungView,
 }
 
 impl From<&FetchedMessage> for ReadMessageShape {
     fn from(fetched: &FetchedMessage) -> ReadMessageShape {
-        ReadMessageShape { message: (&fetched.message).into(), rung: fetched.ladder.rung().as_str() }
+        ReadMessageShape { message: (&fetched.message).into(), rung: fetched.ladder.rung().into() }
     }
 }
 
@@ -125,7 +61,7 @@ pub(crate) struct MailShape {
     pub(crate) messages: Vec<ReadMessageShape>,
     /// How many more wait unread.
     pub(crate) waiting: usize,
-    /// The time of asking, for "how long ago".
+    /// The current time, for "2 h ago".
     #[serde(skip)]
     pub(crate) now: Instant,
 }
@@ -134,74 +70,24 @@ impl Show for MailShape {
     fn text(&self) -> String {
         let one = |read: &ReadMessageShape| {
             let unread = match read.rung {
-                "stored" | "offered" | "accepted" => "  new",
-                _ => "",
+                RungView::Stored | RungView::Offered | RungView::Accepted => "  new",
+                RungView::Queued | RungView::Shown | RungView::Fetched | RungView::Acknowledged => "",
             };
-            format!("{}{unread}\n{}", read.message.headline(self.now), read.message.text())
+            format!("{}{unread}\n{}", headline(&read.message, self.now), message_text(&read.message))
         };
         self.messages.iter().map(one).collect::<Vec<_>>().join("\n\n")
     }
 }
 
-/// What became of a sending with one recipient.
-#[derive(Debug, Serialize)]
-pub(crate) struct SentToShape {
-    /// The recipient.
-    pub(crate) to: String,
-    /// How far it got: `stored`, `offered` where a bell was rung, or `queued` where it waits on this machine.
-    pub(crate) rung: &'static str,
-    /// How present the recipient is.
-    pub(crate) presence: &'static str,
-    /// Why nobody was woken, where waking stopped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) held: Option<String>,
-    /// The same had been stored before under the same idempotency key: this is that message.
-    pub(crate) duplicate: bool,
-}
-
-/// `relay-mesh send`.
-#[derive(Debug, Serialize)]
-pub(crate) struct SentShape {
-    /// The message's id, one for all recipients.
-    pub(crate) id: String,
-    /// The conversation that it belongs to.
-    pub(crate) thread: String,
-    /// Who speaks in it.
-    pub(crate) from: String,
-    /// Each recipient.
-    pub(crate) recipients: Vec<SentToShape>,
-}
-
-impl SentShape {
-    /// What became of a sending by an agent.
-    pub(crate) fn of(sent: &Sent, from: String) -> SentShape {
-        SentShape {
-            id: sent.id.to_string(),
-            thread: sent.thread.clone(),
-            from,
-            recipients: sent
-                .recipients
-                .iter()
-                .map(|recipient| SentToShape {
-                    to: recipient.to.to_string(),
-                    rung: recipient.rung.as_str(),
-                    presence: recipient.presence.as_str(),
-                    held: recipient.held.clone(),
-                    duplicate: recipient.duplicate,
-                })
-                .collect(),
-        }
-    }
-}
-
 impl Show for SentShape {
     fn text(&self) -> String {
-        let one = |recipient: &SentToShape| {
-            let mut line = format!("{}  {} for {} ({})", self.id, recipient.rung, recipient.to, recipient.presence);
+        let one = |recipient: &SentToView| {
+            let (rung, presence) = (recipient.rung.as_str(), recipient.presence.as_str());
+            let mut line = format!("{}  {rung} for {} ({presence})", self.id, recipient.to);
             if recipient.duplicate {
                 line.push_str("; it had been sent before under the same key");
             }
-            if recipient.rung == Rung::Queued.as_str() {
+            if recipient.rung == RungView::Queued {
                 line.push_str("; it waits on this machine until the servers take it (`relay-mesh status` says why)");
             }
             if let Some(reason) = &recipient.held {
@@ -219,29 +105,25 @@ pub(crate) struct QueuedShape {
     /// Its id.
     pub(crate) id: String,
     /// When it was sent.
-    pub(crate) at: String,
+    pub(crate) at: Timestamp,
     /// Who sent it.
     pub(crate) from: String,
     /// To whom it is still to be sent.
     pub(crate) to: Vec<String>,
     /// What it is about.
     pub(crate) subject: String,
-    /// Why the servers did not take it, where they were there.
+    /// Why the servers did not take it, if they answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
     /// To whom it cannot be sent, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) returned: Vec<ReturnedShape>,
-    #[serde(skip)]
-    sent: Instant,
 }
 
-/// Somebody to whom a message cannot be sent.
+/// A recipient to whom a message cannot be sent.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReturnedShape {
-    /// Who.
     pub(crate) to: String,
-    /// Why.
     pub(crate) reason: String,
 }
 
@@ -250,22 +132,21 @@ impl From<&Queued> for QueuedShape {
         let returned = queued.returned.iter();
         QueuedShape {
             id: queued.id.to_string(),
-            at: rfc3339(queued.at),
+            at: Timestamp(queued.at),
             from: queued.from.to_string(),
             to: queued.to.clone(),
             subject: queued.subject.clone(),
             refused: queued.refused.clone(),
             returned: returned.map(|(to, why)| ReturnedShape { to: to.clone(), reason: why.clone() }).collect(),
-            sent: queued.at,
         }
     }
 }
 
-/// The outbox as a table.
+/// The table of the outbox.
 pub(crate) fn queued_table(queued: &[QueuedShape], now: Instant) -> String {
     let row = |one: &QueuedShape, to: &str, why: String| {
         let subject = printable_line(&one.subject);
-        vec![one.id.clone(), one.from.clone(), printable_line(to), ago(one.sent, now), why, subject]
+        vec![one.id.clone(), one.from.clone(), printable_line(to), ago(one.at.0, now), why, subject]
     };
     let rows: Vec<Vec<String>> = queued
         .iter()
@@ -294,14 +175,12 @@ pub(crate) struct AcknowledgedShape {
 /// `relay-mesh ack ID…`.
 #[derive(Debug, Serialize)]
 pub(crate) struct AckShape {
-    /// Who acknowledged.
+    /// The agent that acknowledged.
     pub(crate) agent: String,
-    /// What.
     pub(crate) acknowledged: Vec<AcknowledgedShape>,
 }
 
 impl AckShape {
-    /// What an agent acknowledged.
     pub(crate) fn of(agent: String, acknowledged: &[Acknowledged]) -> AckShape {
         let acknowledged =
             acknowledged.iter().map(|one| AcknowledgedShape { id: one.id.to_string(), again: one.again }).collect();
@@ -319,8 +198,8 @@ impl Show for AckShape {
     }
 }
 
-/// The note below a list that is not all there is; none where nothing waits. `named` is the flag by which the
-/// agent was named, so that the command can be typed as it stands.
+/// The note below a list that was cut; none if no more mail waits. `named` is the flag that names the agent, so
+/// that the command can be copied.
 pub(crate) fn more_waits(waiting: usize, named: &str) -> Option<String> {
     (waiting > 0).then(|| format!("{} besides; `relay-mesh read --unread{named}` shows the oldest", waits(waiting)))
 }

@@ -1,7 +1,8 @@
-//! What `--json` prints: one documented shape per command, with names that stay.
+//! What commands print: one documented shape per command, as `--json` and as text.
 //!
-//! Times are RFC 3339 in UTC. A field that has nothing to say is left out. The mesh's own types
-//! are not printed: they may change with the mesh, these may not.
+//! What the MCP server shows too is defined in the crate `view`; here is its text, and what only
+//! the command line shows. Field names are a promise. Times are RFC 3339 in UTC. A field without a
+//! value is left out.
 
 pub(crate) mod agents;
 pub(crate) mod carried;
@@ -18,29 +19,11 @@ pub(crate) mod swept;
 pub(crate) mod wake;
 pub(crate) mod wake_table;
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use mesh::machine::Instant;
-use serde::Serialize;
 
-/// A moment as JSON shows it: `2026-11-21T10:59:02.120Z`.
-pub(crate) fn rfc3339(at: Instant) -> String {
-    // Beyond the year 9999 humantime has no spelling; a store that says so is damaged anyway.
-    let latest = 253_402_300_799_000;
-    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(at.0.min(latest))).to_string()
-}
+pub(crate) use view::rfc3339;
 
-/// The same for a field: a crowd's moments are only worded where JSON is asked for.
-pub(crate) fn as_rfc3339<S: serde::Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&rfc3339(*at))
-}
-
-/// The same where there may be none, which is left out.
-pub(crate) fn as_some_rfc3339<S: serde::Serializer>(at: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
-    at.map(rfc3339).serialize(serializer)
-}
-
-/// How long ago a moment was, as people say it.
+/// How long ago something was, as people say it.
 pub(crate) fn ago(at: Instant, now: Instant) -> String {
     let seconds = now.since(at) / 1000;
     match seconds {
@@ -93,7 +76,5 @@ mod tests {
             assert_eq!(ago(Instant(0), Instant(seconds * 1000)), expected);
         }
         assert_eq!(ago(Instant(9000), Instant(0)), "just now", "a clock that went backwards");
-        assert_eq!(rfc3339(Instant(1_795_258_742_120)), "2026-11-21T10:59:02.120Z");
-        assert_eq!(rfc3339(Instant(u64::MAX)), "9999-12-31T23:59:59.000Z");
     }
 }

@@ -14,22 +14,22 @@ use rmcp::model::{CallToolResult, ContentBlock};
 
 /// An error of a tool, as the client is told.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ToolError {
     /// What is wrong, without a final stop.
     what: String,
     /// What to do next, as a sentence.
     next: Option<String>,
 }
 
-impl Refusal {
+impl ToolError {
     /// What is wrong and what to do next.
-    pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Refusal {
-        Refusal { what: what.into(), next: Some(next.into()) }
+    pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> ToolError {
+        ToolError { what: what.into(), next: Some(next.into()) }
     }
 
     /// The caller has not joined.
-    pub(crate) fn not_registered() -> Refusal {
-        Refusal::new("you have not registered", "Call register_agent first.")
+    pub(crate) fn not_registered() -> ToolError {
+        ToolError::new("you have not registered", "Call register_agent first.")
     }
 
     /// What the client is told.
@@ -45,15 +45,15 @@ impl Refusal {
         CallToolResult::error(vec![ContentBlock::text(self.text())])
     }
 
-    fn of(error: &dyn Error, next: impl Into<String>) -> Refusal {
-        Refusal::new(reasons(error), next)
+    fn of(error: &dyn Error, next: impl Into<String>) -> ToolError {
+        ToolError::new(reasons(error), next)
     }
 }
 
 const AGAIN: &str = "Try again; if it stays so, your person can run `relay-mesh doctor`.";
 
-impl From<AddressError> for Refusal {
-    fn from(error: AddressError) -> Refusal {
+impl From<AddressError> for ToolError {
+    fn from(error: AddressError) -> ToolError {
         let next = match &error {
             AddressError::Invalid(_) => "list_agents shows the names.".to_owned(),
             AddressError::Unknown { near, .. } if near.is_empty() => "list_agents shows who is here.".to_owned(),
@@ -61,12 +61,12 @@ impl From<AddressError> for Refusal {
             AddressError::Ambiguous { candidates, .. } => format!("Write {}.", one_of(candidates)),
             AddressError::Store(_) => AGAIN.to_owned(),
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<InvalidDraft> for Refusal {
-    fn from(error: InvalidDraft) -> Refusal {
+impl From<InvalidDraft> for ToolError {
+    fn from(error: InvalidDraft) -> ToolError {
         let next = match &error {
             InvalidDraft::Empty => "Put the text into body.",
             InvalidDraft::EmptyKey => "Leave idempotency_key out, or give each message a key of its own.",
@@ -74,38 +74,40 @@ impl From<InvalidDraft> for Refusal {
             InvalidDraft::LabelTooLong { .. } => "Make it shorter; the body has room.",
             InvalidDraft::TooManyTags(_) => "Leave some out.",
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<SendError> for Refusal {
-    fn from(error: SendError) -> Refusal {
+impl From<SendError> for ToolError {
+    fn from(error: SendError) -> ToolError {
         match error {
             SendError::Draft(draft) => draft.into(),
             SendError::Address(address) => address.into(),
-            SendError::NotRegistered => Refusal::not_registered(),
-            SendError::Nobody | SendError::NobodyElse => Refusal::of(&error, "list_agents shows who is here."),
+            SendError::NotRegistered => ToolError::not_registered(),
+            SendError::Nobody | SendError::NobodyElse => ToolError::of(&error, "list_agents shows who is here."),
             SendError::UnknownReply(_) => {
-                Refusal::of(&error, "Take reply_to from a message that you got, or leave it out.")
+                ToolError::of(&error, "Take reply_to from a message that you got, or leave it out.")
             }
             SendError::OtherUnderKey { ref stored, .. } => {
                 let for_some = match stored.as_slice() {
                     [] => "Nothing was stored.".to_owned(),
                     some => format!("It was stored for {} alone.", all_of(some)),
                 };
-                Refusal::of(&error, format!("{for_some} Give what is new a key of its own."))
+                ToolError::of(&error, format!("{for_some} Give what is new a key of its own."))
             }
             SendError::Store { ref stored, .. } if !stored.is_empty() => {
                 let next = format!("It was stored for {}; send it to the others again.", all_of(stored));
-                Refusal::of(&error, next)
+                ToolError::of(&error, next)
             }
-            SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => Refusal::of(&error, AGAIN),
+            SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => {
+                ToolError::of(&error, AGAIN)
+            }
         }
     }
 }
 
-impl From<RegisterError> for Refusal {
-    fn from(error: RegisterError) -> Refusal {
+impl From<RegisterError> for ToolError {
+    fn from(error: RegisterError) -> ToolError {
         let next = match &error {
             RegisterError::Name(_) => "Choose another one.",
             RegisterError::TwoTeams { .. } => "Leave team out, or give a name without @.",
@@ -114,12 +116,12 @@ impl From<RegisterError> for Refusal {
             RegisterError::Contended(_) => "Try again, or choose another name.",
             RegisterError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<BindError> for Refusal {
-    fn from(error: BindError) -> Refusal {
+impl From<BindError> for ToolError {
+    fn from(error: BindError) -> ToolError {
         let next = match &error {
             BindError::Nothing => {
                 "Your harness names no session; that is no fault: fetch_messages with wait_seconds waits for mail."
@@ -133,12 +135,12 @@ impl From<BindError> for Refusal {
             BindError::Ticket(_) => "Leave the argument `_relay` to the hooks of your harness.",
             BindError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<IdentifyError> for Refusal {
-    fn from(error: IdentifyError) -> Refusal {
+impl From<IdentifyError> for ToolError {
+    fn from(error: IdentifyError) -> ToolError {
         let next = match &error {
             IdentifyError::Ticket(_) => {
                 "Leave the argument `_relay` to the hooks of your harness; if it comes from one, install it anew."
@@ -149,93 +151,93 @@ impl From<IdentifyError> for Refusal {
             }
             IdentifyError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<AckError> for Refusal {
-    fn from(error: AckError) -> Refusal {
+impl From<AckError> for ToolError {
+    fn from(error: AckError) -> ToolError {
         let next = match &error {
             AckError::Unknown { .. } => "Nothing was acknowledged; take the ids from messages that you got.",
             AckError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<StatusError> for Refusal {
-    fn from(error: StatusError) -> Refusal {
+impl From<StatusError> for ToolError {
+    fn from(error: StatusError) -> ToolError {
         let next = match &error {
             StatusError::Unknown(_) | StatusError::Nowhere(_) => "Use the id that send_message gave you.",
             StatusError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<PlaceError> for Refusal {
-    fn from(error: PlaceError) -> Refusal {
+impl From<PlaceError> for ToolError {
+    fn from(error: PlaceError) -> ToolError {
         let next = match &error {
             PlaceError::Glob(_) => "Write it as `src/parser/**` or `*.{rs,toml}`.",
             PlaceError::Outside { .. } => "Pass the folder of another repository in repo.",
             PlaceError::OfItsOwn { .. } => "Pass that folder in repo; patterns then start there.",
             PlaceError::Unseen { .. } => "Check that the folder exists and can be read.",
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<ReserveError> for Refusal {
-    fn from(error: ReserveError) -> Refusal {
+impl From<ReserveError> for ToolError {
+    fn from(error: ReserveError) -> ToolError {
         let next = match &error {
-            ReserveError::NotRegistered => return Refusal::not_registered(),
+            ReserveError::NotRegistered => return ToolError::not_registered(),
             ReserveError::Nothing => "Name at least one pattern.",
             ReserveError::ReasonTooLong(_) => "Make it shorter.",
             ReserveError::Full => "Reserve by patterns, and release what you do not need.",
             ReserveError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<ReleaseError> for Refusal {
-    fn from(error: ReleaseError) -> Refusal {
+impl From<ReleaseError> for ToolError {
+    fn from(error: ReleaseError) -> ToolError {
         let next = match &error {
-            ReleaseError::NotRegistered => return Refusal::not_registered(),
+            ReleaseError::NotRegistered => return ToolError::not_registered(),
             ReleaseError::NotYours { .. } => "Ask its holder by send_message.",
             ReleaseError::NotReserved(_) => "list_reservations shows what is reserved.",
             ReleaseError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<OrderError> for Refusal {
-    fn from(error: OrderError) -> Refusal {
+impl From<OrderError> for ToolError {
+    fn from(error: OrderError) -> ToolError {
         let next = match error {
-            OrderError::NotRegistered => return Refusal::not_registered(),
+            OrderError::NotRegistered => return ToolError::not_registered(),
             OrderError::Address(error) => return error.into(),
             OrderError::TooLong(_) => "Put what is longer into a file, and name its path.",
             OrderError::Ttl => "Pass minutes between 1 and 10080.",
             OrderError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<TakeError> for Refusal {
-    fn from(error: TakeError) -> Refusal {
+impl From<TakeError> for ToolError {
+    fn from(error: TakeError) -> ToolError {
         match &error {
-            TakeError::NotRegistered => Refusal::not_registered(),
-            TakeError::Store(_) => Refusal::of(&error, AGAIN),
+            TakeError::NotRegistered => ToolError::not_registered(),
+            TakeError::Store(_) => ToolError::of(&error, AGAIN),
         }
     }
 }
 
-impl From<FinishError> for Refusal {
-    fn from(error: FinishError) -> Refusal {
+impl From<FinishError> for ToolError {
+    fn from(error: FinishError) -> ToolError {
         let next = match &error {
-            FinishError::NotRegistered => return Refusal::not_registered(),
+            FinishError::NotRegistered => return ToolError::not_registered(),
             FinishError::Unknown(_) => "Use the id that take_command gave you.",
             FinishError::Runs { .. } => "Leave it: command_status shows what becomes of it.",
             FinishError::NotTaken(_) => "Call take_command first.",
@@ -243,22 +245,22 @@ impl From<FinishError> for Refusal {
             FinishError::TooLong(_) => "Put it into a file, and give its path.",
             FinishError::Store(_) => AGAIN,
         };
-        Refusal::of(&error, next)
+        ToolError::of(&error, next)
     }
 }
 
-impl From<FetchError> for Refusal {
-    fn from(error: FetchError) -> Refusal {
+impl From<FetchError> for ToolError {
+    fn from(error: FetchError) -> ToolError {
         match error {
-            FetchError::Store(_) => Refusal::of(&error, AGAIN),
+            FetchError::Store(_) => ToolError::of(&error, AGAIN),
         }
     }
 }
 
-impl From<FindError> for Refusal {
-    fn from(error: FindError) -> Refusal {
+impl From<FindError> for ToolError {
+    fn from(error: FindError) -> ToolError {
         match error {
-            FindError::Store(_) => Refusal::of(&error, AGAIN),
+            FindError::Store(_) => ToolError::of(&error, AGAIN),
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Settles leases once it is known whether their messages reached the client.
+
+use std::sync::Arc;
+
+use mesh::Mesh;
+use mesh::receipt::Rung;
+use tokio_util::task::TaskTracker;
+
+/// Mail in an answer, from the time the tool has it until its bytes were flushed.
+#[derive(Debug)]
+#[must_use = "mail that is neither confirmed nor released stays hidden from everybody until its lease lapses"]
+pub(crate) struct PendingLease {
+    /// The right to present the messages.
+    pub(crate) claim: Box<mesh::Claim>,
+    /// What to record once they arrived.
+    pub(crate) on_arrival: OnArrival,
+}
+
+/// What the arrival of mail means for its delivery status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnArrival {
+    /// The agent has read it.
+    MarkRead,
+    /// The agent has also acknowledged it: it asked for that with the call.
+    MarkAcknowledged,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its bytes were written and flushed.
+    Sent,
+    /// The client was gone, or had cancelled the call.
+    Lost,
+}
+
+/// Confirms and releases leases, and waits at shutdown until all of that is stored.
+#[derive(Clone)]
+pub(crate) struct LeaseTracker {
+    mesh: Arc<Mesh>,
+    tasks: TaskTracker,
+}
+
+impl LeaseTracker {
+    pub(crate) fn new(mesh: Arc<Mesh>) -> LeaseTracker {
+        LeaseTracker { mesh, tasks: TaskTracker::new() }
+    }
+
+    /// Records what became of mail. A failure costs a receipt and never the answer: the lease
+    /// lapses, and the mail is shown once more.
+    pub(crate) async fn settle(&self, lease: PendingLease, fate: Fate) {
+        let PendingLease { claim, on_arrival } = lease;
+        let outcome = match fate {
+            Fate::Sent => self.mesh.confirm(&claim, Rung::Fetched, "fetch", None).await,
+            Fate::Lost => return self.release(*claim).await,
+        };
+        if let Err(error) = outcome {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, agent = %claim.agent, "mail could not be marked as read and will be shown again");
+            return;
+        }
+        match on_arrival {
+            OnArrival::MarkRead => {}
+            OnArrival::MarkAcknowledged => {
+                if let Err(error) = self.mesh.acknowledge(&claim.agent, &claim.messages).await {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(error, agent = %claim.agent, "an acknowledgement was not stored");
+                }
+            }
+        }
+    }
+
+    /// [`LeaseTracker::settle`] for callers that cannot await.
+    pub(crate) fn settle_soon(&self, lease: PendingLease, fate: Fate) {
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                let leases = self.clone();
+                self.tasks.spawn_on(async move { leases.settle(lease, fate).await }, &runtime);
+            }
+            // The process is about to end; the lease lapses by itself.
+            Err(_) => tracing::debug!(agent = %lease.claim.agent, "a lease is left to lapse"),
+        }
+    }
+
+    /// Waits until everything is stored.
+    pub(crate) async fn finish(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    async fn release(&self, claim: mesh::Claim) {
+        let agent = claim.agent.clone();
+        if let Err(error) = self.mesh.release(claim).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, %agent, "a lease was not released; it lapses by itself");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A transport that reports what was sent: mail counts as read once the answer with it was sent, and
+//! is given back if sending failed.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, ProtocolVersion,
+    RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+
+use crate::connection::{Connection, OutgoingMail};
+use crate::http::reply::Reply;
+use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
+
+/// Any transport, with a watch on what goes out.
+pub(crate) struct WatchedTransport<T> {
+    inner: T,
+    connection: Connection,
+    leases: LeaseTracker,
+    /// Whether the client has said which era of the protocol it speaks. Until then notifications and
+    /// responses are ignored: rmcp would end the connection on them.
+    opened: bool,
+}
+
+impl<T> WatchedTransport<T> {
+    pub(crate) fn new(inner: T, connection: Connection, leases: LeaseTracker) -> WatchedTransport<T> {
+        WatchedTransport { inner, connection, leases, opened: false }
+    }
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for WatchedTransport<T> {
+    type Error = T::Error;
+
+    fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
+        let mail = answered(&item).and_then(|id| self.connection.ledger.take_mail(id));
+        let (item, mail) = match mail {
+            None => (item, MailInAnswer::None),
+            Some(OutgoingMail { lease, reply: None }) => (item, MailInAnswer::WithUs(lease)),
+            Some(OutgoingMail { lease, reply: Some(reply) }) => match reply.attach(lease) {
+                Ok(()) => (item, MailInAnswer::WithReply(reply)),
+                Err(lease) => {
+                    self.leases.settle_soon(lease, Fate::Lost);
+                    (without_mail(&item), MailInAnswer::None)
+                }
+            },
+        };
+        let leases = self.leases.clone();
+        let sending = self.inner.send(item);
+        async move {
+            let outcome = sending.await;
+            match (mail, &outcome) {
+                (MailInAnswer::None, _) | (MailInAnswer::WithReply(_), Ok(())) => {}
+                (MailInAnswer::WithUs(lease), Ok(())) => leases.settle(lease, Fate::Sent).await,
+                (MailInAnswer::WithUs(lease), Err(_)) => leases.settle(lease, Fate::Lost).await,
+                (MailInAnswer::WithReply(reply), Err(_)) => {
+                    if let Some(lease) = reply.detach() {
+                        leases.settle(lease, Fate::Lost).await;
+                    }
+                }
+            }
+            outcome
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            let Some(mut message) = self.inner.receive().await else {
+                self.connection.closing.cancel();
+                return None;
+            };
+            match &mut message {
+                ClientJsonRpcMessage::Request(request) => {
+                    self.opened |= opens(&request.request);
+                    request.request.extensions_mut().insert(self.connection.clone());
+                    if matches!(request.request, ClientRequest::CallToolRequest(_)) {
+                        self.connection.ledger.began(request.id.clone());
+                    }
+                }
+                ClientJsonRpcMessage::Notification(notification) => {
+                    if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                        && let Some(id) = &cancelled.params.request_id
+                    {
+                        self.connection.ledger.cancelled(id);
+                    }
+                    notification.notification.extensions_mut().insert(self.connection.clone());
+                }
+                ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {}
+            }
+            if self.opened || matches!(message, ClientJsonRpcMessage::Request(_)) {
+                return Some(message);
+            }
+            tracing::debug!("a message before the first request is ignored");
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), T::Error> {
+        self.connection.closing.cancel();
+        self.connection.ledger.close();
+        self.inner.close().await
+    }
+}
+
+/// Who settles the mail of an answer that is being sent.
+enum MailInAnswer {
+    /// The answer has none.
+    None,
+    /// This transport: the answer is out when the inner transport says so.
+    WithUs(PendingLease),
+    /// The HTTP response, which knows better than this transport when it was flushed.
+    WithReply(Reply),
+}
+
+/// Whether a request settles which era a client speaks: it is the handshake, or a request of the era
+/// that has none. Discovery and pings settle nothing.
+fn opens(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        other => {
+            let meta = other.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+                && meta.protocol_version().is_some_and(|era| ProtocolVersion::KNOWN_VERSIONS.contains(&era))
+        }
+    }
+}
+
+/// The call that a message answers.
+fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
+    match message {
+        ServerJsonRpcMessage::Response(response) => Some(&response.id),
+        ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+        ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => None,
+    }
+}
+
+/// The answer to a call whose connection is gone: the mail was given back.
+fn without_mail(message: &ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+    let error = ErrorData::internal_error("the connection that asked is gone, and its messages were kept", None);
+    ServerJsonRpcMessage::error(error, answered(message).cloned())
+}
