@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use adapters::installed::{Found, Install, Standing};
+use adapters::installed::{Enablement, FoundVersion, Install};
 use adapters::{Consent, InstalledAdapters, Package};
 use mesh::machine::Instant;
 
@@ -88,8 +88,8 @@ fn change(installed: &InstalledAdapters, folder: &Path, version: &str) {
     std::fs::write(file.with_extension("toml"), manifest).expect("written");
     let package = Package::open(&file).expect("a package");
     let consent = Consent { grants: [version.to_owned()].into(), replaces_built_in: false };
-    let install = Install { package: &package, consent: &consent, standing: Standing::Enabled, at: Instant(1) };
-    let found = Found::of(installed.record("toy").expect("whole").as_deref());
+    let install = Install { package: &package, consent: &consent, standing: Enablement::Enabled, at: Instant(1) };
+    let found = FoundVersion::of(installed.record("toy").expect("whole").as_deref());
     installed.install(install, found).expect("installed");
 }
 
