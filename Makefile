@@ -12,7 +12,7 @@ export CC_$(subst -,_,$(MUSL)) := cc
 export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1
 
 # What the runs of the real clients have proven is noted here, for the wake table.
-export RELAY_SIGHTINGS := $(CURDIR)/tests/.sightings
+export RELAY_OBSERVATIONS := $(CURDIR)/tests/.observations
 CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test opencode --test sessions
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --run-ignored only
@@ -36,7 +36,7 @@ release-%: toolchain
 
 # All tests, the real clients included.
 test: setup
-	rm -f $(RELAY_SIGHTINGS)
+	rm -f $(RELAY_OBSERVATIONS)
 	cargo nextest run --locked --workspace
 	$(WAKE_TABLE)
 	cargo test --locked --workspace --doc
@@ -48,7 +48,7 @@ test-release: release setup
 
 # The tests with real harnesses alone, and the wake table in docs/ anew from what they saw.
 clients: setup
-	rm -f $(RELAY_SIGHTINGS)
+	rm -f $(RELAY_OBSERVATIONS)
 	cargo nextest run --locked $(CLIENTS) --success-output final
 	RELAY_WAKE_TABLE_WRITE=1 $(WAKE_TABLE)
 

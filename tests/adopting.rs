@@ -97,7 +97,7 @@ fn an_agent_of_a_lost_machine_goes_on_at_another_and_nothing_comes_twice() {
     let adopted = new.adopts("alice");
     assert_eq!((&adopted["name"], &adopted["waiting"]), (&json!("alice"), &json!(2)), "{adopted}");
     let there = third.ok(&["agents", "alice"]);
-    assert!(there.contains("gone") && there.contains("was brought here from"), "{there}");
+    assert!(there.contains("offline") && there.contains("was brought here from"), "{there}");
 
     let mut after = new.session("alice.log");
     assert_eq!(after.call("register_agent", json!({"name": "alice"})).structured["name"], "alice");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, ClaudeCode, Client, Heard, Host, Ladder, Model, Script, Stage, Terminal, Transcript, agents,
-    id_of, isolated, presence_of, session_of, sighted, wait_for,
+    Ability, Answer, ClaudeCode, Client, DeliveryHistory, Heard, Host, Model, Script, Stage, Terminal, Transcript,
+    agents, id_of, isolated, observed, presence_of, session_of, wait_for,
 };
 
 const REGISTER: &str = "mcp__relay-mesh__register_agent";
@@ -55,13 +55,13 @@ fn two_agents_talk_and_the_idle_one_is_woken() {
         assert!(reply.text.contains("The answer is 42."), "{reply:?}");
         transcript.step("plain MCP client", "fetch_messages, waiting", &reply.text);
 
-        let status = wait_for("the ladder is climbed", || {
+        let status = wait_for("the history is reached", || {
             let status = bob.call("message_status", json!({"id": id}));
             status.text.contains("acknowledged").then_some(status)
         });
-        assert_eq!(rungs(&stage, &id), ["stored", "offered", "shown", "acknowledged"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "notified", "shown", "acknowledged"]);
         transcript.step("plain MCP client", "message_status", &status.text);
-        let shown_by = self::status(&stage, &id)["recipients"][0]["steps"][2]["route"].clone();
+        let shown_by = self::status(&stage, &id)["recipients"][0]["history"][2]["route"].clone();
         assert_eq!(shown_by, "hook:FileChanged", "it was the wake that showed it");
 
         drop(terminal);
@@ -94,7 +94,7 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
             model.heard().iter().filter(|heard| heard.news().contains("One more thing")).cloned().collect();
         assert_eq!(told.len(), 1, "shown once, and not again");
         assert_eq!(session_of(&stage, "alice"), Some(run.session), "she belongs to the client's own session");
-        sighted(&stage, Client::ClaudeCode, Ability::Bind, Some("the harness's session id"));
+        observed(&stage, Client::ClaudeCode, Ability::Bind, Some("the harness's session id"));
         seen_as(&stage, Ability::TurnEnd, &told[0], "One more thing before you go.");
     });
 }
@@ -129,7 +129,7 @@ fn an_agent_keeps_its_name_and_its_mail_after_clear() {
             let before = session_of(stage, "alice");
             terminal.type_line("/clear");
             // Mail may come as soon as anybody can see the new session, whether or not the client
-            // watches its bell by then.
+            // watches its wake file by then.
             let moved = || session_of(stage, "alice").filter(|session| Some(session) != before.as_ref());
             wait_for("the agent has moved to the new session", moved);
         });
@@ -146,7 +146,7 @@ fn an_agent_keeps_its_name_and_its_mail_after_compact() {
             assert_eq!(session_of(stage, "alice"), before, "compaction keeps the session");
         });
         let protocol = woken.place_of("Register once with register_agent");
-        sighted(&stage, Client::ClaudeCode, Ability::Compaction, protocol.as_deref());
+        observed(&stage, Client::ClaudeCode, Ability::Compaction, protocol.as_deref());
     });
 }
 
@@ -201,7 +201,7 @@ fn a_session_that_a_program_drives_is_woken_too() {
 }
 
 #[test]
-fn a_session_that_goes_into_another_folder_still_hears_its_bell() {
+fn a_session_that_goes_into_another_folder_still_watches_its_wake_file() {
     isolated(|| {
         let stage = installed();
         std::fs::create_dir(stage.project.join("below")).expect("the project is writable");
@@ -218,8 +218,8 @@ fn a_session_that_goes_into_another_folder_still_hears_its_bell() {
         assert_eq!(session.wait_for_result()["result"], "I am below.");
         let id = send(&stage, "Are you there?");
         assert_eq!(session.wait_for_result()["result"], "I am.");
-        let ladder = Ladder::up_to(&stage, &id, "shown");
-        assert_eq!(ladder.route("shown").as_deref(), Some("hook:FileChanged"));
+        let history = DeliveryHistory::up_to(&stage, &id, "shown");
+        assert_eq!(history.route("shown").as_deref(), Some("hook:FileChanged"));
         model.wait_until_spoken();
     });
 }
@@ -260,12 +260,14 @@ fn an_agent_keeps_its_name_and_its_mail_when_its_session_is_resumed() {
         let client = ClaudeCode::new(&stage, &model);
         let first = client.ask("Join the mesh as alice.", &[]);
         assert_eq!(first.result, "I am alice.", "{:?}", first.outcome);
-        wait_for("the session has ended", || (presence_of(&stage, "alice").as_deref() == Some("gone")).then_some(()));
+        wait_for("the session has ended", || {
+            (presence_of(&stage, "alice").as_deref() == Some("offline")).then_some(())
+        });
         let id = send(&stage, "While you were away, the build broke.");
-        assert_eq!(rungs(&stage, &id), ["stored"], "nobody was there to be offered it");
+        assert_eq!(statuses(&stage, &id), ["stored"], "nobody was there to be offered it");
         let again = client.ask("Go on.", &["--resume", &first.session]);
         assert_eq!((again.result.as_str(), &again.session), ("I read it.", &first.session), "{:?}", again.outcome);
-        assert_eq!(rungs(&stage, &id), ["stored", "shown"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "shown"]);
         assert_eq!(agents(&stage), ["alice"]);
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&first.session));
     });
@@ -289,12 +291,12 @@ fn a_fork_takes_over_neither_name_nor_mail() {
         assert_ne!(fork.session, first.session, "{:?}", fork.outcome);
         assert_eq!(fork.result, "I am another.", "{:?}", fork.outcome);
         assert_eq!(agents(&stage), ["alice", "alice-2"]);
-        assert_eq!(rungs(&stage, &id), ["stored"], "the fork was not shown it");
+        assert_eq!(statuses(&stage, &id), ["stored"], "the fork was not shown it");
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&first.session));
         assert_eq!(session_of(&stage, "alice-2").as_ref(), Some(&fork.session));
         let again = client.ask("Go on.", &["--resume", &first.session]);
         assert_eq!(again.result, "That is me.", "{:?}", again.outcome);
-        assert_eq!(rungs(&stage, &id), ["stored", "shown"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "shown"]);
     });
 }
 
@@ -310,9 +312,11 @@ fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
         assert_eq!(joined["result"], "I am alice.");
         let first = joined["session_id"].as_str().expect("a session has an id").to_owned();
         session.process.kill();
-        wait_for("its process is missed", || (presence_of(&stage, "alice").as_deref() == Some("gone")).then_some(()));
+        wait_for("its process is missed", || {
+            (presence_of(&stage, "alice").as_deref() == Some("offline")).then_some(())
+        });
         let id = send(&stage, "Before the crash you were asked to test.");
-        assert_eq!(rungs(&stage, &id), ["stored"], "a dead session is offered nothing");
+        assert_eq!(statuses(&stage, &id), ["stored"], "a dead session is notified nothing");
         let again = client.ask("Go on.", &["--resume", &first]);
         assert_eq!(
             (again.result.as_str(), again.session.as_str()),
@@ -320,7 +324,7 @@ fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
             "{:?}",
             again.outcome
         );
-        assert_eq!(rungs(&stage, &id), ["stored", "shown"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "shown"]);
         assert_eq!(agents(&stage), ["alice"]);
     });
 }
@@ -391,15 +395,15 @@ fn a_session_that_has_not_joined_is_discovered_and_invited() {
         );
         let client = ClaudeCode::new(&stage, &model);
         let terminal = client.open();
-        let session = wait_for("the session is seen and hears its bell", || {
+        let session = wait_for("the session is seen and hears its wake file", || {
             let found = discovered(&stage);
-            let found = found.iter().find(|one| one["wakes_by"] == json!(["bell"]))?;
+            let found = found.iter().find(|one| one["wakes_by"] == json!(["wake-file"]))?;
             assert_eq!((&found["agent"], &found["folder"]), (&Value::Null, &json!(project(&stage))));
             found["session"].as_str().map(str::to_owned)
         });
         let told = stage.relay_ok(&["invite", &session, "Help me with the tests.", "--json"]);
         let told: Value = serde_json::from_str(&told).expect("--json writes JSON");
-        assert_eq!((&told["route"], &told["from"]), (&json!("bell"), &json!("shell")), "{told}");
+        assert_eq!((&told["route"], &told["from"]), (&json!("wake-file"), &json!("shell")), "{told}");
         let news = model.wait_for_news("Help me with the tests.").news();
         assert!(news.contains("Somebody at a shell of this machine invites you"), "{news}");
         says(&terminal, "I am alice.");
@@ -443,14 +447,14 @@ fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) -> (Arc<Stage>, Heard) {
     assert_eq!(agents(&stage), ["alice"], "nobody else has joined");
     let sent: Value = serde_json::from_str(&sent).expect("--json writes JSON");
     let id = sent["id"].as_str().expect("a message has an id");
-    wait_for("the mail was shown", || rungs(&stage, id).contains(&"shown".to_owned()).then_some(()));
+    wait_for("the mail was shown", || statuses(&stage, id).contains(&"shown".to_owned()).then_some(()));
     (stage, woken)
 }
 
 /// Notes by which route a mail was shown whose text the model was told.
 fn seen_as(stage: &Stage, ability: Ability, told: &Heard, text: &str) {
-    let ladder = Ladder::up_to(stage, &id_of(&told.news(), text), "shown");
-    sighted(stage, Client::ClaudeCode, ability, ladder.route("shown").as_deref());
+    let history = DeliveryHistory::up_to(stage, &id_of(&told.news(), text), "shown");
+    observed(stage, Client::ClaudeCode, ability, history.route("shown").as_deref());
 }
 
 /// What came for alice while her subagent worked was shown to her, and to nobody else.
@@ -504,10 +508,10 @@ fn discovered(stage: &Stage) -> Vec<Value> {
     list["sessions"].as_array().cloned().unwrap_or_default()
 }
 
-/// The rungs that a message climbed with its one recipient.
-fn rungs(stage: &Stage, id: &str) -> Vec<String> {
-    let steps = status(stage, id)["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
-    steps.iter().filter_map(|step| step["rung"].as_str().map(str::to_owned)).collect()
+/// The statuses that a message reached with its one recipient.
+fn statuses(stage: &Stage, id: &str) -> Vec<String> {
+    let steps = status(stage, id)["recipients"][0]["history"].as_array().cloned().unwrap_or_default();
+    steps.iter().filter_map(|step| step["status"].as_str().map(str::to_owned)).collect()
 }
 
 /// What became of a message, as the person sees it.

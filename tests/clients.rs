@@ -6,7 +6,7 @@ mod pairs;
 
 use serde_json::json;
 use test_support::{
-    Ability, Client, Ladder, Model, Script, Stage, Transcript, isolated, send, session_of, sighted, unread,
+    Ability, Client, DeliveryHistory, Model, Script, Stage, Transcript, isolated, observed, send, session_of, unread,
 };
 
 use pairs::Pair;
@@ -24,7 +24,7 @@ fn every_pair_of_harnesses_talks_and_the_idle_one_is_woken() {
             assert!(session_of(&stage, seat.client.name()).is_some(), "{} is bound to its session", seat.client.name());
             let first = &model.heard()[0];
             let place = first.place_of("Register once with register_agent");
-            sighted(&stage, seat.client, Ability::Context, place.as_deref());
+            observed(&stage, seat.client, Ability::Context, place.as_deref());
         }
         let mut talks = Vec::new();
         for (asker, asker_model) in seats.iter().zip(&models) {
@@ -47,13 +47,13 @@ fn every_pair_of_harnesses_talks_and_the_idle_one_is_woken() {
             };
             let asked = model(pair.asked);
             let woken = asked.wait_for_news(&pair.question());
-            let ladder = Ladder::up_to(&stage, &pair.id_of_the_question(&woken), "acknowledged");
+            let history = DeliveryHistory::up_to(&stage, &pair.id_of_the_question(&woken), "acknowledged");
             let told = asked.times_told(&pair.question());
             let answered = model(pair.asker).times_told(&pair.answer());
-            rows.push(pair.row(&ladder, told + answered - 2));
+            rows.push(pair.row(&history, told + answered - 2));
             assert_eq!((told, answered), (1, 1), "{pair:?}: question and answer are shown once each");
-            sighted(&stage, pair.asked, Ability::IdleWake, ladder.route("shown").as_deref());
-            sighted(&stage, pair.asked, Ability::Acknowledged, ladder.route("acknowledged").as_deref());
+            observed(&stage, pair.asked, Ability::IdleWake, history.route("shown").as_deref());
+            observed(&stage, pair.asked, Ability::Acknowledged, history.route("acknowledged").as_deref());
         }
         let lost: Vec<String> = Client::ALL.iter().flat_map(|client| unread(&stage, client.name())).collect();
         transcript.step("the clients", "each asks each other one, which is idle", &pairs::table(&rows, lost.len()));
@@ -101,7 +101,7 @@ fn comes_back(client: Client) {
     seat.terminal.type_line("Good morning");
     model.wait_for_news("While you were away");
     seat.settles(&model);
-    Ladder::up_to(&stage, &id, "shown");
+    DeliveryHistory::up_to(&stage, &id, "shown");
     assert_eq!(model.times_told("While you were away"), 1, "shown once");
     assert_eq!(session_of(&stage, "alice"), Some(session), "under the same name");
 }

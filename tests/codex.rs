@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, AppServer, Client, Codex, Host, Ladder, Model, Script, Stage, Trust, id_of, isolated, send,
-    send_with, session_of, sighted,
+    Ability, Answer, AppServer, Client, Codex, DeliveryHistory, Host, Model, Script, Stage, Trust, id_of, isolated,
+    observed, send, send_with, session_of,
 };
 
 #[test]
@@ -21,9 +21,9 @@ fn an_idle_terminal_is_woken_by_the_shared_app_server() {
             "What is the answer?",
             &Codex::tool("send_message"),
             move |news| {
-                // A reply acknowledges. The host has seen by then that the letter stands in the turn.
+                // A reply acknowledges. The host has seen by then that the message stands in the turn.
                 let id = id_of(news, "What is the answer?");
-                Ladder::up_to(&looked_at, &id, "shown");
+                DeliveryHistory::up_to(&looked_at, &id, "shown");
                 json!({"to": "bob", "body": "The answer is 42.", "reply_to": id})
             },
         ));
@@ -41,11 +41,11 @@ fn an_idle_terminal_is_woken_by_the_shared_app_server() {
         assert_eq!(role_of(&woken.body, "What is the answer?"), "function_call_output", "no person's authority");
         let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
         assert!(reply.text.contains("The answer is 42."), "{reply:?}");
-        let ladder = Ladder::up_to(&stage, &id, "acknowledged");
-        assert_eq!(ladder.rungs(), ["stored", "shown", "acknowledged"]);
-        assert_eq!(ladder.route("shown").as_deref(), Some("app-server"));
-        sighted(&stage, Client::Codex, Ability::IdleWake, ladder.route("shown").as_deref());
-        sighted(&stage, Client::Codex, Ability::Acknowledged, ladder.route("acknowledged").as_deref());
+        let history = DeliveryHistory::up_to(&stage, &id, "acknowledged");
+        assert_eq!(history.statuses(), ["stored", "shown", "acknowledged"]);
+        assert_eq!(history.route("shown").as_deref(), Some("app-server"));
+        observed(&stage, Client::Codex, Ability::IdleWake, history.route("shown").as_deref());
+        observed(&stage, Client::Codex, Ability::Acknowledged, history.route("acknowledged").as_deref());
         assert_eq!(model.times_told("What is the answer?"), 1, "shown once");
         assert_eq!(session_of(&stage, "alice"), Some(session), "the wake has not moved her");
 
@@ -70,11 +70,11 @@ fn a_terminal_of_its_own_is_woken_by_the_queue() {
         let id = send_with(&stage, "alice", "Are you there?", &["--from", "bob"]);
         let woken = model.wait_for_news("Are you there?");
         assert_eq!(role_of(&woken.body, "Call fetch_messages to read it."), "user", "the queue carries the news");
-        assert_eq!(role_of(&woken.body, "Are you there?"), "developer", "and the prompt's hook adds the letter");
-        let ladder = Ladder::up_to(&stage, &id, "acknowledged");
-        let routes = ["offered", "shown"].map(|rung| ladder.route(rung).unwrap_or_default());
+        assert_eq!(role_of(&woken.body, "Are you there?"), "developer", "and the prompt's hook adds the message");
+        let history = DeliveryHistory::up_to(&stage, &id, "acknowledged");
+        let routes = ["notified", "shown"].map(|status| history.route(status).unwrap_or_default());
         assert_eq!(routes, ["queue", "hook:UserPromptSubmit"]);
-        sighted(&stage, Client::Codex, Ability::IdleWake, ladder.route("offered").as_deref());
+        observed(&stage, Client::Codex, Ability::IdleWake, history.route("notified").as_deref());
         assert_eq!(model.times_told(&format!("<relay-mesh-message id=\"{id}\"")), 1, "shown once");
     });
 }
@@ -94,11 +94,11 @@ fn hooks_that_nobody_trusts_leave_the_news_and_a_fetch() {
         terminal.type_line("Join the mesh as alice.");
         Codex::says(&terminal, "I am alice.");
         let id = send(&stage, "alice", "Are you there?");
-        let rung = model.wait_for_news("Call fetch_messages to read it.");
-        assert!(!rung.news().contains("Are you there?"), "the queue carries the news alone");
+        let status = model.wait_for_news("Call fetch_messages to read it.");
+        assert!(!status.news().contains("Are you there?"), "the queue carries the news alone");
         Codex::says(&terminal, "I read it.");
-        let ladder = Ladder::up_to(&stage, &id, "acknowledged");
-        assert_eq!(ladder.rungs(), ["stored", "offered", "fetched", "acknowledged"]);
+        let history = DeliveryHistory::up_to(&stage, &id, "acknowledged");
+        assert_eq!(history.statuses(), ["stored", "notified", "read", "acknowledged"]);
         let report = stage.run(&["doctor", "codex", "--project", &stage.project_path()]).stdout;
         assert!(report.contains("you have not trusted them yet"), "{report}");
     });
@@ -175,7 +175,7 @@ fn a_subagent_is_an_agent_of_its_own() {
         assert_eq!(run.result, "My helper is kid.", "{:?}", run.outcome);
         let (alice, kid) = (session_of(&stage, "alice"), session_of(&stage, "kid"));
         assert_eq!(alice.as_deref(), Some(run.session.as_str()));
-        sighted(&stage, Client::Codex, Ability::Bind, Some("the harness's session id"));
+        observed(&stage, Client::Codex, Ability::Bind, Some("the harness's session id"));
         assert!(kid.is_some() && kid != alice, "{kid:?}");
     });
 }
@@ -235,7 +235,7 @@ fn hooks_that_were_changed_since_somebody_trusted_them_are_named_by_the_doctor()
         assert!(ill.contains("they were changed since they were trusted") && ill.contains("fix: "), "{ill}");
         let id = send(&stage, "alice", "Are you there?");
         Codex::says(&terminal, "I am.");
-        Ladder::up_to(&stage, &id, "shown");
+        DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(model.times_told("Are you there?"), 1, "nothing is lost, and nothing is shown twice");
     });
 }
@@ -258,8 +258,8 @@ fn saw(stage: &Stage, ability: Ability) {
     let mail: Value =
         serde_json::from_str(&stage.relay_ok(&["read", "--agent", "alice", "--json"])).expect("--json writes JSON");
     let id = mail["messages"][0]["id"].as_str().expect("a message has an id").to_owned();
-    let ladder = Ladder::up_to(stage, &id, "shown");
-    sighted(stage, Client::Codex, ability, ladder.route("shown").as_deref());
+    let history = DeliveryHistory::up_to(stage, &id, "shown");
+    observed(stage, Client::Codex, ability, history.route("shown").as_deref());
 }
 
 /// The role, or else the kind, of the last item that holds a text.

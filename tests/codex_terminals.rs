@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use test_support::{
-    AppServer, Client, Codex, Ladder, Model, Script, Stage, isolated, send, send_with, session_of, wait_for,
+    AppServer, Client, Codex, DeliveryHistory, Model, Script, Stage, isolated, send, send_with, session_of, wait_for,
 };
 
 #[test]
@@ -48,7 +48,7 @@ fn goes_on_after_clear(app_server: AppServer) {
         let id = send(&stage, "alice", &format!("Are you there, {number}?"));
         last_words = format!("Here I am, {number}.");
         Codex::says(&terminal, &last_words);
-        Ladder::up_to(&stage, &id, "shown");
+        DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(model.times_told(&format!("<relay-mesh-message id=\"{id}\"")), 1, "in the thread that is shown");
     }
 }
@@ -132,18 +132,18 @@ fn urgent_mail_breaks_into_a_turn_and_other_mail_waits() {
         terminal.type_line("Think about it.");
         terminal.wait_for("I am thinking");
         let patient = send(&stage, "alice", "Nothing that could not wait.");
-        assert_eq!(Ladder::of(&stage, &patient).route("shown"), None, "it breaks into nothing");
+        assert_eq!(DeliveryHistory::of(&stage, &patient).route("shown"), None, "it breaks into nothing");
         let urgent = send_with(&stage, "alice", "The house is on fire.", &["--priority", "urgent"]);
         Codex::says(&terminal, "I run.");
-        let ladder = Ladder::up_to(&stage, &urgent, "shown");
-        assert_eq!(ladder.route("shown").as_deref(), Some("steer"));
+        let history = DeliveryHistory::up_to(&stage, &urgent, "shown");
+        assert_eq!(history.route("shown").as_deref(), Some("steer"));
         let told = model.wait_for_news("The house is on fire.");
         assert_eq!(told.place_of("The house is on fire.").as_deref(), Some("function_call_output"), "nobody's order");
         assert_eq!(told.place_of("An urgent relay-mesh message").as_deref(), Some("user"), "our own words");
         assert_eq!(model.times_told("The house is on fire."), 1, "shown once");
         // What waited goes with the break, by the hook of the prompt, and broke into nothing itself.
-        let ladder = Ladder::up_to(&stage, &patient, "shown");
-        assert_ne!(ladder.route("shown").as_deref(), Some("steer"));
+        let history = DeliveryHistory::up_to(&stage, &patient, "shown");
+        assert_ne!(history.route("shown").as_deref(), Some("steer"));
         assert_eq!(model.times_told("Nothing that could not wait."), 1, "shown once");
     });
 }
@@ -182,7 +182,7 @@ fn a_terminal_does_what_the_doctor_says_and_is_woken_at_once() {
         let terminal = codex.joined("alice");
         let id = send(&stage, "alice", "Are you there?");
         Codex::says(&terminal, "Here I am.");
-        assert_eq!(Ladder::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
+        assert_eq!(DeliveryHistory::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
     });
 }
 
@@ -200,7 +200,7 @@ fn a_terminal_whose_settings_lie_deep_is_woken_by_its_app_server() {
         let terminal = codex.joined("alice");
         let id = send(&stage, "alice", "Are you there?");
         Codex::says(&terminal, "Here I am.");
-        assert_eq!(Ladder::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
+        assert_eq!(DeliveryHistory::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("app-server"));
         let told = in_home(&["doctor", "codex", "--project", &stage.project_path()]);
         assert!(told.contains("Codex's app server takes turns for idle threads"), "{told}");
     });

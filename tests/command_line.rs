@@ -68,19 +68,19 @@ fn a_script_reads_along_in_json() {
     assert_eq!(json(&["register", "alice"])["outcome"], "new");
     json(&["register", "bob"]);
     let sent = json(&["send", "bob", "one", "--from", "alice", "--priority", "high"]);
-    assert_eq!((&sent["from"], &sent["recipients"][0]["rung"]), (&"alice".into(), &"stored".into()));
+    assert_eq!((&sent["from"], &sent["recipients"][0]["status"]), (&"alice".into(), &"stored".into()));
     let mail = json(&["read", "--agent", "bob"]);
     let message = &mail["messages"][0];
     assert_eq!((&message["id"], &message["priority"], &message["body"]), (&sent["id"], &"high".into(), &"one".into()));
-    assert_eq!(message["rung"], "stored", "where it stood before it was read");
+    assert_eq!(message["status"], "stored", "where it stood before it was read");
     let id = sent["id"].as_str().expect("an id");
     let acknowledged = json(&["ack", id, "--agent", "bob"]);
     assert_eq!(acknowledged["acknowledged"][0]["again"], false);
     assert_eq!(json(&["ack", id, "--agent", "bob"])["acknowledged"][0]["again"], true);
-    let ladder = json(&["message", id]);
-    let rungs: Vec<&Value> =
-        ladder["recipients"][0]["steps"].as_array().expect("steps").iter().map(|step| &step["rung"]).collect();
-    assert_eq!(rungs, ["stored", "fetched", "acknowledged"]);
+    let history = json(&["message", id]);
+    let statuses: Vec<&Value> =
+        history["recipients"][0]["history"].as_array().expect("history").iter().map(|step| &step["status"]).collect();
+    assert_eq!(statuses, ["stored", "read", "acknowledged"]);
     assert_eq!(json(&["status"])["waiting"], 0);
     assert_eq!(json(&["version"])["version"], env!("CARGO_PKG_VERSION"));
     let refused = stage.run(&["--json", "send", "carol", "hi"]);
@@ -236,19 +236,19 @@ fn looking_changes_nothing_and_reading_does() {
         stage.relay_ok(&["register", name]);
     }
     let id = id_in(&stage.relay_ok(&["send", "bob", "hello", "--from", "alice"]));
-    let rung = || {
-        let ladder: Value = serde_json::from_str(&stage.relay_ok(&["message", &id, "--json"])).expect("JSON");
-        ladder["recipients"][0]["rung"].as_str().expect("a rung").to_owned()
+    let status = || {
+        let history: Value = serde_json::from_str(&stage.relay_ok(&["message", &id, "--json"])).expect("JSON");
+        history["recipients"][0]["status"].as_str().expect("a status").to_owned()
     };
     stage.relay_ok(&["read", "--agent", "bob", "--peek"]);
-    assert_eq!(rung(), "stored");
+    assert_eq!(status(), "stored");
     let piped = Program::new("sh").arg("-c").arg("\"$0\" read --agent bob | true").arg(stage.binary());
     let piped = piped.envs(stage.environment()).within(&stage.project).run();
     assert_eq!((piped.code, piped.stderr.as_str()), (Some(0), ""), "a reader that went away is no error");
     stage.relay_ok(&["read", "--agent", "bob"]);
-    assert_eq!(rung(), "fetched");
+    assert_eq!(status(), "read");
     stage.relay_ok(&["read", "--agent", "bob", "--mark-read"]);
-    assert_eq!(rung(), "acknowledged");
+    assert_eq!(status(), "acknowledged");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_hook_that_alone_can_say_something_waits_until_its_adapter_is_compiled() {
     let locks = to_be_compiled_again(&stage);
     let payload = r#"{"session_id":"s","cwd":"/tmp","hook_event_name":"SessionStart","source":"startup"}"#;
     let outcome = std::thread::scope(|scope| {
-        let hook = stage.relay(&["hook", "claude-code", "SessionStart", "--patience", "50"]).input(payload);
+        let hook = stage.relay(&["hook", "claude-code", "SessionStart", "--timeout", "50"]).input(payload);
         let hook = scope.spawn(move || hook.run());
         let data = stage.data.display().to_string();
         let left = ["--dir", &data, "plugin", "verify", "claude-code"].join("\0");
@@ -342,7 +342,7 @@ fn a_hook_that_alone_can_say_something_waits_until_its_adapter_is_compiled() {
 fn to_be_compiled_again(stage: &Stage) -> Vec<File> {
     stage.relay_ok(&["plugin", "verify", "claude-code"]);
     let compiled = kept(stage, "cwasm");
-    compiled.iter().for_each(|code| std::fs::remove_file(code).expect("the cache can be deleted at any moment"));
+    compiled.iter().for_each(|code| std::fs::remove_file(code).expect("the cache can be deleted at any time"));
     let locks: Vec<File> = kept(stage, "lock").iter().map(|lock| File::open(lock).expect("a lock file")).collect();
     assert!(!locks.is_empty(), "what was compiled was locked");
     locks.iter().for_each(|lock| lock.lock().expect("nobody else compiles"));

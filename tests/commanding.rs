@@ -19,7 +19,7 @@ fn a_script_asks_and_another_answers() {
             (&"/test".into(), &"src".into(), &"alice".into())
         );
         let shown = stage.relay_ok(&["status", "--commands"]);
-        assert!(shown.contains("consumed") && shown.contains("/test src"), "{shown}");
+        assert!(shown.contains("running") && shown.contains("/test src"), "{shown}");
         let id = taken["id"].as_str().expect("an id");
         stage.relay_ok(&["cmd", "done", id, "3 of 40 failed\nsee the log", "--failed", "--from", "ci"]);
         asked.join().expect("the asker ends")
@@ -162,7 +162,7 @@ fn who_is_killed_while_commanding_leaves_nothing_half_done() {
     let all = json(&stage.relay_ok(&["cmd", "list", "--all", "--json"]));
     let states: Vec<&str> =
         all["commands"].as_array().expect("a list").iter().filter_map(|one| one["state"].as_str()).collect();
-    assert!(states.len() >= 4 && states.iter().all(|state| matches!(*state, "pending" | "consumed")), "{states:?}");
+    assert!(states.len() >= 4 && states.iter().all(|state| matches!(*state, "pending" | "running")), "{states:?}");
     let pending = states.iter().filter(|state| **state == "pending").count();
     let left = (0..).take_while(|_| stage.run(&["cmd", "take", "ci"]).code == Some(0)).count();
     assert_eq!(left, pending, "what nobody took can be taken");
@@ -221,7 +221,7 @@ fn a_command_wakes_whoever_listens_and_a_status_goes_on() {
     assert!(line().contains("A command waits for you: /test src"), "the message that wakes says what waits");
     shows("/test src");
     stage.relay_ok(&["cmd", "take", "ci"]);
-    shows("consumed");
+    shows("running");
     assert_eq!(status.stop(), Some(0), "asked to stop, it stops in order");
 }
 
@@ -252,7 +252,7 @@ fn a_listener_takes_one_command_after_the_other_and_says_how_each_ended() {
     // Whoever goes leaves what was begun to be ended otherwise, and takes nothing more.
     drop(input);
     assert_eq!(listener.ended(), Some(0));
-    assert_eq!((state(&stage, &asked[1]).as_str(), state(&stage, &asked[2]).as_str()), ("consumed", "pending"));
+    assert_eq!((state(&stage, &asked[1]).as_str(), state(&stage, &asked[2]).as_str()), ("running", "pending"));
     stage.relay_ok(&["cmd", "done", &asked[1], "by hand", "--from", "ci"]);
 }
 

@@ -149,8 +149,8 @@ fn an_agent_is_woken_from_the_other_machine() {
     assert_eq!((&woken["woken"], &woken["method"]), (&json!(true), &json!("routes")), "{woken}");
     let shown = heard.next().expect("a line").to_string();
     assert!(shown.contains("the build is red") && shown.contains("alice"), "{shown}");
-    let ladder = here.relay_ok(&["message", woken["message"].as_str().expect("an id"), "--agent", "alice"]);
-    assert!(ladder.contains("shown") && ladder.contains("listen"), "what was seen there is told here: {ladder}");
+    let history = here.relay_ok(&["message", woken["message"].as_str().expect("an id"), "--agent", "alice"]);
+    assert!(history.contains("shown") && history.contains("listen"), "what was seen there is told here: {history}");
     assert!(!there.data.join("wake/trigger").exists() && !here.data.join("wake/trigger").exists());
 
     // Nobody listens there any more: the message waits, and the last resort is this machine's own.

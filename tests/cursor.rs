@@ -108,7 +108,7 @@ fn two_conversations_of_one_window_are_two_agents() {
             let (fetched, _) = window.call("c2", "fetch_messages", &json!({"acknowledge": true}));
             assert!(fetched.text.contains("From the first."), "{rewritten:?}: {}", fetched.text);
             assert_eq!(
-                rungs(&stage, &id),
+                statuses(&stage, &id),
                 ["stored", "fetched by fetch", "acknowledged by acknowledge"],
                 "{rewritten:?}"
             );
@@ -131,14 +131,18 @@ fn mail_comes_after_a_tool_or_at_the_end_of_a_turn_and_once() {
         let context = window.hook("c1", "postToolUse", shell.clone());
         assert!(context["additional_context"].as_str().is_some_and(|text| text.contains("After the next tool.")));
         assert_eq!(window.hook("c1", "postToolUse", shell), json!({}), "and not again");
-        assert_eq!(rungs(&stage, &first), ["stored", "shown by hook:postToolUse"], "nothing was offered that was not");
+        assert_eq!(
+            statuses(&stage, &first),
+            ["stored", "shown by hook:postToolUse"],
+            "nothing was notified that was not"
+        );
 
         let second = send(&stage, "Before you go.");
         assert_eq!(window.stop("c1", "aborted", 0), "", "a turn that was broken off is not gone on with");
         assert_eq!(window.stop("c1", "completed", 5), "", "Cursor would not go on a sixth time");
         assert!(window.stop("c1", "completed", 4).contains("Before you go."));
         assert_eq!(window.stop("c1", "completed", 0), "", "and not again");
-        assert_eq!(rungs(&stage, &second), ["stored", "shown by hook:stop"]);
+        assert_eq!(statuses(&stage, &second), ["stored", "shown by hook:stop"]);
     });
 }
 
@@ -155,7 +159,7 @@ fn mail_for_a_conversation_that_was_closed_waits_for_it() {
         assert_eq!(window.register("c2", "alice"), "alice-2", "another conversation does not get the name");
         window.hook("c1", "beforeSubmitPrompt", json!({"prompt": "Anything new?", "attachments": []}));
         assert!(window.stop("c1", "completed", 0).contains("While you were away."));
-        assert_eq!(rungs(&stage, &id), ["stored", "shown by hook:stop"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "shown by hook:stop"]);
         let (again, _) = window.call("c1", "register_agent", &json!({"name": "alice"}));
         assert_eq!(again.structured["outcome"], "same");
     });
@@ -260,7 +264,7 @@ fn doctor_says_what_makes_cursor_pass_over_its_hooks() {
         let text = std::fs::read_to_string(&hooks).expect("hooks are installed");
         std::fs::write(&hooks, text.replacen("\"stop\"", "\"onStop\"", 1)).expect("the stage is writable");
         let told = stage.run(&["doctor", "cursor"]).stdout;
-        assert!(told.contains("passes over all of .cursor/hooks.json"), "{told}");
+        assert!(told.contains("ignores all of .cursor/hooks.json"), "{told}");
         assert!(told.contains("`onStop`"), "{told}");
     });
 }
@@ -307,14 +311,14 @@ fn send(stage: &Stage, body: &str) -> String {
     sent["id"].as_str().expect("a message has an id").to_owned()
 }
 
-/// The rungs that a message climbed, with their routes.
-fn rungs(stage: &Stage, id: &str) -> Vec<String> {
+/// The statuses that a message reached, with their routes.
+fn statuses(stage: &Stage, id: &str) -> Vec<String> {
     let status: Value = serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON");
     let step = |step: &Value| match step["route"].as_str() {
-        Some(route) => format!("{} by {route}", step["rung"].as_str().unwrap_or_default()),
-        None => step["rung"].as_str().unwrap_or_default().to_owned(),
+        Some(route) => format!("{} by {route}", step["status"].as_str().unwrap_or_default()),
+        None => step["status"].as_str().unwrap_or_default().to_owned(),
     };
-    list(&status["recipients"][0]["steps"]).iter().map(step).collect()
+    list(&status["recipients"][0]["history"]).iter().map(step).collect()
 }
 
 fn list(value: &Value) -> &[Value] {

@@ -39,7 +39,7 @@ fn reports(stage: &Stage) -> String {
 }
 
 #[test]
-fn the_real_claude_code_runs_under_a_claim_and_is_reported() {
+fn the_real_claude_code_runs_under_a_reservation_and_is_reported() {
     isolated(|| {
         let stage = stage();
         let model = Model::start(
@@ -50,11 +50,11 @@ fn the_real_claude_code_runs_under_a_claim_and_is_reported() {
         let claude = ClaudeCode::new(&stage, &model);
         let program = dispatch(
             &stage,
-            &["--as", "nightly", "--claim", "notes/**", "--report", "boss", "--task", "tidies the notes", "--"],
+            &["--as", "nightly", "--reserve", "notes/**", "--report", "boss", "--task", "tidies the notes", "--"],
         );
         let outcome = claude.started_by(program, "Tidy the notes.").run();
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        assert!(outcome.stdout.contains("The notes are tidy."), "it saw its own claim: {outcome:?}");
+        assert!(outcome.stdout.contains("The notes are tidy."), "it saw its own reservation: {outcome:?}");
         assert_eq!(reserved(&stage), Vec::<String>::new());
         let report = reports(&stage);
         assert!(report.contains("tidies the notes: done") && report.contains("The notes are tidy."), "{report}");
@@ -65,7 +65,7 @@ fn the_real_claude_code_runs_under_a_claim_and_is_reported() {
 fn a_run_that_fails_is_stopped_or_finds_the_way_barred_gives_everything_back() {
     let stage = stage();
     let failing =
-        ["--as", "ci", "--claim", "src/**", "--report", "boss", "--", "sh", "-c", "echo 3 of 40 failed; exit 9"];
+        ["--as", "ci", "--reserve", "src/**", "--report", "boss", "--", "sh", "-c", "echo 3 of 40 failed; exit 9"];
     let outcome = dispatch(&stage, &failing).run();
     assert_eq!(outcome.code, Some(9), "its end is the command's: {outcome:?}");
     assert_eq!(reserved(&stage), Vec::<String>::new());
@@ -82,20 +82,21 @@ fn a_run_that_fails_is_stopped_or_finds_the_way_barred_gives_everything_back() {
     }
     let nameless = dispatch(&stage, &["--as", "Bad", "--report", "boss", "--", "touch", "ran"]).run();
     assert_eq!(nameless.code, Some(2), "{nameless:?}");
-    assert!(!nameless.stderr.contains("lapses"), "it claimed nothing: {nameless:?}");
+    assert!(!nameless.stderr.contains("lapses"), "it reserved nothing: {nameless:?}");
 
     stage.relay_ok(&["reserve", "src/lib.rs", "--from", "boss"]);
-    let outcome = dispatch(&stage, &["--as", "ci", "--claim", "docs", "--claim", "src/**", "--", "touch", "ran"]).run();
+    let outcome =
+        dispatch(&stage, &["--as", "ci", "--reserve", "docs", "--reserve", "src/**", "--", "touch", "ran"]).run();
     assert_eq!(outcome.code, Some(6), "{outcome:?}");
     assert!(outcome.stdout.contains("held by boss") || outcome.stderr.contains("held by boss"), "{outcome:?}");
-    assert!(!stage.project.join("ran").exists(), "nothing is run without its claim");
+    assert!(!stage.project.join("ran").exists(), "nothing is run without its reservation");
     assert_eq!(reserved(&stage), ["boss src/lib.rs"], "all or nothing");
     stage.relay_ok(&["release", "--all", "--from", "boss"]);
 
     // The command says when it runs, and waits for a signal.
     let waits = "trap 'echo tidied > stopped; exit 0' TERM; : > begun; while :; do sleep 0.05; done";
     let mut running =
-        dispatch(&stage, &["--as", "ci", "--claim", "src/**", "--report", "boss", "--", "sh", "-c", waits])
+        dispatch(&stage, &["--as", "ci", "--reserve", "src/**", "--report", "boss", "--", "sh", "-c", waits])
             .start(&stage.folder.join("dispatch.log"));
     wait_for("it has begun", || stage.project.join("begun").exists().then_some(()));
     assert_eq!(reserved(&stage), ["ci src/**"].map(str::to_owned));
@@ -111,7 +112,7 @@ fn a_run_that_fails_is_stopped_or_finds_the_way_barred_gives_everything_back() {
 fn a_run_that_is_killed_is_taken_up_by_the_next_one() {
     let stage = stage();
     let mut running =
-        dispatch(&stage, &["--as", "ci", "--claim", "src/**", "--", "sh", "-c", "echo $$ > begun; exec sleep 600"])
+        dispatch(&stage, &["--as", "ci", "--reserve", "src/**", "--", "sh", "-c", "echo $$ > begun; exec sleep 600"])
             .start(&stage.folder.join("dispatch.log"));
     let pid = wait_for("it has begun", || {
         let text = std::fs::read_to_string(stage.project.join("begun")).ok()?;
@@ -124,7 +125,7 @@ fn a_run_that_is_killed_is_taken_up_by_the_next_one() {
     Program::new("kill").arg(pid.to_string()).run();
     // Mail that has come meanwhile does not cost it its name.
     stage.relay_ok(&["send", "ci", "are you there?", "--from", "boss"]);
-    let outcome = dispatch(&stage, &["--as", "ci", "--claim", "src/**", "--", "true"]).run();
+    let outcome = dispatch(&stage, &["--as", "ci", "--reserve", "src/**", "--", "true"]).run();
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(reserved(&stage), Vec::<String>::new());
     assert_eq!(stage.relay_ok(&["agents", "--json"]).matches("\"name\"").count(), 2, "it is the same agent");
@@ -134,7 +135,7 @@ fn a_run_that_is_killed_is_taken_up_by_the_next_one() {
 fn a_wrong_command_line_does_nothing() {
     let stage = stage();
     for arguments in
-        [&["--as", "ci"] as &[&str], &["--", "true"], &["--as"], &["--claim", "x", "--", "true"], &["true"]]
+        [&["--as", "ci"] as &[&str], &["--", "true"], &["--as"], &["--reserve", "x", "--", "true"], &["true"]]
     {
         let outcome = dispatch(&stage, arguments).run();
         assert_eq!(outcome.code, Some(2), "{arguments:?}: {outcome:?}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use test_support::{ClaudeCode, Model, Outcome, Program, Script, Stage, Terminal, isolated, wait_for};
 
 #[test]
-fn a_message_of_the_doctor_wakes_an_idle_session_and_each_rung_is_told() {
+fn a_message_of_the_doctor_wakes_an_idle_session_and_each_status_is_told() {
     isolated(|| {
         let stage = stage();
         let project = stage.project.display().to_string();
@@ -31,9 +31,9 @@ fn a_message_of_the_doctor_wakes_an_idle_session_and_each_rung_is_told() {
 
         // The screen shows the answer before the turn has ended.
         wait_for("the session is idle", || stage.relay_ok(&["agents", "--json"]).contains("\"idle\"").then_some(()));
-        let woken = stage.run(&["doctor", "--wake", "alice", "--patience", "20", "--json"]);
+        let woken = stage.run(&["doctor", "--wake", "alice", "--timeout", "20", "--json"]);
         assert_eq!(woken.code, Some(0), "{woken:?}");
-        assert!(woken.stderr.contains("offered after"), "{woken:?}");
+        assert!(woken.stderr.contains("notified after"), "{woken:?}");
         assert!(woken.stderr.contains("shown after"), "{woken:?}");
         assert!(woken.stderr.contains("by hook:"), "by a hook of the session itself: {woken:?}");
         let verdict: Value = serde_json::from_str(&woken.stdout).expect("--json writes JSON");
@@ -48,7 +48,7 @@ fn nobody_is_woken_where_nobody_is() {
         let stage = stage();
         check(&stage, &["doctor", "--wake", "alice"], 3, "no session and no agent is called `alice`");
         stage.relay_ok(&["register", "alice"]);
-        check(&stage, &["doctor", "--wake", "alice", "--patience", "1"], 1, "was stored and not shown within 1.0 s");
+        check(&stage, &["doctor", "--wake", "alice", "--timeout", "1"], 1, "was stored and not shown within 1.0 s");
     });
 }
 

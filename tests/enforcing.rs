@@ -96,7 +96,8 @@ fn where_a_project_only_advises_the_edit_passes_and_the_model_is_told() {
 fn what_claude_code_edits_is_reserved_for_it_where_that_is_wished() {
     isolated(|| {
         let stage = stage("claude-code");
-        std::fs::write(stage.project.join(".relay-mesh.toml"), "[reservations]\nauto-claim = true\n").expect("written");
+        std::fs::write(stage.project.join(".relay-mesh.toml"), "[reservations]\nauto-reserve = true\n")
+            .expect("written");
         let model = Model::start(
             Script::new()
                 .call("Join and write", "mcp__relay-mesh__register_agent", json!({"name": "bob"}))

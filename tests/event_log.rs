@@ -87,7 +87,7 @@ fn sweeping_takes_what_is_over_and_nothing_else() {
     let swept = json(&["gc", "--stale", "0s", "--json"]);
     assert_eq!(swept["agents"], serde_json::json!(["alice"]), "bob holds a reservation, carol has mail");
     assert_eq!(stage.relay_ok(&["gc", "--stale", "0s"]).trim(), "nothing is over and old");
-    let log = stage.relay_ok(&["log", "--type", "swept"]);
+    let log = stage.relay_ok(&["log", "--type", "deleted"]);
     assert_eq!(log.lines().count(), 2, "{log}");
 }
 
@@ -100,7 +100,7 @@ fn a_host_sweeps_by_itself() {
     assert_eq!(stage.run(&["cmd", "alice", "/x", "--ttl", "1s", "--wait"]).code, Some(7));
     let _host = Host::start(&stage);
     let swept = wait_for("the host has swept", || {
-        let log = stage.relay_ok(&["log", "--type", "swept"]);
+        let log = stage.relay_ok(&["log", "--type", "deleted"]);
         (!log.is_empty()).then_some(log)
     });
     assert!(swept.contains("reservations=1"), "{swept}");

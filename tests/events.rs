@@ -65,7 +65,7 @@ fn in_short(line: &Value) -> String {
         "reserved" => format!("{} reserved {}", word("agent"), line["patterns"][0].as_str().unwrap_or_default()),
         "command-done" => format!("command {}", word("ended")),
         "registered" => format!("registered {}", word("agent")),
-        "fell-silent" | "came-back" => format!("{} {}", word("agent"), word("event")),
+        "agent-offline" | "agent-online" => format!("{} {}", word("agent"), word("event")),
         "error" | "cut" => format!("{}: {}", word("event"), word("error")),
         other => other.to_owned(),
     }
@@ -81,7 +81,7 @@ fn stage() -> Stage {
 
 /// Something of every kind happens.
 fn something_happens(stage: &Stage, number: usize) {
-    stage.relay_ok(&["send", "bob", &format!("letter {number}"), "--from", "alice"]);
+    stage.relay_ok(&["send", "bob", &format!("message {number}"), "--from", "alice"]);
     stage.relay_ok(&["reserve", &format!("src/{number}"), "--from", "alice"]);
     stage.relay_ok(&["send", "alice", "not for bob", "--from", "bob"]);
     let id = stage.relay_ok(&["cmd", "bob", "/test", "--json"]);
@@ -109,13 +109,13 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
         "command succeeded",
         "command-taken",
         "commanded",
-        "mail letter 1 to bob",
+        "mail message 1 to bob",
         "registered carol",
     ];
     assert_eq!(told, expected);
     let reserved = reserving.next();
     assert_eq!(in_short(&reserved), "alice reserved src/1", "it is told nothing else");
-    assert_eq!(unread(&stage), 1, "following is looking: the letter still waits");
+    assert_eq!(unread(&stage), 1, "following is looking: the message still waits");
 
     // What happens while nobody follows is told to whoever comes back with the last cursor.
     stage.relay_ok(&["send", "bob", "the last before", "--from", "alice"]);
@@ -136,7 +136,7 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
         "command succeeded",
         "command-taken",
         "commanded",
-        "mail letter 2 to bob",
+        "mail message 2 to bob",
         "registered dora",
     ];
     assert_eq!(told, expected);
@@ -186,28 +186,28 @@ fn a_fall_and_a_return_are_told_once_however_many_look_and_whoever_is_killed() {
     for round in 0..2 {
         stage.relay_ok(&["wait-for", "zed", "--until-stale", "--by-mail", "--from", "alice"]);
         zed.server.kill();
-        follower.until("zed fell-silent");
+        follower.until("zed agent-offline");
         let mail = wait_for("alice has a message about it", || {
             Some(test_support::unread(&stage, "alice")).filter(|mail| !mail.is_empty())
         });
-        assert!(mail.len() == 1 && mail[0].contains("zed is gone: its process no longer runs"), "{mail:?}");
+        assert!(mail.len() == 1 && mail[0].contains("zed is offline: its process no longer runs"), "{mail:?}");
         // One that looks is killed, and another begins: it finds what is told.
         host.process.kill();
         host = Host::start(&stage);
         follower = Follower::of(&stage, agents.clone());
         if round == 0 {
             zed = join();
-            let told = follower.until("zed came-back").join(", ");
-            assert_eq!(told.matches("zed came-back").count(), 1, "{told}");
+            let told = follower.until("zed agent-online").join(", ");
+            assert_eq!(told.matches("zed agent-online").count(), 1, "{told}");
         }
     }
     stage.relay_ok(&["register", "the-last"]);
     let told = follower.until("registered the-last");
-    assert!(!told.iter().any(|told| told.contains("fell-silent")), "the host that came later: {told:?}");
-    let log = stage.relay_ok(&["log", "--json", "--type", "fell-silent", "--type", "came-back"]);
+    assert!(!told.iter().any(|told| told.contains("agent-offline")), "the host that came later: {told:?}");
+    let log = stage.relay_ok(&["log", "--json", "--type", "agent-offline", "--type", "agent-online"]);
     let kinds: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let kinds: Vec<&str> = kinds.iter().filter_map(|event| event["event"].as_str()).collect();
-    assert_eq!(kinds, ["fell-silent", "came-back", "fell-silent"]);
+    assert_eq!(kinds, ["agent-offline", "agent-online", "agent-offline"]);
     assert!(test_support::unread(&stage, "alice").is_empty(), "one message for each wish");
     drop(beside);
 }
@@ -276,9 +276,9 @@ fn a_thousand_at_once_and_those_who_never_read_harm_nobody() {
         follower.write(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"start"}"#);
         mute.push(follower);
     }
-    let letter = "x".repeat(200 * 1024);
+    let message = "x".repeat(200 * 1024);
     for _ in 0..4 {
-        stage.relay(&["send", "bob", "--stdin", "--from", "alice"]).input(letter.clone()).succeed();
+        stage.relay(&["send", "bob", "--stdin", "--from", "alice"]).input(message.clone()).succeed();
     }
     let crowd: Vec<Follower> = (0..950).map(|_| Follower::connect(&stage)).collect();
     let turned_away = crowd.into_iter().rev().map(|mut follower| in_short(&follower.next())).next();
@@ -297,17 +297,17 @@ fn a_thousand_at_once_and_those_who_never_read_harm_nobody() {
         (follower.next()["event"] == "subscribed").then_some(())
     });
     assert_eq!(late.next()["event"], "subscribed");
-    let mut letters = 0;
-    while letters < 4 {
+    let mut messages = 0;
+    while messages < 4 {
         let line = late.next();
         match line["event"].as_str() {
-            Some("message") => letters += 1,
+            Some("message") => messages += 1,
             // It may have been too late: then it is told from where to go on.
             Some("cut") => {
                 let again = json!({"subscribe": ["inbox"], "agent": "bob", "cursor": line["cursor"]});
                 late = Follower::of(&stage, again);
             }
-            other => panic!("{other:?} after {letters} letters"),
+            other => panic!("{other:?} after {messages} messages"),
         }
     }
     stage.relay_ok(&["send", "bob", "the fifth", "--from", "alice"]);

@@ -59,17 +59,17 @@ fn numbers(mut follower: Running, number: impl Fn(&Value) -> Option<u64>) -> Vec
     told
 }
 
-/// One writer's share, as messages in the inbox and events in the diary.
+/// One writer's share, as messages in the inbox and events in the event log.
 fn write(store: &FilesStore, writer: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (inbox, diary): (Key, Key) = ("agents/bob/inbox".parse().expect("a key"), "global".parse().expect("a key"));
+    let (inbox, event_log): (Key, Key) = ("agents/bob/inbox".parse().expect("a key"), "global".parse().expect("a key"));
     let numbers: Vec<usize> = (0..MESSAGES).filter(|number| number % WRITERS == writer).collect();
     for some in numbers.chunks(AT_ONCE) {
         let line = |value: Value| serde_json::to_vec(&value).expect("JSON");
         let messages: Vec<Vec<u8>> = some.iter().map(|number| line(message(*number))).collect();
         let events: Vec<Vec<u8>> =
             some.iter().map(|number| line(json!({"event": "sent", "at": 1, "n": number}))).collect();
-        for (log, entries) in [(&inbox, messages), (&diary, events)] {
+        for (log, entries) in [(&inbox, messages), (&event_log, events)] {
             runtime
                 .block_on(store.append(log, &entries, Expect::Any, Durability::Process))
                 .expect("the store takes them");

@@ -37,7 +37,7 @@ fn what_is_stored_on_one_machine_is_delivered_on_the_other() {
         for number in 0..50 {
             let text = format!("while you were away {number}");
             let sent = one.json(&["send", "carol", &text, "--from", "alice"]);
-            figures.note(text, sent["recipients"][0]["rung"].as_str());
+            figures.note(text, sent["recipients"][0]["status"].as_str());
         }
         let mut carol = other.agent("carol");
         let mut there = BTreeMap::new();
@@ -95,11 +95,11 @@ fn a_cable_that_is_unplugged_costs_nothing() {
                                 }
                             }
                             let text = format!("{number} from {from}");
-                            let rung = send(client, to, &text);
-                            if rung.as_deref() == Some("queued") {
+                            let status = send(client, to, &text);
+                            if status.as_deref() == Some("queued") {
                                 queued.fetch_add(1, Ordering::Relaxed);
                             }
-                            figures.note(text, rung.as_deref());
+                            figures.note(text, status.as_deref());
                         }
                         figures
                     })
@@ -156,8 +156,8 @@ fn a_command_line_without_its_server_keeps_what_it_is_told_to_send() {
         assert_eq!(sent.code, Some(0), "{sent:?}");
         assert!(sent.stdout.contains(" queued for bob"), "{}", sent.stdout);
         let id = sent.stdout.split_whitespace().next().expect("an id").to_owned();
-        let ladder = one.ok(&["message", &id]);
-        assert!(ladder.contains("queued") && ladder.contains("outbox"), "{ladder}");
+        let history = one.ok(&["message", &id]);
+        assert!(history.contains("queued") && history.contains("outbox"), "{history}");
         let agents = one.ok(&["agents"]);
         assert!(agents.contains("bob") && agents.contains("the servers cannot be reached since"), "{agents}");
         let reserved = one.run(&["reserve", "src/**", "--from", "alice"]);
@@ -166,8 +166,8 @@ fn a_command_line_without_its_server_keeps_what_it_is_told_to_send() {
         one.ok(&["send", "bob", "And this.", "--from", "alice"]);
         let texts: Vec<String> = other.texts("bob").into_keys().collect();
         assert_eq!(texts, ["And this.", "Later, then."]);
-        let ladder = one.ok(&["message", &id]);
-        assert!(ladder.contains("stored") && !ladder.contains("queued"), "{ladder}");
+        let history = one.ok(&["message", &id]);
+        assert!(history.contains("stored") && !history.contains("queued"), "{history}");
     });
 }
 
@@ -182,8 +182,8 @@ fn a_consumer_that_sleeps_gets_everything_when_it_wakes() {
         let mut figures = Figures::default();
         for number in 0..300 {
             let text = format!("{number} {}", "x".repeat(4_000));
-            let rung = send(&mut carol, "dora", &text);
-            figures.note(text, rung.as_deref());
+            let status = send(&mut carol, "dora", &text);
+            figures.note(text, status.as_deref());
         }
         signal("-CONT");
         let mut there = BTreeMap::new();
@@ -222,7 +222,7 @@ fn machines_whose_clocks_differ_by_an_hour_agree() {
             for number in 0..5 {
                 let text = format!("{number} by a clock that is wrong by {wrong_by}");
                 let sent = wrong(&["send", "alice", &text, "--from", "bob", "--json"]);
-                figures.note(text, parse(&sent.stdout)["recipients"][0]["rung"].as_str());
+                figures.note(text, parse(&sent.stdout)["recipients"][0]["status"].as_str());
             }
             let there: BTreeMap<String, usize> =
                 one.texts("alice").into_iter().filter(|(text, _)| text.ends_with(wrong_by)).collect();
@@ -253,11 +253,11 @@ fn a_stream_that_is_full_refuses_and_keeps_what_it_has() {
         for number in 0..40 {
             let text = format!("{number} {}", "y".repeat(10_000));
             let answer = carol.call("send_message", json!({"to": "bob", "body": text}));
-            let rung = answer.structured["recipients"][0]["rung"].as_str().map(str::to_owned);
-            if rung.is_none() {
+            let status = answer.structured["recipients"][0]["status"].as_str().map(str::to_owned);
+            if status.is_none() {
                 refusal.get_or_insert(answer.text);
             }
-            figures.note(text, rung.as_deref());
+            figures.note(text, status.as_deref());
         }
         assert!(figures.refused > 0 && !figures.stored.is_empty() && figures.queued.is_empty(), "it became full");
         let refused = one.run(&["send", "bob", &"z".repeat(10_000), "--from", "alice"]);
@@ -265,8 +265,8 @@ fn a_stream_that_is_full_refuses_and_keeps_what_it_has() {
         assert!(refused.stderr.contains("hint: the stream or the account is full"), "{}", refused.stderr);
         limit(-1);
         let text = "there is room again".to_owned();
-        let rung = send(&mut carol, "bob", &text);
-        figures.note(text, rung.as_deref());
+        let status = send(&mut carol, "bob", &text);
+        figures.note(text, status.as_deref());
         assert_eq!(figures.stored.last().map(String::as_str), Some("there is room again"));
         figures.check("a stream that is full", &other.texts("bob"));
     });
@@ -289,8 +289,8 @@ fn a_machine_that_is_let_in_no_more_keeps_what_it_sends_until_it_is() {
         let mut figures = Figures::default();
         for number in 0..20 {
             let text = format!("before {number}");
-            let rung = send(&mut carol, "bob", &text);
-            figures.note(text, rung.as_deref());
+            let status = send(&mut carol, "bob", &text);
+            figures.note(text, status.as_deref());
         }
         server.ask_for("another-word");
         let refused = wait_for("a new command is refused", || {
@@ -300,8 +300,8 @@ fn a_machine_that_is_let_in_no_more_keeps_what_it_sends_until_it_is() {
         assert!(refused.stderr.contains("does not know you"), "{refused:?}");
         for number in 0..2 {
             let text = format!("meanwhile {number}");
-            let rung = send(&mut carol, "bob", &text);
-            figures.note(text, rung.as_deref());
+            let status = send(&mut carol, "bob", &text);
+            figures.note(text, status.as_deref());
         }
         assert_eq!(figures.queued.len(), 2, "a process that was let in before keeps what it sends");
         server.ask_for("the-first-word");

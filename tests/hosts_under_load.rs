@@ -41,9 +41,9 @@ fn check(what: &str, one: &Host, other: &Host, happens: impl FnOnce() + Send) {
                 if number == MESSAGES / 3 {
                     tell.send(()).expect("somebody waits");
                 }
-                let text = format!("letter {number}");
-                let rung = send(&mut carol, "dora", &text);
-                figures.note(text, rung.as_deref());
+                let text = format!("message {number}");
+                let status = send(&mut carol, "dora", &text);
+                figures.note(text, status.as_deref());
             }
             (figures, carol)
         });
@@ -128,8 +128,8 @@ fn who_is_too_slow_for_the_server_is_cut_off_and_misses_nothing() {
         let mut figures = Figures::default();
         for number in 0..MESSAGES {
             let text = format!("{number} {}", "x".repeat(1_000));
-            let rung = send(&mut carol, "dora", &text);
-            figures.note(text, rung.as_deref());
+            let status = send(&mut carol, "dora", &text);
+            figures.note(text, status.as_deref());
         }
         wait_for("the server has cut her off", || {
             let said = std::fs::read_to_string(&log).unwrap_or_default();

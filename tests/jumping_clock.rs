@@ -39,17 +39,17 @@ fn bodies(told: &str) -> Vec<String> {
 }
 
 #[test]
-fn mail_and_the_diary_lose_nothing_whatever_the_clock_says() {
+fn mail_and_the_event_log_lose_nothing_whatever_the_clock_says() {
     let stage = stage();
     let jumps = [0, -HOUR, 2 * HOUR, -DAY, 400 * DAY, -400 * DAY, 0];
     let mut sent = Vec::new();
     for (number, jump) in jumps.into_iter().enumerate() {
-        let letter = format!("letter {number}");
-        ok(&stage, jump, &["send", "bob", &letter, "--from", "alice"]);
-        ok(&stage, jump, &["heartbeat", "--from", "alice", "--task", &letter]);
+        let message = format!("message {number}");
+        ok(&stage, jump, &["send", "bob", &message, "--from", "alice"]);
+        ok(&stage, jump, &["heartbeat", "--from", "alice", "--task", &message]);
         let status: Value = serde_json::from_str(&ok(&stage, jump, &["status", "--json"])).expect("JSON");
         assert_eq!((&status["waiting"], &status["damaged"]), (&(number + 1).into(), &Value::Array(Vec::new())));
-        sent.push(letter);
+        sent.push(message);
     }
     let log = ok(&stage, 0, &["log", "--json", "--type", "sent"]);
     assert_eq!(log.lines().count(), jumps.len());

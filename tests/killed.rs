@@ -26,9 +26,9 @@ struct Case {
     holds: fn(&Stage, &str),
 }
 
-/// Stands in a command for the id of the newest command, and of bob's newest letter.
+/// Stands in a command for the id of the newest command, and of bob's newest message.
 const NEWEST_COMMAND: &str = "NEWEST COMMAND";
-const NEWEST_LETTER: &str = "NEWEST LETTER";
+const NEWEST_MESSAGE: &str = "NEWEST MESSAGE";
 const RESERVE: &[&str] = &["reserve", "src/**", "--from", "alice"];
 const RELEASE: &[&str] = &["release", "--all", "--from", "alice"];
 
@@ -119,7 +119,7 @@ fn whoever_is_killed_in_the_middle_of_a_command_leaves_nothing_half_done() {
 
 #[test]
 fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
-    const SEND: &[&str] = &["send", "bob", "one letter", "--from", "alice"];
+    const SEND: &[&str] = &["send", "bob", "one message", "--from", "alice"];
     const READ: &[&str] = &["read", "--agent", "bob", "--unread", "--mark-read"];
     check(&Case {
         before: &[],
@@ -127,10 +127,10 @@ fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
         again: (SEND, &[0]),
         after: &[READ],
         holds: |stage, cut| {
-            // The one that was killed has sent its letter, or not.
-            let letters = letters(stage, "bob", &["--unread"]);
-            assert!((1..=2).contains(&letters.len()), "{cut}: {letters:?}");
-            assert!(letters.iter().all(|letter| letter == "one letter"), "{cut}: {letters:?}");
+            // The one that was killed has sent its message, or not.
+            let messages = messages(stage, "bob", &["--unread"]);
+            assert!((1..=2).contains(&messages.len()), "{cut}: {messages:?}");
+            assert!(messages.iter().all(|message| message == "one message"), "{cut}: {messages:?}");
         },
     });
     check(&Case {
@@ -139,8 +139,8 @@ fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
         again: (READ, &[0]),
         after: &[],
         holds: |stage, cut| {
-            assert!(letters(stage, "bob", &["--unread"]).is_empty(), "{cut}: it was read");
-            assert_eq!(letters(stage, "bob", &["--last", "1"]), ["keep this"], "{cut}: it is kept");
+            assert!(messages(stage, "bob", &["--unread"]).is_empty(), "{cut}: it was read");
+            assert_eq!(messages(stage, "bob", &["--last", "1"]), ["keep this"], "{cut}: it is kept");
         },
     });
     const JOIN: &[&str] = &["register", "carol"];
@@ -164,7 +164,7 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
         holds: |stage, cut| {
             assert_eq!(stage.held(), ["bob src/x"], "{cut}");
             // Whoever lost it is told, also where the one that took it was killed right behind it.
-            let told = letters(stage, "alice", &["--unread"]);
+            let told = messages(stage, "alice", &["--unread"]);
             assert!(!told.is_empty() && told.iter().all(|one| one.starts_with("bob took over")), "{cut}: {told:?}");
         },
     });
@@ -189,12 +189,12 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
     });
     check(&Case {
         before: &[&["send", "bob", "keep this"]],
-        killed: &["ack", NEWEST_LETTER, "--agent", "bob"],
-        again: (&["ack", NEWEST_LETTER, "--agent", "bob"], &[0]),
+        killed: &["ack", NEWEST_MESSAGE, "--agent", "bob"],
+        again: (&["ack", NEWEST_MESSAGE, "--agent", "bob"], &[0]),
         after: &[],
         holds: |stage, cut| {
-            assert!(letters(stage, "bob", &["--unread"]).is_empty(), "{cut}: it was acknowledged");
-            assert_eq!(letters(stage, "bob", &["--last", "1"]), ["keep this"], "{cut}: it is kept");
+            assert!(messages(stage, "bob", &["--unread"]).is_empty(), "{cut}: it was acknowledged");
+            assert_eq!(messages(stage, "bob", &["--last", "1"]), ["keep this"], "{cut}: it is kept");
         },
     });
     const WISH: &[&str] = &["wait-for", "bob", "--until-stale", "--by-mail", "--from", "alice"];
@@ -207,7 +207,7 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
             // By the settings of this stage bob is silent at once, which whoever follows events sees.
             let mut following = stage.relay(&["log", "--follow"]).start(&stage.folder.join("follow.log"));
             let told = wait_for("alice to be told", || {
-                Some(letters(stage, "alice", &["--unread"])).filter(|all| !all.is_empty())
+                Some(messages(stage, "alice", &["--unread"])).filter(|all| !all.is_empty())
             });
             following.stop();
             assert_eq!(told.len(), 1, "{cut}: once, however often she wished it: {told:?}");
@@ -284,7 +284,7 @@ fn whoever_is_killed_while_putting_a_guard_in_or_out_leaves_the_hook_that_was_th
 }
 
 /// The bodies of an agent's mail, looked at.
-fn letters(stage: &Stage, agent: &str, which: &[&str]) -> Vec<String> {
+fn messages(stage: &Stage, agent: &str, which: &[&str]) -> Vec<String> {
     let read = stage.relay_ok(&[&["read", "--agent", agent, "--peek", "--json"], which].concat());
     let mail: Value = serde_json::from_str(&read).expect("JSON");
     let messages = mail["messages"].as_array().cloned().unwrap_or_default();
@@ -333,7 +333,7 @@ fn meant<'c>(stage: &Stage, command: &[&'c str]) -> Vec<Cow<'c, str>> {
     let id = |newest: Value| Cow::Owned(newest["id"].as_str().expect("an id").to_owned());
     let word = |word: &&'c str| match *word {
         NEWEST_COMMAND => id(newest(stage, &["cmd", "list", "--all", "--json"], "commands")),
-        NEWEST_LETTER => id(newest(stage, &["read", "--agent", "bob", "--peek", "--last", "1", "--json"], "messages")),
+        NEWEST_MESSAGE => id(newest(stage, &["read", "--agent", "bob", "--peek", "--last", "1", "--json"], "messages")),
         word => Cow::Borrowed(word),
     };
     command.iter().map(word).collect()

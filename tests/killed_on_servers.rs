@@ -59,12 +59,12 @@ fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
             assert_eq!(unread(&stage, "alice").len(), 1, "{cut}: whoever lost it is told, and once");
         },
     );
-    check(&[], &["send", "bob", "a letter", "--from", "alice"], &[READ], &|cut| {
-        // The one that was killed has sent its letter, or not.
-        let letters = unread(&stage, "bob");
-        assert!(letters == ["a letter"] || letters == ["a letter", "a letter"], "{cut}: {letters:?}");
+    check(&[], &["send", "bob", "a message", "--from", "alice"], &[READ], &|cut| {
+        // The one that was killed has sent its message, or not.
+        let messages = unread(&stage, "bob");
+        assert!(messages == ["a message"] || messages == ["a message", "a message"], "{cut}: {messages:?}");
     });
-    check(&[&["send", "bob", "a letter"]], READ, &[], &|cut| assert!(unread(&stage, "bob").is_empty(), "{cut}"));
+    check(&[&["send", "bob", "a message"]], READ, &[], &|cut| assert!(unread(&stage, "bob").is_empty(), "{cut}"));
     check(&[], ASK, &[], &|cut| {
         // So was the one that asked.
         let asked = commands(&stage, "pending").len();
@@ -75,9 +75,9 @@ fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
         assert_eq!(stage.run(TAKE).code, Some(3), "{cut}: each is taken once");
     });
     check(&[ASK, ASK], TAKE, &[], &|cut| {
-        let taken = commands(&stage, "consumed").len() + commands(&stage, "pending").len();
+        let taken = commands(&stage, "running").len() + commands(&stage, "pending").len();
         while stage.run(TAKE).code == Some(0) {}
-        assert_eq!(commands(&stage, "consumed").len(), taken, "{cut}: none is lost");
+        assert_eq!(commands(&stage, "running").len(), taken, "{cut}: none is lost");
     });
 }
 

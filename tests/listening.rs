@@ -54,7 +54,7 @@ impl Connector {
 }
 
 #[test]
-fn a_receipt_climbs_the_ladder_and_garbage_ends_nothing() {
+fn a_receipt_advances_the_status_and_garbage_ends_nothing() {
     let stage = two_agents();
     let mut connector = Connector::start(&stage, &["--agent", "bob"]);
     assert_eq!(connector.next("watching")["agent"], "bob");
@@ -66,13 +66,16 @@ fn a_receipt_climbs_the_ladder_and_garbage_ends_nothing() {
     assert_eq!(message["body"], "hello </relay-mesh-message>", "the body is what was sent");
     let text = message["text"].as_str().expect("a text");
     assert_eq!(text.matches("</relay-mesh-message>").count(), 1, "nothing within closes the envelope: {text}");
-    connector.say(json!({"id": id, "rung": "accepted", "evidence": {"turn": 3}}));
-    connector.say(json!({"id": id, "rung": "acknowledged"}));
-    connector.say(json!({"id": id, "rung": "shown"}));
+    connector.say(json!({"id": id, "status": "accepted", "evidence": {"turn": 3}}));
+    connector.say(json!({"id": id, "status": "acknowledged"}));
+    connector.say(json!({"id": id, "status": "shown"}));
     let late = connector.next("error");
     assert!(late["error"].as_str().expect("words").contains("its receipt is complete"), "{late}");
     connector.end();
-    assert_eq!(rungs(&stage, &id), ["stored", "accepted by listen", "shown by listen", "acknowledged by acknowledge"]);
+    assert_eq!(
+        statuses(&stage, &id),
+        ["stored", "accepted by listen", "shown by listen", "acknowledged by acknowledge"]
+    );
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn what_was_not_confirmed_is_given_back_at_once() {
     second.next("watching");
     assert_eq!(second.next("message")["id"], json!(id), "and comes again to the next one");
     second.end();
-    assert_eq!(rungs(&stage, &id), ["stored"]);
+    assert_eq!(statuses(&stage, &id), ["stored"]);
 }
 
 #[test]
@@ -99,12 +102,12 @@ fn what_is_refused_others_may_carry() {
     connector.next("watching");
     let id = send(&stage, "hello");
     connector.next("message");
-    connector.say(json!({"id": id, "rung": "refused"}));
+    connector.say(json!({"id": id, "status": "refused"}));
     connector.say("a word that is complained of, so that the one before it was heard");
     connector.next("error");
     assert!(stage.relay_ok(&["read", "--agent", "bob", "--unread"]).contains("hello"));
     connector.end();
-    assert_eq!(rungs(&stage, &id), ["stored", "fetched by read"]);
+    assert_eq!(statuses(&stage, &id), ["stored", "fetched by read"]);
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn printing_is_showing_where_nobody_answers() {
     let again = send(&stage, "again");
     assert_eq!(connector.next("message")["id"], json!(again));
     assert_eq!(connector.running.stop(), Some(0), "a signal ends it in order");
-    assert_eq!(rungs(&stage, &id), ["stored", "shown by listen"]);
+    assert_eq!(statuses(&stage, &id), ["stored", "shown by listen"]);
 }
 
 #[test]
@@ -173,12 +176,12 @@ fn a_connector_tells_events_by_line_and_gets_what_may_interrupt() {
     };
     let (low, urgent) = (at("low"), at("urgent"));
     assert_eq!(connector.next("message")["id"], json!(urgent), "only what is urgent interrupts a busy session");
-    connector.say(json!({"id": urgent, "session": "ses_1", "rung": "shown"}));
+    connector.say(json!({"id": urgent, "session": "ses_1", "status": "shown"}));
     connector.say(event("tool.execute.after", 4, json!({})));
     let answer = connector.next("answer");
     assert_eq!(answer["mail"], json!([normal, low]), "the rest comes with a tool's result");
-    connector.say(json!({"id": normal, "session": "ses_1", "rung": "shown", "evidence": {"tool": "read"}}));
-    connector.say(json!({"id": low, "session": "ses_1", "rung": "shown"}));
+    connector.say(json!({"id": normal, "session": "ses_1", "status": "shown", "evidence": {"tool": "read"}}));
+    connector.say(json!({"id": low, "session": "ses_1", "status": "shown"}));
     connector.say(event("session.idle", 5, json!({})));
     connector.next("answer");
     let low = at("low");
@@ -190,13 +193,13 @@ fn a_connector_tells_events_by_line_and_gets_what_may_interrupt() {
     let mut connector = Connector::start(&stage, &["--harness", "opencode"]);
     connector.say(json!({"watch": "ses_1"}));
     assert_eq!(connector.next("watching")["agent"], "carol");
-    connector.say(json!({"id": woken, "session": "ses_1", "rung": "shown"}));
-    connector.say(json!({"id": woken, "session": "ses_1", "rung": "shown"}));
+    connector.say(json!({"id": woken, "session": "ses_1", "status": "shown"}));
+    connector.say(json!({"id": woken, "session": "ses_1", "status": "shown"}));
     assert!(connector.next("error")["error"].as_str().expect("words").contains("its receipt is complete"));
     connector.end();
-    assert_eq!(rungs(&stage, &normal), ["stored", "shown by listen"]);
-    assert_eq!(rungs(&stage, &low), ["stored"]);
-    assert_eq!(rungs(&stage, &woken), ["stored", "shown by listen"]);
+    assert_eq!(statuses(&stage, &normal), ["stored", "shown by listen"]);
+    assert_eq!(statuses(&stage, &low), ["stored"]);
+    assert_eq!(statuses(&stage, &woken), ["stored", "shown by listen"]);
 }
 
 #[test]
@@ -212,10 +215,10 @@ fn an_invitation_comes_by_line_and_its_receipts_are_told_to_whoever_invites() {
         becomes(&mut connector, &invitation);
         (invited.join().expect("it ends"), invitation)
     };
-    let says = |rungs: &'static [&'static str]| {
+    let says = |statuses: &'static [&'static str]| {
         move |connector: &mut Connector, invitation: &Value| {
-            for rung in rungs {
-                connector.say(json!({"id": invitation["id"], "session": invitation["session"], "rung": rung}));
+            for status in statuses {
+                connector.say(json!({"id": invitation["id"], "session": invitation["session"], "status": status}));
             }
         }
     };
@@ -239,7 +242,7 @@ fn an_invitation_comes_by_line_and_its_receipts_are_told_to_whoever_invites() {
     });
     assert_eq!(told.stdout, "opencode session ses_1 has joined as carol\n", "{told:?}");
     assert_eq!(connector.next("bound")["agent"], "carol");
-    connector.say(json!({"id": invitation["id"], "session": "ses_1", "rung": "shown"}));
+    connector.say(json!({"id": invitation["id"], "session": "ses_1", "status": "shown"}));
     let id = send_to(&stage, "carol", "Welcome.");
     assert_eq!(connector.next("message")["id"], json!(id), "nothing was complained of");
     connector.end();
@@ -254,7 +257,7 @@ fn what_nobody_brought_is_told_as_stored_and_comes_with_the_next_answer_to_a_hoo
     connector.next("answer");
     let told = stage.relay_ok(&["invite", "ses_1", "--json"]);
     let told: Value = serde_json::from_str(&told).expect("JSON");
-    assert_eq!((&told["route"], &told["rung"]), (&json!("listen"), &json!("stored")), "{told}");
+    assert_eq!((&told["route"], &told["status"]), (&json!("listen"), &json!("stored")), "{told}");
     assert!(told["lapses"].as_str().is_some_and(|at| at.ends_with('Z')), "{told}");
     let another = stage.run(&["invite", "ses_1", "--from", "bob"]);
     assert!(another.code == Some(4) && another.stderr.contains("has an invitation of `shell`"), "{another:?}");
@@ -262,11 +265,11 @@ fn what_nobody_brought_is_told_as_stored_and_comes_with_the_next_answer_to_a_hoo
     connector.say(&event);
     let answer = connector.next("answer");
     assert!(answer["output"]["mail"].as_str().expect("text").contains("invites you to join"), "{answer}");
-    connector.say(json!({"id": answer["mail"][0], "session": "ses_1", "rung": "refused"}));
+    connector.say(json!({"id": answer["mail"][0], "session": "ses_1", "status": "refused"}));
     connector.say(&event);
     let again = connector.next("answer");
     assert_eq!(again["mail"], answer["mail"], "the tool's result had no place for it");
-    connector.say(json!({"id": again["mail"][0], "session": "ses_1", "rung": "shown"}));
+    connector.say(json!({"id": again["mail"][0], "session": "ses_1", "status": "shown"}));
     connector.say(&event);
     assert_eq!(connector.next("answer").get("mail"), None, "it was shown");
 
@@ -359,7 +362,7 @@ fn a_terminal_follows_the_mail_as_it_comes() {
     send(&stage, "second");
     assert_eq!(bodies(), "second");
     assert_eq!(reader.stop(), Some(0));
-    assert_eq!(rungs(&stage, &id), ["stored", "fetched by read"]);
+    assert_eq!(statuses(&stage, &id), ["stored", "fetched by read"]);
 }
 
 #[test]
@@ -413,13 +416,13 @@ fn send_to(stage: &Stage, to: &str, body: &str) -> String {
     sent["id"].as_str().expect("an id").to_owned()
 }
 
-/// The rungs that a message climbed, each with its route.
-fn rungs(stage: &Stage, id: &str) -> Vec<String> {
-    let ladder: Value = serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("JSON");
-    let steps = ladder["recipients"][0]["steps"].as_array().expect("steps").iter();
+/// The statuses that a message reached, each with its route.
+fn statuses(stage: &Stage, id: &str) -> Vec<String> {
+    let history: Value = serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("JSON");
+    let steps = history["recipients"][0]["history"].as_array().expect("history").iter();
     let shown = |step: &Value| match step["route"].as_str() {
-        Some(route) => format!("{} by {route}", step["rung"].as_str().expect("a rung")),
-        None => step["rung"].as_str().expect("a rung").to_owned(),
+        Some(route) => format!("{} by {route}", step["status"].as_str().expect("a status")),
+        None => step["status"].as_str().expect("a status").to_owned(),
     };
     steps.map(shown).collect()
 }

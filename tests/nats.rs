@@ -42,8 +42,8 @@ fn two_machines_talk_by_a_server() {
     let read = other.ok(&["read", "--agent", "bob"]);
     assert!(read.contains("Is the other machine there?"), "{read}");
     other.ok(&["send", "alice", "It is.", "--from", "bob", "--reply-to", id]);
-    let ladder = one.ok(&["message", id, "--agent", "alice"]);
-    assert!(ladder.contains("acknowledged"), "{ladder}");
+    let history = one.ok(&["message", id, "--agent", "alice"]);
+    assert!(history.contains("acknowledged"), "{history}");
     let answer = one.ok(&["read", "--agent", "alice"]);
     assert!(answer.contains("It is."), "{answer}");
 

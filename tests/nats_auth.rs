@@ -88,7 +88,7 @@ fn mesh() -> Mesh {
 }
 
 #[test]
-fn machines_talk_and_claim_under_the_printed_configuration() {
+fn machines_talk_and_reserve_under_the_printed_configuration() {
     let Mesh { here, there, server: _server, .. } = mesh();
     let sent: Value =
         serde_json::from_str(&here.ok(&["send", "bob", "Do you hear me?", "--from", "alice", "--json"])).expect("JSON");
@@ -96,8 +96,8 @@ fn machines_talk_and_claim_under_the_printed_configuration() {
     let read = there.ok(&["read", "--agent", "bob"]);
     assert!(read.contains("Do you hear me?"), "{read}");
     there.ok(&["send", "alice", "I do.", "--from", "bob", "--reply-to", id]);
-    let ladder = here.ok(&["message", id, "--agent", "alice"]);
-    assert!(ladder.contains("acknowledged"), "{ladder}");
+    let history = here.ok(&["message", id, "--agent", "alice"]);
+    assert!(history.contains("acknowledged"), "{history}");
     assert!(here.ok(&["read", "--agent", "alice"]).contains("I do."));
 
     let order: Value =
@@ -216,7 +216,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
         evil.publish(&format!("relay.{host}.agents.bob.inbox"), None, HeaderMap::new(), &lie).await;
     }
     // It settles bob's mail, as bob's machine and as itself.
-    let settled = json!({ "message": id, "at": 2, "event": "rung", "rung": "acknowledged", "route": "fetch" });
+    let settled = json!({ "message": id, "at": 2, "event": "status", "status": "acknowledged", "route": "fetch" });
     for host in [there, &evil.name] {
         evil.publish(&format!("relay.{host}.agents.bob.receipts"), None, HeaderMap::new(), &settled).await;
     }
@@ -294,8 +294,8 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
     evil.settled().await;
     assert_eq!(seen(), before, "nothing is gone");
     mesh.there.ok(&["read", "--agent", "bob"]);
-    let ladder = mesh.here.ok(&["message", &id, "--agent", "alice"]);
-    assert!(ladder.contains("fetched"), "and everything goes on: {ladder}");
+    let history = mesh.here.ok(&["message", &id, "--agent", "alice"]);
+    assert!(history.contains("read"), "and everything goes on: {history}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,7 +321,7 @@ async fn what_belongs_to_one_machine_never_leaves_it() {
             kept += 1;
             let text = format!("{} {}", message.subject, String::from_utf8_lossy(&message.payload));
             for secret in
-                ["swordfish", "A_SECRET", ".sessions.", ".bells.", ".keys.", "hints", "environment", "\"pid\""]
+                ["swordfish", "A_SECRET", ".sessions.", ".wake files.", ".keys.", "hints", "environment", "\"pid\""]
             {
                 assert!(!text.contains(secret), "{secret} lies on the server: {text}");
             }

@@ -141,7 +141,7 @@ fn session(stage: &Stage) -> StdioClient {
 /// Sends, and gives how far it got.
 fn send(client: &mut StdioClient, text: &str) -> String {
     let answer = client.call("send_message", json!({ "to": "bob", "body": text }));
-    answer.structured["recipients"][0]["rung"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+    answer.structured["recipients"][0]["status"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
 
 /// How often each text lies in bob's inbox.
@@ -164,10 +164,10 @@ fn check_that_nothing_is_lost(client: &mut StdioClient, other: &Stage, renew: im
     let mut until = |wanted: &str, client: &mut StdioClient| {
         wait_for(wanted, || {
             number += 1;
-            let text = format!("letter {number}");
-            let rung = send(client, &text);
+            let text = format!("message {number}");
+            let status = send(client, &text);
             acknowledged.insert(text, 1);
-            (rung == wanted).then_some(())
+            (status == wanted).then_some(())
         });
     };
     until("stored", client);
@@ -247,10 +247,10 @@ async fn a_login_that_is_revoked_while_connected_costs_nothing() {
     let mut number = 0;
     let mut sent = |client: &mut StdioClient| {
         number += 1;
-        let text = format!("letter {number}");
-        let rung = send(client, &text);
-        figures.note(text, Some(&rung));
-        rung
+        let text = format!("message {number}");
+        let status = send(client, &text);
+        figures.note(text, Some(&status));
+        status
     };
     for _ in 0..20 {
         assert_eq!(sent(&mut client), "stored");

@@ -337,8 +337,8 @@ fn a_mesh_moves_to_servers_and_back_and_to_a_file() {
     assert!(again.starts_with("moved 0 lines of logs and 0 values;"), "{again}");
 
     let on_servers = |arguments: &[&str]| there.relay(arguments).env("RELAY_STORE", &nats).succeed();
-    let ladder = on_servers(&["message", sent["id"].as_str().expect("an id"), "--agent", "alice"]);
-    assert!(ladder.contains("fetched"), "receipts moved: {ladder}");
+    let history = on_servers(&["message", sent["id"].as_str().expect("an id"), "--agent", "alice"]);
+    assert!(history.contains("read"), "receipts moved: {history}");
     assert!(on_servers(&["reservations"]).contains("src/**"));
     let unread = on_servers(&["read", "--agent", "bob", "--unread"]);
     assert!(unread.contains("Not read.") && !unread.contains("Read.\n\nNot"), "{unread}");

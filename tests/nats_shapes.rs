@@ -64,7 +64,7 @@ fn session(stage: &Stage, name: &str) -> StdioClient {
 /// Sends; gives how far it got, none where it was refused.
 fn send(client: &mut StdioClient, to: &str, text: &str) -> Option<String> {
     let answer = client.call("send_message", json!({ "to": to, "body": text }));
-    answer.structured["recipients"][0]["rung"].as_str().map(str::to_owned)
+    answer.structured["recipients"][0]["status"].as_str().map(str::to_owned)
 }
 
 /// How often each text lies in an agent's inbox.
@@ -110,9 +110,9 @@ fn machines_with_accounts_of_their_own_go_on_when_a_server_of_three_dies() {
             servers[0].restart();
             servers[1].kill();
         }
-        let text = format!("letter {number}");
-        let rung = send(&mut carol, "bob", &text);
-        assert!(rung.is_some(), "{text} was neither stored nor kept");
+        let text = format!("message {number}");
+        let status = send(&mut carol, "bob", &text);
+        assert!(status.is_some(), "{text} was neither stored nor kept");
         acknowledged.insert(text, 1);
     }
     wait_for("everything is there", || {
@@ -189,11 +189,11 @@ fn machines_with_a_leaf_node_each_talk_by_the_hub_and_a_link_that_is_cut_costs_n
         let mut until = |wanted: &str, carol: &mut StdioClient| {
             wait_for(wanted, || {
                 number += 1;
-                let text = format!("letter {number}");
-                let rung = send(carol, "bob", &text);
-                assert!(rung.is_some(), "{text} was neither stored nor kept");
+                let text = format!("message {number}");
+                let status = send(carol, "bob", &text);
+                assert!(status.is_some(), "{text} was neither stored nor kept");
                 acknowledged.insert(text, 1);
-                (rung.as_deref() == Some(wanted)).then_some(())
+                (status.as_deref() == Some(wanted)).then_some(())
             });
         };
         until("stored", &mut carol);

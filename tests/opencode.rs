@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, Client, Heard, Host, Ladder, Model, OpenCode, Script, Stage, Terminal, id_of, isolated,
-    session_of, sighted, wait_for,
+    Ability, Answer, Client, DeliveryHistory, Heard, Host, Model, OpenCode, Script, Stage, Terminal, id_of, isolated,
+    observed, session_of, wait_for,
 };
 
 const REGISTER: &str = "relay-mesh_register_agent";
@@ -38,8 +38,8 @@ fn an_idle_session_in_a_terminal_is_woken_and_answers() {
         assert!(woken.everything().contains("You are `alice` on the relay-mesh."), "it knows who it is");
         let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
         assert!(reply.text.contains("The answer is 42."), "{reply:?}");
-        wait_for("the ladder is climbed", || rungs(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
-        assert_eq!(rungs(&stage, &id), ["stored", "accepted", "shown", "acknowledged"]);
+        wait_for("the history is reached", || statuses(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));
+        assert_eq!(statuses(&stage, &id), ["stored", "accepted", "shown", "acknowledged"]);
         assert!(
             model.heard().iter().all(|heard| !heard.body.to_string().contains("_relay")),
             "no ticket reaches the model"
@@ -70,7 +70,7 @@ fn two_sessions_of_one_server_are_two_agents_and_each_keeps_its_agent_and_model(
         server.say(&carol, "build", "Join as carol.");
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&alice));
         assert_eq!(session_of(&stage, "carol").as_ref(), Some(&carol));
-        sighted(&stage, Client::OpenCode, Ability::Bind, Some("the harness's session id"));
+        observed(&stage, Client::OpenCode, Ability::Bind, Some("the harness's session id"));
         for (agent, session, mode) in [("alice", &alice, "plan"), ("carol", &carol, "build")] {
             let words = format!("Only for {agent}");
             stage.relay_ok(&["send", agent, &words]);
@@ -109,7 +109,7 @@ fn a_session_that_has_not_joined_is_invited_by_the_connector_inside_it() {
         assert_eq!(session_of(&stage, "alice"), Some(session));
         let id = send(&stage, "alice", "Welcome to the mesh.");
         says(&terminal, "Thank you.");
-        Ladder::up_to(&stage, &id, "shown");
+        DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(routes(&stage, &id).last().map(String::as_str), Some("listen"));
         for words in ["Help me with the tests.", "Welcome to the mesh."] {
             assert_eq!(told(&model, words).len(), 1, "{words}: it came once");
@@ -174,7 +174,7 @@ fn a_fork_takes_over_neither_name_nor_mail() {
         server.say(&fork, "plan", "Who are you?");
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&session), "she has stayed");
         let id = send(&stage, "alice", "Only for alice");
-        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        wait_for("it counts as shown", || statuses(&stage, &id).contains(&"shown".to_owned()).then_some(()));
         server.wait_until_idle(&session);
         let holds = |session: &str| Value::Array(server.messages(session)).to_string().contains("Only for alice");
         assert!(holds(&session) && !holds(&fork), "and so has her mail");
@@ -194,9 +194,9 @@ fn where_the_connector_cannot_wake_the_host_does_so_over_http() {
         let id = send(&stage, "alice", "By the other way");
         let woken = model.wait_for_news("By the other way");
         assert_eq!(woken.body["model"], "two");
-        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        wait_for("it counts as shown", || statuses(&stage, &id).contains(&"shown".to_owned()).then_some(()));
         assert_eq!(routes(&stage, &id), ["prompt_async"]);
-        sighted(&stage, Client::OpenCode, Ability::IdleWake, Some("prompt_async"));
+        observed(&stage, Client::OpenCode, Ability::IdleWake, Some("prompt_async"));
         server.wait_until_idle(&session);
         assert_eq!(told(&model, "By the other way").len(), 1);
         assert_eq!(prompts(&server.messages(&session)).last().map(|prompt| &prompt["agent"]), Some(&json!("plan")));
@@ -216,7 +216,7 @@ fn where_both_ways_are_open_each_message_takes_one() {
         let _host = Host::start(&stage);
         let ids: Vec<String> = (1..=5).map(|number| send(&stage, "alice", &format!("Message {number}."))).collect();
         for id in &ids {
-            wait_for("it counts as shown", || rungs(&stage, id).contains(&"shown".to_owned()).then_some(()));
+            wait_for("it counts as shown", || statuses(&stage, id).contains(&"shown".to_owned()).then_some(()));
             assert_eq!(routes(&stage, id).last().map(String::as_str), Some("listen"), "the connector goes first");
         }
         terminal.wait_until_gone("esc interrupt");
@@ -240,15 +240,13 @@ fn a_session_that_waits_for_its_person_is_left_alone_until_they_answered() {
         terminal.type_line("Count to 42.");
         terminal.wait_for("Permission required");
         wait_for("the mesh knows that it waits", || {
-            std::fs::read_to_string(session_file(&stage))
-                .is_ok_and(|kept| kept.contains("awaiting-human"))
-                .then_some(())
+            std::fs::read_to_string(session_file(&stage)).is_ok_and(|kept| kept.contains("needs-input")).then_some(())
         });
         let id = send(&stage, "alice", "While you wait");
         terminal.press("Enter");
         model.wait_for_news("it is 42");
-        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
-        assert_eq!(status(&stage, &id)["recipients"][0]["steps"][1]["evidence"], json!({"tool": "bash"}));
+        wait_for("it counts as shown", || statuses(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        assert_eq!(status(&stage, &id)["recipients"][0]["history"][1]["evidence"], json!({"tool": "bash"}));
         assert_eq!(told(&model, "While you wait").len(), 1);
     });
 }
@@ -337,8 +335,8 @@ fn mail_that_comes_mid_turn_is_shown_with_the_next_tool_and_only_there() {
         let with_tool = model.wait_for_news("# A project");
         assert!(with_tool.news().contains("Mind the gap."), "{}", with_tool.news());
         assert_eq!(told(&model, "Mind the gap.").len(), 1, "and no turn more");
-        let ladder = Ladder::up_to(&stage, &id_of(&with_tool.news(), "Mind the gap."), "shown");
-        sighted(&stage, Client::OpenCode, Ability::MidTurn, ladder.route("shown").as_deref());
+        let history = DeliveryHistory::up_to(&stage, &id_of(&with_tool.news(), "Mind the gap."), "shown");
+        observed(&stage, Client::OpenCode, Ability::MidTurn, history.route("shown").as_deref());
     });
 }
 
@@ -359,9 +357,9 @@ fn compaction_takes_neither_the_protocol_nor_the_name() {
         for words in ["You are `alice` on the relay-mesh.", "Register once with register_agent"] {
             assert_eq!(everything.matches(words).count(), 1, "{words}: {everything}");
         }
-        wait_for("it counts as shown", || rungs(&stage, &id).contains(&"shown".to_owned()).then_some(()));
+        wait_for("it counts as shown", || statuses(&stage, &id).contains(&"shown".to_owned()).then_some(()));
         let protocol = woken.place_of("Register once with register_agent");
-        sighted(&stage, Client::OpenCode, Ability::Compaction, protocol.as_deref());
+        observed(&stage, Client::OpenCode, Ability::Compaction, protocol.as_deref());
     });
 }
 
@@ -394,7 +392,7 @@ fn a_connector_that_is_killed_loses_nothing_and_shows_nothing_twice() {
         model.wait_until_spoken();
         server.wait_until_idle(&session);
         for id in [&first, &second] {
-            wait_for("it counts as shown", || rungs(&stage, id).contains(&"shown".to_owned()).then_some(()));
+            wait_for("it counts as shown", || statuses(&stage, id).contains(&"shown".to_owned()).then_some(()));
         }
         wait_for("nothing waits", || {
             stage.relay_ok(&["read", "--agent", "alice", "--unread"]).is_empty().then_some(())
@@ -506,15 +504,15 @@ fn status(stage: &Stage, id: &str) -> Value {
     serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
 }
 
-/// The steps that a message climbed with its one recipient, by this field.
+/// The steps that a message reached with its one recipient, by this field.
 fn steps(stage: &Stage, id: &str, field: &str) -> Vec<String> {
     let status = status(stage, id);
-    let steps = status["recipients"][0]["steps"].as_array().cloned().unwrap_or_default();
+    let steps = status["recipients"][0]["history"].as_array().cloned().unwrap_or_default();
     steps.iter().filter_map(|step| step[field].as_str().map(str::to_owned)).collect()
 }
 
-fn rungs(stage: &Stage, id: &str) -> Vec<String> {
-    steps(stage, id, "rung")
+fn statuses(stage: &Stage, id: &str) -> Vec<String> {
+    steps(stage, id, "status")
 }
 
 fn routes(stage: &Stage, id: &str) -> Vec<String> {

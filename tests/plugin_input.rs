@@ -129,8 +129,8 @@ fn a_manifest_is_refused_where_it_is_wrong() {
     let root = |path: &str| format!("[grants.roots.config]\npath = \"{path}\"\n");
     check(with("[grant]\n"), &["its manifest is wrong in line", "unknown field `grant`"]);
     for (path, expected) in [
-        ("~/../../etc", "climbs by `..`"),
-        ("${HOME:-~/..}/x", "climbs by `..`"),
+        ("~/../../etc", "advances by `..`"),
+        ("${HOME:-~/..}/x", "advances by `..`"),
         ("/", "is the whole file system"),
         ("relative/path", "is not an absolute path"),
         ("~root/.ssh", "is not an absolute path"),

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use test_support::{
-    Ability, Answer, Client, Codex, Host, Ladder, Model, OpenCode, Script, Stage, isolated, send, session_of, sighted,
-    unread,
+    Ability, Answer, Client, Codex, DeliveryHistory, Host, Model, OpenCode, Script, Stage, isolated, observed, send,
+    session_of, unread,
 };
 
 #[test]
@@ -47,7 +47,7 @@ fn two_sessions(client: Client) {
     let ids = names.map(|name| send(&stage, name, &format!("For {name} alone")));
     for ((name, id), seat) in names.iter().zip(&ids).zip(&seats) {
         seat.says(&format!("{name} has it."));
-        Ladder::up_to(&stage, id, "shown");
+        DeliveryHistory::up_to(&stage, id, "shown");
         assert_eq!(model.times_told(&format!("For {name} alone")), 1, "{name} is told once");
     }
     for heard in model.heard() {
@@ -95,10 +95,10 @@ fn fetches_while_it_works(client: Client) {
     assert_eq!(session_of(&stage, "alice").as_ref(), Some(&run.session), "it speaks for its own session");
     assert!(unread(&stage, "alice").is_empty());
     let id = send(&stage, "alice", "While you were away");
-    assert_eq!(Ladder::of(&stage, &id).rungs(), ["stored"], "nobody is there");
+    assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored"], "nobody is there");
     let again = client.ask(&stage, &model, "Go on.", Some(&run.session));
     assert_eq!((&again.result, &again.session), (&"I read that too.".to_owned(), &run.session), "{:?}", again.outcome);
-    Ladder::up_to(&stage, &id, "shown");
+    DeliveryHistory::up_to(&stage, &id, "shown");
     assert_eq!(model.times_told("While you were away"), 1);
 }
 
@@ -145,7 +145,7 @@ fn closed_while_mail_waits(client: Client) {
     seat.terminal.type_line("Good morning");
     model.wait_for_news("Before you go");
     seat.settles(&model);
-    Ladder::up_to(&stage, &id, "shown");
+    DeliveryHistory::up_to(&stage, &id, "shown");
     assert_eq!(model.times_told("Before you go"), 1, "shown once");
     assert_eq!(session_of(&stage, "alice"), Some(session), "under the same name");
 }
@@ -168,9 +168,9 @@ fn mail_that_waits_at_the_end_of_a_turn_of_opencode_begins_the_next_one() {
         seat.terminal.type_line("Join the mesh as alice.");
         let told = model.wait_for_news("One more thing");
         seat.says("Now I am done.");
-        let ladder = Ladder::up_to(&stage, &test_support::id_of(&told.news(), "One more thing"), "shown");
+        let history = DeliveryHistory::up_to(&stage, &test_support::id_of(&told.news(), "One more thing"), "shown");
         assert_eq!(model.times_told("One more thing"), 1, "shown once");
-        sighted(&stage, Client::OpenCode, Ability::TurnEnd, ladder.route("shown").as_deref());
+        observed(&stage, Client::OpenCode, Ability::TurnEnd, history.route("shown").as_deref());
     });
 }
 
@@ -195,11 +195,11 @@ fn compaction_of_codex_takes_neither_the_protocol_nor_the_name() {
         seat.settles(&model);
         let id = send(&stage, "alice", "Do you still hear me?");
         let woken = model.wait_for_news("Do you still hear me?");
-        Ladder::up_to(&stage, &id, "shown");
+        DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(model.times_told("Do you still hear me?"), 1, "shown once");
         assert_eq!(session_of(&stage, "alice"), session, "under the same name");
         let protocol = woken.place_of("Register once with register_agent");
-        sighted(&stage, Client::Codex, Ability::Compaction, protocol.as_deref());
+        observed(&stage, Client::Codex, Ability::Compaction, protocol.as_deref());
     });
 }
 
@@ -236,7 +236,7 @@ fn joins_for_a_user(client: Client) {
     let id = send(&stage, "alice", "While you were away");
     let again = client.ask(&stage, &model, "Go on.", Some(&run.session));
     assert_eq!(again.result, "I read it.", "{:?}", again.outcome);
-    Ladder::up_to(&stage, &id, "shown");
+    DeliveryHistory::up_to(&stage, &id, "shown");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn codex_compacts_and_reviews_for_a_sender_whom_the_person_has_allowed() {
             assert_eq!((&ended["state"], &ended["by"]), (&"succeeded".into(), &means.into()), "{ended}");
         }
         let refused = stage.run(&["cmd", "alice", "/model", "x", "--from", "bob", "--ttl", "3s", "--wait"]);
-        assert!(refused.stderr.contains("lets nobody run /model from outside"), "{refused:?}");
+        assert!(refused.stderr.contains("runs /model only from its own terminal"), "{refused:?}");
     });
 }
 
@@ -200,7 +200,7 @@ fn command(stage: &Stage, id: &str) -> Value {
 fn ended(stage: &Stage, id: &str) -> Value {
     wait_for("the command has ended", || {
         let command = command(stage, id);
-        (command["state"] != "pending" && command["state"] != "consumed").then_some(command)
+        (command["state"] != "pending" && command["state"] != "running").then_some(command)
     })
 }
 

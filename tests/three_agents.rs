@@ -61,7 +61,7 @@ fn perform(stage: &Stage, terminal: &Terminal, model: &Model, step: &Step, last_
                 }
                 said
             };
-            // A claim of a second lapses soon, and nobody says when.
+            // A reservation of a second lapses soon, and nobody says when.
             let said = match command.ends_with(" gc") {
                 true => wait_for("something is over", || Some(run()).filter(|said| !said.starts_with("nothing"))),
                 false => run(),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::json;
 use test_support::{
-    Client, Codex, Ladder, Model, Program, Running, Stage, isolated, send, session_of, unread, wait_for,
+    Client, Codex, DeliveryHistory, Model, Program, Running, Stage, isolated, send, session_of, unread, wait_for,
 };
 
 /// Changes what an install has made.
@@ -165,7 +165,7 @@ fn a_session_id_of_another_harness_gets_nobodys_mail() {
         std::io::Read::read_to_string(&mut output, &mut said).expect("it ends with its input");
         assert!(!said.contains("For Claude Code alone"), "{said}");
         assert_eq!(unread(&stage, "alice").len(), 1, "it waits for her");
-        assert!(!Ladder::of(&stage, &id).rungs().contains(&"shown".to_owned()));
+        assert!(!DeliveryHistory::of(&stage, &id).statuses().contains(&"shown".to_owned()));
         let woken = stage.run(&["doctor", "--wake", "the-other-session"]);
         assert!(
             woken.stdout.contains("no session and no agent is called `the-other-session`")
@@ -191,7 +191,7 @@ fn an_app_server_of_codex_that_died_leaves_a_socket_and_loses_nothing() {
         let terminal = codex.open_with(&["resume", &session]);
         terminal.type_line("Good morning");
         Codex::says(&terminal, "I have read it.");
-        Ladder::up_to(&stage, &id, "shown");
+        DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(model.times_told(&format!("<relay-mesh-message id=\"{id}\"")), 1, "shown once");
         is_well(&stage, "codex", "Codex's app server takes turns for idle threads");
     });
@@ -208,12 +208,12 @@ fn mail_for_an_archived_thread_of_codex_waits_until_it_is_taken_out_again() {
         let archived = codex.run(&["archive", &run.session]);
         assert_eq!(archived.code, Some(0), "{archived:?}");
         let id = send(&stage, "alice", "While you were away");
-        assert_eq!(Ladder::of(&stage, &id).rungs(), ["stored"], "it waits");
+        assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored"], "it waits");
         let taken_out = codex.run(&["unarchive", &run.session]);
         assert_eq!(taken_out.code, Some(0), "{taken_out:?}");
         let again = Client::Codex.ask(&stage, &model, "Go on.", Some(&run.session));
         assert_eq!((again.result.as_str(), &again.session), ("I have read it.", &run.session), "{:?}", again.outcome);
-        Ladder::up_to(&stage, &id, "shown");
+        DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(model.times_told("While you were away"), 1, "shown once");
     });
 }

@@ -7,8 +7,8 @@ mod pairs;
 
 use serde_json::{Value, json};
 use test_support::{
-    Client, Ladder, Machine, Model, NatsServer, OpenCode, Script, Seat, Transcript, agents, isolated, session_of,
-    unread, wait_for,
+    Client, DeliveryHistory, Machine, Model, NatsServer, OpenCode, Script, Seat, Transcript, agents, isolated,
+    session_of, unread, wait_for,
 };
 
 use pairs::Pair;
@@ -44,10 +44,10 @@ fn claude_code_on_one_machine_and_codex_on_another_talk_and_wake_each_other() {
             seats[asker].settles(&places[asker].model);
             seats[asked].settles(&places[asked].model);
             let id = pair.id_of_the_question(&woken);
-            let ladder = Ladder::up_to(&places[asker].machine.stage, &id, "acknowledged");
+            let history = DeliveryHistory::up_to(&places[asker].machine.stage, &id, "acknowledged");
             let told = places[asked].model.times_told(&pair.question());
             let answered = places[asker].model.times_told(&pair.answer());
-            rows.push(pair.row(&ladder, told + answered - 2));
+            rows.push(pair.row(&history, told + answered - 2));
             assert_eq!((told, answered), (1, 1), "{pair:?}: question and answer are shown once each");
         }
         let lost: Vec<String> =
@@ -112,7 +112,7 @@ fn a_command_from_another_machine_runs_where_the_person_of_its_own_machine_has_a
         ok(&hers, &["cmd", "allow", "bob", "/greet", "--to", "alice"]);
         let ended = wait_for("it has ended, as his machine sees it", || {
             let command = command(&his, id);
-            (command["state"] != "pending" && command["state"] != "consumed").then_some(command)
+            (command["state"] != "pending" && command["state"] != "running").then_some(command)
         });
         assert_eq!(
             (&ended["state"], &ended["result"]),

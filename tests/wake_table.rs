@@ -1,4 +1,4 @@
-//! The wake table: what a run of the real clients has proven of each harness. It is made of the sightings
+//! The wake table: what a run of the real clients has proven of each harness. It is made of the observations
 //! that the run noted, and compared with the one in docs/, or written anew by `make clients`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use test_support::{Ability, SIGHTINGS};
+use test_support::{Ability, CALLERS};
 
 /// Set by `make clients`: the table is written, not compared.
 const WRITE: &str = "RELAY_WAKE_TABLE_WRITE";
@@ -14,9 +14,9 @@ const WRITE: &str = "RELAY_WAKE_TABLE_WRITE";
 #[test]
 #[ignore = "it judges a whole run: `make clients` and `make test` run it last"]
 fn the_wake_table_is_what_the_run_saw() {
-    let sightings = Sightings::read();
+    let observations = Observations::read();
     let (json, page) = (root().join("docs/wake-table.json"), root().join("docs/wake-table.md"));
-    let seen = sightings.table();
+    let seen = observations.table();
     if variable(WRITE).is_some() {
         let written = serde_json::to_string_pretty(&seen).expect("a value can be written");
         std::fs::write(&json, format!("{written}\n")).expect("docs/ is writable");
@@ -56,22 +56,22 @@ fn a_cell_that_differs_is_named() {
 }
 
 /// What was seen: by harness, its versions and, by ability, the means.
-struct Sightings {
+struct Observations {
     versions: BTreeMap<String, BTreeSet<String>>,
     means: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
-impl Sightings {
-    fn read() -> Sightings {
-        let file = variable(SIGHTINGS).unwrap_or_else(|| panic!("no run is named by {SIGHTINGS}; use `make clients`"));
-        let mut sightings = Sightings { versions: BTreeMap::new(), means: BTreeMap::new() };
+impl Observations {
+    fn read() -> Observations {
+        let file = variable(CALLERS).unwrap_or_else(|| panic!("no run is named by {CALLERS}; use `make clients`"));
+        let mut observations = Observations { versions: BTreeMap::new(), means: BTreeMap::new() };
         for line in read(Path::new(&file)).lines() {
-            let line: Value = serde_json::from_str(line).expect("each line is a sighting");
+            let line: Value = serde_json::from_str(line).expect("each line is a observation");
             let field = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-            sightings.versions.entry(field("harness")).or_default().insert(field("version"));
-            sightings.means.entry((field("harness"), field("ability"))).or_default().insert(field("by"));
+            observations.versions.entry(field("harness")).or_default().insert(field("version"));
+            observations.means.entry((field("harness"), field("ability"))).or_default().insert(field("by"));
         }
-        sightings
+        observations
     }
 
     /// A row for each adapter, seen or not.

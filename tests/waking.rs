@@ -173,11 +173,11 @@ fn the_loop_guard_holds_a_wake_back_by_every_way() {
 }
 
 #[test]
-fn that_a_bell_was_rung_proves_nothing_and_the_next_way_is_tried() {
+fn that_a_wake_file_was_written_proves_nothing_and_the_next_way_is_tried() {
     let stage = stage("[wake]\ntimeout = '300ms'\n");
     carol_begins(&stage);
     let (tried, ..) = woken(&stage, &["x", "--to", "carol"]);
-    check(&tried, &["routes failed: nobody took it within 300ms; offered by bell", "file worked"]);
+    check(&tried, &["routes failed: nobody took it within 300ms; notified by wake-file", "file worked"]);
 }
 
 /// A session of Claude Code, as its hook tells of it, joins as carol.

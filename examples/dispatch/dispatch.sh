@@ -2,7 +2,7 @@
 # Runs a headless agent, or any command, as an agent of the mesh. It registers, reserves the files that the work
 # will touch, sends heartbeats while the work runs, and releases everything and reports the result however it ends.
 #
-#   dispatch.sh --as NAME [--claim PATTERN]... [--report AGENT] [--task TEXT] [--ttl 30m] -- COMMAND [ARG]...
+#   dispatch.sh --as NAME [--reserve PATTERN]... [--report AGENT] [--task TEXT] [--ttl 30m] -- COMMAND [ARG]...
 #
 # Exit codes: the command's own; 2 for a wrong command line; 6 if another agent holds a file to be reserved; 128
 # plus the signal's number if a signal stopped it.
@@ -12,21 +12,21 @@ relay=${RELAY_MESH_BIN:-relay-mesh}
 beat_every=${DISPATCH_HEARTBEAT:-60}
 ttl=30m
 name='' report='' task=''
-claims=()
+reservations=()
 
 usage() {
-    echo "usage: $0 --as NAME [--claim PATTERN]... [--report AGENT] [--task TEXT] [--ttl TIME] -- COMMAND [ARG]..." >&2
+    echo "usage: $0 --as NAME [--reserve PATTERN]... [--report AGENT] [--task TEXT] [--ttl TIME] -- COMMAND [ARG]..." >&2
     exit 2
 }
 
 while [ $# -gt 0 ]; do
     case $1 in
         --) shift; break ;;
-        --as | --claim | --report | --task | --ttl)
+        --as | --reserve | --report | --task | --ttl)
             [ $# -ge 2 ] || usage
             case $1 in
                 --as) name=$2 ;;
-                --claim) claims+=("$2") ;;
+                --reserve) reservations+=("$2") ;;
                 --report) report=$2 ;;
                 --task) task=$2 ;;
                 --ttl) ttl=$2 ;;
@@ -97,17 +97,17 @@ fi
 trap 'finish $? "failed before it began"' EXIT
 
 # All of them or none. If another agent holds one, the report names it, and the next run may find it free.
-claim() {
-    [ ${#claims[@]} -eq 0 ] || "$relay" reserve "${claims[@]}" --ttl "$ttl" --reason "$task" --from "$name" "$@"
+reservation() {
+    [ ${#reservations[@]} -eq 0 ] || "$relay" reserve "${reservations[@]}" --ttl "$ttl" --reason "$task" --from "$name" "$@"
 }
-claim
+reservation
 
 # Heartbeats, and renewals of the reservations before they expire. Ends by itself if this script was killed.
 (
     trap - EXIT
     while sleep "$beat_every" && kill -0 $$ 2>/dev/null; do
         "$relay" heartbeat --from "$name" --quiet >/dev/null || true
-        claim --quiet >/dev/null || true
+        reservation --quiet >/dev/null || true
     done
 ) &
 beats=$!

@@ -87,7 +87,7 @@ fn embed() -> Result<(), String> {
         fs::write(&copy, &bytes).map_err(|error| format!("{}: {error}", copy.display()))?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let manifest = plugin.folder.join("adapter.toml");
-        let [clients, environment] = recognises(&manifest)?;
+        let [clients, environment] = matches(&manifest)?;
         listed.push_str(&format!(
             "    BuiltIn {{ name: {:?}, manifest: include_str!({manifest:?}), component: include_bytes!({copy:?}), \
              digest: {digest:?}, clients: &{clients:?}, environment: &{environment:?} }},\n",
@@ -98,13 +98,13 @@ fn embed() -> Result<(), String> {
     fs::write(out.join("built_in.rs"), listed).map_err(|error| format!("built_in.rs: {error}"))
 }
 
-/// By which clients, and by which variables, an adapter recognises its harness.
-fn recognises(manifest: &Path) -> Result<[Vec<String>; 2], String> {
+/// By which clients, and by which variables, an adapter matches its harness.
+fn matches(manifest: &Path) -> Result<[Vec<String>; 2], String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", manifest.display());
     let text = fs::read_to_string(manifest).map_err(|error| told(&error))?;
     let table: toml::Table = text.parse().map_err(|error| told(&error))?;
     let listed = |name: &str| -> Vec<String> {
-        let list = table.get("recognises").and_then(|by| by.get(name)?.as_array());
+        let list = table.get("matches").and_then(|by| by.get(name)?.as_array());
         list.into_iter().flatten().filter_map(|one| one.as_str().map(str::to_owned)).collect()
     };
     Ok(["clients", "environment"].map(listed))

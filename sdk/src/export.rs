@@ -58,7 +58,7 @@ macro_rules! export {
 
             impl exported::sessions::Guest for Component {
                 fn detect(
-                    seen: $crate::sessions::Sighting,
+                    seen: $crate::sessions::Caller,
                 ) -> Result<Option<$crate::sessions::Detection>, $crate::Error> {
                     <$adapter as $crate::Sessions>::detect(&seen)
                 }
@@ -73,10 +73,10 @@ macro_rules! export {
             impl exported::context::Guest for Component {
                 fn protocol(
                     base: String,
-                    moment: $crate::Moment,
+                    occasion: $crate::Occasion,
                     agent: Option<String>,
                 ) -> Result<Option<String>, $crate::Error> {
-                    <$adapter as $crate::Context>::protocol(base, moment, agent.as_deref())
+                    <$adapter as $crate::Context>::protocol(base, occasion, agent.as_deref())
                 }
             }
 

@@ -37,10 +37,10 @@ impl Reading {
         Reading {
             speaker: None,
             events: Vec::new(),
-            moment: None,
-            room: 0,
+            occasion: None,
+            max_bytes: 0,
             attended: false,
-            watches_bell: false,
+            watches_wake_file: false,
             edits: Vec::new(),
         }
     }

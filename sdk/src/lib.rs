@@ -31,7 +31,7 @@
 //!     fn read(call: &Call) -> Result<Reading, Error> {
 //!         let fields = Fields::of(call)?;
 //!         let session = Session::new(fields.required("session")?, fields.required("cwd")?);
-//!         Ok(Reading { speaker: Some(session), room: 6_000, ..Reading::nothing() })
+//!         Ok(Reading { speaker: Some(session), max_bytes: 6_000, ..Reading::nothing() })
 //!     }
 //!
 //!     fn answer(_: &Call, found: Findings) -> Result<Reply, Error> {
@@ -80,7 +80,7 @@ pub mod testing;
 pub mod turns;
 pub mod words;
 
-pub use bindings::relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
+pub use bindings::relay::adapter::types::{Activity, Error, Mail, Occasion, Priority, Session};
 pub use context::Context;
 pub use hooks::Hooks;
 pub use host_functions::{channels, clock, files, http, log, notices, programs, state};

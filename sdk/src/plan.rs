@@ -102,7 +102,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Writes a text file that is wholly ours, with a [`stamp`] by which we recognise it. An existing file
+    /// Writes a text file that is wholly ours, with a [`stamp`] by which we match it. An existing file
     /// without a valid stamp stays as it is.
     pub fn own(&mut self, root: &Root, path: &str, text: &str) -> Result<Owned, Error> {
         self.replace(root, path, Some(stamp(path, text)), is_stamped)
@@ -210,10 +210,10 @@ impl Draft {
     }
 }
 
-/// The text of the line by which we recognise a file as ours.
+/// The text of the line by which we match a file as ours.
 const STAMP: &str = "relay-mesh wrote this file and takes it out again while this line holds: ";
 
-/// Adds a last line with a digest of the text, so that we recognise our file if nobody changed it. The line
+/// Adds a last line with a digest of the text, so that we match our file if nobody changed it. The line
 /// is a comment; the file's extension decides its syntax.
 ///
 /// ```

@@ -1,6 +1,6 @@
 //! Brings messages to a session.
 
-pub use crate::bindings::exports::relay::adapter::push::{Load, Receipt, Route, Rung};
+pub use crate::bindings::exports::relay::adapter::push::{Carries, DeliveryStatus, Receipt, Route};
 use crate::{Activity, Error, Mail, Priority, Session, notices};
 
 /// The routes to a session. By default there are none, and mail waits for a hook or for the agent to read it.
@@ -26,29 +26,29 @@ pub trait Push {
 
 impl Receipt {
     /// A receipt with this status and no evidence.
-    pub fn at(rung: Rung) -> Receipt {
-        Receipt { rung, evidence: None }
+    pub fn at(status: DeliveryStatus) -> Receipt {
+        Receipt { status, evidence: None }
     }
 }
 
 impl Route {
     /// A notification for an idle or busy session. It proves no more than that it was sent.
-    pub fn bell(name: &str, patience_ms: u32) -> Route {
+    pub fn notification(name: &str, timeout_ms: u32) -> Route {
         Route {
             name: name.into(),
-            load: Load::Bell,
-            proves: Rung::Offered,
+            carries: Carries::Notification,
+            proves: DeliveryStatus::Notified,
             when: vec![Activity::Idle, Activity::Busy],
             least: Priority::Normal,
-            room: 0,
-            patience_ms,
+            max_bytes: 0,
+            timeout_ms,
         }
     }
 
     /// The last route for an idle session: a desktop notification tells the user that mail waits. A busy
     /// session gets its mail from a hook.
     pub fn notice() -> Route {
-        Route { when: vec![Activity::Idle], ..Route::bell(NOTICE, 0) }
+        Route { when: vec![Activity::Idle], ..Route::notification(NOTICE, 0) }
     }
 }
 
@@ -58,19 +58,19 @@ const NOTICE: &str = "notification";
 /// Delivers by [`Route::notice`]: it shows the user which session of `title` has mail, and no text of it.
 ///
 /// ```
-/// use relay_mesh_sdk::push::{self, Receipt, Rung};
+/// use relay_mesh_sdk::push::{self, Receipt, DeliveryStatus};
 /// use relay_mesh_sdk::{Session, testing::{Fakes, mail}};
 ///
 /// let host = Fakes::default().desktop().start();
 /// let to = Session::new("s1", "/home/u/app");
-/// assert_eq!(push::deliver_notice("Toy", &to, "notification", &mail("the secret")), Ok(Receipt::at(Rung::Offered)));
+/// assert_eq!(push::deliver_notice("Toy", &to, "notification", &mail("the secret")), Ok(Receipt::at(DeliveryStatus::Notified)));
 /// assert_eq!(host.notices(), [("Toy".to_owned(), "A message waits for the agent in app".to_owned())]);
-/// assert!(push::deliver_notice("Toy", &to, "bell", &mail("x")).is_err());
+/// assert!(push::deliver_notice("Toy", &to, "wake-file", &mail("x")).is_err());
 /// ```
 pub fn deliver_notice(title: &str, to: &Session, route: &str, mail: &Mail) -> Result<Receipt, Error> {
     if route != NOTICE {
         return Err(Error::NotFound(format!("{title} has no route named `{route}`")));
     }
     notices::mail_waits(title, to, mail)?;
-    Ok(Receipt::at(Rung::Offered))
+    Ok(Receipt::at(DeliveryStatus::Notified))
 }

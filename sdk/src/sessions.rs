@@ -1,19 +1,19 @@
 //! Which session makes a call, and which sessions are alive.
 
-pub use crate::bindings::exports::relay::adapter::sessions::{Certainty, Detection, Sighting, Transport};
+pub use crate::bindings::exports::relay::adapter::sessions::{Caller, Certainty, Detection, Transport};
 use crate::{Activity, Error, Session};
 
 /// Identifies sessions. By default none, so the host knows the caller only by tickets and connections.
 ///
 /// ```
-/// use relay_mesh_sdk::sessions::{Detection, Sighting};
+/// use relay_mesh_sdk::sessions::{Detection, Caller};
 /// use relay_mesh_sdk::{Error, Session, Sessions};
 ///
 /// struct Toad;
 ///
 /// impl Sessions for Toad {
 ///     /// Our process inherited the session id from the harness, which may have moved on since.
-///     fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+///     fn detect(seen: &Caller) -> Result<Option<Detection>, Error> {
 ///         let Some(id) = seen.variable("TOAD_SESSION") else { return Ok(None) };
 ///         Ok(Some(Detection::inherited(Session::new(id, seen.workdir.as_deref().unwrap_or_default()))))
 ///     }
@@ -22,7 +22,7 @@ use crate::{Activity, Error, Session};
 pub trait Sessions {
     /// The session that made a call. Answer [`Certainty::Certain`] only if this very call proves it; what our
     /// process's environment says is [`Certainty::Inherited`].
-    fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+    fn detect(seen: &Caller) -> Result<Option<Detection>, Error> {
         let _ = seen;
         Ok(None)
     }
@@ -51,7 +51,7 @@ impl Detection {
     }
 }
 
-impl Sighting {
+impl Caller {
     /// A variable of the harness's process; none if it is empty or did not reach us.
     pub fn variable(&self, name: &str) -> Option<&str> {
         crate::variable(&self.environment, name)

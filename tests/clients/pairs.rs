@@ -1,7 +1,7 @@
 //! A pair of harnesses: one asks, the other one is idle, is woken and answers.
 
 use serde_json::json;
-use test_support::{Client, Heard, Ladder, Script, id_of};
+use test_support::{Client, DeliveryHistory, Heard, Script, id_of};
 
 /// Who asks whom.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +40,15 @@ impl Pair {
     }
 
     /// The pair's row in the table.
-    pub(crate) fn row(self, ladder: &Ladder, duplicates: usize) -> [String; 5] {
+    pub(crate) fn row(self, history: &DeliveryHistory, duplicates: usize) -> [String; 5] {
         let took =
-            ladder.between("stored", "shown").map_or_else(|| "-".to_owned(), |time| time.as_millis().to_string());
+            history.between("stored", "shown").map_or_else(|| "-".to_owned(), |time| time.as_millis().to_string());
         [
             format!("{} → {}", self.asker.name(), self.asked.name()),
-            ladder.route("shown").unwrap_or_else(|| "-".to_owned()),
+            history.route("shown").unwrap_or_else(|| "-".to_owned()),
             took,
             duplicates.to_string(),
-            ladder.rungs().join(" "),
+            history.statuses().join(" "),
         ]
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn part(client: Client) -> Script {
 
 /// The rows as a table, and below it what was lost.
 pub(crate) fn table(rows: &[[String; 5]], lost: usize) -> String {
-    let head = ["pair", "route", "ms from stored to shown", "duplicates", "ladder"].map(str::to_owned);
+    let head = ["pair", "route", "ms from stored to shown", "duplicates", "history"].map(str::to_owned);
     let width = |column: usize| {
         std::iter::once(&head).chain(rows).map(|row| row[column].chars().count()).max().unwrap_or_default()
     };

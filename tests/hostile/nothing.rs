@@ -5,7 +5,7 @@
 macro_rules! does_nothing {
     ($component:ident) => {
         use exports::relay::adapter::{context, hooks, install, push, sessions};
-        use relay::adapter::types::{Activity, Error, Mail, Moment, Session};
+        use relay::adapter::types::{Activity, Error, Mail, Occasion, Session};
 
         fn nothing<T>() -> Result<T, Error> {
             Err(Error::Unsupported("nothing is done here".to_owned()))
@@ -22,7 +22,7 @@ macro_rules! does_nothing {
         }
 
         impl sessions::Guest for $component {
-            fn detect(_seen: sessions::Sighting) -> Result<Option<sessions::Detection>, Error> {
+            fn detect(_seen: sessions::Caller) -> Result<Option<sessions::Detection>, Error> {
                 nothing()
             }
 
@@ -36,7 +36,7 @@ macro_rules! does_nothing {
         }
 
         impl context::Guest for $component {
-            fn protocol(_base: String, _moment: Moment, _agent: Option<String>) -> Result<Option<String>, Error> {
+            fn protocol(_base: String, _moment: Occasion, _agent: Option<String>) -> Result<Option<String>, Error> {
                 nothing()
             }
         }

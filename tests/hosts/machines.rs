@@ -88,9 +88,9 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub fn note(&mut self, text: String, rung: Option<&str>) {
+    pub fn note(&mut self, text: String, status: Option<&str>) {
         self.sent += 1;
-        match rung {
+        match status {
             Some("queued") => self.queued.push(text),
             Some(_) => self.stored.push(text),
             None => self.refused += 1,
@@ -122,7 +122,7 @@ impl Figures {
 /// Sends as an agent; gives how far it got, none where it was refused.
 pub fn send(client: &mut StdioClient, to: &str, text: &str) -> Option<String> {
     let answer = client.call("send_message", json!({"to": to, "body": text}));
-    answer.structured["recipients"][0]["rung"].as_str().map(str::to_owned)
+    answer.structured["recipients"][0]["status"].as_str().map(str::to_owned)
 }
 
 pub fn parse(text: &str) -> Value {

@@ -78,15 +78,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut mine, mut theirs, mut loads) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        let answer = ours.protocol("base", mesh::harness::Moment::Registered, None).await?;
+        let answer = ours.protocol("base", mesh::harness::Occasion::Registration, None).await?;
         mine.push(began.elapsed());
 
         let began = Instant::now();
         let data = Bare { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
         let mut store = Store::new(&engine, data);
         let instance = bare.instantiate_async(&mut store).await?;
-        let moment = bare::relay::adapter::types::Moment::Registered;
-        let same = instance.relay_adapter_context().call_protocol(&mut store, "base", moment, None).await?;
+        let occasion = bare::relay::adapter::types::Occasion::Registration;
+        let same = instance.relay_adapter_context().call_protocol(&mut store, "base", occasion, None).await?;
         drop(store);
         theirs.push(began.elapsed());
         assert_eq!(answer, same.ok().flatten());

@@ -26,7 +26,14 @@ struct Empty;
 #[async_trait]
 impl Desk for Empty {
     async fn look_up(&mut self, _reading: Reading) -> Findings {
-        Findings { agent: None, mail: None, protocol: None, refusal: None, bell: String::new(), ticket: String::new() }
+        Findings {
+            agent: None,
+            mail: None,
+            protocol: None,
+            refusal: None,
+            wake_file: String::new(),
+            ticket: String::new(),
+        }
     }
 }
 

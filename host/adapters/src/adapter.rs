@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use mesh::harness::{
-    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Moment, OptionalInterfaces, Plan,
-    Reading, Reply, Route, Setup,
+    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Occasion, OptionalInterfaces,
+    Plan, Reading, Reply, Route, Setup,
 };
-use mesh::session::{Activity, Detection, Session, Sighting};
+use mesh::session::{Activity, Caller, Detection, Session};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
@@ -265,8 +265,8 @@ impl Harness for Adapter {
         &self.about
     }
 
-    async fn detect(&self, seen: &Sighting) -> Result<Option<Detection>, HarnessError> {
-        let seen = to_guest::sighting(seen, self.lender.grants.narrow(&seen.environment));
+    async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError> {
+        let seen = to_guest::caller(seen, self.lender.grants.narrow(&seen.environment));
         let found = self.ask("detect", |store, component| {
             Box::pin(async move { component.relay_adapter_sessions().call_detect(store, &seen).await })
         });
@@ -288,12 +288,17 @@ impl Harness for Adapter {
         Ok(from_guest::activity(found.await?))
     }
 
-    async fn protocol(&self, base: &str, moment: Moment, agent: Option<&str>) -> Result<Option<String>, HarnessError> {
+    async fn protocol(
+        &self,
+        base: &str,
+        occasion: Occasion,
+        agent: Option<&str>,
+    ) -> Result<Option<String>, HarnessError> {
         let (base, agent) = (base.to_owned(), agent.map(str::to_owned));
-        let moment = to_guest::moment(moment);
+        let occasion = to_guest::occasion(occasion);
         self.ask("protocol", |store, component| {
             Box::pin(async move {
-                component.relay_adapter_context().call_protocol(store, &base, moment, agent.as_deref()).await
+                component.relay_adapter_context().call_protocol(store, &base, occasion, agent.as_deref()).await
             })
         })
         .await

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use async_trait::async_trait;
 use mesh::harness::{Harness, HarnessError, Harnesses};
 use mesh::machine::Machine;
-use mesh::session::Sighting;
+use mesh::session::Caller;
 use store::Store;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -230,15 +230,15 @@ impl Harnesses for Adapters {
         Ok(self.adapter(name).await?.map(|adapter| adapter as Arc<dyn Harness>))
     }
 
-    async fn candidates(&self, seen: &Sighting) -> Vec<Arc<dyn Harness>> {
+    async fn candidates(&self, seen: &Caller) -> Vec<Arc<dyn Harness>> {
         let known = if self.sources.are_built_in_alone() {
-            self.sources.own_by(|own| recognised(own.clients, own.environment, seen).is_some())
+            self.sources.own_by(|own| matched(own.clients, own.environment, seen).is_some())
         } else {
             self.known().0
         };
         let by_manifest = |candidate: &Candidate| {
-            let by = &candidate.manifest.recognises;
-            recognised(&by.clients, &by.environment, seen)
+            let by = &candidate.manifest.matches;
+            matched(&by.clients, &by.environment, seen)
         };
         let mut meant: Vec<_> =
             known.iter().filter_map(|candidate| Some((by_manifest(candidate)?, candidate))).collect();
@@ -258,20 +258,20 @@ impl Harnesses for Adapters {
 
 /// Why a caller may be an adapter's harness, surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Recognised {
+enum Match {
     ByClient,
     ByEnvironment,
     AsAny,
 }
 
-fn recognised<Name: AsRef<str>>(clients: &[Name], environment: &[Name], seen: &Sighting) -> Option<Recognised> {
+fn matched<Name: AsRef<str>>(clients: &[Name], environment: &[Name], seen: &Caller) -> Option<Match> {
     let names = |list: &[Name], wanted: &str| list.iter().any(|name| name.as_ref() == wanted);
     if seen.client_name.as_ref().is_some_and(|client| names(clients, client)) {
-        Some(Recognised::ByClient)
+        Some(Match::ByClient)
     } else if seen.environment.iter().any(|(name, _)| names(environment, name)) {
-        Some(Recognised::ByEnvironment)
+        Some(Match::ByEnvironment)
     } else if names(clients, "*") {
-        Some(Recognised::AsAny)
+        Some(Match::AsAny)
     } else {
         None
     }

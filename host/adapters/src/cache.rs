@@ -1,5 +1,5 @@
 //! Compiled components, kept between processes: `CACHE/COMPONENT-ENGINE.cwasm` beside its
-//! checksum. Everything in the folder can be deleted at any moment.
+//! checksum. Everything in the folder can be deleted at any time.
 //!
 //! What lies there is run as machine code, so it is loaded only from a folder that belongs to this
 //! user and that nobody else may write to. A checksum finds damage (a full disk, a stray editor);

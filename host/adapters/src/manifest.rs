@@ -7,7 +7,7 @@
 //! wit = "0.1"                          # the interface that it is written for
 //! aliases = ["claude"]                 # other names that people type
 //!
-//! [recognises]                         # by what a caller may be this harness's
+//! [matches]                         # by what a caller may be this harness's
 //! clients = ["claude-code"]            # clientInfo.name of MCP; "*" means any client
 //! environment = ["CLAUDECODE"]         # variables of the caller's process
 //!
@@ -74,7 +74,7 @@ pub struct Manifest {
     /// Other names that people type.
     pub aliases: Vec<String>,
     /// By what a caller may be this harness's.
-    pub recognises: Recognises,
+    pub matches: Matches,
     /// What it asks to be lent.
     pub asks: Asks,
     /// Limits of one call.
@@ -96,7 +96,7 @@ pub struct Rehearsal {
 /// By what a caller may be this harness's, before anything is loaded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recognises {
+pub struct Matches {
     /// Names that clients give themselves; `*` means any.
     #[serde(default)]
     pub clients: Vec<String>,
@@ -271,7 +271,7 @@ impl Manifest {
             title: written.title,
             version: written.version,
             aliases: written.aliases.into_iter().map(Spanned::into_inner).collect(),
-            recognises: written.recognises,
+            matches: written.matches,
             asks,
             limits,
             rehearsal: written.rehearsal,

@@ -43,7 +43,7 @@ pub(crate) struct BuiltIn {
     pub(crate) component: &'static [u8],
     /// SHA-256 of the component, worked out at build time: hashing takes longer than a hook may.
     pub(crate) digest: [u8; 32],
-    /// The clients by which its manifest recognises its harness, so that a caller whom no adapter
+    /// The clients by which its manifest matches its harness, so that a caller whom no adapter
     /// knows, as most command lines are, costs no manifest.
     pub(crate) clients: &'static [&'static str],
     /// The variables by which it does.

@@ -20,8 +20,8 @@ pub enum InvalidTemplate {
     #[error("`{0}` is not an absolute path")]
     Relative(String),
     /// A path that names one folder and means another.
-    #[error("`{0}` climbs by `..`")]
-    Climbs(String),
+    #[error("`{0}` advances by `..`")]
+    Advances(String),
     /// A path that holds everything there is.
     #[error("`{0}` is the whole file system")]
     Everything(String),
@@ -47,7 +47,7 @@ impl InvalidTemplate {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             InvalidTemplate::Relative(_) => Some("begin with `/`, `~/`, `${project}` or `${VARIABLE:-~/default}`"),
-            InvalidTemplate::Climbs(_) => Some("write the path that is meant"),
+            InvalidTemplate::Advances(_) => Some("write the path that is meant"),
             InvalidTemplate::Everything(_) => Some("name the folder of the harness"),
             InvalidTemplate::Unclosed(_) => Some("write `${NAME}`, `${NAME:-default}` or `{blank}`"),
             InvalidTemplate::NotLoopback(_) => Some("write `http://127.0.0.1:PORT`, where PORT may be `{port}`"),

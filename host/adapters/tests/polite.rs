@@ -7,15 +7,15 @@ use mesh::command::Command;
 use mesh::harness::*;
 use mesh::machine::Instant;
 use mesh::message::Priority;
-use mesh::receipt::Rung;
-use mesh::session::{Activity, Certainty, Session, Sighting, Transport};
+use mesh::receipt::DeliveryStatus;
+use mesh::session::{Activity, Caller, Certainty, Session, Transport};
 
 fn session(id: &str) -> Session {
     Session { id: id.to_owned(), parent: None, workdir: "/".to_owned(), process: None, route_hint: None }
 }
 
-fn sighting(client: Option<&str>, variables: &[&str]) -> Sighting {
-    Sighting {
+fn caller(client: Option<&str>, variables: &[&str]) -> Caller {
+    Caller {
         transport: Transport::Stdio,
         client_name: client.map(str::to_owned),
         client_version: None,
@@ -34,29 +34,29 @@ async fn a_component_answers_every_question() {
     let adapters = stage.adapters();
     let polite = adapters.get("polite").await.expect("loaded").expect("known");
     assert_eq!(polite.about().title, "A polite adapter");
-    let detected = polite.detect(&sighting(None, &[])).await.expect("an answer").expect("a session");
+    let detected = polite.detect(&caller(None, &[])).await.expect("an answer").expect("a session");
     assert_eq!((detected.session, detected.certainty), (session("s1"), Certainty::Certain));
     assert_eq!(polite.discover().await, Ok(vec![session("one"), session("two")]));
-    assert_eq!(polite.activity_of("asks").await, Ok(Activity::AwaitingHuman));
+    assert_eq!(polite.activity_of("asks").await, Ok(Activity::NeedsInput));
     assert_eq!(polite.activity_of("none").await, Err(HarnessError::NotFound("none".to_owned())));
-    let protocol = polite.protocol("base", Moment::Resumed, Some("alice")).await.expect("an answer");
-    assert_eq!(protocol.as_deref(), Some("base Moment::Resumed Some(\"alice\")"));
+    let protocol = polite.protocol("base", Occasion::Resume, Some("alice")).await.expect("an answer");
+    assert_eq!(protocol.as_deref(), Some("base Occasion::Resume Some(\"alice\")"));
     let routes = polite.routes(&session("one")).await.expect("an answer");
     let expected = Route {
-        name: "bell".to_owned(),
-        load: Load::Bell,
-        proves: Rung::Offered,
+        name: "wake-file".to_owned(),
+        carries: Carries::Notification,
+        proves: DeliveryStatus::Notified,
         when: vec![Activity::Idle],
-        room: 0,
+        max_bytes: 0,
         least: Priority::High,
-        patience: 5,
+        timeout: 5,
     };
     assert_eq!(routes, [expected]);
     let mail = Mail { ids: Vec::new(), text: String::new(), priority: Priority::Urgent };
-    let sent = polite.deliver(&session("one"), "bell", &mail).await.expect("an answer");
-    assert_eq!(sent.evidence.as_deref(), Some("\"one bell [] Priority::Urgent\""));
-    let seen = polite.confirm(&session("one"), "bell", &sent).await.expect("an answer");
-    assert_eq!((seen.rung, seen.evidence), (Rung::Shown, sent.evidence));
+    let sent = polite.deliver(&session("one"), "wake-file", &mail).await.expect("an answer");
+    assert_eq!(sent.evidence.as_deref(), Some("\"one wake file [] Priority::Urgent\""));
+    let seen = polite.confirm(&session("one"), "wake-file", &sent).await.expect("an answer");
+    assert_eq!((seen.status, seen.evidence), (DeliveryStatus::Shown, sent.evidence));
     assert_eq!(polite.present().await, Ok(Some("1.0".to_owned())));
     let setup = Setup {
         action: Action::Remove,
@@ -82,7 +82,7 @@ fn command(name: &str, arguments: &[&str]) -> Command {
         trace: None,
         created: Instant(0),
         expires: Instant(1),
-        stage: mesh::command::Stage::Pending { waits: None },
+        stage: mesh::command::CommandStage::Pending { waits: None },
     }
 }
 
@@ -136,7 +136,7 @@ async fn a_hook_is_read_and_answered() {
     assert_eq!(read.speaker, Some(session("s1")));
     assert_eq!(read.events.len(), 4);
     assert_eq!(read.events[2], HookEvent::Rebound { from: "before".to_owned(), to: "s1".to_owned() });
-    assert_eq!((read.moment, read.room, read.attended), (Some(Moment::Compacted), 1000, true));
+    assert_eq!((read.occasion, read.max_bytes, read.attended), (Some(Occasion::Compaction), 1000, true));
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn only_what_can_be_meant_is_loaded() {
         (Some("another"), &["ANOTHER"][..], vec![]),
     ] {
         let adapters = stage.adapters();
-        let found = adapters.candidates(&sighting(client, variables)).await;
+        let found = adapters.candidates(&caller(client, variables)).await;
         let mut names: Vec<_> = found.iter().map(|harness| harness.about().harness.clone()).collect();
         // Built-in adapters that take any client come last.
         names.retain(|name| ["polite", "hostile"].contains(&name.as_str()));

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{Stage, component, hook};
-use mesh::harness::{Harnesses as _, Load, Moment, Severity};
+use mesh::harness::{Carries, Harnesses as _, Occasion, Severity};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[test]
@@ -32,10 +32,10 @@ async fn an_adapter_of_0_1_0_loads_and_uses_all_of_it() {
     let frozen = adapters.get("frozen").await.expect("it loads").expect("it is known");
     assert_eq!(frozen.about().title, "An adapter of 0.1.0");
     assert_eq!(frozen.discover().await.expect("an answer").len(), 1);
-    assert_eq!(frozen.protocol("base", Moment::Compacted, None).await.expect("an answer").as_deref(), Some("base"));
+    assert_eq!(frozen.protocol("base", Occasion::Compaction, None).await.expect("an answer").as_deref(), Some("base"));
     assert_eq!(frozen.check(&common::setup()).await.expect("an answer")[0].severity, Severity::Ok);
     let one = &frozen.discover().await.expect("an answer")[0];
-    assert_eq!(frozen.routes(one).await.expect("an answer")[0].load, Load::Letter);
+    assert_eq!(frozen.routes(one).await.expect("an answer")[0].carries, Carries::Message);
     let echoing = async {
         let (mut peer, _) = listener.accept().await.expect("a peer");
         let mut line = vec![0; 100];

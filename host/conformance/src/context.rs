@@ -3,17 +3,17 @@
 
 use std::io;
 
-use mesh::harness::{Harness as _, HarnessError, Moment};
+use mesh::harness::{Harness as _, HarnessError, Occasion};
 
 use crate::report::Check;
 use crate::{Bench, is_fault};
 
 /// Every moment, with its word in fixtures.
-pub(crate) const MOMENTS: [(Moment, &str); 4] = [
-    (Moment::SessionStart, "session-start"),
-    (Moment::Registered, "registered"),
-    (Moment::Compacted, "compacted"),
-    (Moment::Resumed, "resumed"),
+pub(crate) const OCCASIONS: [(Occasion, &str); 4] = [
+    (Occasion::Start, "start"),
+    (Occasion::Registration, "registration"),
+    (Occasion::Compaction, "compaction"),
+    (Occasion::Resume, "resume"),
 ];
 
 /// A text as the host would word it, with characters that a careless adapter gets wrong.
@@ -26,12 +26,12 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     let name = &bench.scratch.manifest.name;
     let long = BASE.repeat(200);
     let mut checks = Vec::new();
-    for (moment, word) in MOMENTS {
+    for (occasion, word) in OCCASIONS {
         let mut told = 0;
         let mut failure = None;
         for (base, agent) in [(BASE, Some("alice")), (BASE, None), (long.as_str(), Some("alice")), ("", None)] {
             let said = match stage.adapter().await {
-                Ok(adapter) => adapter.protocol(base, moment, agent).await,
+                Ok(adapter) => adapter.protocol(base, occasion, agent).await,
                 Err(error) => Err(error),
             };
             match said {

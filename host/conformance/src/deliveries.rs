@@ -3,9 +3,9 @@
 
 use std::io;
 
-use mesh::harness::{Delivered, Harness as _, HarnessError, Load, Mail, Route};
+use mesh::harness::{Carries, Delivered, Harness as _, HarnessError, Mail, Route};
 use mesh::message::Priority;
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use mesh::session::Session;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::{Bench, garbage, is_fault};
 
 /// A message as the host words it.
 const ID: &str = "01JD0000000000000000000000";
-const LETTER: &str = "<relay-mesh-message id=\"01JD0000000000000000000000\" from=\"bob\" at=\"noon\">\nThe \"kit\" wrote \\ \
+const MESSAGE: &str = "<relay-mesh-message id=\"01JD0000000000000000000000\" from=\"bob\" at=\"noon\">\nThe \"kit\" wrote \\ \
                       this: $(id) é🥊\n</relay-mesh-message>";
 /// The notification that a message waits, as the host words it.
 const NEWS: &str = "A relay-mesh message from bob waits. Call fetch_messages to read it.";
@@ -86,9 +86,9 @@ async fn send_on(
 
 /// Mail of at least the priority that a route asks for.
 fn mail(route: Option<&Route>) -> Mail {
-    let text = match route.map(|route| route.load) {
-        Some(Load::Bell) => NEWS,
-        Some(Load::Letter) | None => LETTER,
+    let text = match route.map(|route| route.carries) {
+        Some(Carries::Notification) => NEWS,
+        Some(Carries::Message) | None => MESSAGE,
     };
     let priority = route.map_or(Priority::Normal, |route| route.least.max(Priority::Normal));
     Mail { ids: ID.parse().into_iter().collect(), text: text.to_owned(), priority }
@@ -127,9 +127,9 @@ async fn delivered(bench: &Bench<'_>, delivery: &Named<RecordedDelivery>) -> io:
             None => Check::held(name, tried.join("; ")),
             Some((exchange, got)) => Check::failed(
                 name,
-                "an error, or no more than `offered`",
+                "an error, or no more than `notified`",
                 got,
-                format!("exchange {} went wrong: claim no rung that nobody confirmed", exchange + 1),
+                format!("exchange {} went wrong: claim no status that nobody confirmed", exchange + 1),
             ),
         });
     }
@@ -173,12 +173,12 @@ fn judge(name: &str, delivery: &RecordedDelivery, sent: &Sent) -> Check {
         return Check::failed(name, delivery.outcome.as_str(), got, "the fixture says what comes of it");
     }
     if let Ok(delivered) = &sent.outcome {
-        if delivered.rung > route.proves {
-            let got = format!("{:?}, and the route proves {:?}", delivered.rung, route.proves);
-            return Check::failed(name, "no rung above what the route proves", got, "raise `proves`, or claim less");
+        if delivered.status > route.proves {
+            let got = format!("{:?}, and the route proves {:?}", delivered.status, route.proves);
+            return Check::failed(name, "no status above what the route proves", got, "raise `proves`, or claim less");
         }
         let text = mail(Some(route)).text;
-        let must = route.load == Load::Letter && delivery.endpoint.is_some();
+        let must = route.carries == Carries::Message && delivery.endpoint.is_some();
         if must && !sent.heard.iter().any(|came| carries(came, &text)) {
             let got = format!("what came there: {}", sent.heard.join(" | "));
             return Check::failed(name, "the mail's text at the other end, whole", got, "place it as it is");
@@ -196,9 +196,9 @@ fn judge(name: &str, delivery: &RecordedDelivery, sent: &Sent) -> Check {
 
 /// What is wrong with a route, if anything.
 fn misfit(route: &Route) -> Option<String> {
-    match (route.load, route.room) {
-        (Load::Letter, 0) => Some("a letter without room".to_owned()),
-        (Load::Bell, 1..) => Some(format!("a bell with room for {} bytes", route.room)),
+    match (route.carries, route.max_bytes) {
+        (Carries::Message, 0) => Some("a message without max-bytes".to_owned()),
+        (Carries::Notification, 1..) => Some(format!("a wake file with room for {} bytes", route.max_bytes)),
         _ if route.when.is_empty() => Some("it fits no activity".to_owned()),
         _ if route.name.is_empty() => Some("it has no name".to_owned()),
         _ => None,
@@ -207,7 +207,7 @@ fn misfit(route: &Route) -> Option<String> {
 
 fn worded(outcome: &Result<Delivered, HarnessError>) -> &'static str {
     let outcome = match outcome {
-        Ok(delivered) => return rung(delivered.rung),
+        Ok(delivered) => return status(delivered.status),
         Err(HarnessError::Busy(_)) => DeliveryOutcome::Busy,
         Err(HarnessError::NotFound(_)) => DeliveryOutcome::NotFound,
         Err(HarnessError::Denied(_)) => DeliveryOutcome::Denied,
@@ -217,21 +217,23 @@ fn worded(outcome: &Result<Delivered, HarnessError>) -> &'static str {
     outcome.as_str()
 }
 
-fn rung(rung: Rung) -> &'static str {
-    match rung {
-        Rung::Offered => DeliveryOutcome::Offered.as_str(),
-        Rung::Accepted => DeliveryOutcome::Accepted.as_str(),
-        Rung::Shown => DeliveryOutcome::Shown.as_str(),
+fn status(status: DeliveryStatus) -> &'static str {
+    match status {
+        DeliveryStatus::Notified => DeliveryOutcome::Notified.as_str(),
+        DeliveryStatus::Accepted => DeliveryOutcome::Accepted.as_str(),
+        DeliveryStatus::Shown => DeliveryOutcome::Shown.as_str(),
         // The interface has no case that converts to one of these.
-        Rung::Queued | Rung::Stored | Rung::Fetched | Rung::Acknowledged => "a rung that is the host's",
+        DeliveryStatus::Queued | DeliveryStatus::Stored | DeliveryStatus::Read | DeliveryStatus::Acknowledged => {
+            "a status that is the host's"
+        }
     }
 }
 
 /// An error if the adapter claims more than a faulty peer can have confirmed.
 fn claims(bench: &Bench<'_>, sent: &Sent) -> Result<String, String> {
     match &sent.outcome {
-        Ok(delivered) if delivered.rung > Rung::Offered => Err(format!("`{}`", rung(delivered.rung))),
-        Ok(delivered) => Ok(rung(delivered.rung).to_owned()),
+        Ok(delivered) if delivered.status > DeliveryStatus::Notified => Err(format!("`{}`", status(delivered.status))),
+        Ok(delivered) => Ok(status(delivered.status).to_owned()),
         Err(error) if is_fault(&bench.scratch.manifest.name, error) => Err(error.to_string()),
         Err(_) => Ok(worded(&sent.outcome).to_owned()),
     }
@@ -291,10 +293,12 @@ async fn unrecorded(bench: &Bench<'_>, stage: &Stage<'_>, to: &Session, route: &
     };
     let sent = Sent { route: Some(route.clone()), outcome, confirmed: None, heard: Vec::new() };
     match claims(bench, &sent) {
-        Err(got) => Check::failed(name, "an error, or no more than `offered`", got, "nothing was there to take it"),
-        Ok(told) => match route.load {
-            Load::Bell => Check::held(name, told),
-            Load::Letter => Check::untried(name, format!("{told}; record what the harness answers, in push/*.json")),
+        Err(got) => Check::failed(name, "an error, or no more than `notified`", got, "nothing was there to take it"),
+        Ok(told) => match route.carries {
+            Carries::Notification => Check::held(name, told),
+            Carries::Message => {
+                Check::untried(name, format!("{told}; record what the harness answers, in push/*.json"))
+            }
         },
     }
 }
@@ -320,7 +324,7 @@ async fn unknown(bench: &Bench<'_>) -> io::Result<Check> {
     stage.close().await?;
     let hint = "answer `not-found` for a route that you do not have";
     Ok(match outcome {
-        Ok(delivered) => Check::failed(NAME, "an error", rung(delivered.rung), hint),
+        Ok(delivered) => Check::failed(NAME, "an error", status(delivered.status), hint),
         Err(error) if is_fault(&bench.scratch.manifest.name, &error) => {
             Check::failed(NAME, "not-found", error.to_string(), hint)
         }

@@ -57,9 +57,9 @@ fn compare(bench: &Bench<'_>, grant: &str, whole: &CallResults, less: &CallResul
 async fn battery(bench: &Bench<'_>, without: Option<String>) -> io::Result<CallResults> {
     let mut answers = CallResults::new();
     let options = StageOptions { without: without.clone(), ..StageOptions::default() };
-    for seen in &bench.fixtures.sightings {
-        let (after, sighting) = (&seen.content.after, seen.content.sighting());
-        let found = detection::detect(bench, &options, after, &sighting).await?;
+    for seen in &bench.fixtures.callers {
+        let (after, caller) = (&seen.content.after, seen.content.caller());
+        let found = detection::detect(bench, &options, after, &caller).await?;
         answers.insert(format!("detect {}", seen.name), found.map(drop));
     }
     for hook in &bench.fixtures.hooks {
@@ -83,8 +83,8 @@ async fn battery(bench: &Bench<'_>, without: Option<String>) -> io::Result<CallR
             return Ok(answers);
         }
     };
-    for (moment, word) in context::MOMENTS {
-        let said = adapter.protocol("base", moment, Some("alice")).await;
+    for (occasion, word) in context::OCCASIONS {
+        let said = adapter.protocol("base", occasion, Some("alice")).await;
         answers.insert(format!("protocol {word}"), said.map(drop));
     }
     answers.insert("discover".to_owned(), adapter.discover().await.map(drop));

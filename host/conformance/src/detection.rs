@@ -1,13 +1,13 @@
-//! Which session an adapter takes a caller for: with recorded sightings, with garbage, and with a session id that a
+//! Which session an adapter takes a caller for: with recorded callers, with garbage, and with a session id that a
 //! model typed, which is no evidence.
 
 use std::io;
 
 use mesh::harness::{Harness as _, HarnessError};
-use mesh::session::{Certainty, Detection, Sighting, Transport};
+use mesh::session::{Caller, Certainty, Detection, Transport};
 use serde_json::json;
 
-use crate::fixtures::{Detects, Named, RecordedSighting};
+use crate::fixtures::{Detects, Named, RecordedCaller};
 use crate::hooks::play;
 use crate::report::{Check, shorten};
 use crate::scratch::StageOptions;
@@ -17,14 +17,14 @@ use crate::{Bench, garbage, is_fault};
 const TYPED: [&str; 8] =
     ["session", "session_id", "sessionId", "threadId", "thread_id", "conversation_id", "agent_id", "id"];
 
-/// Every recorded sighting, strange callers, and typed ids.
+/// Every recorded caller, strange callers, and typed ids.
 pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     let mut checks = Vec::new();
-    for seen in &bench.fixtures.sightings {
+    for seen in &bench.fixtures.callers {
         checks.push(recorded(bench, seen).await?);
     }
-    if bench.fixtures.sightings.is_empty() {
-        checks.push(Check::untried("sightings", "record what callers look like, in sightings/*.json"));
+    if bench.fixtures.callers.is_empty() {
+        checks.push(Check::untried("callers", "record what callers look like, in callers/*.json"));
     }
     checks.push(strangers(bench).await?);
     checks.push(typed(bench).await?);
@@ -36,7 +36,7 @@ pub(crate) async fn detect(
     bench: &Bench<'_>,
     options: &StageOptions,
     before: &[String],
-    seen: &Sighting,
+    seen: &Caller,
 ) -> io::Result<Result<Option<Detection>, HarnessError>> {
     let stage = bench.scratch.stage_on(options)?;
     let found = match play(bench, &stage, before).await {
@@ -50,16 +50,16 @@ pub(crate) async fn detect(
     Ok(found)
 }
 
-async fn recorded(bench: &Bench<'_>, seen: &Named<RecordedSighting>) -> io::Result<Check> {
+async fn recorded(bench: &Bench<'_>, seen: &Named<RecordedCaller>) -> io::Result<Check> {
     let Named { name, content } = seen;
     let options = StageOptions::default();
-    let first = detect(bench, &options, &content.after, &content.sighting()).await?;
-    let again = detect(bench, &options, &content.after, &content.sighting()).await?;
+    let first = detect(bench, &options, &content.after, &content.caller()).await?;
+    let again = detect(bench, &options, &content.after, &content.caller()).await?;
     if first != again {
         let hint = "keep what matters in `state`, and nothing by chance";
         return Ok(Check::failed(
             name,
-            "the same answer to the same sighting",
+            "the same answer to the same caller",
             format!("{first:?}, then {again:?}"),
             hint,
         ));
@@ -133,13 +133,13 @@ async fn strangers(bench: &Bench<'_>) -> io::Result<Check> {
     })
 }
 
-fn strange(bench: &Bench<'_>) -> Vec<Sighting> {
+fn strange(bench: &Bench<'_>) -> Vec<Caller> {
     let manifest = &bench.scratch.manifest;
-    let clients = manifest.recognises.clients.iter().filter(|client| *client != "*").cloned();
+    let clients = manifest.matches.clients.iter().filter(|client| *client != "*").cloned();
     let client = clients.into_iter().next();
     let variables =
         |value: &str| manifest.asks.environment.iter().map(|name| (name.clone(), value.to_owned())).collect::<Vec<_>>();
-    let plain = Sighting {
+    let plain = Caller {
         transport: Transport::Stdio,
         client_name: client,
         client_version: None,
@@ -150,37 +150,37 @@ fn strange(bench: &Bench<'_>) -> Vec<Sighting> {
         environment: Vec::new(),
         workdir: None,
     };
-    let recorded = bench.fixtures.sightings.iter().map(|seen| seen.content.sighting());
-    let bases: Vec<Sighting> = std::iter::once(plain).chain(recorded).collect();
+    let recorded = bench.fixtures.callers.iter().map(|seen| seen.content.caller());
+    let bases: Vec<Caller> = std::iter::once(plain).chain(recorded).collect();
     let mut all = Vec::new();
     for base in &bases {
         for transport in [Transport::Stdio, Transport::Http, Transport::CommandLine] {
-            all.push(Sighting { transport, ..base.clone() });
+            all.push(Caller { transport, ..base.clone() });
         }
         for text in garbage::TEXTS {
-            all.push(Sighting { meta: Some((*text).to_owned()), ..base.clone() });
-            all.push(Sighting { arguments: Some((*text).to_owned()), ..base.clone() });
-            all.push(Sighting { environment: variables(text), ..base.clone() });
-            all.push(Sighting { headers: vec![((*text).to_owned(), (*text).to_owned())], ..base.clone() });
-            all.push(Sighting { workdir: Some((*text).to_owned()), tool: Some((*text).to_owned()), ..base.clone() });
+            all.push(Caller { meta: Some((*text).to_owned()), ..base.clone() });
+            all.push(Caller { arguments: Some((*text).to_owned()), ..base.clone() });
+            all.push(Caller { environment: variables(text), ..base.clone() });
+            all.push(Caller { headers: vec![((*text).to_owned(), (*text).to_owned())], ..base.clone() });
+            all.push(Caller { workdir: Some((*text).to_owned()), tool: Some((*text).to_owned()), ..base.clone() });
         }
     }
     let large = "x".repeat(1 << 20);
     let base = &bases[0];
-    all.push(Sighting { meta: Some(format!("{{\"a\":\"{large}\"}}")), ..base.clone() });
-    all.push(Sighting { arguments: Some(large.clone()), ..base.clone() });
-    all.push(Sighting { environment: variables(&large[..64 * 1024]), ..base.clone() });
+    all.push(Caller { meta: Some(format!("{{\"a\":\"{large}\"}}")), ..base.clone() });
+    all.push(Caller { arguments: Some(large.clone()), ..base.clone() });
+    all.push(Caller { environment: variables(&large[..64 * 1024]), ..base.clone() });
     all
 }
 
 /// A session id from another caller, typed into the arguments of a call that has no evidence of a session.
 async fn typed(bench: &Bench<'_>) -> io::Result<Check> {
     const NAME: &str = "an id that a model typed";
-    let ids = bench.fixtures.sightings.iter().filter_map(|seen| seen.content.detects.as_ref()?.session.clone());
+    let ids = bench.fixtures.callers.iter().filter_map(|seen| seen.content.detects.as_ref()?.session.clone());
     let mut tried = 0;
     for id in ids.chain(["kit-session".to_owned()]) {
         let arguments: serde_json::Map<_, _> = TYPED.iter().map(|name| ((*name).to_owned(), json!(id))).collect();
-        let seen = Sighting { arguments: Some(json!(arguments).to_string()), ..strange(bench)[0].clone() };
+        let seen = Caller { arguments: Some(json!(arguments).to_string()), ..strange(bench)[0].clone() };
         let found = detect(bench, &StageOptions::default(), &[], &seen).await?;
         tried += 1;
         if let Ok(Some(found)) = found
@@ -214,7 +214,7 @@ pub(crate) async fn listing(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
         Err(error) => Check::held("discover", format!("says that it cannot: {error}")),
     };
     let activity = match activity {
-        Ok(mesh::session::Activity::Gone) => Check::held("activity", "an unknown session is gone"),
+        Ok(mesh::session::Activity::Ended) => Check::held("activity", "an unknown session is gone"),
         Ok(other) => Check::failed("activity", "not-found", format!("an unknown session is {}", other.as_str()), hint),
         Err(HarnessError::Unsupported(why)) => Check::absent("activity", why),
         Err(error) if is_fault(name, &error) => Check::failed("activity", "not-found", error.to_string(), hint),

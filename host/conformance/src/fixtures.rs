@@ -1,9 +1,9 @@
 //! Fixtures: a folder of recordings of a harness, in the format of docs/fixtures.md.
 
+mod callers;
 mod deliveries;
 mod hooks;
 mod settings;
-mod sightings;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use callers::{Detects, RecordedCaller};
 pub(crate) use deliveries::{DeliveryOutcome, FrameAnswer, HttpAnswer, PeerScript, ProgramAnswer, RecordedDelivery};
 pub(crate) use hooks::{ExpectedReading, Reads, RecordedHook};
 pub(crate) use settings::SettingsCase;
-pub(crate) use sightings::{Detects, RecordedSighting};
 
 #[derive(Debug, Default)]
 pub(crate) struct Fixtures {
     pub(crate) hooks: Vec<Named<RecordedHook>>,
-    pub(crate) sightings: Vec<Named<RecordedSighting>>,
+    pub(crate) callers: Vec<Named<RecordedCaller>>,
     pub(crate) settings: Vec<SettingsCase>,
     pub(crate) deliveries: Vec<Named<RecordedDelivery>>,
 }
@@ -65,7 +65,7 @@ pub(crate) fn maybe<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from:
 impl Fixtures {
     /// Reads a folder. Parts may be missing; a missing folder is an error.
     pub(crate) fn read(folder: &Path) -> Result<Fixtures, FixturesError> {
-        let known = ["hooks", "sightings", "settings", "push"];
+        let known = ["hooks", "callers", "settings", "push"];
         for entry in entries(folder)? {
             let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if entry.is_dir() && !known.contains(&name.as_str()) {
@@ -75,7 +75,7 @@ impl Fixtures {
         }
         let fixtures = Fixtures {
             hooks: files(&folder.join("hooks"))?,
-            sightings: files(&folder.join("sightings"))?,
+            callers: files(&folder.join("callers"))?,
             settings: settings::read(&folder.join("settings"))?,
             deliveries: files(&folder.join("push"))?,
         };
@@ -89,8 +89,8 @@ impl Fixtures {
 
     fn check_references(&self, folder: &Path) -> Result<(), FixturesError> {
         let hooks = self.hooks.iter().map(|hook| ("hooks", &hook.name, &hook.content.after));
-        let sightings = self.sightings.iter().map(|seen| ("sightings", &seen.name, &seen.content.after));
-        for (part, name, after) in hooks.chain(sightings) {
+        let callers = self.callers.iter().map(|seen| ("callers", &seen.name, &seen.content.after));
+        for (part, name, after) in hooks.chain(callers) {
             if let Some(missing) = after.iter().find(|before| self.hook(before).is_none()) {
                 let why = format!("it comes after `{missing}`, which is not in hooks/");
                 return Err(FixturesError::Malformed { path: folder.join(part).join(format!("{name}.json")), why });
@@ -177,9 +177,9 @@ mod tests {
             "after `b`, which is not in hooks/",
         );
         check(&[("hooks/a.yaml", "")], "does not end with .json");
-        check(&[("hook/a.json", "{}")], "holds hooks, sightings, settings, push");
-        check(&[("sightings/a.json", r#"{"detects": null}"#)], "detects: None");
-        check(&[("sightings/a.json", "{}")], "missing field `detects`");
+        check(&[("hook/a.json", "{}")], "holds hooks, callers, settings, push");
+        check(&[("callers/a.json", r#"{"detects": null}"#)], "detects: None");
+        check(&[("callers/a.json", "{}")], "missing field `detects`");
         check(&[("settings/with-comments/config/sub/a.json", "// mine\n{}")], "a.json");
         check(&[("settings/a.json", "")], "settings/CASE/ROOT/PATH");
         check(&[("push/a.json", r#"{"session": {"id": "s"}, "route": "r", "outcome": "accepted"}"#)], "route: \"r\"");

@@ -5,7 +5,7 @@ use mesh::harness::{Desk, Findings, HookEvent, Mail, Reading, Reply};
 use mesh::message::Priority;
 use serde_json::Value;
 
-use crate::context::MOMENTS;
+use crate::context::OCCASIONS;
 
 /// What the kit's host finds when a hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum HookFindings {
 
 pub(crate) struct ScriptedHookHost {
     found: HookFindings,
-    bell: String,
+    wake_file: String,
     pub(crate) read: Option<Reading>,
     /// What the kit then gave the adapter to place.
     pub(crate) gave: GivenTexts,
@@ -33,12 +33,12 @@ pub(crate) struct GivenTexts {
 
 impl ScriptedHookHost {
     pub(crate) fn finding(found: HookFindings) -> ScriptedHookHost {
-        ScriptedHookHost { found, bell: BELL.to_owned(), read: None, gave: GivenTexts::default() }
+        ScriptedHookHost { found, wake_file: WAKE_FILE.to_owned(), read: None, gave: GivenTexts::default() }
     }
 
-    /// With the bell file that a payload names.
-    pub(crate) fn ringing(self, bell: Option<&str>) -> ScriptedHookHost {
-        ScriptedHookHost { bell: bell.unwrap_or(BELL).to_owned(), ..self }
+    /// With the wake file that a payload names.
+    pub(crate) fn ringing(self, wake_file: Option<&str>) -> ScriptedHookHost {
+        ScriptedHookHost { wake_file: wake_file.unwrap_or(WAKE_FILE).to_owned(), ..self }
     }
 }
 
@@ -48,8 +48,8 @@ impl Desk for ScriptedHookHost {
         self.gave = match self.found {
             HookFindings::Nothing => GivenTexts::default(),
             HookFindings::Everything => GivenTexts {
-                mail: (reading.room >= LEAST_ROOM).then(|| letter(reading.room)),
-                protocol: reading.moment.map(|_| PROTOCOL.to_owned()),
+                mail: (reading.max_bytes >= LEAST_ROOM).then(|| message(reading.max_bytes)),
+                protocol: reading.occasion.map(|_| PROTOCOL.to_owned()),
                 refusal: (!reading.edits.is_empty()).then(|| REFUSAL.to_owned()),
             },
         };
@@ -60,13 +60,13 @@ impl Desk for ScriptedHookHost {
             mail: gave.mail.map(|text| Mail { ids: Vec::new(), text, priority: Priority::Normal }),
             protocol: gave.protocol,
             refusal: gave.refusal,
-            bell: self.bell.clone(),
+            wake_file: self.wake_file.clone(),
             ticket: "{\"ticket\":\"scratch\"}".to_owned(),
         }
     }
 }
 
-const BELL: &str = "/scratch/bells/session";
+const WAKE_FILE: &str = "/scratch/wakes/session";
 const PROTOCOL: &str = "kit-protocol: you are `alice`; \"quoted\" \\ and\nin two lines";
 const REFUSAL: &str = "kit-refusal: `a.txt` is held by `bob`, \"until\" noon";
 /// An envelope does not fit in less room than this.
@@ -74,10 +74,10 @@ const LEAST_ROOM: u32 = 200;
 
 /// Mail that fills the room to the last byte, up to the most that mail ever has. It is in an envelope and has
 /// characters that JSON and shells must escape.
-fn letter(room: u32) -> String {
+fn message(max_bytes: u32) -> String {
     let head = "<relay-mesh-message id=\"01JD0000000000000000000000\" from=\"bob\">\n\"quoted\" \\ $(id) 'it' é🥊\n";
     let foot = "\n</relay-mesh-message>";
-    let room = usize::try_from(room).unwrap_or(usize::MAX).min(12_000);
+    let room = usize::try_from(max_bytes).unwrap_or(usize::MAX).min(12_000);
     let filler = room.saturating_sub(head.len() + foot.len());
     format!("{head}{}{foot}", "x".repeat(filler))
 }
@@ -119,19 +119,19 @@ pub(crate) fn events(reading: &Reading) -> Vec<String> {
         false => format!("{word} {id}"),
     };
     let worded = |event: &HookEvent| match event {
-        HookEvent::Seen(session) => about("seen", &session.id),
+        HookEvent::Alive(session) => about("alive", &session.id),
         HookEvent::Activity { session, activity } => about(activity.as_str(), session),
         HookEvent::Rebound { from, to } => format!("rebound {from} {to}"),
-        HookEvent::HumanSpoke(id) => about("human-spoke", id),
+        HookEvent::UserSpoke(id) => about("user-spoke", id),
         HookEvent::Ended(id) => about("ended", id),
     };
     reading.events.iter().map(worded).collect()
 }
 
 /// The reading's moment, in the word of fixtures.
-pub(crate) fn moment(reading: &Reading) -> Option<&'static str> {
-    let moment = reading.moment?;
-    MOMENTS.iter().find(|(known, _)| *known == moment).map(|(_, word)| *word)
+pub(crate) fn occasion(reading: &Reading) -> Option<&'static str> {
+    let occasion = reading.occasion?;
+    OCCASIONS.iter().find(|(known, _)| *known == occasion).map(|(_, word)| *word)
 }
 
 #[cfg(test)]
@@ -153,9 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn mail_fills_its_room_and_no_more() {
-        for room in [200, 6_500, 9_000] {
-            assert_eq!(letter(room).len(), usize::try_from(room).expect("small"));
+    fn mail_fills_its_bytes_and_no_more() {
+        for max_bytes in [200, 6_500, 9_000] {
+            assert_eq!(message(max_bytes).len(), usize::try_from(max_bytes).expect("small"));
         }
     }
 }

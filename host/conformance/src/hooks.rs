@@ -6,7 +6,7 @@ use mesh::harness::{Harness as _, HarnessError, Reading, Reply};
 
 use crate::Bench;
 use crate::fixtures::{ExpectedReading, Named, RecordedHook};
-use crate::hook_host::{GivenTexts, HookFindings, ScriptedHookHost, events, moment, place_of};
+use crate::hook_host::{GivenTexts, HookFindings, ScriptedHookHost, events, occasion, place_of};
 use crate::report::Check;
 use crate::scratch::{Stage, StageOptions};
 
@@ -133,7 +133,7 @@ pub(crate) async fn call(
     found: HookFindings,
 ) -> io::Result<Result<Called, HarnessError>> {
     let stage = bench.scratch.stage_on(options)?;
-    let mut hook_host = ScriptedHookHost::finding(found).ringing(hook.bell.as_deref());
+    let mut hook_host = ScriptedHookHost::finding(found).ringing(hook.wake_file.as_deref());
     let reply = match play(bench, &stage, &hook.after).await {
         Ok(()) => match stage.adapter().await {
             Ok(adapter) => adapter.hook(&hook.call(), &mut hook_host).await,
@@ -215,7 +215,7 @@ fn placed(recorded: &RecordedHook, called: &Called) -> Result<Vec<String>, Wrong
     let answers = &recorded.answers;
     // A fixture whose reading rules out mail or protocol text cannot expect it in this reply.
     let (no_mail, no_protocol) = match &recorded.reads {
-        Some(ExpectedReading::Reads(reads)) => (reads.mail == Some(false), reads.moment == Some(None)),
+        Some(ExpectedReading::Reads(reads)) => (reads.mail == Some(false), reads.occasion == Some(None)),
         Some(ExpectedReading::Fails(_)) | None => (false, false),
     };
     for (what, given, expected, ruled_out) in
@@ -267,8 +267,8 @@ fn compare(expected: &crate::fixtures::Reads, reading: &Reading) -> Result<(), W
             shown(speaker.and_then(|one| one.parent.as_deref())),
         ),
         ("events", expected.events.as_deref().map(list), list(&events(reading))),
-        ("moment", expected.moment.as_ref().map(|word| shown(word.as_deref())), shown(moment(reading))),
-        ("mail", expected.mail.map(|fits| fits.to_string()), (reading.room > 0).to_string()),
+        ("occasion", expected.occasion.as_ref().map(|word| shown(word.as_deref())), shown(occasion(reading))),
+        ("mail", expected.mail.map(|fits| fits.to_string()), (reading.max_bytes > 0).to_string()),
         ("attended", expected.attended.map(|by_person| by_person.to_string()), reading.attended.to_string()),
         ("edits", expected.edits.as_deref().map(list), list(&reading.edits)),
     ];

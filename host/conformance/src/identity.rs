@@ -23,12 +23,12 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
         }
         Err(error) => checks.push(Check::failed("name", &manifest.name, error.to_string(), "see what it says")),
     }
-    let by = &manifest.recognises;
+    let by = &manifest.matches;
     checks.push(if by.clients.is_empty() && by.environment.is_empty() {
-        Check::absent("recognised", "its manifest has no [recognises], so that it is used only by its name")
+        Check::absent("matched", "its manifest has no [matches], so that it is used only by its name")
     } else {
         let names: Vec<&str> = by.clients.iter().chain(&by.environment).map(String::as_str).collect();
-        Check::held("recognised", format!("by {}", names.join(", ")))
+        Check::held("matched", format!("by {}", names.join(", ")))
     });
     checks.push(match bench.package.has_manifest_inside() {
         true => Check::held("one file", "the component carries its manifest"),

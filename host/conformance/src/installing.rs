@@ -50,8 +50,8 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
             checks.extend(damaged(bench, variant, case).await?);
         }
     }
-    let is_offered = checks.iter().any(|check| !matches!(check.outcome, crate::report::CheckOutcome::Absent { .. }));
-    if is_offered && bench.fixtures.settings.is_empty() {
+    let is_notified = checks.iter().any(|check| !matches!(check.outcome, crate::report::CheckOutcome::Absent { .. }));
+    if is_notified && bench.fixtures.settings.is_empty() {
         checks.push(Check::untried("settings", "put settings as people keep them into settings/CASE/ROOT/"));
     }
     Ok(checks)

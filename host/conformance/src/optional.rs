@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mesh::command::{Command, Stage};
+use mesh::command::{Command, CommandStage};
 use mesh::harness::{Harness as _, HarnessError};
 use mesh::machine::Instant;
 use mesh::session::Session;
@@ -71,6 +71,6 @@ fn asked(command: &str, arguments: &[&str]) -> Command {
         trace: None,
         created: Instant(0),
         expires: Instant(1),
-        stage: Stage::Pending { waits: None },
+        stage: CommandStage::Pending { waits: None },
     }
 }

@@ -107,7 +107,7 @@ impl Scratch {
             plugin_folders: vec![self.folder.join("plugins")],
             surroundings: surroundings.clone(),
             consents: Arc::new(AllButOne(grants)),
-            host_functions: patience(),
+            host_functions: timeout(),
         });
         Ok(Stage { scratch: self, home, programs, adapters, surroundings })
     }
@@ -154,13 +154,13 @@ impl Stage<'_> {
 }
 
 /// Short waits, so that a peer that never answers does not cost minutes.
-fn patience() -> host_functions::Settings {
+fn timeout() -> host_functions::Settings {
     let mut settings = host_functions::Settings { longest_call: LONGEST_CALL, ..host_functions::Settings::default() };
-    settings.http.patience = PATIENCE;
-    settings.programs.patience = PATIENCE;
-    settings.channels.patience = PATIENCE;
+    settings.http.timeout = PATIENCE;
+    settings.programs.timeout = PATIENCE;
+    settings.channels.timeout = PATIENCE;
     settings.channels.longest_wait = PATIENCE;
-    settings.notices.patience = PATIENCE;
+    settings.notices.timeout = PATIENCE;
     // The kit plays a harness's hour in a second, on a clock that stands still. So it bounds each call as usual,
     // and lifts the bounds over many calls.
     let rates = &mut settings.rates;
@@ -209,7 +209,7 @@ impl Machine for ScratchMachine {
         Process { pid: 1, start: 1 }
     }
 
-    fn host(&self) -> &str {
+    fn name(&self) -> &str {
         "scratch"
     }
 

@@ -89,13 +89,13 @@ async fn context_and_hooks() {
 #[tokio::test]
 async fn deliveries() {
     check("forgets-its-route", "push: 1.0-post: it is not offered").await;
-    check("offers-a-letter-without-room", "push: 1.0-post: a letter without room").await;
-    check("cuts-letters", "push: 1.0-post: what came there: POST /take").await;
+    check("offers-a-message-without-max-bytes", "push: 1.0-post: a message without max-bytes").await;
+    check("cuts-messages", "push: 1.0-post: what came there: POST /take").await;
     check("claims-more-than-its-route", "push: 1.0-post: ").await;
     check("claims-what-nobody-answered", "push: 1.0-post with one that never answers: `accepted`").await;
     check("claims-what-was-refused", "push: 1.0-post with one that refuses: `accepted`").await;
     check("breaks-on-strange-hints", "push: routes: the adapter `faulty` failed in `routes`").await;
-    check("takes-every-route", "push: an unknown route: offered").await;
+    check("takes-every-route", "push: an unknown route: notified").await;
 }
 
 #[tokio::test]

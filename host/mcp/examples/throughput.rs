@@ -172,7 +172,7 @@ impl Machine for ThisMachine {
         })
     }
 
-    fn host(&self) -> &str {
+    fn name(&self) -> &str {
         "here"
     }
 
@@ -291,7 +291,7 @@ enum Work {
 }
 
 /// One agent: a connection, a session, and the call that it makes again and again.
-struct Caller {
+struct Principal {
     sender: SendRequest<Full<Bytes>>,
     address: SocketAddr,
     session: String,
@@ -300,11 +300,11 @@ struct Caller {
 }
 
 /// Agents that each send to the next.
-async fn crowd(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Caller>, Failure> {
+async fn crowd(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Principal>, Failure> {
     let name = |number: usize| format!("agent-{agents}-{}", number % agents);
     let mut callers = Vec::new();
     for number in 0..agents {
-        let mut caller = Caller::connect(address).await?;
+        let mut caller = Principal::connect(address).await?;
         match work {
             Work::Nothing => caller.call = json!({"name": "nothing", "arguments": {}}),
             Work::Appends => caller.call = json!({"name": "append", "arguments": {"file": number}}),
@@ -321,7 +321,7 @@ async fn crowd(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Cal
 }
 
 /// One turn: so many calls, shared out among the agents, each with one in flight.
-async fn turn(callers: &mut Vec<Caller>, calls: usize) -> Result<Turn, Failure> {
+async fn turn(callers: &mut Vec<Principal>, calls: usize) -> Result<Turn, Failure> {
     let each = calls / callers.len();
     let mut running = JoinSet::new();
     let (began, before) = (Instant::now(), processor_time()?);
@@ -330,7 +330,7 @@ async fn turn(callers: &mut Vec<Caller>, calls: usize) -> Result<Turn, Failure> 
             for _ in 0..each {
                 caller.call().await?;
             }
-            Ok::<Caller, Failure>(caller)
+            Ok::<Principal, Failure>(caller)
         });
     }
     while let Some(caller) = running.join_next().await {
@@ -339,13 +339,13 @@ async fn turn(callers: &mut Vec<Caller>, calls: usize) -> Result<Turn, Failure> 
     Ok((began.elapsed(), processor_time()?.saturating_sub(before)))
 }
 
-impl Caller {
-    async fn connect(address: SocketAddr) -> Result<Caller, Failure> {
+impl Principal {
+    async fn connect(address: SocketAddr) -> Result<Principal, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        let mut caller = Caller { sender, address, session: String::new(), call: Value::Null, next: 1 };
+        let mut caller = Principal { sender, address, session: String::new(), call: Value::Null, next: 1 };
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
         let answer = caller.post(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})).await?;
         caller.session = answer.headers()["mcp-session-id"].to_str()?.to_owned();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mesh::Mesh;
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use tokio_util::task::TaskTracker;
 
 /// Mail in an answer, from the time the tool has it until its bytes were flushed.
@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 #[must_use = "mail that is neither confirmed nor released stays hidden from everybody until its lease lapses"]
 pub(crate) struct PendingLease {
     /// The right to present the messages.
-    pub(crate) claim: Box<mesh::Claim>,
+    pub(crate) lease: Box<mesh::Lease>,
     /// What to record once they arrived.
     pub(crate) on_arrival: OnArrival,
 }
@@ -49,22 +49,22 @@ impl LeaseTracker {
     /// Records what became of mail. A failure costs a receipt and never the answer: the lease
     /// lapses, and the mail is shown once more.
     pub(crate) async fn settle(&self, lease: PendingLease, fate: Fate) {
-        let PendingLease { claim, on_arrival } = lease;
+        let PendingLease { lease, on_arrival } = lease;
         let outcome = match fate {
-            Fate::Sent => self.mesh.confirm(&claim, Rung::Fetched, "fetch", None).await,
-            Fate::Lost => return self.release(*claim).await,
+            Fate::Sent => self.mesh.confirm(&lease, DeliveryStatus::Read, "fetch", None).await,
+            Fate::Lost => return self.release(*lease).await,
         };
         if let Err(error) = outcome {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, agent = %claim.agent, "mail could not be marked as read and will be shown again");
+            tracing::warn!(error, agent = %lease.agent, "mail could not be marked as read and will be shown again");
             return;
         }
         match on_arrival {
             OnArrival::MarkRead => {}
             OnArrival::MarkAcknowledged => {
-                if let Err(error) = self.mesh.acknowledge(&claim.agent, &claim.messages).await {
+                if let Err(error) = self.mesh.acknowledge(&lease.agent, &lease.messages).await {
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, agent = %claim.agent, "an acknowledgement was not stored");
+                    tracing::warn!(error, agent = %lease.agent, "an acknowledgement was not stored");
                 }
             }
         }
@@ -78,7 +78,7 @@ impl LeaseTracker {
                 self.tasks.spawn_on(async move { leases.settle(lease, fate).await }, &runtime);
             }
             // The process is about to end; the lease lapses by itself.
-            Err(_) => tracing::debug!(agent = %lease.claim.agent, "a lease is left to lapse"),
+            Err(_) => tracing::debug!(agent = %lease.lease.agent, "a lease is left to lapse"),
         }
     }
 
@@ -88,9 +88,9 @@ impl LeaseTracker {
         self.tasks.wait().await;
     }
 
-    async fn release(&self, claim: mesh::Claim) {
-        let agent = claim.agent.clone();
-        if let Err(error) = self.mesh.release(claim).await {
+    async fn release(&self, lease: mesh::Lease) {
+        let agent = lease.agent.clone();
+        if let Err(error) = self.mesh.release(lease).await {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, %agent, "a lease was not released; it lapses by itself");
         }

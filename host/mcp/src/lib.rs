@@ -11,12 +11,12 @@
 
 pub mod http;
 
+mod caller;
 mod connection;
 mod lease_tracker;
 mod profile;
 mod schema;
 mod server;
-mod sighting;
 mod stdio;
 mod text;
 mod tool_error;

@@ -9,7 +9,7 @@ pub enum Group {
     /// Finding one another and exchanging messages: what every agent needs, in under 1,000 tokens.
     Core,
     /// Reserving paths of a repository.
-    Claims,
+    Reservations,
     /// Asking others to run commands, and running what one is asked.
     Commands,
 }
@@ -18,20 +18,20 @@ pub enum Group {
 /// called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Profile {
-    claims: bool,
+    reservations: bool,
     commands: bool,
 }
 
 /// Why a list of groups is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no group of tools: core, claims, commands")]
+#[error("`{0}` is no group of tools: core, reservations, commands")]
 pub struct UnknownGroup(String);
 
 impl Profile {
     /// Every profile that there is.
     pub fn all() -> [Profile; 4] {
         [(false, false), (true, false), (false, true), (true, true)]
-            .map(|(claims, commands)| Profile { claims, commands })
+            .map(|(reservations, commands)| Profile { reservations, commands })
     }
 
     /// The same with another group.
@@ -39,7 +39,7 @@ impl Profile {
     pub fn with(self, group: Group) -> Profile {
         match group {
             Group::Core => self,
-            Group::Claims => Profile { claims: true, ..self },
+            Group::Reservations => Profile { reservations: true, ..self },
             Group::Commands => Profile { commands: true, ..self },
         }
     }
@@ -48,7 +48,7 @@ impl Profile {
     pub fn shows(self, group: Group) -> bool {
         match group {
             Group::Core => true,
-            Group::Claims => self.claims,
+            Group::Reservations => self.reservations,
             Group::Commands => self.commands,
         }
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Profile {
     /// The names with commas between them, as they are parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("core")?;
-        for (group, name) in [(Group::Claims, "claims"), (Group::Commands, "commands")] {
+        for (group, name) in [(Group::Reservations, "reservations"), (Group::Commands, "commands")] {
             if self.shows(group) {
                 write!(f, ",{name}")?;
             }
@@ -70,11 +70,11 @@ impl fmt::Display for Profile {
 impl FromStr for Profile {
     type Err = UnknownGroup;
 
-    /// From names with commas between them: `core,claims`.
+    /// From names with commas between them: `core,reservations`.
     fn from_str(text: &str) -> Result<Profile, UnknownGroup> {
         text.split(',').try_fold(Profile::default(), |profile, name| match name.trim() {
             "core" => Ok(profile.with(Group::Core)),
-            "claims" => Ok(profile.with(Group::Claims)),
+            "reservations" => Ok(profile.with(Group::Reservations)),
             "commands" => Ok(profile.with(Group::Commands)),
             other => Err(UnknownGroup(other.to_owned())),
         })

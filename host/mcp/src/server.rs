@@ -17,11 +17,11 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
+use crate::caller::{self, CallOrigin, Proof};
 use crate::connection::{Connection, OutgoingMail};
 use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 use crate::profile::Profile;
-use crate::sighting::{self, CallOrigin, Proof};
 use crate::tool_error::ToolError;
 use crate::tools::{self, KeyArgument, ListedTool, ToolCall, WaitControl};
 
@@ -57,9 +57,9 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<tools::ToolAnswer, ToolError> {
         let shared = &self.0;
-        let proof = sighting::take_proof(&mut arguments)?;
+        let proof = caller::take_proof(&mut arguments)?;
         let root = root_of(context).await;
-        let call = sighting::call(&shared.origin, &tool.listing.name, &arguments, &proof, context, root);
+        let call = caller::call(&shared.origin, &tool.listing.name, &arguments, &proof, context, root);
         let caller = shared.mesh.identify(&call).await?;
         let connection = context.extensions.get::<Connection>();
         let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
@@ -75,12 +75,12 @@ impl Server {
 
     /// What an agent is told when its client connects; with its name, if its session is known already.
     async fn instructions(&self, context: &RequestContext<RoleServer>, client: Option<Implementation>) -> String {
-        let mut call = sighting::call(&self.0.origin, "", &JsonObject::new(), &Proof::default(), context, None);
-        call.sighting.tool = None;
-        call.sighting.arguments = None;
+        let mut call = caller::call(&self.0.origin, "", &JsonObject::new(), &Proof::default(), context, None);
+        call.caller.tool = None;
+        call.caller.arguments = None;
         if let Some(client) = client {
-            call.sighting.client_name = Some(client.name);
-            call.sighting.client_version = Some(client.version);
+            call.caller.client_name = Some(client.name);
+            call.caller.client_version = Some(client.version);
         }
         match self.0.mesh.identify(&call).await {
             Ok(caller) => protocol_for(caller.agent()),
@@ -241,7 +241,7 @@ async fn root_of(context: &RequestContext<RoleServer>) -> Option<String> {
         return root;
     }
     let root = match tokio::time::timeout(ROOTS_TIMEOUT, context.peer.list_roots()).await {
-        Ok(Ok(listed)) => listed.roots.iter().find_map(|root| sighting::path_of(&root.uri)),
+        Ok(Ok(listed)) => listed.roots.iter().find_map(|root| caller::path_of(&root.uri)),
         Ok(Err(error)) => {
             tracing::debug!(%error, "a client that offers roots does not name them");
             None

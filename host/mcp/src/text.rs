@@ -6,7 +6,7 @@
 use mesh::timestamp;
 use view::{
     AgentView, CommandView, ConflictView, RecipientView, RegisteredView, RegistrationView, ReservationView,
-    ReservedView, RungView, SentView, StepView,
+    ReservedView, SentView, StatusView, StepView,
 };
 
 /// A view that a model can read.
@@ -30,7 +30,7 @@ impl Text for AgentView {
             ("project", &self.project),
             ("role", &self.role),
             ("task", &self.task),
-            ("bead", &self.bead),
+            ("issue", &self.issue),
         ];
         for (field, text) in fields {
             if let Some(text) = text {
@@ -71,9 +71,9 @@ impl Text for SentView {
     fn text(&self) -> String {
         let mut text = format!("sent {}", self.id);
         for recipient in &self.recipients {
-            let status = if recipient.duplicate { "had it already" } else { recipient.rung.as_str() };
+            let status = if recipient.duplicate { "had it already" } else { recipient.status.as_str() };
             text.push_str(&format!("\n{}: {status}, {}", recipient.to, recipient.presence.as_str()));
-            if recipient.rung == RungView::Queued {
+            if recipient.status == StatusView::Queued {
                 text.push_str("; it waits on this machine until the servers take it");
             }
             if let Some(held) = &recipient.held {
@@ -87,13 +87,13 @@ impl Text for SentView {
 impl Text for RecipientView {
     fn text(&self) -> String {
         let step = |step: &StepView| {
-            let (status, at) = (step.rung.as_str(), timestamp(step.at.0));
+            let (status, at) = (step.status.as_str(), timestamp(step.at.0));
             match &step.route {
                 Some(route) => format!("{status} {at} by {route}"),
                 None => format!("{status} {at}"),
             }
         };
-        let mut text = format!("{}: {}", self.to, self.steps.iter().map(step).collect::<Vec<_>>().join(" → "));
+        let mut text = format!("{}: {}", self.to, self.history.iter().map(step).collect::<Vec<_>>().join(" → "));
         for one in &self.refused {
             let (route, at, reason) = (&one.route, timestamp(one.at.0), quoted(&one.reason));
             text.push_str(&format!("\n  {route} did not take it at {at}: {reason}"));
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_strangers_words_stay_inside_their_quotes() {
         check("reviews Rust", "\"reviews Rust\"");
-        check("a\" (live, you)\nbob", "\"a\\\" (live, you) bob\"");
+        check("a\" (busy, you)\nbob", "\"a\\\" (busy, you) bob\"");
         check("</relay-mesh-message>", "\"‹/relay-mesh-message>\"");
         check("\u{1b}[2J", "\" [2J\"");
     }

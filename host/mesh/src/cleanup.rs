@@ -9,7 +9,7 @@ use crate::agents::Agent;
 use crate::agents::presence;
 use crate::agents::presence::is_here;
 use crate::commands::order;
-use crate::commands::{Command, Stage, Standing};
+use crate::commands::{Command, CommandStage, CommandStatus};
 use crate::core::Core;
 use crate::delivery::invitation;
 use crate::messages::address;
@@ -39,88 +39,88 @@ pub enum Scope {
 
 /// Whether what is found goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Broom {
+pub enum DryRun {
     /// It goes.
     #[default]
-    Sweep,
+    No,
     /// It is only looked at.
-    Look,
+    Yes,
 }
 
-/// What was, or would be, swept.
+/// What was, or would be, cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct Cleanup {
     /// Reservations that have lapsed or were taken.
     pub reservations: Vec<(Repository, Reservation)>,
     /// Commands that have ended or expired an hour ago, and those that were taken long ago and never ended.
     pub commands: Vec<Command>,
     /// Agents of which nothing was heard for very long and for whom nothing waits.
     pub agents: Vec<AgentName>,
-    /// Old segments of the diary. Not known where it is only looked.
+    /// Old segments of the event log. Not known where it is only looked.
     pub segments: usize,
 }
 
-pub(crate) async fn sweep(
+pub(crate) async fn clean_up(
     core: &Core,
     inboxes: &Inboxes,
     scope: Scope,
-    broom: Broom,
+    dry_run: DryRun,
     stale: Option<u64>,
-) -> Result<Swept, StoreError> {
-    let mut swept = Swept {
-        reservations: sweep_reservations(core, broom).await?,
-        commands: sweep_commands(core, broom).await?,
-        ..Swept::default()
+) -> Result<Cleanup, StoreError> {
+    let mut cleanup = Cleanup {
+        reservations: clean_up_reservations(core, dry_run).await?,
+        commands: clean_up_commands(core, dry_run).await?,
+        ..Cleanup::default()
     };
-    if broom == Broom::Sweep {
-        invitation::sweep_invitations(core).await?;
-        listeners::sweep_listeners(core).await?;
+    if dry_run == DryRun::No {
+        invitation::clean_up_invitations(core).await?;
+        listeners::clean_up_listeners(core).await?;
     }
     match scope {
         Scope::Expired => {}
         Scope::Everything => {
-            swept.agents = sweep_agents(core, inboxes, broom, stale.unwrap_or(core.limits.keep)).await?;
-            if broom == Broom::Sweep {
+            cleanup.agents = clean_up_agents(core, inboxes, dry_run, stale.unwrap_or(core.limits.keep)).await?;
+            if dry_run == DryRun::No {
                 retention::retire_old(core, inboxes).await?;
-                swept.segments = retire_diary(core).await?;
+                cleanup.segments = retire_event_log(core).await?;
             }
         }
     }
-    if broom == Broom::Sweep && swept != Swept::default() {
+    if dry_run == DryRun::No && cleanup != Cleanup::default() {
         let details = serde_json::json!({
-            "reservations": swept.reservations.len(), "commands": swept.commands.len(), "agents": swept.agents,
-            "segments": swept.segments,
+            "reservations": cleanup.reservations.len(), "commands": cleanup.commands.len(), "agents": cleanup.agents,
+            "segments": cleanup.segments,
         });
-        core.event_log.note("swept", details).await;
+        core.event_log.note("deleted", details).await;
     }
-    Ok(swept)
+    Ok(cleanup)
 }
 
-async fn sweep_reservations(core: &Core, broom: Broom) -> Result<Vec<(Repository, Reservation)>, StoreError> {
+async fn clean_up_reservations(core: &Core, dry_run: DryRun) -> Result<Vec<(Repository, Reservation)>, StoreError> {
     let all = reservations::list::reservations(core, &Wanted { also_over: true, ..Wanted::default() }).await?;
     let all = all.read()?;
     let repositories = all.iter().map(|listed| Repository::named(&listed.repository));
-    let mut swept = Vec::new();
+    let mut cleanup = Vec::new();
     for repository in repositories {
         let gone = reserve::change_ledger(core, &repository, |ledger| {
-            let gone = ledger.sweep(core.machine.now());
-            (broom == Broom::Sweep && !gone.is_empty(), gone)
+            let gone = ledger.clean_up(core.machine.now());
+            (dry_run == DryRun::No && !gone.is_empty(), gone)
         })
         .await?;
-        swept.extend(gone.into_iter().map(|one| (repository.clone(), one)));
+        cleanup.extend(gone.into_iter().map(|one| (repository.clone(), one)));
     }
-    Ok(swept)
+    Ok(cleanup)
 }
 
-async fn sweep_commands(core: &Core, broom: Broom) -> Result<Vec<Command>, StoreError> {
+async fn clean_up_commands(core: &Core, dry_run: DryRun) -> Result<Vec<Command>, StoreError> {
     let now = core.machine.now();
-    let mut swept = Vec::new();
+    let mut cleanup = Vec::new();
     for command in order::commands(core, None).await?.into_iter().filter(|command| is_over(core, command, now)) {
         let key = keys::command(command.id);
-        let gone = match broom {
-            Broom::Look => true,
+        let gone = match dry_run {
+            DryRun::Yes => true,
             // Looked at again where it is removed: a taker may have been faster.
-            Broom::Sweep => {
+            DryRun::No => {
                 records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Command>| match old {
                     Some(old) if is_over(core, &old, now) => (records::Next::Remove, true),
                     Some(_) | None => (records::Next::Keep, false),
@@ -129,25 +129,30 @@ async fn sweep_commands(core: &Core, broom: Broom) -> Result<Vec<Command>, Store
             }
         };
         if gone {
-            swept.push(command);
+            cleanup.push(command);
         }
     }
-    Ok(swept)
+    Ok(cleanup)
 }
 
 fn is_over(core: &Core, command: &Command, now: Instant) -> bool {
     match &command.stage {
-        Stage::Pending { .. } => {
-            command.standing(now) == Standing::Expired && now.since(command.expires) >= RESULT_KEPT
+        CommandStage::Pending { .. } => {
+            command.standing(now) == CommandStatus::Expired && now.since(command.expires) >= RESULT_KEPT
         }
-        Stage::Consumed { at, .. } => now.since(*at) >= core.limits.keep,
-        Stage::Done { at, .. } => now.since(*at) >= RESULT_KEPT,
+        CommandStage::Running { at, .. } => now.since(*at) >= core.limits.keep,
+        CommandStage::Done { at, .. } => now.since(*at) >= RESULT_KEPT,
     }
 }
 
 /// Removes the records of agents that nobody will miss. Their mail, all of it settled, stays until its
 /// segments are old: a message that is stored at this very moment is found by whoever has the name next.
-async fn sweep_agents(core: &Core, inboxes: &Inboxes, broom: Broom, stale: u64) -> Result<Vec<AgentName>, StoreError> {
+async fn clean_up_agents(
+    core: &Core,
+    inboxes: &Inboxes,
+    dry_run: DryRun,
+    stale: u64,
+) -> Result<Vec<AgentName>, StoreError> {
     let held = reservations::list::reservations(core, &Wanted::default()).await?;
     let held = held.read()?;
     let holding: BTreeSet<&str> =
@@ -159,12 +164,12 @@ async fn sweep_agents(core: &Core, inboxes: &Inboxes, broom: Broom, stale: u64) 
         .filter(|command| !command.standing(now).is_final())
         .map(|command| command.to)
         .collect();
-    let mut swept = Vec::new();
+    let mut cleanup = Vec::new();
     for name in address::names(core).await? {
         let key = keys::meta(&name);
         let Some((revision, agent)) = records::load::<Agent>(core.shared.as_ref(), &key).await? else { continue };
         // What lives on another machine shows no sign of life here.
-        if agent.host != core.machine.host() || holding.contains(name.as_str()) || asked.contains(&name) {
+        if agent.machine != core.machine.name() || holding.contains(name.as_str()) || asked.contains(&name) {
             continue;
         }
         let seen = presence::seen(core, inboxes, agent).await?;
@@ -172,7 +177,7 @@ async fn sweep_agents(core: &Core, inboxes: &Inboxes, broom: Broom, stale: u64) 
         if is_here(seen.presence) || !silent || seen.waiting > 0 {
             continue;
         }
-        if broom == Broom::Sweep {
+        if dry_run == DryRun::No {
             match core.shared.swap(&key, Some(revision), None, Durability::Process).await {
                 Ok(_) => {}
                 // It has come back just now.
@@ -187,13 +192,13 @@ async fn sweep_agents(core: &Core, inboxes: &Inboxes, broom: Broom, stale: u64) 
                 }
             }
         }
-        swept.push(name);
+        cleanup.push(name);
     }
-    Ok(swept)
+    Ok(cleanup)
 }
 
-/// Retires the segments of the diary in which everything is old.
-async fn retire_diary(core: &Core) -> Result<usize, StoreError> {
+/// Retires the segments of the event log in which everything is old.
+async fn retire_event_log(core: &Core) -> Result<usize, StoreError> {
     let now = core.machine.now();
     let mut from = Position::START;
     loop {

@@ -30,21 +30,21 @@ use store::Store;
 pub use agents::adopt::{AdoptError, Adopted};
 pub use agents::heartbeat::HeartbeatError;
 pub use agents::list::{FindError, Found};
-pub use agents::offline_notice::WishError;
-pub use agents::register::{Outcome, RegisterError, Registered, Registration};
-pub use cleanup::{Broom, Scope, Swept};
+pub use agents::offline_notice::OfflineNoticeError;
+pub use agents::register::{RegisterError, RegisterOutcome, Registered, Registration};
+pub use cleanup::{Cleanup, DryRun, Scope};
 pub use commands::order::{FinishError, Order, OrderError, TakeError};
 pub use commands::run::{Prospect, Ran, Runner};
 pub use delivery::backoff::spaced;
 pub use delivery::hook::{HookError, HookOutcome};
-pub use delivery::invitation::{Answer, TakenInvitation};
+pub use delivery::invitation::{InvitationAnswer, TakenInvitation};
 pub use delivery::invite::{InviteError, Invited, LONGEST_INVITATION};
 pub use delivery::loop_guard::LoopLimits;
 pub use delivery::serve::Served;
 pub use mesh::Mesh;
 pub use messages::address::AddressError;
 pub use messages::envelope::{TAG, envelope, timestamp};
-pub use messages::fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched, FetchedMessage};
+pub use messages::fetch::{AckError, Acknowledged, Fetch, FetchError, Fetched, FetchedMessage, Lease};
 pub use messages::outbox::Queued;
 pub use messages::send::{Audience, SendError, Sent, SentTo};
 pub use messages::status::{HeldPair, MeshStatus, MessageStatus, StatusError};
@@ -83,7 +83,7 @@ use crate::ports::machine::Machine;
 pub struct Parts {
     /// Agents, messages and receipts: shared by every machine that uses this mesh.
     pub shared: Arc<dyn Store>,
-    /// Sessions, bells and the ticket key: never leaves this machine. The same store as `shared`
+    /// Sessions, wake files and the ticket key: never leaves this machine. The same store as `shared`
     /// where that one is a folder.
     pub local: Arc<dyn Store>,
     /// The clock and the processes.
@@ -99,8 +99,8 @@ pub struct Parts {
 pub struct Limits {
     /// When the loop guard stops waking.
     pub loops: LoopLimits,
-    /// How long a claim keeps others from presenting a message, in milliseconds.
-    pub claim: u64,
+    /// How long a lease keeps others from presenting a message, in milliseconds.
+    pub lease: u64,
     /// How long nothing may be heard of an agent before it counts as away, in milliseconds.
     pub away_after: u64,
     /// How long settled mail is kept, in milliseconds.
@@ -115,7 +115,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             loops: LoopLimits::default(),
-            claim: 60_000,
+            lease: 60_000,
             away_after: 10 * 60_000,
             keep: 7 * 24 * 3_600_000,
             expire_after: 30 * 24 * 3_600_000,

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use crate::messages::Priority;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::ports::harness::{
-    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, Harnesses, HookCall, Load, Mail, Moment, Plan,
-    Reading, Reply, Route, Setup,
+    About, Carries, Delivered, Desk, Finding, Findings, Harness, HarnessError, Harnesses, HookCall, Mail, Occasion,
+    Plan, Reading, Reply, Route, Setup,
 };
 use crate::ports::machine::{Instant, Machine, Process};
 use crate::reservations::repository::{Checkout, Found, Repository, Resolved};
-use crate::sessions::{Activity, Call, Certainty, ConnectionId, Detection, Session, Sighting, Transport};
+use crate::sessions::{Activity, Call, Caller, Certainty, ConnectionId, Detection, Session, Transport};
 
 /// A machine whose clock and processes a test sets.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Machine for FakeMachine {
         Process { pid: 1, start: 1 }
     }
 
-    fn host(&self) -> &str {
+    fn name(&self) -> &str {
         self.host
     }
 
@@ -143,7 +143,7 @@ impl Machine for FakeMachine {
 
 /// A harness named `fake`: its client is called `fake`, and its `_meta` is the session's id.
 ///
-/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|little-room|stop|nothing|ask|end|clear:OLD|edit:PATH"}`,
+/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|few-bytes|stop|nothing|ask|end|clear:OLD|edit:PATH"}`,
 /// answered with mail, or with why the edit is refused, on standard output.
 #[derive(Debug)]
 pub struct FakeHarness {
@@ -177,9 +177,9 @@ impl Default for FakeHarness {
 }
 
 /// A route that fits every activity.
-pub fn route(name: &str, load: Load, proves: Rung, patience: u32) -> Route {
+pub fn route(name: &str, carries: Carries, proves: DeliveryStatus, timeout: u32) -> Route {
     let when = vec![Activity::Idle, Activity::Busy];
-    Route { name: name.to_owned(), load, proves, when, least: Priority::Normal, room: 10_000, patience }
+    Route { name: name.to_owned(), carries, proves, when, least: Priority::Normal, max_bytes: 10_000, timeout }
 }
 
 #[async_trait]
@@ -188,7 +188,7 @@ impl Harness for FakeHarness {
         &self.about
     }
 
-    async fn detect(&self, seen: &Sighting) -> Result<Option<Detection>, HarnessError> {
+    async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError> {
         let of = |id: &str, certainty| {
             let (id, parent) = match id.split_once('<') {
                 Some((id, parent)) => (id, Some(parent.to_owned())),
@@ -214,7 +214,7 @@ impl Harness for FakeHarness {
         Err(HarnessError::NotFound(session.to_owned()))
     }
 
-    async fn protocol(&self, base: &str, _: Moment, _: Option<&str>) -> Result<Option<String>, HarnessError> {
+    async fn protocol(&self, base: &str, _: Occasion, _: Option<&str>) -> Result<Option<String>, HarnessError> {
         Ok(Some(base.to_owned()))
     }
 
@@ -230,7 +230,7 @@ impl Harness for FakeHarness {
         }
         let routes = self.routes.lock().expect("no test panics while it holds this");
         let proves = routes.iter().find(|known| known.name == route).map(|known| known.proves);
-        Ok(Delivered { rung: proves.unwrap_or(Rung::Offered), evidence: Some("{\"turn\":1}".to_owned()) })
+        Ok(Delivered { status: proves.unwrap_or(DeliveryStatus::Notified), evidence: Some("{\"turn\":1}".to_owned()) })
     }
 
     async fn confirm(&self, _: &Session, _: &str, sent: &Delivered) -> Result<Delivered, HarnessError> {
@@ -278,31 +278,39 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
         route_hint: None,
     };
     let edits = did.strip_prefix("edit:").map(str::to_owned).into_iter().collect();
-    let (events, moment, room, attended) = match did {
-        "start" => (activity(Activity::Idle), Some(Moment::SessionStart), 0, true),
+    let (events, occasion, max_bytes, attended) = match did {
+        "start" => (activity(Activity::Idle), Some(Occasion::Start), 0, true),
         // It says nothing of what the session does.
-        "resume" => (Vec::new(), Some(Moment::Resumed), 0, true),
-        "compact" => (Vec::new(), Some(Moment::Compacted), 0, false),
+        "resume" => (Vec::new(), Some(Occasion::Resume), 0, true),
+        "compact" => (Vec::new(), Some(Occasion::Compaction), 0, false),
         "nothing" => (Vec::new(), None, 9_000, false),
         "prompt" => {
             let mut events = activity(Activity::Busy);
-            events.push(HookEvent::HumanSpoke(id.to_owned()));
+            events.push(HookEvent::UserSpoke(id.to_owned()));
             (events, None, 9_000, true)
         }
         "tool" => (activity(Activity::Busy), None, 9_000, false),
-        "little-room" => (activity(Activity::Busy), None, 100, false),
-        "ask" => (activity(Activity::AwaitingHuman), None, 9_000, false),
+        "few-bytes" => (activity(Activity::Busy), None, 100, false),
+        "ask" => (activity(Activity::NeedsInput), None, 9_000, false),
         "stop" => (activity(Activity::Idle), None, 9_000, false),
         "end" => (vec![HookEvent::Ended(id.to_owned())], None, 0, false),
         other => match other.split_once(':') {
             Some(("clear", old)) => {
                 let moved = HookEvent::Rebound { from: old.to_owned(), to: id.to_owned() };
-                (vec![moved], Some(Moment::Compacted), 0, true)
+                (vec![moved], Some(Occasion::Compaction), 0, true)
             }
             Some(_) | None => (Vec::new(), None, 0, false),
         },
     };
-    Reading { speaker: Some(session), events, moment, room, attended, watches_bell: moment.is_some(), edits }
+    Reading {
+        speaker: Some(session),
+        events,
+        occasion,
+        max_bytes,
+        attended,
+        watches_wake_file: occasion.is_some(),
+        edits,
+    }
 }
 
 /// The fake harness alone.
@@ -316,7 +324,7 @@ impl Harnesses for FakeHarnesses {
         Ok((name == "fake").then(|| Arc::clone(&self.0) as Arc<dyn Harness>))
     }
 
-    async fn candidates(&self, seen: &Sighting) -> Vec<Arc<dyn Harness>> {
+    async fn candidates(&self, seen: &Caller) -> Vec<Arc<dyn Harness>> {
         let meant = seen.client_name.as_deref() == Some("fake") || !seen.environment.is_empty();
         if meant { vec![Arc::clone(&self.0) as Arc<dyn Harness>] } else { Vec::new() }
     }
@@ -338,7 +346,7 @@ impl FakeHarnesses {
 /// A call over stdio by a client that no adapter knows.
 pub fn call(connection: &str) -> Call {
     Call {
-        sighting: Sighting {
+        caller: Caller {
             transport: Transport::Stdio,
             client_name: None,
             client_version: None,
@@ -359,15 +367,15 @@ pub fn call(connection: &str) -> Call {
 /// A call by the fake harness, from a session that it is certain of.
 pub fn session_call(connection: &str, session: &str) -> Call {
     let mut call = call(connection);
-    call.sighting.client_name = Some("fake".to_owned());
-    call.sighting.meta = Some(session.to_owned());
+    call.caller.client_name = Some("fake".to_owned());
+    call.caller.meta = Some(session.to_owned());
     call
 }
 
 /// A command line, with or without `--from`.
 pub fn shell_call(from: Option<&str>) -> Call {
     let mut call = call("");
-    call.sighting.transport = Transport::CommandLine;
+    call.caller.transport = Transport::CommandLine;
     call.connection = None;
     call.claims_to_be = from.map(|name| name.parse().expect("a name"));
     call

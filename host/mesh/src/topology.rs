@@ -97,7 +97,7 @@ impl Topology {
             (Topology::OneFolder, _) => checkout.repository.clone(),
             (Topology::Servers, Some(name)) => Repository::named(name),
             (Topology::Servers, None) => {
-                Repository::named(&format!("{}:{}", machine.host(), checkout.repository.as_str()))
+                Repository::named(&format!("{}:{}", machine.name(), checkout.repository.as_str()))
             }
         }
     }

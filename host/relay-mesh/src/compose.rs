@@ -127,6 +127,21 @@ impl Explain for OpenError {
     }
 }
 
+/// Rewrites a data folder of before 0.1 in the words of today, once (docs/adr/0018). A process that is killed in
+/// between leaves that to the next one.
+pub(crate) async fn upgrade(context: &Context) -> Result<(), OpenError> {
+    let dir = &context.settings.dir.value;
+    if !ThisMachine::is_of_before(dir) || is_shared_and_not_ours(dir) {
+        return Ok(());
+    }
+    let store = open_folder(dir, options(Durable::Disk))?;
+    let failed = |source| OpenError::Store { dir: dir.clone(), source };
+    let upgraded = mesh::storage::upgrade::upgrade(&store).await.map_err(failed)?;
+    ThisMachine::is_of_today(dir).map_err(|source| MachineError::of(dir, source))?;
+    tracing::info!(records = upgraded.records, renamed = upgraded.renamed, "the data folder was upgraded");
+    Ok(())
+}
+
 /// Opens what the settings name.
 pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError> {
     let settings = &context.settings;
@@ -199,7 +214,7 @@ pub(crate) fn on_servers(
 ) -> Result<NatsStore, OpenError> {
     let mut options = nats_options(servers, values, machine)?;
     match client {
-        Client::Hook => options.patience = HOOKS_PATIENCE,
+        Client::Hook => options.timeout = HOOKS_PATIENCE,
         Client::ThisProcess | Client::Nobody => {}
     }
     Ok(NatsStore::with_homes(options, Arc::new(mesh::Homes)))
@@ -256,10 +271,10 @@ fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -
         client_certificate,
         domain: values.domain.clone(),
         prefix: values.prefix.clone().unwrap_or(usual.prefix),
-        host: machine.host().to_owned(),
+        host: machine.name().to_owned(),
         replicas: values.replicas.unwrap_or(usual.replicas),
         kept_for: usual.kept_for,
-        patience: usual.patience,
+        timeout: usual.timeout,
         timekeeper: Some(machine.timekeeper()),
     };
     options.check()?;

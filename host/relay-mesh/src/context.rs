@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mesh::IdentifyError;
 use mesh::names::AgentName;
-use mesh::session::{Call, Caller, Sighting};
+use mesh::session::{Call, Caller, Principal};
 
 use crate::compose::{self, Client, Open, OpenError};
 use crate::config::Settings;
@@ -58,13 +58,13 @@ impl Context {
     }
 
     /// What a command line shows of itself.
-    pub(crate) fn sighting(&self) -> Sighting {
-        Sighting::of_command_line(self.environment.pairs(), Some(self.workdir.display().to_string()))
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::of_command_line(self.environment.pairs(), Some(self.workdir.display().to_string()))
     }
 
     /// This command line as a call, speaking for an agent where it names one.
     pub(crate) fn call(&self, claims_to_be: Option<AgentName>) -> Call {
-        Call { sighting: self.sighting(), connection: None, ticket: None, key: None, claims_to_be }
+        Call { caller: self.caller(), connection: None, ticket: None, key: None, claims_to_be }
     }
 
     /// Says that a look found nothing; and of an agent that it was narrowed to, that there is none of that name.
@@ -87,9 +87,9 @@ impl Context {
         Ok(())
     }
 
-    /// Whoever speaks on this command line: the agent that a flag names, else the one of the
-    /// settings, else the one of this shell's harness session, else nobody.
-    pub(crate) async fn caller(&self, open: &Open, named: Option<AgentName>) -> Result<Caller, IdentifyError> {
+    /// Who speaks on this command line: the agent that a flag names, else the one of the settings, else the one of this
+    /// shell's harness session, else nobody.
+    pub(crate) async fn principal(&self, open: &Open, named: Option<AgentName>) -> Result<Principal, IdentifyError> {
         let claimed = named.or_else(|| self.settings.agent.value.clone());
         open.mesh.identify(&self.call(claimed)).await
     }

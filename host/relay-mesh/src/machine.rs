@@ -15,16 +15,18 @@ use crate::clock::Clock;
 use crate::git_checkout;
 
 /// The file in the data folder that names this machine.
-const HOST_FILE: &str = "host";
+const NAME_FILE: &str = "machine";
+/// The same in a data folder of before 0.1, until it is upgraded.
+const OLD_NAME_FILE: &str = "host";
 
 /// More bytes than any machine's name has.
-const LONGEST_HOST: u64 = 256;
+const LONGEST_NAME: u64 = 256;
 
 /// This machine.
 #[derive(Debug)]
 pub(crate) struct ThisMachine {
     /// The name that was kept in the data folder when it was first used here.
-    host: String,
+    name: String,
     /// Its clock, set right by that of the mesh's servers where it has any.
     clock: Arc<Clock>,
 }
@@ -39,18 +41,48 @@ pub(crate) struct MachineError {
     source: io::Error,
 }
 
+impl MachineError {
+    /// That the name in a data folder cannot be kept.
+    pub(crate) fn of(data: &Path, source: io::Error) -> MachineError {
+        MachineError { path: data.join(NAME_FILE), source }
+    }
+}
+
 impl ThisMachine {
     /// Reads the machine's name from a data folder that exists, or makes one and keeps it there.
     pub(crate) fn named_in(data: &Path) -> Result<ThisMachine, MachineError> {
-        let path = data.join(HOST_FILE);
-        let host = host_name(&path).map_err(|source| MachineError { path, source })?;
-        Ok(ThisMachine { host, clock: Arc::new(Clock::kept_in(data)) })
+        let path = data.join(NAME_FILE);
+        let name = match read_machine_name(&path) {
+            // Looked at in this order, because an upgrade renames the old file while others open the folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match read_machine_name(&data.join(OLD_NAME_FILE))
+            {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => machine_name(&path),
+                outcome => outcome,
+            },
+            outcome => outcome,
+        };
+        let name = name.map_err(|source| MachineError { path, source })?;
+        Ok(ThisMachine { name, clock: Arc::new(Clock::kept_in(data)) })
     }
 
     /// Whether a folder holds the name of this machine, as each that was ever a data folder does. A larger file is
     /// something of somebody else's, such as the program `host`.
     pub(crate) fn is_named_in(folder: &Path) -> bool {
-        fs::metadata(folder.join(HOST_FILE)).is_ok_and(|found| found.is_file() && found.len() <= LONGEST_HOST)
+        is_name(&folder.join(NAME_FILE)) || is_name(&folder.join(OLD_NAME_FILE))
+    }
+
+    /// Whether a data folder was last written before 0.1, in the words of then.
+    pub(crate) fn is_of_before(data: &Path) -> bool {
+        is_name(&data.join(OLD_NAME_FILE))
+    }
+
+    /// Says that a data folder holds no record in the words of before 0.1 any more.
+    pub(crate) fn is_of_today(data: &Path) -> io::Result<()> {
+        match fs::rename(data.join(OLD_NAME_FILE), data.join(NAME_FILE)) {
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Who is told what time it is at the servers. From now on this machine goes by what it was told last.
@@ -85,8 +117,8 @@ impl Machine for ThisMachine {
         })
     }
 
-    fn host(&self) -> &str {
-        &self.host
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
@@ -99,7 +131,7 @@ impl Machine for ThisMachine {
 
     fn random(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        // Ids, claims and keys rest on these bytes: without them nothing may go on.
+        // Ids, reservations and keys rest on these bytes: without them nothing may go on.
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         bytes
     }
@@ -173,14 +205,19 @@ fn started(stat: &str) -> Option<u64> {
     }
 }
 
-fn host_name(path: &Path) -> io::Result<String> {
-    match read_host_name(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make_host_name(path),
+/// Whether this file can hold a machine's name.
+fn is_name(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST_NAME)
+}
+
+fn machine_name(path: &Path) -> io::Result<String> {
+    match read_machine_name(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_machine_name(path),
         outcome => outcome,
     }
 }
 
-fn read_host_name(path: &Path) -> io::Result<String> {
+fn read_machine_name(path: &Path) -> io::Result<String> {
     let name = fs::read_to_string(path)?;
     let name = name.trim();
     if name.is_empty() {
@@ -191,7 +228,7 @@ fn read_host_name(path: &Path) -> io::Result<String> {
 
 /// Several processes may do this at once: each writes a name of its own in full, and the first to
 /// link it wins.
-fn make_host_name(path: &Path) -> io::Result<String> {
+fn make_machine_name(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -206,7 +243,7 @@ fn make_host_name(path: &Path) -> io::Result<String> {
     fs::remove_file(&own)?;
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        Ok(()) | Err(_) => read_host_name(path),
+        Ok(()) | Err(_) => read_machine_name(path),
     }
 }
 
@@ -256,7 +293,7 @@ mod tests {
     #[test]
     fn a_machine_keeps_its_name_and_leaves_no_other_file() {
         let folder = tempfile::tempdir().expect("a folder");
-        let named = || ThisMachine::named_in(folder.path()).expect("a machine").host().to_owned();
+        let named = || ThisMachine::named_in(folder.path()).expect("a machine").name().to_owned();
         let together: Vec<String> = std::thread::scope(|scope| {
             (0..8).map(|_| scope.spawn(named)).map(|thread| thread.join().expect("a name")).collect()
         });

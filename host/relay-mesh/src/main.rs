@@ -97,7 +97,10 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
         exit: Exit::Failure,
         source: Some(Box::new(source)),
     })?;
-    let outcome = runtime.block_on(cli.command.run(&context));
+    let outcome = runtime.block_on(async {
+        compose::upgrade(&context).await?;
+        cli.command.run(&context).await
+    });
     // A thread may still wait for a line of standard input that never comes.
     runtime.shutdown_background();
     outcome

@@ -90,7 +90,7 @@ pub(crate) async fn children(
     let bucket = connection.options.map_bucket();
     let mut wanted: Vec<String> = names.iter().map(|name| subjects::values_called(&bucket, prefix, name)).collect();
     if connection.homes.is_some() {
-        wanted.push(subjects::values_right_below(&bucket, &ownership::claim_of(prefix)));
+        wanted.push(subjects::values_right_below(&bucket, &ownership::lease_of(prefix)));
     }
     let made = *connection.made.borrow();
     let mut kept = connection.children.lock().await;

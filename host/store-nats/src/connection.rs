@@ -21,7 +21,7 @@ use crate::{children, clock, direct, subjects, watching};
 
 /// The first version of the server that can check the end of a log that several hosts write.
 const OLDEST: (u64, u64) = (2, 12);
-/// How long the server recognises an append that is sent again.
+/// How long the server matches an append that is sent again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(120);
 /// Poll interval for a broken connection to come back.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Waits half the patience for a broken connection to come back, counted from when it broke, so that later callers
+    /// Waits half the timeout for a broken connection to come back, counted from when it broke, so that later callers
     /// fail at once.
     async fn is_up(&self, client: &Client) -> Result<(), StoreError> {
         let up = async {
@@ -115,7 +115,7 @@ impl Connection {
             }
         };
         let since = *self.lost.lock().expect("no holder of this lock panics");
-        let until = since.unwrap_or_else(Instant::now) + self.options.patience / 2;
+        let until = since.unwrap_or_else(Instant::now) + self.options.timeout / 2;
         tokio::time::timeout_at(until, up).await.map_err(|_| {
             let servers = self.options.servers.join(", ");
             StoreError::server("could not reach", servers, ServerTrouble::OutOfReach, "the connection is broken")
@@ -270,9 +270,9 @@ impl Connection {
             })
             .name(format!("relay-mesh on {}", options.host))
             // A cut cable shows only after two pings without an answer.
-            .ping_interval(options.patience / 2)
-            .connection_timeout(options.patience)
-            .request_timeout(Some(options.patience));
+            .ping_interval(options.timeout / 2)
+            .connection_timeout(options.timeout)
+            .request_timeout(Some(options.timeout));
         if let Some(file) = &options.root_certificates {
             connect = connect.add_root_certificates(file.clone());
         }
@@ -290,7 +290,7 @@ impl Connection {
             return Err(StoreError::server("could not use", servers, ServerTrouble::Unsupported, why));
         }
         let mut builder = jetstream::context::ContextBuilder::new();
-        builder = builder.timeout(options.patience).ack_timeout(options.patience);
+        builder = builder.timeout(options.timeout).ack_timeout(options.timeout);
         let jetstream = match &options.domain {
             Some(domain) => builder.domain(domain.clone()).build(client.clone()),
             None => builder.build(client.clone()),

@@ -115,7 +115,7 @@ async fn several(
     }
     let mut messages: Vec<StreamMessage> = Vec::new();
     loop {
-        let came = tokio::time::timeout(connection.options.patience, answer.next()).await;
+        let came = tokio::time::timeout(connection.options.timeout, answer.next()).await;
         // The connection broke, or no answer came in time: the caller asks the leader instead.
         let Ok(Some(message)) = came else { return Ok(None) };
         match message.status {

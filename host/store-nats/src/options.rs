@@ -28,7 +28,7 @@ pub struct NatsOptions {
     /// How long messages are kept in the streams that we create.
     pub kept_for: Duration,
     /// The timeout of one request.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Takes the servers' time, if there is one.
     pub timekeeper: Option<Arc<dyn Timekeeper>>,
 }
@@ -79,7 +79,7 @@ impl Default for NatsOptions {
             host: "local".to_owned(),
             replicas: 1,
             kept_for: Duration::from_secs(7 * 24 * 3_600),
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
             timekeeper: None,
         }
     }

@@ -97,7 +97,7 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
     let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
-    let [under, _] = subjects::values_under(&bucket, &claim_of(prefix));
+    let [under, _] = subjects::values_under(&bucket, &lease_of(prefix));
     let asked = again_if_late(|| stream.info_with_subjects(under.as_str())).await;
     let mut there = asked.map_err(|error| told(error.into()))?;
     let mut claims: BTreeMap<Key, Vec<String>> = BTreeMap::new();
@@ -158,7 +158,7 @@ pub(crate) fn forget(connection: &Connection, home: &Key) {
 
 /// What an operator wrote for a home, and its revision. None if it was never moved.
 pub(crate) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Ownership)>, StoreError> {
-    let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &claim_of(home));
+    let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &lease_of(home));
     let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
     Ok(Some((message.sequence, written(home, &message.payload)?)))
 }
@@ -174,7 +174,7 @@ fn written(home: &Key, text: &[u8]) -> Result<Ownership, StoreError> {
 /// The host that claimed a home first. A claim is never written twice.
 async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     let mut from = 1;
-    while let Some(claim) = values::first(connection, &claim_of(home), from).await? {
+    while let Some(claim) = values::first(connection, &lease_of(home), from).await? {
         if values::is_value(&claim)
             && let Some(host) = host_in(connection, &claim)
             && host != OPERATORS
@@ -192,7 +192,7 @@ pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String
         if let Some(host) = host_of(connection, home).await? {
             return Ok(host);
         }
-        values::claim(connection, &claim_of(home)).await?;
+        values::claim(connection, &lease_of(home)).await?;
     }
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn host_in(connection: &Connection, message: &StreamMessage) -> Optio
 }
 
 /// The key that says who has a home.
-pub(crate) fn claim_of(home: &Key) -> Key {
+pub(crate) fn lease_of(home: &Key) -> Key {
     format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
 }
 

@@ -14,7 +14,7 @@ use crate::errors::{is_lost_race, server_error};
 
 /// Names the subjects whose last message a message expects: those of all hosts at once.
 pub(crate) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
-/// For how many times the patience of one answer a message is sent again if no answer comes: a cluster that has lost
+/// For how many times the timeout of one answer a message is sent again if no answer comes: a cluster that has lost
 /// its leader answers nobody until it has elected another.
 const LONGER: u32 = 4;
 /// The pause before a message is sent again that nobody was there to take.
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const OVERHEARD: u32 = 3;
 
 /// Sends a message until the server has answered, and gives its sequence. The message carries an id by which the
-/// server recognises a repetition. None if another message was faster. `doing` and `key` word the error.
+/// server matches a repetition. None if another message was faster. `doing` and `key` word the error.
 pub(crate) async fn send(
     connection: &Connection,
     stream: &Stream,
@@ -36,7 +36,7 @@ pub(crate) async fn send(
     let (jetstream, client) = (connection.jetstream().await?, connection.client().await?);
     headers.insert(NATS_MESSAGE_ID, client.new_inbox().as_str());
     let subject = Subject::from(connection.options.way_to(&subject));
-    let until = Instant::now() + connection.options.patience * LONGER;
+    let until = Instant::now() + connection.options.timeout * LONGER;
     let mut overheard = 0;
     loop {
         let asked = async {

@@ -26,7 +26,7 @@ pub enum StreamWarning {
     Forgets(Duration),
     /// It takes no message longer than this many bytes.
     TakesNoLonger(usize),
-    /// It recognises a message that is sent again only for this long.
+    /// It matches a message that is sent again only for this long.
     KnowsAgain(Duration),
     /// It keeps the marks of removals for ever.
     KeepsMarks,

@@ -100,7 +100,7 @@ async fn listen(
     let echo = client.new_inbox();
     let mut heard = client.subscribe(echo.clone()).await.map_err(|error| told(error.into()))?;
     client.publish(echo, Vec::new().into()).await.map_err(|error| told(error.into()))?;
-    let came = tokio::time::timeout(connection.options.patience, heard.next()).await;
+    let came = tokio::time::timeout(connection.options.timeout, heard.next()).await;
     came.map_err(|error| told(error.into()))?;
     // Behind a leaf node there is another server too.
     let of_many = client.server_info().cluster.is_some() || connection.options.domain.is_some();

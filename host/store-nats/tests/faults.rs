@@ -28,7 +28,7 @@ fn open(servers: &[String], replicas: usize, host: &str) -> Arc<dyn Store> {
         servers: servers.to_vec(),
         host: host.to_owned(),
         replicas,
-        patience: Duration::from_secs(2),
+        timeout: Duration::from_secs(2),
         ..NatsOptions::default()
     }))
 }

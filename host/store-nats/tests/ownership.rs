@@ -49,7 +49,7 @@ fn host(server: &NatsServer, name: &str) -> NatsStore {
     let options = NatsOptions {
         servers: vec![server.url()],
         host: name.to_owned(),
-        patience: Duration::from_secs(5),
+        timeout: Duration::from_secs(5),
         ..NatsOptions::default()
     };
     NatsStore::with_homes(options, Arc::new(ByName))

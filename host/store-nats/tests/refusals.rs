@@ -26,12 +26,12 @@ async fn check(may: &str, ask: impl AsyncFn(&NatsStore) -> Option<StoreError>, e
         ),
         &[],
     );
-    let open = |user: &str, patience| {
+    let open = |user: &str, timeout| {
         NatsStore::new(NatsOptions {
             servers: vec![server.url()],
             host: "one".to_owned(),
             auth: NatsAuth::Password { user: user.to_owned(), password: "right".to_owned() },
-            patience,
+            timeout,
             ..NatsOptions::default()
         })
     };
@@ -59,7 +59,7 @@ async fn swaps(store: &NatsStore) -> Option<StoreError> {
 }
 
 async fn holds(store: &NatsStore) -> Option<StoreError> {
-    store.hold(&key("bells/bob")).await.err()
+    store.hold(&key("wakes/bob")).await.err()
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The store in memory, for tests: the same semantics as the files, and faults on demand.
 //!
 //! What was synced is kept apart from what was only written, so that a test can let the power
-//! fail at any moment and look at what is left. See [`MemoryStore::crash`].
+//! fail at any time and look at what is left. See [`MemoryStore::crash`].
 
 mod faults;
 mod state;

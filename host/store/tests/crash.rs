@@ -1,4 +1,4 @@
-//! What was acknowledged as synced is there after a loss of power at any moment, whatever became
+//! What was acknowledged as synced is there after a loss of power at any time, whatever became
 //! of the rest; and a torn line costs itself alone.
 
 mod support;

@@ -1,8 +1,8 @@
 //! Agents and their presence.
 
-use mesh::agent::{Origin, Presence, Seen};
+use mesh::agent::{AgentSummary, Origin, Presence};
 use mesh::names::AgentName;
-use mesh::{Outcome, Registered};
+use mesh::{RegisterOutcome, Registered};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,14 +41,14 @@ pub struct AgentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bead: Option<String>,
+    pub issue: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
 }
 
 impl AgentView {
     /// An agent as `asker` sees it.
-    pub fn of(seen: &Seen, asker: Option<&AgentName>) -> AgentView {
+    pub fn of(seen: &AgentSummary, asker: Option<&AgentName>) -> AgentView {
         let profile = seen.agent.profile.clone();
         let of_session = || seen.agent.session.as_ref().map(|session| session.harness.clone());
         AgentView {
@@ -64,7 +64,7 @@ impl AgentView {
             project: profile.project,
             role: profile.role,
             task: profile.task,
-            bead: profile.bead,
+            issue: profile.issue,
             skills: profile.skills,
         }
     }
@@ -87,13 +87,13 @@ pub struct AgentDetail {
     pub origin: Origin,
 }
 
-impl From<&Seen> for AgentDetail {
-    fn from(seen: &Seen) -> AgentDetail {
+impl From<&AgentSummary> for AgentDetail {
+    fn from(seen: &AgentSummary) -> AgentDetail {
         let agent = &seen.agent;
         AgentDetail {
             agent: AgentView::of(seen, None),
             session: agent.session.as_ref().map(|session| session.id.clone()),
-            host: agent.host.clone(),
+            host: agent.machine.clone(),
             registered: Timestamp(agent.registered),
             origin: agent.origin,
         }
@@ -105,10 +105,11 @@ impl From<&Seen> for AgentDetail {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PresenceView {
-    Live,
+    Busy,
+    NeedsInput,
     Idle,
     Away,
-    Gone,
+    Offline,
 }
 
 impl PresenceView {
@@ -121,10 +122,11 @@ impl PresenceView {
 impl From<Presence> for PresenceView {
     fn from(presence: Presence) -> PresenceView {
         match presence {
-            Presence::Live => PresenceView::Live,
+            Presence::Busy => PresenceView::Busy,
+            Presence::NeedsInput => PresenceView::NeedsInput,
             Presence::Idle => PresenceView::Idle,
             Presence::Away => PresenceView::Away,
-            Presence::Gone => PresenceView::Gone,
+            Presence::Offline => PresenceView::Offline,
         }
     }
 }
@@ -132,10 +134,11 @@ impl From<Presence> for PresenceView {
 impl From<PresenceView> for Presence {
     fn from(presence: PresenceView) -> Presence {
         match presence {
-            PresenceView::Live => Presence::Live,
+            PresenceView::Busy => Presence::Busy,
+            PresenceView::NeedsInput => Presence::NeedsInput,
             PresenceView::Idle => Presence::Idle,
             PresenceView::Away => Presence::Away,
-            PresenceView::Gone => Presence::Gone,
+            PresenceView::Offline => Presence::Offline,
         }
     }
 }
@@ -169,10 +172,10 @@ pub enum RegistrationView {
 impl From<&Registered> for RegisteredView {
     fn from(registered: &Registered) -> RegisteredView {
         let (outcome, wanted) = match &registered.outcome {
-            Outcome::New => (RegistrationView::New, None),
-            Outcome::Same => (RegistrationView::Same, None),
-            Outcome::Numbered { wanted } => (RegistrationView::Numbered, Some(wanted.to_string())),
-            Outcome::Reclaimed => (RegistrationView::Reclaimed, None),
+            RegisterOutcome::New => (RegistrationView::New, None),
+            RegisterOutcome::Same => (RegistrationView::Same, None),
+            RegisterOutcome::Numbered { wanted } => (RegistrationView::Numbered, Some(wanted.to_string())),
+            RegisterOutcome::Reclaimed => (RegistrationView::Reclaimed, None),
         };
         RegisteredView { name: registered.agent.name.to_string(), outcome, wanted, waiting: registered.waiting }
     }

@@ -1,6 +1,6 @@
 //! Commands that agents ask of one another.
 
-use mesh::command::{Command, Stage, Standing};
+use mesh::command::{Command, CommandStage, CommandStatus};
 use mesh::machine::Instant;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub struct CommandView {
     // With its slash.
     pub command: String,
     pub arguments: Vec<String>,
-    /// pending, expired, consumed, unknown, succeeded or failed
+    /// pending, running, done, failed, expired or unknown
     pub state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
@@ -31,8 +31,8 @@ impl CommandView {
     /// A command at a time.
     pub fn of(command: &Command, now: Instant) -> CommandView {
         let result = match &command.stage {
-            Stage::Pending { .. } | Stage::Consumed { .. } => None,
-            Stage::Done { result, .. } => Some(result.clone()),
+            CommandStage::Pending { .. } | CommandStage::Running { .. } => None,
+            CommandStage::Done { result, .. } => Some(result.clone()),
         };
         CommandView {
             id: command.id.to_string(),
@@ -73,15 +73,15 @@ pub struct CommandDetail {
     pub evidence: Option<serde_json::Value>,
     // The state, for a table's "12 s left" or "2 h ago".
     #[serde(skip)]
-    pub standing: Standing,
+    pub standing: CommandStatus,
 }
 
 impl CommandDetail {
     /// A command at a time.
     pub fn of(command: &Command, now: Instant) -> CommandDetail {
         let since = match &command.stage {
-            Stage::Pending { .. } => None,
-            Stage::Consumed { at, .. } | Stage::Done { at, .. } => Some(Timestamp(*at)),
+            CommandStage::Pending { .. } => None,
+            CommandStage::Running { at, .. } | CommandStage::Done { at, .. } => Some(Timestamp(*at)),
         };
         CommandDetail {
             command: CommandView::of(command, now),

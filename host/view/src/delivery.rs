@@ -1,6 +1,6 @@
 //! How far a message got, recipient by recipient.
 
-use mesh::receipt::{RecipientStatus, Rung};
+use mesh::receipt::{DeliveryStatus, RecipientStatus};
 use mesh::{Sent, SentTo};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -12,47 +12,47 @@ use crate::{PresenceView, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum RungView {
+pub enum StatusView {
     Queued,
     Stored,
-    Offered,
+    Notified,
     Accepted,
     Shown,
-    Fetched,
+    Read,
     Acknowledged,
 }
 
-impl RungView {
+impl StatusView {
     /// The word that JSON and text use.
     pub fn as_str(self) -> &'static str {
-        Rung::from(self).as_str()
+        DeliveryStatus::from(self).as_str()
     }
 }
 
-impl From<Rung> for RungView {
-    fn from(rung: Rung) -> RungView {
-        match rung {
-            Rung::Queued => RungView::Queued,
-            Rung::Stored => RungView::Stored,
-            Rung::Offered => RungView::Offered,
-            Rung::Accepted => RungView::Accepted,
-            Rung::Shown => RungView::Shown,
-            Rung::Fetched => RungView::Fetched,
-            Rung::Acknowledged => RungView::Acknowledged,
+impl From<DeliveryStatus> for StatusView {
+    fn from(status: DeliveryStatus) -> StatusView {
+        match status {
+            DeliveryStatus::Queued => StatusView::Queued,
+            DeliveryStatus::Stored => StatusView::Stored,
+            DeliveryStatus::Notified => StatusView::Notified,
+            DeliveryStatus::Accepted => StatusView::Accepted,
+            DeliveryStatus::Shown => StatusView::Shown,
+            DeliveryStatus::Read => StatusView::Read,
+            DeliveryStatus::Acknowledged => StatusView::Acknowledged,
         }
     }
 }
 
-impl From<RungView> for Rung {
-    fn from(rung: RungView) -> Rung {
-        match rung {
-            RungView::Queued => Rung::Queued,
-            RungView::Stored => Rung::Stored,
-            RungView::Offered => Rung::Offered,
-            RungView::Accepted => Rung::Accepted,
-            RungView::Shown => Rung::Shown,
-            RungView::Fetched => Rung::Fetched,
-            RungView::Acknowledged => Rung::Acknowledged,
+impl From<StatusView> for DeliveryStatus {
+    fn from(status: StatusView) -> DeliveryStatus {
+        match status {
+            StatusView::Queued => DeliveryStatus::Queued,
+            StatusView::Stored => DeliveryStatus::Stored,
+            StatusView::Notified => DeliveryStatus::Notified,
+            StatusView::Accepted => DeliveryStatus::Accepted,
+            StatusView::Shown => DeliveryStatus::Shown,
+            StatusView::Read => DeliveryStatus::Read,
+            StatusView::Acknowledged => DeliveryStatus::Acknowledged,
         }
     }
 }
@@ -83,7 +83,7 @@ impl SentView {
 pub struct SentToView {
     pub to: String,
     /// How far it got.
-    pub rung: RungView,
+    pub status: StatusView,
     /// How present the recipient is.
     pub presence: PresenceView,
     /// Why nobody was woken.
@@ -97,7 +97,7 @@ impl From<&SentTo> for SentToView {
     fn from(sent: &SentTo) -> SentToView {
         SentToView {
             to: sent.to.to_string(),
-            rung: sent.rung.into(),
+            status: sent.status.into(),
             presence: sent.presence.into(),
             held: sent.held.clone(),
             duplicate: sent.duplicate,
@@ -111,9 +111,9 @@ impl From<&SentTo> for SentToView {
 pub struct RecipientView {
     pub to: String,
     /// How far it got.
-    pub rung: RungView,
+    pub status: StatusView,
     /// Every status it had, in order.
-    pub steps: Vec<StepView>,
+    pub history: Vec<StepView>,
     /// Why waking stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -131,7 +131,7 @@ pub struct RecipientView {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct StepView {
-    pub rung: RungView,
+    pub status: StatusView,
     pub at: Timestamp,
     /// By which route.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,25 +152,25 @@ pub struct RefusedRouteView {
 
 impl From<&RecipientStatus> for RecipientView {
     fn from(status: &RecipientStatus) -> RecipientView {
-        let ladder = &status.ladder;
-        let steps = ladder.climbed.iter().map(|(rung, step)| StepView {
-            rung: (*rung).into(),
+        let history = &status.history;
+        let steps = history.reached.iter().map(|(status, step)| StepView {
+            status: (*status).into(),
             at: Timestamp(step.at),
             route: Some(step.route.clone()),
             evidence: step.evidence.clone(),
         });
-        let refused = ladder.refused.iter().map(|(route, reason, at)| RefusedRouteView {
+        let refused = history.refused.iter().map(|(route, reason, at)| RefusedRouteView {
             route: route.clone(),
             reason: reason.clone(),
             at: Timestamp(*at),
         });
         RecipientView {
             to: status.to.to_string(),
-            rung: ladder.rung().into(),
-            steps: stored_step(status).into_iter().chain(steps).collect(),
-            held: ladder.held.clone(),
-            expired: ladder.expired,
-            undeliverable: ladder.undeliverable.clone(),
+            status: history.status().into(),
+            history: stored_step(status).into_iter().chain(steps).collect(),
+            held: history.held.clone(),
+            expired: history.expired,
+            undeliverable: history.undeliverable.clone(),
             refused: refused.collect(),
         }
     }
@@ -179,7 +179,13 @@ impl From<&RecipientStatus> for RecipientView {
 // A message in an inbox is stored, but the mesh writes a receipt for that only if the message waited in the outbox.
 // This makes up the missing step.
 fn stored_step(status: &RecipientStatus) -> Option<StepView> {
-    let ladder = &status.ladder;
-    let is_implied = ladder.rung() > Rung::Queued && !ladder.climbed.contains_key(&Rung::Stored);
-    is_implied.then(|| StepView { rung: RungView::Stored, at: Timestamp(status.stored), route: None, evidence: None })
+    let history = &status.history;
+    let is_implied =
+        history.status() > DeliveryStatus::Queued && !history.reached.contains_key(&DeliveryStatus::Stored);
+    is_implied.then(|| StepView {
+        status: StatusView::Stored,
+        at: Timestamp(status.stored),
+        route: None,
+        evidence: None,
+    })
 }

@@ -21,7 +21,7 @@ mod timestamp;
 
 pub use agents::{AgentDetail, AgentView, PresenceView, RegisteredView, RegistrationView};
 pub use commands::{CommandDetail, CommandView};
-pub use delivery::{RecipientView, RefusedRouteView, RungView, SentToView, SentView, StepView};
+pub use delivery::{RecipientView, RefusedRouteView, SentToView, SentView, StatusView, StepView};
 pub use messages::{MessageView, PriorityView};
 pub use reservations::{ConflictView, ReservationDetail, ReservationView, ReserveOutcomeView, ReservedView};
 pub use sessions::SessionRefView;

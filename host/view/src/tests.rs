@@ -3,10 +3,10 @@
 use mesh::agent::Presence;
 use mesh::machine::Instant;
 use mesh::message::Priority;
-use mesh::receipt::{Event, Ladder, RecipientStatus, Rung};
+use mesh::receipt::{DeliveryHistory, DeliveryStatus, Event, RecipientStatus};
 use serde_json::{Value, json};
 
-use crate::{PresenceView, PriorityView, RecipientView, RungView, rfc3339};
+use crate::{PresenceView, PriorityView, RecipientView, StatusView, rfc3339};
 
 #[test]
 fn times_are_rfc_3339_in_utc() {
@@ -20,7 +20,7 @@ fn json_of(value: &impl serde::Serialize) -> Value {
 
 #[test]
 fn a_word_is_the_same_in_json_and_in_text() {
-    for presence in [Presence::Live, Presence::Idle, Presence::Away, Presence::Gone] {
+    for presence in [Presence::Busy, Presence::Idle, Presence::Away, Presence::Offline] {
         let view = PresenceView::from(presence);
         assert_eq!((json_of(&view), view.as_str()), (Value::from(presence.as_str()), presence.as_str()));
     }
@@ -28,33 +28,42 @@ fn a_word_is_the_same_in_json_and_in_text() {
         let view = PriorityView::from(priority);
         assert_eq!((json_of(&view), Priority::from(view)), (Value::from(view.as_str()), priority));
     }
-    for rung in
-        [Rung::Queued, Rung::Stored, Rung::Offered, Rung::Accepted, Rung::Shown, Rung::Fetched, Rung::Acknowledged]
-    {
-        let view = RungView::from(rung);
-        assert_eq!((json_of(&view), view.as_str()), (Value::from(rung.as_str()), rung.as_str()));
+    for status in [
+        DeliveryStatus::Queued,
+        DeliveryStatus::Stored,
+        DeliveryStatus::Notified,
+        DeliveryStatus::Accepted,
+        DeliveryStatus::Shown,
+        DeliveryStatus::Read,
+        DeliveryStatus::Acknowledged,
+    ] {
+        let view = StatusView::from(status);
+        assert_eq!((json_of(&view), view.as_str()), (Value::from(status.as_str()), status.as_str()));
     }
 }
 
 /// The steps of a message that was stored at 1 s, as words, after these receipts of 2 s.
-fn check(receipts: &[Rung], expected: &[&str]) {
-    let mut ladder = Ladder::default();
-    for rung in receipts {
-        ladder.take(Instant(2_000), Event::Rung { rung: *rung, route: "fetch".to_owned(), evidence: None });
+fn check(receipts: &[DeliveryStatus], expected: &[&str]) {
+    let mut history = DeliveryHistory::default();
+    for status in receipts {
+        history.take(Instant(2_000), Event::Status { status: *status, route: "fetch".to_owned(), evidence: None });
     }
-    let status = RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), ladder };
+    let status = RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), history };
     let view = RecipientView::from(&status);
-    let word = |step: &crate::StepView| format!("{} {}", step.rung.as_str(), step.at);
-    assert_eq!(view.steps.iter().map(word).collect::<Vec<_>>(), expected);
+    let word = |step: &crate::StepView| format!("{} {}", step.status.as_str(), step.at);
+    assert_eq!(view.history.iter().map(word).collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn every_message_in_an_inbox_shows_when_it_was_stored() {
     check(&[], &["stored 1970-01-01T00:00:01.000Z"]);
-    check(&[Rung::Shown], &["stored 1970-01-01T00:00:01.000Z", "shown 1970-01-01T00:00:02.000Z"]);
-    check(&[Rung::Stored], &["stored 1970-01-01T00:00:02.000Z"]);
-    check(&[Rung::Queued], &["queued 1970-01-01T00:00:02.000Z"]);
-    check(&[Rung::Queued, Rung::Stored], &["queued 1970-01-01T00:00:02.000Z", "stored 1970-01-01T00:00:02.000Z"]);
+    check(&[DeliveryStatus::Shown], &["stored 1970-01-01T00:00:01.000Z", "shown 1970-01-01T00:00:02.000Z"]);
+    check(&[DeliveryStatus::Stored], &["stored 1970-01-01T00:00:02.000Z"]);
+    check(&[DeliveryStatus::Queued], &["queued 1970-01-01T00:00:02.000Z"]);
+    check(
+        &[DeliveryStatus::Queued, DeliveryStatus::Stored],
+        &["queued 1970-01-01T00:00:02.000Z", "stored 1970-01-01T00:00:02.000Z"],
+    );
 }
 
 #[test]
@@ -62,10 +71,10 @@ fn what_is_not_known_is_left_out() {
     let view = RecipientView::from(&RecipientStatus {
         to: "bob".parse().expect("a name"),
         stored: Instant(0),
-        ladder: Ladder::default(),
+        history: DeliveryHistory::default(),
     });
     let expected = json!({
-        "to": "bob", "rung": "stored", "steps": [{"rung": "stored", "at": "1970-01-01T00:00:00.000Z"}],
+        "to": "bob", "status": "stored", "history": [{"status": "stored", "at": "1970-01-01T00:00:00.000Z"}],
         "expired": false,
     });
     assert_eq!(json_of(&view), expected);

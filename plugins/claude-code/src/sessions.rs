@@ -1,7 +1,7 @@
 //! Which session makes a call, and which sessions are alive.
 
 use relay_mesh_sdk::files::Root;
-use relay_mesh_sdk::sessions::{Detection, Sighting};
+use relay_mesh_sdk::sessions::{Caller, Detection};
 use relay_mesh_sdk::{Activity, Error, Session, Sessions};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const TOOL_USE_ID: &str = "claudecode/toolUseId";
 impl Sessions for ClaudeCode {
     /// Certain if our PreToolUse hook has just seen this call's tool use id in a session. Otherwise inherited from
     /// the environment that Claude Code gave our process.
-    fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+    fn detect(seen: &Caller) -> Result<Option<Detection>, Error> {
         if let Some(id) = tool_use_id(seen)
             && let Some(session) = memory::take_call(&id)?
         {
@@ -76,13 +76,13 @@ fn of_entry(value: &Value) -> Option<Listed> {
     let activity = match text("status") {
         Some("idle") => Some(Activity::Idle),
         Some("busy") => Some(Activity::Busy),
-        Some("waiting") => Some(Activity::AwaitingHuman),
+        Some("waiting") => Some(Activity::NeedsInput),
         Some(_) | None => None,
     };
     Some(Listed { session, activity })
 }
 
-fn tool_use_id(seen: &Sighting) -> Option<String> {
+fn tool_use_id(seen: &Caller) -> Option<String> {
     let meta: Value = serde_json::from_str(seen.meta.as_deref()?).ok()?;
     meta.get(TOOL_USE_ID)?.as_str().map(str::to_owned)
 }
@@ -94,8 +94,8 @@ mod tests {
 
     use super::*;
 
-    fn sighting(meta: Option<&str>, environment: &[(&str, &str)]) -> Sighting {
-        Sighting {
+    fn caller(meta: Option<&str>, environment: &[(&str, &str)]) -> Caller {
+        Caller {
             transport: Transport::Stdio,
             client_name: Some("claude-code".into()),
             client_version: Some("2.1.329".into()),
@@ -111,7 +111,7 @@ mod tests {
     /// Compares `certainty id parent`.
     #[track_caller]
     fn check(meta: Option<&str>, environment: &[(&str, &str)], expected: &str) {
-        let detected = ClaudeCode::detect(&sighting(meta, environment)).expect("it is detected");
+        let detected = ClaudeCode::detect(&caller(meta, environment)).expect("it is detected");
         let told = detected.map_or("nobody".to_owned(), |Detection { session, certainty }| {
             let certainty = if certainty == Certainty::Certain { "Certain" } else { "Inherited" };
             format!("{certainty} {} {}", session.id, session.parent.as_deref().unwrap_or("-"))

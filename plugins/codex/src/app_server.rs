@@ -6,7 +6,7 @@ use relay_mesh_sdk::{Error, clock};
 use serde_json::{Value, json};
 
 /// How long it may take to answer. It serves several terminals at once.
-const PATIENCE_MS: u64 = 5_000;
+const TIMEOUT_MS: u64 = 5_000;
 /// The error code with which it says that it is overloaded.
 const OVERLOADED: i64 = -32_001;
 /// How long we then wait before we ask again.
@@ -18,7 +18,7 @@ pub(crate) struct AppServer {
     channel: Channel,
     last_id: u64,
     /// How long an answer may take.
-    patience_ms: u64,
+    timeout_ms: u64,
 }
 
 /// The parts of a thread that we need.
@@ -63,7 +63,7 @@ pub(crate) enum Status {
     NotLoaded,
     Idle,
     Active,
-    AwaitingHuman,
+    NeedsInput,
 }
 
 /// The parts of a turn that we need.
@@ -96,13 +96,13 @@ impl From<Trouble> for Error {
 impl AppServer {
     /// Connects and introduces us. `not-found` if no app server runs.
     pub(crate) fn connect() -> Result<AppServer, Error> {
-        AppServer::connect_within(PATIENCE_MS)
+        AppServer::connect_within(TIMEOUT_MS)
     }
 
     /// Connects with a shorter timeout, for a caller that a user waits for.
-    pub(crate) fn connect_within(patience_ms: u64) -> Result<AppServer, Error> {
+    pub(crate) fn connect_within(timeout_ms: u64) -> Result<AppServer, Error> {
         let channel = Channel::open("app-server", &[])?;
-        let mut server = AppServer { channel, last_id: 0, patience_ms };
+        let mut server = AppServer { channel, last_id: 0, timeout_ms };
         server.ask(
             "initialize",
             json!({
@@ -205,7 +205,7 @@ impl AppServer {
     /// context beside a prompt of ours. Codex requires a prompt and treats it as the user's, so it contains nothing
     /// that another agent wrote. `message` identifies the text later.
     pub(crate) fn steer(&mut self, thread: &str, turn: &str, text: &str, message: &str) -> Result<(), Trouble> {
-        let letter = json!({"kind": "untrusted", "name": "incoming_message", "value": text});
+        let context = json!({"kind": "untrusted", "name": "incoming_message", "value": text});
         self.ask(
             "turn/steer",
             json!({
@@ -213,7 +213,7 @@ impl AppServer {
                 "expectedTurnId": turn,
                 "clientUserMessageId": message,
                 "input": [{"type": "text", "text": NUDGE}],
-                "additionalContext": {NAMESPACE: letter},
+                "additionalContext": {NAMESPACE: context},
             }),
         )
         .map(|_| ())
@@ -242,14 +242,14 @@ impl AppServer {
         let id = self.last_id;
         let question = json!({"id": id, "method": method, "params": parameters}).to_string();
         self.channel.send(&question).map_err(Trouble::Refused)?;
-        let until = clock::now() + self.patience_ms;
+        let until = clock::now() + self.timeout_ms;
         loop {
             let left = until.saturating_sub(clock::now());
             let frame = match self.channel.receive(u32::try_from(left).unwrap_or(u32::MAX)) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => {
                     let what =
-                        format!("Codex's app server did not answer {method} within {} s", self.patience_ms / 1_000);
+                        format!("Codex's app server did not answer {method} within {} s", self.timeout_ms / 1_000);
                     return Err(Trouble::Unanswered(Error::Failed(what)));
                 }
                 Err(error) => return Err(Trouble::Unanswered(error)),
@@ -314,9 +314,7 @@ fn hook(value: &Value) -> Option<Hook> {
 
 fn status(value: &Value) -> Status {
     match value["type"].as_str() {
-        Some("active") if value["activeFlags"].as_array().is_some_and(|flags| !flags.is_empty()) => {
-            Status::AwaitingHuman
-        }
+        Some("active") if value["activeFlags"].as_array().is_some_and(|flags| !flags.is_empty()) => Status::NeedsInput,
         Some("active") => Status::Active,
         // After an error the thread waits for the next turn, as after any other turn.
         Some("idle" | "systemError") => Status::Idle,

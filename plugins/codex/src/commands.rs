@@ -92,7 +92,7 @@ fn ready(server: &mut AppServer, to: &Session) -> Result<(), Error> {
     match thread.status {
         Status::Idle if thread.takes_input => Ok(()),
         Status::Idle => Err(Error::Unsupported("this thread takes no turns from other programs".to_owned())),
-        Status::Active | Status::AwaitingHuman => Err(Error::Busy(BUSY_MS)),
+        Status::Active | Status::NeedsInput => Err(Error::Busy(BUSY_MS)),
         Status::NotLoaded => {
             Err(Error::Unsupported("the app server that Codex's terminals share has not loaded this thread".to_owned()))
         }

@@ -1,7 +1,7 @@
 //! The routes to a thread: the app server starts or interrupts a turn; Codex's own queue carries a notification; a
 //! desktop notification tells the user.
 
-use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
+use relay_mesh_sdk::push::{Carries, DeliveryStatus, Receipt, Route};
 use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, notices, programs};
 use serde_json::{Value, json};
 
@@ -12,33 +12,33 @@ use crate::hooks::has_hooks;
 /// As much as Codex keeps of a tool's output without cutting it.
 const ROOM: u32 = 9_000;
 /// A busy thread takes a message after its current response, which may be long.
-const LETTER_PATIENCE_MS: u32 = 30_000;
+const MESSAGE_TIMEOUT_MS: u32 = 30_000;
 /// A terminal reads the queue every few seconds, and the agent must then read its mail.
-const QUEUE_PATIENCE_MS: u32 = 30_000;
+const QUEUE_TIMEOUT_MS: u32 = 30_000;
 /// How long to wait for a thread whose user has to answer, or whose hooks will show the mail.
 const BUSY_MS: u32 = 2_000;
 
 impl Push for Codex {
     fn routes(to: &Session) -> Result<Vec<Route>, Error> {
-        let letter = |name: &str, when, least| Route {
+        let message = |name: &str, when, least| Route {
             name: name.into(),
-            load: Load::Letter,
-            proves: Rung::Shown,
+            carries: Carries::Message,
+            proves: DeliveryStatus::Shown,
             when: vec![when],
             least,
-            room: ROOM,
-            patience_ms: LETTER_PATIENCE_MS,
+            max_bytes: ROOM,
+            timeout_ms: MESSAGE_TIMEOUT_MS,
         };
         let mut routes = vec![
-            letter("app-server", Activity::Idle, Priority::Normal),
-            letter("steer", Activity::Busy, Priority::Urgent),
+            message("app-server", Activity::Idle, Priority::Normal),
+            message("steer", Activity::Busy, Priority::Urgent),
         ];
         // Nothing reads the queue of a headless run: its prompts would appear when a user opens the thread, perhaps
         // days later. A subagent takes prompts only from its parent.
         if !is_headless(to) && to.parent.is_none() {
-            routes.push(Route { when: vec![Activity::Idle], ..Route::bell("queue", QUEUE_PATIENCE_MS) });
+            routes.push(Route { when: vec![Activity::Idle], ..Route::notification("queue", QUEUE_TIMEOUT_MS) });
         }
-        routes.push(Route::bell("notification", 0));
+        routes.push(Route::notification("notification", 0));
         Ok(routes)
     }
 
@@ -48,7 +48,7 @@ impl Push for Codex {
             "queue" => queue(to, mail),
             "notification" => {
                 notices::mail_waits("Codex", to, mail)?;
-                Ok(Receipt::at(Rung::Offered))
+                Ok(Receipt::at(DeliveryStatus::Notified))
             }
             other => Err(Error::NotFound(format!("Codex has no route named `{other}`"))),
         }
@@ -64,7 +64,7 @@ impl Push for Codex {
         if !matches!(route, "app-server" | "steer") || !AppServer::connect()?.stands_in(&to.id, turn, message)? {
             return Ok(sent);
         }
-        Ok(Receipt { rung: Rung::Shown, ..sent })
+        Ok(Receipt { status: DeliveryStatus::Shown, ..sent })
     }
 }
 
@@ -75,7 +75,7 @@ fn give(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     let thread = server.thread(&to.id)?;
     match thread.status {
         Status::Idle => {}
-        Status::AwaitingHuman => return Err(Error::Busy(BUSY_MS)),
+        Status::NeedsInput => return Err(Error::Busy(BUSY_MS)),
         Status::Active if mail.priority == Priority::Urgent => return steer(server, to, mail),
         // The thread's hooks show the mail between tools or at the turn's end. If the hooks do not run, the running
         // turn takes the mail.
@@ -111,13 +111,13 @@ fn taken(outcome: Result<String, Trouble>, mail: &Mail) -> Result<Receipt, Error
     match outcome {
         Ok(turn) => {
             let evidence = json!({"turn": turn, "message": first_of(mail)}).to_string();
-            Ok(Receipt { rung: Rung::Accepted, evidence: Some(evidence) })
+            Ok(Receipt { status: DeliveryStatus::Accepted, evidence: Some(evidence) })
         }
         Err(Trouble::Refused(error)) => Err(error),
         // The turn may have started, so no other route may show the message until that has become unlikely.
         Err(Trouble::Unanswered(error)) => {
             relay_mesh_sdk::warn!("Codex did not confirm a turn that was requested: {error:?}");
-            Ok(Receipt { rung: Rung::Offered, evidence: Some(json!({"unanswered": true}).to_string()) })
+            Ok(Receipt { status: DeliveryStatus::Notified, evidence: Some(json!({"unanswered": true}).to_string()) })
         }
     }
 }
@@ -127,14 +127,17 @@ fn queue(to: &Session, mail: &Mail) -> Result<Receipt, Error> {
     let outcome = programs::run("codex-queue", &[to.id.clone(), mail.text.clone()], &[])?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().last().unwrap_or_default().trim().to_owned();
     match outcome.exit_code {
-        0 => Ok(Receipt { rung: Rung::Offered, evidence: Some(json!({"queue": said(&outcome.stdout)}).to_string()) }),
+        0 => Ok(Receipt {
+            status: DeliveryStatus::Notified,
+            evidence: Some(json!({"queue": said(&outcome.stdout)}).to_string()),
+        }),
         code => Err(Error::Failed(format!("codex queue ended with {code}: {}", said(&outcome.stderr)))),
     }
 }
 
 /// Whether a prompt is ours: a notification that the host wrote and that came back from the queue, or the prompt
 /// that steers a turn.
-pub(crate) fn is_bell(prompt: &str) -> bool {
+pub(crate) fn is_notification(prompt: &str) -> bool {
     let prompt = prompt.trim();
     prompt == NUDGE || prompt.contains("relay-mesh message") && prompt.contains("Call fetch_messages to read ")
 }

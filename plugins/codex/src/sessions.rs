@@ -1,6 +1,6 @@
 //! Which thread makes a call, and which threads are alive.
 
-use relay_mesh_sdk::sessions::{Detection, Sighting, Transport};
+use relay_mesh_sdk::sessions::{Caller, Detection, Transport};
 use relay_mesh_sdk::{Activity, Error, Session, Sessions};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{Codex, terminals};
 impl Sessions for Codex {
     /// Certain if Codex names the thread in the `_meta` of this call. A variable counts only on a command line:
     /// Codex passes none to the servers that it starts, so one that reaches a server comes from an outer Codex.
-    fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+    fn detect(seen: &Caller) -> Result<Option<Detection>, Error> {
         Ok(match seen.transport {
             Transport::Stdio | Transport::Http => match by_call(seen) {
                 Some((session, trigger)) => {
@@ -50,7 +50,7 @@ impl Sessions for Codex {
         match AppServer::connect()?.thread(id)?.status {
             Status::Idle => Ok(Activity::Idle),
             Status::Active => Ok(Activity::Busy),
-            Status::AwaitingHuman => Ok(Activity::AwaitingHuman),
+            Status::NeedsInput => Ok(Activity::NeedsInput),
             // It may be alive in a terminal with its own app server.
             Status::NotLoaded => Err(Error::NotFound(format!("the app server has not loaded the thread {id}"))),
         }
@@ -66,7 +66,7 @@ fn session(thread: Thread) -> Session {
 const HEADLESS: &str = "exec";
 
 /// The thread that Codex names beside the arguments, and what started its turn.
-fn by_call(seen: &Sighting) -> Option<(Session, Option<String>)> {
+fn by_call(seen: &Caller) -> Option<(Session, Option<String>)> {
     let meta: Value = serde_json::from_str(seen.meta.as_deref()?).ok()?;
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let thread = text(&meta, "threadId")?;
@@ -83,7 +83,7 @@ fn by_call(seen: &Sighting) -> Option<(Session, Option<String>)> {
 }
 
 /// The thread in whose shell a command line ran.
-fn by_shell(seen: &Sighting) -> Option<Session> {
+fn by_shell(seen: &Caller) -> Option<Session> {
     let thread = seen.variable("CODEX_THREAD_ID")?;
     let parent = seen.variable("CODEX_SESSION_ID").filter(|root| *root != thread).map(str::to_owned);
     Some(Session { parent, ..Session::new(thread, seen.workdir.as_deref().unwrap_or_default()) })

@@ -13,7 +13,7 @@ use crate::app_server::{AppServer, Status};
 use crate::payload::Source;
 
 /// The longest wait for the app server at a session's start.
-const PATIENCE_MS: u64 = 1_000;
+const TIMEOUT_MS: u64 = 1_000;
 /// The app server keeps a thread without viewers for half an hour. Later than this after /clear, the predecessor
 /// may be missing from its list, and another thread may look like the only one.
 const PREDECESSOR_LASTS: u64 = 25 * 60_000;
@@ -102,7 +102,7 @@ pub(crate) fn clear_away() -> Result<(), Error> {
 
 /// The app server that terminals share, if it runs this thread.
 fn shared_with(thread: &str) -> Result<Option<AppServer>, Error> {
-    let mut server = match AppServer::connect_within(PATIENCE_MS) {
+    let mut server = match AppServer::connect_within(TIMEOUT_MS) {
         Ok(server) => server,
         Err(Error::NotFound(_)) => return Ok(None),
         Err(error) => return Err(error),

@@ -1,8 +1,8 @@
 //! Routes, deliveries and requests, against an app server of a few lines.
 
 use relay_mesh_sdk::programs::ProgramOutput;
-use relay_mesh_sdk::push::{Load, Receipt};
-use relay_mesh_sdk::sessions::{Certainty, Detection, Sighting, Transport};
+use relay_mesh_sdk::push::{Carries, Receipt};
+use relay_mesh_sdk::sessions::{Caller, Certainty, Detection, Transport};
 use relay_mesh_sdk::testing::{Fakes, mail};
 use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, Sessions, dated_state};
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ fn serving(thread: Value, turn: Value) -> Fakes {
             Some("thread/turns/list") => answer(json!({"data": [{"id": "turn-1", "status": "inProgress"}]})),
             Some("turn/steer") if turn.is_null() => Vec::new(),
             Some("turn/steer") => {
-                let letter = &asked["params"]["additionalContext"]["relay_mesh"];
-                assert_eq!((&letter["kind"], &letter["value"]), (&json!("untrusted"), &json!("<mail>")));
+                let message = &asked["params"]["additionalContext"]["relay_mesh"];
+                assert_eq!((&message["kind"], &message["value"]), (&json!("untrusted"), &json!("<mail>")));
                 assert_eq!(asked["params"]["input"][0]["text"], NUDGE, "nothing of a peer's is said as the person");
                 assert_eq!(asked["params"]["expectedTurnId"], "turn-1");
                 answer(turn.clone())
@@ -73,9 +73,9 @@ fn session() -> Session {
 
 fn told(outcome: Result<Receipt, Error>) -> String {
     match outcome {
-        Ok(Receipt { rung, evidence }) => {
-            let rung = format!("{rung:?}").rsplit("::").next().unwrap_or_default().to_owned();
-            format!("{rung} {}", evidence.unwrap_or_default())
+        Ok(Receipt { status, evidence }) => {
+            let status = format!("{status:?}").rsplit("::").next().unwrap_or_default().to_owned();
+            format!("{status} {}", evidence.unwrap_or_default())
         }
         Err(Error::Busy(wait)) => format!("busy for {wait}"),
         Err(Error::NotFound(what)) => format!("not found: {what}"),
@@ -92,7 +92,7 @@ fn gives(thread: Value, turn: Value, expected: &str) {
 const ACCEPTED: &str = r#"Accepted {"turn":"turn-1","message":"01JD0000000000000000000000"}"#;
 
 #[test]
-fn a_letter_is_given_to_a_thread_that_can_take_it() {
+fn a_message_is_given_to_a_thread_that_can_take_it() {
     let active = |flags: Value| thread(json!({"type": "active", "activeFlags": flags}));
     gives(thread(json!({"type": "idle"})), turn(), ACCEPTED);
     gives(thread(json!({"type": "systemError"})), turn(), ACCEPTED);
@@ -114,7 +114,7 @@ fn the_app_servers_refusals_are_told_apart() {
         json!({"code": -32600, "message": "input must not be empty"}),
         r#"Error::Failed("Codex's app server refused: input must not be empty")"#,
     );
-    gives(idle(), Value::Null, r#"Offered {"unanswered":true}"#);
+    gives(idle(), Value::Null, r#"Notified {"unanswered":true}"#);
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn urgent_mail_breaks_into_the_turn_that_runs() {
     assert_eq!(steers(json!({"type": "idle"}), turn(), ACCEPTED), 1, "the turn has ended meanwhile");
     steers(active(json!(["waitingOnApproval"])), turn(), "busy for 2000");
     steers(active(json!([])), json!({"code": -32600, "message": "no active turn to steer"}), "busy for 1000");
-    steers(active(json!([])), Value::Null, r#"Offered {"unanswered":true}"#);
+    steers(active(json!([])), Value::Null, r#"Notified {"unanswered":true}"#);
 }
 
 #[test]
-fn a_letter_is_shown_once_it_stands_in_its_turn() {
+fn a_message_is_shown_once_it_stands_in_its_turn() {
     let host = serving(thread(json!({"type": "idle"})), turn()).start();
     let sent = Codex::deliver(&session(), "app-server", &mail("<mail>")).expect("it is given");
     assert_eq!(host.notices(), [("Codex".to_owned(), "A message waits for the agent in app".to_owned())]);
@@ -150,9 +150,9 @@ fn a_letter_is_shown_once_it_stands_in_its_turn() {
     assert_eq!(confirmed, ACCEPTED.replace("Accepted", "Shown"));
     let other = Receipt {
         evidence: Some(r#"{"turn":"turn-1","message":"01JE"}"#.into()),
-        ..Receipt::at(relay_mesh_sdk::push::Rung::Accepted)
+        ..Receipt::at(relay_mesh_sdk::push::DeliveryStatus::Accepted)
     };
-    assert!(told(Codex::confirm(&session(), "app-server", other)).starts_with("Accepted"), "another letter");
+    assert!(told(Codex::confirm(&session(), "app-server", other)).starts_with("Accepted"), "another message");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn the_queue_takes_the_news_and_proves_little() {
     };
     assert_eq!(
         queue(0, "Queued message 1 for thread t1.\n", "WARNING: x"),
-        r#"Offered {"queue":"Queued message 1 for thread t1."}"#
+        r#"Notified {"queue":"Queued message 1 for thread t1."}"#
     );
     assert_eq!(
         queue(1, "", "WARNING: x\nError: No active session found matching t1\n"),
@@ -181,7 +181,7 @@ fn the_queue_takes_the_news_and_proves_little() {
 fn the_queue_is_for_threads_that_a_person_opens() {
     let routes = |session: Session| {
         let routes = Codex::routes(&session).expect("there are routes");
-        assert!(routes.iter().all(|route| (route.load == Load::Bell) == (route.room == 0)));
+        assert!(routes.iter().all(|route| (route.carries == Carries::Notification) == (route.max_bytes == 0)));
         routes.into_iter().map(|route| route.name).collect::<Vec<_>>().join(", ")
     };
     let hinted = |hint: &str| Session { route_hint: Some(hint.to_owned()), ..session() };
@@ -203,8 +203,8 @@ fn the_live_threads_are_those_of_people() {
     assert_eq!(Codex::discover(), Ok(Vec::new()));
 }
 
-fn sighting(transport: Transport, meta: Value, environment: &[(&str, &str)]) -> Sighting {
-    Sighting {
+fn caller(transport: Transport, meta: Value, environment: &[(&str, &str)]) -> Caller {
+    Caller {
         transport,
         client_name: Some("codex-mcp-client".into()),
         client_version: Some("0.169.0".into()),
@@ -219,7 +219,7 @@ fn sighting(transport: Transport, meta: Value, environment: &[(&str, &str)]) -> 
 
 /// Compares `certainty id parent hint`.
 #[track_caller]
-fn detects(seen: &Sighting, expected: &str) {
+fn detects(seen: &Caller, expected: &str) {
     let detected = Codex::detect(seen).expect("it is detected");
     let told = detected.map_or("nobody".to_owned(), |Detection { session, certainty }| {
         let certainty = if certainty == Certainty::Certain { "certain" } else { "inherited" };
@@ -231,7 +231,7 @@ fn detects(seen: &Sighting, expected: &str) {
 
 #[test]
 fn a_call_names_its_thread_and_a_shell_inherits_it() {
-    let call = |meta: Value| sighting(Transport::Stdio, meta, &[("CODEX_THREAD_ID", "outer")]);
+    let call = |meta: Value| caller(Transport::Stdio, meta, &[("CODEX_THREAD_ID", "outer")]);
     let turn = |trigger: &str| json!({"turn_trigger": trigger});
     detects(&call(json!({"threadId": "t1", "sessionId": "t1"})), "certain t1 - -");
     detects(
@@ -243,7 +243,7 @@ fn a_call_names_its_thread_and_a_shell_inherits_it() {
         r#"certain t1 - {"headless":true}"#,
     );
     detects(&call(json!({"progressToken": 1})), "nobody");
-    let shell = |pairs: &[(&str, &str)]| sighting(Transport::CommandLine, json!({}), pairs);
+    let shell = |pairs: &[(&str, &str)]| caller(Transport::CommandLine, json!({}), pairs);
     detects(&shell(&[("CODEX_THREAD_ID", "t1"), ("CODEX_SESSION_ID", "t1")]), "inherited t1 - -");
     detects(&shell(&[("CODEX_THREAD_ID", "t1"), ("CODEX_SESSION_ID", "t0")]), "inherited t1 t0 -");
     detects(&shell(&[]), "nobody");

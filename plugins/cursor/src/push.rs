@@ -19,7 +19,7 @@ impl Push for Cursor {
 
 #[cfg(test)]
 mod tests {
-    use relay_mesh_sdk::push::Rung;
+    use relay_mesh_sdk::push::DeliveryStatus;
     use relay_mesh_sdk::testing::{Fakes, mail};
 
     use super::*;
@@ -28,8 +28,8 @@ mod tests {
     fn the_person_is_told_where_mail_waits_and_never_what_it_says() {
         let host = Fakes::default().desktop().start();
         let receipt = Cursor::deliver(&Session::new("c1", "/home/u/app"), "notification", &mail("the secret"));
-        assert_eq!(receipt, Ok(Receipt::at(Rung::Offered)));
+        assert_eq!(receipt, Ok(Receipt::at(DeliveryStatus::Notified)));
         assert_eq!(host.notices(), [("Cursor".to_owned(), "A message waits for the agent in app".to_owned())]);
-        assert!(matches!(Cursor::deliver(&Session::new("c1", "/"), "bell", &mail("x")), Err(Error::NotFound(_))));
+        assert!(matches!(Cursor::deliver(&Session::new("c1", "/"), "wake-file", &mail("x")), Err(Error::NotFound(_))));
     }
 }

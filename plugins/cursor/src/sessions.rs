@@ -5,7 +5,7 @@
 //! hook also stores the call, and the only conversation that has just made this call is taken to be the caller.
 //! That is an inference: a ticket overrides it, and it fails if two conversations made the same call.
 
-use relay_mesh_sdk::sessions::{Detection, Sighting};
+use relay_mesh_sdk::sessions::{Caller, Detection};
 use relay_mesh_sdk::{Error, Session, Sessions, dated_state};
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::Cursor;
 use crate::memory::{self, Note};
 
 impl Sessions for Cursor {
-    fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+    fn detect(seen: &Caller) -> Result<Option<Detection>, Error> {
         let (Some(tool), Some(arguments)) = (&seen.tool, arguments(seen)) else { return Ok(None) };
         let fitting = memory::calls_like(tool, &arguments)?;
         let Some(conversation) = the_one_conversation(&fitting, seen.workdir.as_deref()) else { return Ok(None) };
@@ -28,7 +28,7 @@ impl Sessions for Cursor {
     }
 }
 
-fn arguments(seen: &Sighting) -> Option<Map<String, Value>> {
+fn arguments(seen: &Caller) -> Option<Map<String, Value>> {
     serde_json::from_str(seen.arguments.as_deref()?).ok()
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[track_caller]
     fn check(tool: &str, arguments: &Value, workdir: Option<&str>, expected: &str) {
-        let detected = Cursor::detect(&Sighting {
+        let detected = Cursor::detect(&Caller {
             transport: Transport::Stdio,
             client_name: Some("cursor-vscode".into()),
             client_version: Some("1.0.0".into()),

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 /// Our tools and their arguments. A product test compares this with what the server lists.
 const TOOLS: &[(&str, &[&str])] = &[
-    ("register_agent", &["name", "team", "role", "task", "skills", "model", "project", "program", "bead"]),
+    ("register_agent", &["name", "team", "role", "task", "skills", "model", "project", "program", "issue"]),
     ("find_agents", &["query", "limit"]),
-    ("list_agents", &["team", "harness", "include_gone"]),
+    ("list_agents", &["team", "harness", "include_offline"]),
     ("send_message", &["to", "body", "subject", "reply_to", "thread", "priority", "tags", "idempotency_key"]),
     ("broadcast", &["body", "subject", "team", "harness", "thread", "priority", "tags", "idempotency_key"]),
     (

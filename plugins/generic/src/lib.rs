@@ -5,7 +5,7 @@ mod clients;
 mod notice;
 mod setup;
 
-use relay_mesh_sdk::{About, Context, Error, Hooks, Identity, Moment, Sessions};
+use relay_mesh_sdk::{About, Context, Error, Hooks, Identity, Occasion, Sessions};
 
 /// Any MCP client.
 pub struct Generic;
@@ -27,7 +27,7 @@ const FETCH: &str = "Mail does not arrive by itself in this client: call fetch_m
                      of longer work, and with wait_seconds if you need an answer to go on.";
 
 impl Context for Generic {
-    fn protocol(base: String, _moment: Moment, _agent: Option<&str>) -> Result<Option<String>, Error> {
+    fn protocol(base: String, _moment: Occasion, _agent: Option<&str>) -> Result<Option<String>, Error> {
         Ok(Some(format!("{base}\n- {FETCH}")))
     }
 }
@@ -46,13 +46,12 @@ mod tests {
 
     #[test]
     fn the_protocol_says_that_mail_must_be_fetched() {
-        let said =
-            Generic::protocol("Base.".into(), Moment::SessionStart, None).expect("it is said").unwrap_or_default();
+        let said = Generic::protocol("Base.".into(), Occasion::Start, None).expect("it is said").unwrap_or_default();
         assert!(said.starts_with("Base.\n- ") && said.contains("wait_seconds"), "{said}");
     }
 
     #[test]
-    fn nothing_is_recognised_as_a_session() {
+    fn nothing_is_matched_as_a_session() {
         assert_eq!(Generic::discover(), Err(Error::Unsupported("this harness keeps no list of its sessions".into())));
     }
 }

@@ -1,6 +1,6 @@
 //! The only route to such a client is its user: a desktop notification.
 
-use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
+use relay_mesh_sdk::push::{Carries, DeliveryStatus, Receipt, Route};
 use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session, notices};
 
 use crate::Generic;
@@ -9,12 +9,12 @@ impl Push for Generic {
     fn routes(_to: &Session) -> Result<Vec<Route>, Error> {
         Ok(vec![Route {
             name: "notification".into(),
-            load: Load::Bell,
-            proves: Rung::Offered,
+            carries: Carries::Notification,
+            proves: DeliveryStatus::Notified,
             when: vec![Activity::Idle, Activity::Busy],
             least: Priority::Normal,
-            room: 0,
-            patience_ms: 0,
+            max_bytes: 0,
+            timeout_ms: 0,
         }])
     }
 
@@ -26,7 +26,7 @@ impl Push for Generic {
         let at = folder.map_or_else(String::new, |folder| format!(" in {folder}"));
         let waiting = if mail.ids.len() > 1 { "Messages wait" } else { "A message waits" };
         notices::show("relay-mesh", &format!("{waiting} for your agent{at}. Ask it to read its messages."))?;
-        Ok(Receipt::at(Rung::Offered))
+        Ok(Receipt::at(DeliveryStatus::Notified))
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
     fn a_notice_says_where_mail_waits_and_never_what_it_says() {
         let host = Fakes::default().desktop().start();
         let receipt = Generic::deliver(&Session::new("c1", "/home/u/app"), "notification", &mail("the secret"));
-        assert_eq!(receipt, Ok(Receipt::at(Rung::Offered)));
+        assert_eq!(receipt, Ok(Receipt::at(DeliveryStatus::Notified)));
         let [(title, body)] = host.notices().try_into().expect("one notice");
         assert_eq!(
             (title.as_str(), body.as_str()),
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn another_route_is_not_found() {
-        let receipt = Generic::deliver(&Session::new("c1", "/"), "bell", &mail("x"));
+        let receipt = Generic::deliver(&Session::new("c1", "/"), "wake-file", &mail("x"));
         assert!(matches!(receipt, Err(Error::NotFound(_))), "{receipt:?}");
     }
 }

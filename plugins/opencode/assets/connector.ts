@@ -186,8 +186,8 @@ class Connector {
     this.receipt(session, id, "shown", evidence)
   }
 
-  receipt(session: Session, id: string, rung: string, evidence?: Any) {
-    this.say({ id, session: session.id, rung, evidence })
+  receipt(session: Session, id: string, status: string, evidence?: Any) {
+    this.say({ id, session: session.id, status, evidence })
   }
 
   forget(session: Session) {
@@ -298,14 +298,14 @@ class Connector {
         return session && void this.tell(session, "session.bound")
       case "message":
       case "invitation":
-        return session ? void this.wake(session, line) : this.say({ id: line.id, session: line.session, rung: "refused" })
+        return session ? void this.wake(session, line) : this.say({ id: line.id, session: line.session, status: "refused" })
       case "command":
         if (session) return void this.run(session, line)
         return this.say({ command: line.id, ended: "refused" })
       case "answer":
         if (this.answers.has(line.call)) return this.answers.get(line.call)!(line)
         // No caller waits for it any more, so its mail goes back.
-        return (line.mail ?? []).forEach((id: string) => this.say({ id, rung: "refused" }))
+        return (line.mail ?? []).forEach((id: string) => this.say({ id, status: "refused" }))
     }
   }
 

@@ -123,7 +123,7 @@ fn words(command: &Command) -> Result<String, Error> {
 
 fn word(argument: &str) -> Result<String, Error> {
     let refused = |what: &str| {
-        Err(Error::Unsupported(format!("an argument contains {what}, which OpenCode would not treat as text")))
+        Err(Error::Unsupported(format!("an argument holds {what}, which OpenCode would not take as text")))
     };
     let mut before = ' ';
     for character in argument.chars() {

@@ -2,7 +2,7 @@
 //! `agent`, `protocol`, `mail` and `refusal`, each only if present.
 
 use relay_mesh_sdk::hooks::{Call, Event as Happened, Findings, Hooks, Reading, Reply};
-use relay_mesh_sdk::{Activity, Error, Moment};
+use relay_mesh_sdk::{Activity, Error, Occasion};
 use serde_json::{Map, Value};
 
 use crate::payload::{Event, Payload};
@@ -24,26 +24,26 @@ impl Hooks for OpenCode {
                 sessions::plugins_are_loaded()?;
                 servers::remember(payload.server.as_ref())?;
                 let now = activity.map(does).into_iter();
-                let events = std::iter::once(Happened::Seen(session.clone())).chain(now).collect();
-                Reading { moment: Some(Moment::SessionStart), ..spoken(events) }
+                let events = std::iter::once(Happened::Alive(session.clone())).chain(now).collect();
+                Reading { occasion: Some(Occasion::Start), ..spoken(events) }
             }
-            Event::Bound => Reading { moment: Some(Moment::Registered), ..spoken(Vec::new()) },
+            Event::Bound => Reading { occasion: Some(Occasion::Registration), ..spoken(Vec::new()) },
             Event::Busy => spoken(vec![does(Activity::Busy)]),
             // A subagent ends with its turn. If its parent continues it, another event reports it.
             Event::Idle if is_subagent => Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() },
             Event::Idle => spoken(vec![does(Activity::Idle)]),
-            Event::Asked => spoken(vec![does(Activity::AwaitingHuman)]),
+            Event::Asked => spoken(vec![does(Activity::NeedsInput)]),
             // A subagent's prompts come from its parent, and a wake-up is not from the user either.
             Event::Prompted { injected } if injected || is_subagent => spoken(vec![does(Activity::Busy)]),
             Event::Prompted { .. } => Reading {
                 attended: true,
-                room: ROOM,
-                ..spoken(vec![does(Activity::Busy), Happened::HumanSpoke(id.clone())])
+                max_bytes: ROOM,
+                ..spoken(vec![does(Activity::Busy), Happened::UserSpoke(id.clone())])
             },
             Event::ToolBegins { edits } => Reading { edits, ..spoken(vec![does(Activity::Busy)]) },
             Event::ToolDone { registered } => Reading {
-                room: ROOM,
-                moment: registered.then_some(Moment::Registered),
+                max_bytes: ROOM,
+                occasion: registered.then_some(Occasion::Registration),
                 ..spoken(vec![does(Activity::Busy)])
             },
             Event::Deleted => Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() },
@@ -92,18 +92,18 @@ mod tests {
 
     #[test]
     fn each_event_means_something_to_the_mesh() {
-        check("session.created", json!({}), "s1; seen s1; protocol SessionStart");
-        check("session.created", json!({"activity": "session.busy"}), "s1; seen s1; s1 Busy; protocol SessionStart");
+        check("session.created", json!({}), "s1; alive s1; protocol Start");
+        check("session.created", json!({"activity": "session.busy"}), "s1; alive s1; s1 Busy; protocol Start");
         check("session.busy", json!({}), "s1; s1 Busy");
         check("session.idle", json!({}), "s1; s1 Idle");
-        check("permission.asked", json!({}), "s1; s1 AwaitingHuman");
-        check("chat.message", json!({}), "s1; s1 Busy; person spoke in s1; room 8000; attended");
-        check("tool.execute.after", json!({}), "s1; s1 Busy; room 8000");
-        check("tool.execute.after", json!({"registered": true}), "s1; s1 Busy; protocol Registered; room 8000");
+        check("permission.asked", json!({}), "s1; s1 NeedsInput");
+        check("chat.message", json!({}), "s1; s1 Busy; user spoke in s1; fits 8000; attended");
+        check("tool.execute.after", json!({}), "s1; s1 Busy; fits 8000");
+        check("tool.execute.after", json!({"registered": true}), "s1; s1 Busy; protocol Registration; fits 8000");
         check("tool.execute.before", json!({"file": "a.rs"}), "s1; s1 Busy; edits /w/a.rs");
         let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n*** End Patch";
         check("tool.execute.before", json!({"patch": patch}), "s1; s1 Busy; edits /w/a.rs; edits /w/b.rs");
-        check("session.bound", json!({}), "s1; protocol Registered");
+        check("session.bound", json!({}), "s1; protocol Registration");
         check("session.deleted", json!({}), "nobody; s1 ended");
     }
 
@@ -122,7 +122,7 @@ mod tests {
     fn what_is_not_the_connectors_is_refused() {
         check("session.shared", json!({}), "has no meaning for the mesh");
         check("session.idle", json!({"session": ""}), "names no session");
-        check("session.idle", json!({"process": "x"}), "is not the connector's");
+        check("session.idle", json!({"process": "x"}), "is not from the connector");
     }
 
     #[test]

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn each_answer_says_what_can_be_done_about_it() {
         check(204, "", "Ok(Null)");
-        check(200, "<html>", "is no OpenCode");
+        check(200, "<html>", "is not OpenCode");
         check(401, "", "refuses the password");
         check(404, "{}", "NotFound");
         check(503, "", "Busy(2000)");

@@ -115,7 +115,7 @@ fn activity(event: &str) -> Option<Activity> {
     match event {
         "session.busy" => Some(Activity::Busy),
         "session.idle" => Some(Activity::Idle),
-        "permission.asked" => Some(Activity::AwaitingHuman),
+        "permission.asked" => Some(Activity::NeedsInput),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 //! A message that is already in the session, because the process that delivered it ended before it could report
 //! that, is never delivered again.
 
-use relay_mesh_sdk::push::{Load, Receipt, Route, Rung};
+use relay_mesh_sdk::push::{Carries, DeliveryStatus, Receipt, Route};
 use relay_mesh_sdk::{Activity, Error, Mail, Priority, Push, Session};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const ROUTE: &str = "prompt_async";
 /// OpenCode takes prompts of any length; the mesh limits a body and its envelope to less.
 const ROOM: u32 = 300_000;
 /// A turn starts within a second, or after the session's current step.
-const PATIENCE_MS: u32 = 15_000;
+const TIMEOUT_MS: u32 = 15_000;
 /// How many of the latest messages are searched.
 const LATEST: usize = 30;
 
@@ -24,14 +24,14 @@ impl Push for OpenCode {
     fn routes(to: &Session) -> Result<Vec<Route>, Error> {
         let route = Route {
             name: ROUTE.into(),
-            load: Load::Letter,
-            proves: Rung::Shown,
+            carries: Carries::Message,
+            proves: DeliveryStatus::Shown,
             // A busy session takes the mail between two steps. Its activity is known from the connector, so without
             // one "busy" may be out of date.
             when: vec![Activity::Idle, Activity::Busy],
             least: Priority::Normal,
-            room: ROOM,
-            patience_ms: PATIENCE_MS,
+            max_bytes: ROOM,
+            timeout_ms: TIMEOUT_MS,
         };
         Ok(server_of(to).map(|_| route).into_iter().collect())
     }
@@ -50,7 +50,7 @@ impl Push for OpenCode {
             }
         }
         http::post(&server, &format!("/session/{}/prompt_async", http::encoded(&to.id)), &to.workdir, &body)?;
-        Ok(Receipt { rung: Rung::Accepted, evidence: Some(json!({"messages": mail.ids}).to_string()) })
+        Ok(Receipt { status: DeliveryStatus::Accepted, evidence: Some(json!({"messages": mail.ids}).to_string()) })
     }
 
     fn confirm(to: &Session, route: &str, sent: Receipt) -> Result<Receipt, Error> {
@@ -58,7 +58,7 @@ impl Push for OpenCode {
         let evidence: Value = serde_json::from_str(sent.evidence.as_deref().unwrap_or_default()).unwrap_or_default();
         let ids: Vec<String> = serde_json::from_value(evidence["messages"].clone()).unwrap_or_default();
         let found = standing(&latest(&server, to)?, &ids);
-        Ok(found.filter(|found| found.rung == Rung::Shown).unwrap_or(sent))
+        Ok(found.filter(|found| found.status == DeliveryStatus::Shown).unwrap_or(sent))
     }
 }
 
@@ -117,12 +117,13 @@ fn standing(messages: &[Value], ids: &[String]) -> Option<Receipt> {
     let turn = messages.iter().find(|message| is_role(message, "assistant") && answers(message));
     Some(match turn {
         Some(turn) => Receipt {
-            rung: Rung::Shown,
+            status: DeliveryStatus::Shown,
             evidence: Some(json!({"messages": ids, "prompt": prompt, "turn": turn["info"]["id"]}).to_string()),
         },
-        None => {
-            Receipt { rung: Rung::Accepted, evidence: Some(json!({"messages": ids, "prompt": prompt}).to_string()) }
-        }
+        None => Receipt {
+            status: DeliveryStatus::Accepted,
+            evidence: Some(json!({"messages": ids, "prompt": prompt}).to_string()),
+        },
     })
 }
 
@@ -192,7 +193,7 @@ mod tests {
         let (_host, posted) = serving(json!([user("msg_1", "plan this"), assistant("msg_2", "msg_1")]));
         let to = session(r#"{"port":4096}"#);
         let sent = OpenCode::deliver(&to, ROUTE, &mail(TEXT)).expect("delivered");
-        assert_eq!(sent.rung, Rung::Accepted);
+        assert_eq!(sent.status, DeliveryStatus::Accepted);
         let posted = posted.borrow();
         let (path, body) = &posted[0];
         assert_eq!(path, "/session/ses_1/prompt_async?directory=/w");
@@ -201,32 +202,32 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(messages: Value, expected: Rung) {
+    fn check(messages: Value, expected: DeliveryStatus) {
         let (_host, posted) = serving(messages);
         let receipt = OpenCode::deliver(&session(r#"{"port":4096}"#), ROUTE, &mail(TEXT)).expect("delivered");
-        assert_eq!((receipt.rung, posted.borrow().len()), (expected, 0), "nothing is put there twice");
+        assert_eq!((receipt.status, posted.borrow().len()), (expected, 0), "nothing is put there twice");
     }
 
     #[test]
     fn what_stands_in_the_session_already_is_not_put_there_again() {
-        check(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]), Rung::Shown);
-        check(json!([user("msg_1", TEXT)]), Rung::Accepted);
+        check(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]), DeliveryStatus::Shown);
+        check(json!([user("msg_1", TEXT)]), DeliveryStatus::Accepted);
         let late = json!([user("msg_1", "before"), user("msg_2", TEXT), assistant("msg_3", "msg_1")]);
-        check(late, Rung::Accepted);
+        check(late, DeliveryStatus::Accepted);
     }
 
     #[test]
     fn a_turn_after_the_prompt_proves_that_it_was_shown() {
         let to = session(r#"{"port":4096}"#);
         let sent = Receipt {
-            rung: Rung::Accepted,
+            status: DeliveryStatus::Accepted,
             evidence: Some(json!({"messages": ["01JD0000000000000000000000"]}).to_string()),
         };
         let (_host, _) = serving(json!([user("msg_1", TEXT)]));
-        assert_eq!(OpenCode::confirm(&to, ROUTE, sent.clone()).expect("looked").rung, Rung::Accepted);
+        assert_eq!(OpenCode::confirm(&to, ROUTE, sent.clone()).expect("looked").status, DeliveryStatus::Accepted);
         let (_host, _) = serving(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]));
         let proven = OpenCode::confirm(&to, ROUTE, sent).expect("looked");
-        assert_eq!(proven.rung, Rung::Shown);
+        assert_eq!(proven.status, DeliveryStatus::Shown);
         assert!(proven.evidence.expect("evidence").contains("\"turn\":\"msg_2\""));
     }
 }

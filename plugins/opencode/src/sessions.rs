@@ -1,7 +1,7 @@
 //! Which session makes a call. Tool calls carry the connector's ticket, which the host reads by itself. In a shell
 //! that an agent started, the connector sets the session's id as a variable.
 
-use relay_mesh_sdk::sessions::{Detection, Sighting, Transport};
+use relay_mesh_sdk::sessions::{Caller, Detection, Transport};
 use relay_mesh_sdk::{Error, Session, Sessions, dated_state};
 
 use crate::OpenCode;
@@ -10,7 +10,7 @@ use crate::OpenCode;
 const PURE: &str = "without-plugins";
 
 impl Sessions for OpenCode {
-    fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+    fn detect(seen: &Caller) -> Result<Option<Detection>, Error> {
         match seen.transport {
             Transport::CommandLine => {}
             Transport::Stdio | Transport::Http => {
@@ -47,7 +47,7 @@ mod tests {
 
     #[track_caller]
     fn check(transport: Transport, environment: &[(&str, &str)], expected: Option<&str>) {
-        let sighting = Sighting {
+        let caller = Caller {
             transport,
             client_name: Some("opencode".into()),
             client_version: Some("1.18.33".into()),
@@ -58,7 +58,7 @@ mod tests {
             environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             workdir: Some("/w".into()),
         };
-        let detected = OpenCode::detect(&sighting).expect("detected");
+        let detected = OpenCode::detect(&caller).expect("detected");
         assert_eq!(detected.map(|detection| detection.session.id).as_deref(), expected);
     }
 

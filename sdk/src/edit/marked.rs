@@ -31,7 +31,7 @@ pub fn put(text: Option<&str>, name: &str, body: &str) -> Result<String, Broken>
         Some(text) => match find(text, name)? {
             Some(found) => format!("{}{block}{}", &text[..found.start], &text[found.end..]),
             None if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
-            // The file has no final newline, so the block gets none either: removal recognises it by that.
+            // The file has no final newline, so the block gets none either: removal matches it by that.
             None => format!("{text}{newline}{newline}{block}"),
         },
     })

@@ -49,7 +49,7 @@ pub fn nothing_found() -> Findings {
         mail: None,
         protocol: None,
         refusal: None,
-        bell: "/relay/bells/session".to_owned(),
+        wake_file: "/relay/wakes/session".to_owned(),
         ticket: "{}".to_owned(),
     }
 }

@@ -22,17 +22,17 @@ pub fn reading(reading: &Reading, short: impl Fn(&str) -> String) -> String {
     }));
     for event in &reading.events {
         words.push(match event {
-            Event::Seen(session) => format!("seen {}", short(&session.id)),
+            Event::Alive(session) => format!("seen {}", short(&session.id)),
             Event::Activity((id, activity)) => format!("{} {}", short(id), case(activity)),
             Event::Rebound((from, to)) => format!("{} goes on as {}", short(from), short(to)),
-            Event::HumanSpoke(id) => format!("person spoke in {}", short(id)),
+            Event::UserSpoke(id) => format!("user spoke in {}", short(id)),
             Event::Ended(id) => format!("{} ended", short(id)),
         });
     }
-    words.extend(reading.moment.map(|moment| format!("protocol {}", case(&moment))));
-    words.extend((reading.room > 0).then(|| format!("room {}", reading.room)));
+    words.extend(reading.occasion.map(|occasion| format!("protocol {}", case(&occasion))));
+    words.extend((reading.max_bytes > 0).then(|| format!("fits {}", reading.max_bytes)));
     words.extend(reading.attended.then(|| "attended".to_owned()));
-    words.extend(reading.watches_bell.then(|| "watches".to_owned()));
+    words.extend(reading.watches_wake_file.then(|| "watches".to_owned()));
     words.extend(reading.edits.iter().map(|path| format!("edits {path}")));
     words.join("; ")
 }

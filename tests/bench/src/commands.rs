@@ -55,7 +55,7 @@ fn lone_sync(file: &Path) -> Result<Duration, Failure> {
 }
 
 /// `relay-mesh hook claude-code PreToolUse` before an edit, in a session whose agent is registered,
-/// with its adapter compiled already; and the same if another agent has claimed a thousand folders
+/// with its adapter compiled already; and the same if another agent has reserved a thousand folders
 /// around the file.
 pub(crate) fn hook(subject: &Subject, report: &Report) -> Result<(), Failure> {
     let alone = Seat::take(subject, "hook")?;
@@ -63,9 +63,9 @@ pub(crate) fn hook(subject: &Subject, report: &Report) -> Result<(), Failure> {
     report.ratio("relay-mesh hook claude-code PreToolUse", &compared, HOOK_AGAINST_VERSION);
     report.time("  and in itself", compared.subject, LONGEST_HOOK);
     let crowded = Seat::take(subject, "hook-in-a-crowd")?;
-    coordination::claim_a_thousand(subject, &crowded.data, &crowded.project)?;
+    coordination::reserve_a_thousand(subject, &crowded.data, &crowded.project)?;
     let compared = compare(|| crowded.edit(), || alone.edit())?;
-    report.ratio("the same beside 1,000 live claims, against none", &compared, YEAR_AGAINST_DAY);
+    report.ratio("the same beside 1,000 live reservations, against none", &compared, YEAR_AGAINST_DAY);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Coordination in a crowd: claims and agents by the thousand, and many senders beside those who watch and sweep.
+//! Coordination in a crowd: reservations and agents by the thousand, and many senders beside those who watch and sweep.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -12,11 +12,11 @@ use crate::{Failure, Subject, programs};
 use bench::report::Report;
 use bench::sampling::{Compared, compare, median};
 
-/// Live claims, and agents.
+/// Live reservations, and agents.
 const CROWD: usize = 1_000;
-/// Who claims.
+/// Who reservations.
 const CLAIMANT: &str = "claimant";
-/// Claims that one command makes.
+/// Reservations that one command makes.
 const AT_ONCE: usize = 50;
 /// Processes that send.
 const SENDERS: usize = 20;
@@ -25,7 +25,7 @@ const MESSAGES: usize = 1_000;
 /// Times that the senders run alone, and with others beside them.
 const ROUNDS: usize = 3;
 
-/// `reserve --check` and `reservations`, in a repository with a thousand live claims.
+/// `reserve --check` and `reservations`, in a repository with a thousand live reservations.
 pub(crate) fn reservations(subject: &Subject, report: &Report) -> Result<(), Failure> {
     let data = subject.data_folder("reservations");
     let repository = subject.scratch.path().join("repository");
@@ -35,11 +35,11 @@ pub(crate) fn reservations(subject: &Subject, report: &Report) -> Result<(), Fai
         relay.current_dir(&repository).args(arguments);
         relay
     };
-    claim_a_thousand(subject, &data, &repository)?;
+    reserve_a_thousand(subject, &data, &repository)?;
     let check = ["reserve", "--check", "docs/a.md", "--from", CLAIMANT];
     for (name, arguments) in [
-        ("reserve --check, 1,000 live claims", &check as &[&str]),
-        ("reservations, 1,000 live claims", &["reservations"]),
+        ("reserve --check, 1,000 live reservations", &check as &[&str]),
+        ("reservations, 1,000 live reservations", &["reservations"]),
     ] {
         let compared = compare(
             || programs::time(&mut relay(arguments), None),
@@ -50,8 +50,8 @@ pub(crate) fn reservations(subject: &Subject, report: &Report) -> Result<(), Fai
     Ok(())
 }
 
-/// An agent of the command line claims a thousand folders of a repository.
-pub(crate) fn claim_a_thousand(subject: &Subject, data: &Path, repository: &Path) -> Result<(), Failure> {
+/// An agent of the command line reservations a thousand folders of a repository.
+pub(crate) fn reserve_a_thousand(subject: &Subject, data: &Path, repository: &Path) -> Result<(), Failure> {
     let relay = |arguments: &[&str]| {
         let mut relay = programs::relay_mesh(&subject.relay_mesh, data);
         programs::output(relay.current_dir(repository).args(arguments), "")

@@ -9,7 +9,7 @@ pub fn session_of(stage: &Stage, name: &str) -> Option<String> {
     agent(stage, name)?["session"].as_str().map(str::to_owned)
 }
 
-/// How present an agent is: `live`, `idle`, `away` or `gone`.
+/// How present an agent is: `busy`, `needs-input`, `idle`, `away` or `offline`.
 pub fn presence_of(stage: &Stage, name: &str) -> Option<String> {
     agent(stage, name)?["presence"].as_str().map(str::to_owned)
 }

@@ -23,24 +23,25 @@ fn a_headless_run_asks_the_scripted_model_and_nobody_else() {
 fn an_idle_session_in_a_terminal_wakes_when_a_watched_file_changes() {
     isolated(|| {
         let stage = Stage::new("/nowhere/relay-mesh");
-        let bell = stage.folder.join("bells/bell");
-        std::fs::create_dir_all(bell.parent().expect("it has a folder")).expect("the stage is writable");
-        let watch = json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "watchPaths": [bell]}});
+        let wake_file = stage.folder.join("wakes/wake file");
+        std::fs::create_dir_all(wake_file.parent().expect("it has a folder")).expect("the stage is writable");
+        let watch = json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "watchPaths": [wake_file]}});
         let hooks = json!({"hooks": {
             "SessionStart": [{"hooks": [{"type": "command", "command": "echo", "args": [watch.to_string()]}]}],
             "FileChanged": [{"hooks": [{
-                "type": "command", "command": "sh", "args": ["-c", "echo 'A letter came.' >&2; exit 2"], "asyncRewake": true
+                "type": "command", "command": "sh", "args": ["-c", "echo 'A message came.' >&2; exit 2"], "asyncRewake": true
             }]}],
         }});
         std::fs::create_dir_all(stage.project.join(".claude")).expect("the stage is writable");
         std::fs::write(stage.project.join(".claude/settings.json"), hooks.to_string()).expect("the stage is writable");
 
-        let model = Model::start(Script::new().say("Good morning", "Good morning.").say("A letter came.", "I saw it."));
+        let model =
+            Model::start(Script::new().say("Good morning", "Good morning.").say("A message came.", "I saw it."));
         let terminal = ClaudeCode::new(&stage, &model).open();
         terminal.type_line("Good morning");
         terminal.wait_for("● Good morning.");
-        std::fs::write(&bell, "ring\n").expect("the stage is writable");
-        model.wait_for_news("A letter came.");
+        std::fs::write(&wake_file, "ring\n").expect("the stage is writable");
+        model.wait_for_news("A message came.");
         terminal.wait_for("● I saw it.");
     });
 }

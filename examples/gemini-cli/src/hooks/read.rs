@@ -2,7 +2,7 @@
 
 use relay_mesh_sdk::hooks::{Event as Happened, Reading};
 use relay_mesh_sdk::payload::{absolute, carries_mail};
-use relay_mesh_sdk::{Activity, Error, Moment, Session, turns};
+use relay_mesh_sdk::{Activity, Error, Occasion, Session, turns};
 
 use crate::memory;
 use crate::payload::{Event, Payload, Source, Tool};
@@ -25,11 +25,11 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             let mut reading = spoken(vec![does(Activity::Busy)]);
             // If our hook made this prompt of mail at the end of a turn, it is not the user's.
             if !carries_mail(prompt) {
-                reading.events.push(Happened::HumanSpoke(id.clone()));
+                reading.events.push(Happened::UserSpoke(id.clone()));
                 reading.attended = true;
-                reading.room = ROOM_BESIDE_PROTOCOL;
+                reading.max_bytes = ROOM_BESIDE_PROTOCOL;
             }
-            reading.moment = memory::is_untold(&id)?.then_some(Moment::Compacted);
+            reading.occasion = memory::is_untold(&id)?.then_some(Occasion::Compaction);
             reading
         }
         Event::BeforeTool(tool) => {
@@ -42,16 +42,16 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::AfterTool(tool) => {
             let registered = matches!(tool, Tool::Ours(name, _) if name == "register_agent");
             Reading {
-                room: ROOM_BESIDE_PROTOCOL,
-                moment: registered.then_some(Moment::Registered),
+                max_bytes: ROOM_BESIDE_PROTOCOL,
+                occasion: registered.then_some(Occasion::Registration),
                 ..spoken(vec![does(Activity::Busy)])
             }
         }
         Event::AfterAgent { again } => {
-            let room = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
-            Reading { room, ..spoken(vec![does(Activity::Idle)]) }
+            let max_bytes = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
+            Reading { max_bytes, ..spoken(vec![does(Activity::Idle)]) }
         }
-        Event::Notification { asks: true } => spoken(vec![does(Activity::AwaitingHuman)]),
+        Event::Notification { asks: true } => spoken(vec![does(Activity::NeedsInput)]),
         Event::Notification { asks: false } => spoken(Vec::new()),
         Event::PreCompress { by_person } => {
             if *by_person {
@@ -73,10 +73,10 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
 /// if the session is closed before that, its mail would be lost.
 fn session_start(session: &Session, source: Source) -> Result<Reading, Error> {
     memory::clear_away()?;
-    let mut events = vec![Happened::Seen(session.clone())];
-    let moment = match source {
-        Source::Startup => Some(Moment::SessionStart),
-        Source::Resume => Some(Moment::Resumed),
+    let mut events = vec![Happened::Alive(session.clone())];
+    let occasion = match source {
+        Source::Startup => Some(Occasion::Start),
+        Source::Resume => Some(Occasion::Resume),
         // Gemini CLI drops what this hook adds after a /clear, so the next prompt's hook adds it.
         Source::Clear => {
             if let Some(before) = memory::cleared_before(session)? {
@@ -87,5 +87,5 @@ fn session_start(session: &Session, source: Source) -> Result<Reading, Error> {
         }
     };
     events.push(Happened::Activity((session.id.clone(), Activity::Idle)));
-    Ok(Reading { speaker: Some(session.clone()), events, moment, ..Reading::nothing() })
+    Ok(Reading { speaker: Some(session.clone()), events, occasion, ..Reading::nothing() })
 }

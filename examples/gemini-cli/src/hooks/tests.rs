@@ -44,17 +44,17 @@ fn with_mail() -> Findings {
 #[test]
 fn every_recorded_payload_means_something() {
     let _host = Fakes::default().start();
-    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart");
-    reads("SessionStart-resume", "S; seen S; S Idle; protocol Resumed");
-    reads("BeforeAgent-person", "S; S Busy; person spoke in S; room 6500; attended");
+    reads("SessionStart-startup", "S; alive S; S Idle; protocol Start");
+    reads("SessionStart-resume", "S; alive S; S Idle; protocol Resume");
+    reads("BeforeAgent-person", "S; S Busy; user spoke in S; fits 6500; attended");
     reads("BeforeAgent-mail", "S; S Busy");
     reads("BeforeTool-mcp", "S; S Busy");
     reads("BeforeTool-write_file", "S; S Busy; edits /home/u/app/a.txt");
-    reads("AfterTool-mcp", "S; S Busy; protocol Registered; room 6500");
-    reads("AfterTool-write_file", "S; S Busy; room 6500");
-    reads("Notification-ToolPermission", "S; S AwaitingHuman");
-    reads("AfterAgent", "S; S Idle; room 9000");
-    reads("AfterAgent-again", "S; S Idle; room 9000");
+    reads("AfterTool-mcp", "S; S Busy; protocol Registration; fits 6500");
+    reads("AfterTool-write_file", "S; S Busy; fits 6500");
+    reads("Notification-ToolPermission", "S; S NeedsInput");
+    reads("AfterAgent", "S; S Idle; fits 9000");
+    reads("AfterAgent-again", "S; S Idle; fits 9000");
     reads("PreCompress-auto", "S");
     reads("SessionEnd-exit", "nobody; S ended");
 }
@@ -63,9 +63,9 @@ fn every_recorded_payload_means_something() {
 fn after_a_clear_the_agent_follows_and_the_next_prompt_tells_the_protocol() {
     let _host = Fakes::default().start();
     reads("SessionEnd-clear", "nobody; S ended");
-    reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle");
-    reads("BeforeAgent-after-clear", "S2; S2 Busy; person spoke in S2; protocol Compacted; room 6500; attended");
-    reads("BeforeAgent-after-clear", "S2; S2 Busy; person spoke in S2; room 6500; attended");
+    reads("SessionStart-clear", "S2; alive S2; S goes on as S2; S2 Idle");
+    reads("BeforeAgent-after-clear", "S2; S2 Busy; user spoke in S2; protocol Compaction; fits 6500; attended");
+    reads("BeforeAgent-after-clear", "S2; S2 Busy; user spoke in S2; fits 6500; attended");
 }
 
 #[test]
@@ -73,20 +73,20 @@ fn of_two_windows_that_were_cleared_at_once_neither_is_followed() {
     let host = Fakes::default().start();
     reads("SessionEnd-clear", "nobody; S ended");
     told(&changed("SessionEnd-clear", FIRST, "another"));
-    reads("SessionStart-clear", "S2; seen S2; S2 Idle");
+    reads("SessionStart-clear", "S2; alive S2; S2 Idle");
     host.advance(6_000);
     reads("SessionEnd-clear", "nobody; S ended");
-    reads("SessionStart-clear", "S2; seen S2; S goes on as S2; S2 Idle");
+    reads("SessionStart-clear", "S2; alive S2; S goes on as S2; S2 Idle");
     reads("SessionEnd-clear", "nobody; S ended");
     let elsewhere = told(&changed("SessionStart-clear", "/home/u/app", "/home/u/other"));
-    assert_eq!(elsewhere, "S2; seen S2; S2 Idle", "another folder's window");
+    assert_eq!(elsewhere, "S2; alive S2; S2 Idle", "another folder's window");
 }
 
 #[test]
 fn what_a_person_compresses_is_told_again() {
     let _host = Fakes::default().start();
     reads("PreCompress-manual", "S");
-    reads("BeforeAgent-after-compress", "S; S Busy; person spoke in S; protocol Compacted; room 6500; attended");
+    reads("BeforeAgent-after-compress", "S; S Busy; user spoke in S; protocol Compaction; fits 6500; attended");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn the_end_of_a_turn_is_put_off_six_times_in_a_row_and_no_more() {
         answers("AfterAgent-again", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
     }
     reads("AfterAgent-again", "S; S Idle");
-    reads("AfterAgent", "S; S Idle; room 9000");
+    reads("AfterAgent", "S; S Idle; fits 9000");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use mesh::harness as mesh_side;
 use mesh::message::Priority;
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use mesh::session as mesh_session;
 
 use crate::bindings::exports::relay::adapter::{hooks, identity, install, push, sessions};
@@ -53,25 +53,25 @@ pub(crate) fn activity(activity: types::Activity) -> mesh_session::Activity {
     match activity {
         types::Activity::Idle => mesh_session::Activity::Idle,
         types::Activity::Busy => mesh_session::Activity::Busy,
-        types::Activity::AwaitingHuman => mesh_session::Activity::AwaitingHuman,
-        types::Activity::Gone => mesh_session::Activity::Gone,
+        types::Activity::NeedsInput => mesh_session::Activity::NeedsInput,
+        types::Activity::Ended => mesh_session::Activity::Ended,
     }
 }
 
-pub(crate) fn moment(moment: types::Moment) -> mesh_side::Moment {
-    match moment {
-        types::Moment::SessionStart => mesh_side::Moment::SessionStart,
-        types::Moment::Registered => mesh_side::Moment::Registered,
-        types::Moment::Compacted => mesh_side::Moment::Compacted,
-        types::Moment::Resumed => mesh_side::Moment::Resumed,
+pub(crate) fn occasion(occasion: types::Occasion) -> mesh_side::Occasion {
+    match occasion {
+        types::Occasion::Start => mesh_side::Occasion::Start,
+        types::Occasion::Registration => mesh_side::Occasion::Registration,
+        types::Occasion::Compaction => mesh_side::Occasion::Compaction,
+        types::Occasion::Resume => mesh_side::Occasion::Resume,
     }
 }
 
-fn rung(rung: push::Rung) -> Rung {
-    match rung {
-        push::Rung::Offered => Rung::Offered,
-        push::Rung::Accepted => Rung::Accepted,
-        push::Rung::Shown => Rung::Shown,
+fn status(status: push::DeliveryStatus) -> DeliveryStatus {
+    match status {
+        push::DeliveryStatus::Notified => DeliveryStatus::Notified,
+        push::DeliveryStatus::Accepted => DeliveryStatus::Accepted,
+        push::DeliveryStatus::Shown => DeliveryStatus::Shown,
     }
 }
 
@@ -87,20 +87,20 @@ fn priority(priority: types::Priority) -> Priority {
 pub(crate) fn route(route: push::Route) -> mesh_side::Route {
     mesh_side::Route {
         name: route.name,
-        load: match route.load {
-            push::Load::Letter => mesh_side::Load::Letter,
-            push::Load::Bell => mesh_side::Load::Bell,
+        carries: match route.carries {
+            push::Carries::Message => mesh_side::Carries::Message,
+            push::Carries::Notification => mesh_side::Carries::Notification,
         },
-        proves: rung(route.proves),
+        proves: status(route.proves),
         when: route.when.into_iter().map(activity).collect(),
         least: priority(route.least),
-        room: route.room,
-        patience: route.patience_ms,
+        max_bytes: route.max_bytes,
+        timeout: route.timeout_ms,
     }
 }
 
 pub(crate) fn delivered(receipt: push::Receipt) -> mesh_side::Delivered {
-    mesh_side::Delivered { rung: rung(receipt.rung), evidence: receipt.evidence }
+    mesh_side::Delivered { status: status(receipt.status), evidence: receipt.evidence }
 }
 
 pub(crate) fn plan(plan: install::Plan) -> mesh_side::Plan {
@@ -128,19 +128,19 @@ pub(crate) fn finding(finding: install::Finding) -> mesh_side::Finding {
 
 pub(crate) fn reading(reading: hooks::Reading) -> mesh_side::Reading {
     let event = |event: hooks::Event| match event {
-        hooks::Event::Seen(seen) => mesh_side::HookEvent::Seen(session(seen)),
+        hooks::Event::Alive(seen) => mesh_side::HookEvent::Alive(session(seen)),
         hooks::Event::Activity((session, now)) => mesh_side::HookEvent::Activity { session, activity: activity(now) },
         hooks::Event::Rebound((from, to)) => mesh_side::HookEvent::Rebound { from, to },
-        hooks::Event::HumanSpoke(session) => mesh_side::HookEvent::HumanSpoke(session),
+        hooks::Event::UserSpoke(session) => mesh_side::HookEvent::UserSpoke(session),
         hooks::Event::Ended(session) => mesh_side::HookEvent::Ended(session),
     };
     mesh_side::Reading {
         speaker: reading.speaker.map(session),
         events: reading.events.into_iter().map(event).collect(),
-        moment: reading.moment.map(moment),
-        room: reading.room,
+        occasion: reading.occasion.map(occasion),
+        max_bytes: reading.max_bytes,
         attended: reading.attended,
-        watches_bell: reading.watches_bell,
+        watches_wake_file: reading.watches_wake_file,
         edits: reading.edits,
     }
 }

@@ -2,7 +2,7 @@
 
 use mesh::harness as mesh_side;
 use mesh::message::Priority;
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use mesh::session as mesh_session;
 
 use crate::bindings::exports::relay::adapter::{hooks, install, push, sessions};
@@ -18,12 +18,12 @@ pub(crate) fn session(session: &mesh_session::Session) -> types::Session {
     }
 }
 
-pub(crate) fn moment(moment: mesh_side::Moment) -> types::Moment {
-    match moment {
-        mesh_side::Moment::SessionStart => types::Moment::SessionStart,
-        mesh_side::Moment::Registered => types::Moment::Registered,
-        mesh_side::Moment::Compacted => types::Moment::Compacted,
-        mesh_side::Moment::Resumed => types::Moment::Resumed,
+pub(crate) fn occasion(occasion: mesh_side::Occasion) -> types::Occasion {
+    match occasion {
+        mesh_side::Occasion::Start => types::Occasion::Start,
+        mesh_side::Occasion::Registration => types::Occasion::Registration,
+        mesh_side::Occasion::Compaction => types::Occasion::Compaction,
+        mesh_side::Occasion::Resume => types::Occasion::Resume,
     }
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn mail(mail: &mesh_side::Mail) -> types::Mail {
 }
 
 /// What was seen, with the environment already narrowed to what the adapter may see.
-pub(crate) fn sighting(seen: &mesh_session::Sighting, environment: Vec<(String, String)>) -> sessions::Sighting {
-    sessions::Sighting {
+pub(crate) fn caller(seen: &mesh_session::Caller, environment: Vec<(String, String)>) -> sessions::Caller {
+    sessions::Caller {
         transport: match seen.transport {
             mesh_session::Transport::Stdio => sessions::Transport::Stdio,
             mesh_session::Transport::Http => sessions::Transport::Http,
@@ -61,10 +61,12 @@ pub(crate) fn sighting(seen: &mesh_session::Sighting, environment: Vec<(String, 
 
 pub(crate) fn receipt(sent: &mesh_side::Delivered) -> push::Receipt {
     push::Receipt {
-        rung: match sent.rung {
-            Rung::Queued | Rung::Stored | Rung::Offered => push::Rung::Offered,
-            Rung::Accepted => push::Rung::Accepted,
-            Rung::Shown | Rung::Fetched | Rung::Acknowledged => push::Rung::Shown,
+        status: match sent.status {
+            DeliveryStatus::Queued | DeliveryStatus::Stored | DeliveryStatus::Notified => {
+                push::DeliveryStatus::Notified
+            }
+            DeliveryStatus::Accepted => push::DeliveryStatus::Accepted,
+            DeliveryStatus::Shown | DeliveryStatus::Read | DeliveryStatus::Acknowledged => push::DeliveryStatus::Shown,
         },
         evidence: sent.evidence.clone(),
     }
@@ -101,7 +103,7 @@ pub(crate) fn findings(found: &mesh_side::Findings) -> hooks::Findings {
         mail: found.mail.as_ref().map(mail),
         protocol: found.protocol.clone(),
         refusal: found.refusal.clone(),
-        bell: found.bell.clone(),
+        wake_file: found.wake_file.clone(),
         ticket: found.ticket.clone(),
     }
 }

@@ -24,14 +24,14 @@ pub struct Settings {
     /// The longest frame in either direction, in bytes.
     pub longest: usize,
     /// The longest wait for a connection, and for a frame to be taken.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The longest that a guest may wait for a frame.
     pub longest_wait: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { longest: 1024 * 1024, patience: Duration::from_secs(5), longest_wait: Duration::from_secs(10) }
+        Settings { longest: 1024 * 1024, timeout: Duration::from_secs(5), longest_wait: Duration::from_secs(10) }
     }
 }
 
@@ -78,7 +78,7 @@ impl HostChannel for Guest {
             Err(error) => return Ok(Err(about(&format!("endpoints.{endpoint}"), error))),
         };
         let what = format!("connecting to `{endpoint}`");
-        Ok(match within(settings.patience, &what, OpenChannel::open(&address, framing, settings.longest)).await {
+        Ok(match within(settings.timeout, &what, OpenChannel::open(&address, framing, settings.longest)).await {
             Ok(channel) => Ok(self.table.push(channel)?),
             Err(error) => Err(error),
         })
@@ -88,9 +88,9 @@ impl HostChannel for Guest {
         if let Err(error) = self.spend(Use::Frame) {
             return Ok(Err(error));
         }
-        let patience = self.lender.settings.channels.patience;
+        let timeout = self.lender.settings.channels.timeout;
         let channel = self.table.get_mut(&channel)?;
-        Ok(within(patience, "sending a frame", channel.send(frame)).await)
+        Ok(within(timeout, "sending a frame", channel.send(frame)).await)
     }
 
     async fn receive(

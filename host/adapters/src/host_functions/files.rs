@@ -22,12 +22,12 @@ pub struct Settings {
     /// The most entries of one folder.
     pub most_entries: usize,
     /// The longest wait for the file system.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { largest: 4 * 1024 * 1024, most_entries: 4096, patience: Duration::from_secs(5) }
+        Settings { largest: 4 * 1024 * 1024, most_entries: 4096, timeout: Duration::from_secs(5) }
     }
 }
 
@@ -43,7 +43,7 @@ impl HostRoot for Guest {
             Err(denied) => return Ok(Err(denied.into())),
         };
         let surroundings = self.lender.surroundings.clone();
-        let opened = blocking(self.lender.settings.files.patience, "opening a folder", move || {
+        let opened = blocking(self.lender.settings.files.timeout, "opening a folder", move || {
             OpenRoot::open(&name, &root, &surroundings).map_err(|error| told(&name, error))
         });
         Ok(match opened.await {
@@ -58,7 +58,7 @@ impl HostRoot for Guest {
         }
         let root = self.table.get(&root)?.clone();
         let settings = self.lender.settings.files;
-        Ok(blocking(settings.patience, "reading a file", move || read(&root, &path, settings.largest)).await)
+        Ok(blocking(settings.timeout, "reading a file", move || read(&root, &path, settings.largest)).await)
     }
 
     async fn entries(&mut self, root: Resource<OpenRoot>, path: String) -> wasmtime::Result<HostResult<Vec<Entry>>> {
@@ -67,7 +67,7 @@ impl HostRoot for Guest {
         }
         let root = self.table.get(&root)?.clone();
         let settings = self.lender.settings.files;
-        Ok(blocking(settings.patience, "listing a folder", move || entries(&root, &path, settings.most_entries)).await)
+        Ok(blocking(settings.timeout, "listing a folder", move || entries(&root, &path, settings.most_entries)).await)
     }
 
     async fn drop(&mut self, root: Resource<OpenRoot>) -> wasmtime::Result<()> {

@@ -22,12 +22,12 @@ pub struct Settings {
     /// The largest body in either direction, in bytes.
     pub largest: usize,
     /// The longest wait for a whole exchange.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { largest: 4 * 1024 * 1024, patience: Duration::from_secs(10) }
+        Settings { largest: 4 * 1024 * 1024, timeout: Duration::from_secs(10) }
     }
 }
 
@@ -47,7 +47,7 @@ impl Host for Guest {
         let answered = match filled {
             Ok((host, port, prefix)) => {
                 let what = format!("the request to `{}`", request.origin);
-                within(settings.patience, &what, exchange(host, port, &prefix, request, settings.largest)).await
+                within(settings.timeout, &what, exchange(host, port, &prefix, request, settings.largest)).await
             }
             Err(error) => Err(error),
         };
@@ -107,11 +107,11 @@ fn compose(
         return Err(failed(format!("a body of {} bytes is too long: {largest} fit", request.body.len())));
     }
     let path = request.path.split(['?', '#']).next().unwrap_or_default();
-    let climbs = path.split('/').any(|segment| {
+    let advances = path.split('/').any(|segment| {
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
         plain == ".." || plain == "."
     });
-    if !request.path.starts_with('/') || climbs {
+    if !request.path.starts_with('/') || advances {
         return Err(Error::Denied(format!("`{}` is not a path from the origin's root", shorten(&request.path))));
     }
     let method = hyper::Method::from_bytes(request.method.as_bytes())

@@ -15,12 +15,12 @@ use crate::template::Surroundings;
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The longest wait for the desktop.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { patience: Duration::from_secs(2) }
+        Settings { timeout: Duration::from_secs(2) }
     }
 }
 
@@ -46,7 +46,7 @@ impl Host for Guest {
             .body(&plain(&body, LONGEST.1))
             .timeout(Timeout::Milliseconds(10_000));
         let shown = async { notice.show_async().await.map(drop).map_err(failed) };
-        Ok(within(self.lender.settings.notices.patience, "the desktop notification", shown).await)
+        Ok(within(self.lender.settings.notices.timeout, "the desktop notification", shown).await)
     }
 }
 

@@ -23,12 +23,12 @@ pub struct Settings {
     /// The most that is kept of each output stream, in bytes. A program that writes more is ended.
     pub largest: usize,
     /// The longest that a program may run.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { largest: 1024 * 1024, patience: Duration::from_secs(10) }
+        Settings { largest: 1024 * 1024, timeout: Duration::from_secs(10) }
     }
 }
 
@@ -79,7 +79,7 @@ impl Host for Guest {
         let settings = lender.settings.programs;
         let home = surroundings.home.clone().unwrap_or_else(|| PathBuf::from("/"));
         let run = run(&program, &arguments, environment, &home, input, settings.largest);
-        Ok(within(settings.patience, &format!("the program `{name}`"), run).await)
+        Ok(within(settings.timeout, &format!("the program `{name}`"), run).await)
     }
 
     async fn find(&mut self, name: String) -> wasmtime::Result<HostResult<Option<String>>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Recognises, Rehearsal, Root};
+use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Matches, Rehearsal, Root};
 use crate::template::{Address, Argument, InvalidTemplate};
 
 #[derive(Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct RawManifest {
     #[serde(default)]
     pub(super) aliases: Vec<Spanned<String>>,
     #[serde(default)]
-    pub(super) recognises: Recognises,
+    pub(super) matches: Matches,
     #[serde(default)]
     pub(super) grants: RawGrants,
     #[serde(default)]

@@ -29,7 +29,7 @@ pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
     // Whatever variables hold, and whether they are set: `..` is seen beside and within them.
     let text = template.replace(['{', '}', '-'], "/");
     if Path::new(&text).components().any(|part| part == Component::ParentDir) {
-        return Err(InvalidTemplate::Climbs(template.to_owned()));
+        return Err(InvalidTemplate::Advances(template.to_owned()));
     }
     match fill_path(template, &everywhere) {
         Ok(path) if path == Path::new("/") => Err(InvalidTemplate::Everything(template.to_owned())),
@@ -140,10 +140,10 @@ mod tests {
             ("~/.x", "fits"),
             ("/etc/x", "fits"),
             ("${project}", "fits"),
-            ("${X_HOME}/../../etc", "`${X_HOME}/../../etc` climbs by `..`"),
-            ("${X_HOME:-~/.x}/../../etc", "`${X_HOME:-~/.x}/../../etc` climbs by `..`"),
-            ("${X_HOME:-~/../ben}", "`${X_HOME:-~/../ben}` climbs by `..`"),
-            ("~/..", "`~/..` climbs by `..`"),
+            ("${X_HOME}/../../etc", "`${X_HOME}/../../etc` advances by `..`"),
+            ("${X_HOME:-~/.x}/../../etc", "`${X_HOME:-~/.x}/../../etc` advances by `..`"),
+            ("${X_HOME:-~/../ben}", "`${X_HOME:-~/../ben}` advances by `..`"),
+            ("~/..", "`~/..` advances by `..`"),
             ("/", "`/` is the whole file system"),
             ("${X_HOME:-/}", "`${X_HOME:-/}` is the whole file system"),
             ("//", "`//` is the whole file system"),

@@ -18,7 +18,7 @@ impl Machine for Still {
         Process { pid: 1, start: 1 }
     }
 
-    fn host(&self) -> &str {
+    fn name(&self) -> &str {
         "here"
     }
 

@@ -6,7 +6,7 @@ use super::{Client, World};
 use crate::{Group, Profile};
 
 fn everything() -> Profile {
-    "core,claims,commands".parse().expect("groups of tools")
+    "core,reservations,commands".parse().expect("groups of tools")
 }
 
 impl World {
@@ -27,7 +27,7 @@ async fn check(client: &Client, calls: &[(&str, &str, &str)]) {
 }
 
 #[tokio::test]
-async fn two_agents_claim_files() {
+async fn two_agents_reserve_files() {
     let world = World::new();
     let (alice, bob) = (world.joined_with_everything("alice").await, world.joined_with_everything("bob").await);
     check(
@@ -95,7 +95,7 @@ async fn one_agent_asks_and_another_runs() {
         &bob,
         &[
             ("finish_command", &of(""), "has not been taken. Call take_command first."),
-            ("take_command", "{}", "\"/review src\" is consumed"),
+            ("take_command", "{}", "\"/review src\" is running"),
             ("take_command", "{}", "no command waits for you"),
             ("finish_command", &of(r#", "result": "fine""#), "is succeeded: \"fine\""),
             ("finish_command", &of(r#", "failed": true"#), "has ended before. "),
@@ -117,13 +117,13 @@ async fn a_client_is_shown_the_groups_that_were_asked_for() {
     };
     let core = names(Profile::default()).await;
     assert!(core.len() == 8 && !core.contains(&"reserve_paths".to_owned()), "{core:?}");
-    let claims = names(Profile::default().with(Group::Claims)).await;
-    assert!(claims.len() == 11 && claims.contains(&"reserve_paths".to_owned()), "{claims:?}");
+    let reservations = names(Profile::default().with(Group::Reservations)).await;
+    assert!(reservations.len() == 11 && reservations.contains(&"reserve_paths".to_owned()), "{reservations:?}");
     assert_eq!(names(everything()).await.len(), 15);
     for (text, expected) in [
         ("core", Ok(())),
-        ("claims", Ok(())),
-        ("core,runs", Err("`runs` is no group of tools: core, claims, commands")),
+        ("reservations", Ok(())),
+        ("core,runs", Err("`runs` is no group of tools: core, reservations, commands")),
     ] {
         assert_eq!(
             text.parse::<Profile>().map(|_| ()).map_err(|error| error.to_string()),

@@ -132,7 +132,7 @@ async fn the_era_without_a_handshake_over_http_speaks_by_key() {
     let fetch = |key: Value| json!({"name": "fetch_messages", "arguments": {"agent_key": key}});
     let fetched = web.stateless("tools/call", fetch(json!(key))).await;
     assert!(text(&fetched).contains("hello"), "{fetched}");
-    world.reaches("alice", id, "fetched").await;
+    world.reaches("alice", id, "read").await;
     let again = web.stateless("tools/call", fetch(json!(key))).await;
     assert_eq!(text(&again), "no unread messages");
     for (wrong, expected) in

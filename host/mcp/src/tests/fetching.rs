@@ -1,4 +1,4 @@
-//! Mail counts as fetched once its answer is flushed, and not before; waiting keeps nobody else.
+//! Mail counts as read once its answer is flushed, and not before; waiting keeps nobody else.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ async fn mail_counts_as_fetched_when_its_answer_has_left_and_not_before() {
     let id = world.say("alice", &"long ".repeat(500)).await;
     alice.begin(2, "fetch_messages", "{}").await;
     alice.something_comes().await;
-    assert_eq!(world.rung(id).await, "stored", "half of the answer is out");
+    assert_eq!(world.status(id).await, "stored", "half of the answer is out");
     let peek = mesh::Fetch { peek: true, ..mesh::Fetch::default() };
     let elsewhere = world.mesh.fetch(&"alice".parse().expect("a name"), &peek).await.expect("read");
     assert!(elsewhere.messages.is_empty(), "nobody else may show it meanwhile");
     assert!(text(&alice.next().await).contains("long long"));
-    world.reaches("alice", id, "fetched").await;
+    world.reaches("alice", id, "read").await;
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn mail_in_an_answer_that_nobody_reads_waits_again() {
     alice.something_comes().await;
     drop(alice);
     world.waits_for("alice").await;
-    assert_eq!(world.rung(id).await, "stored");
+    assert_eq!(world.status(id).await, "stored");
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn a_call_that_was_cancelled_takes_nothing() {
     assert!(alice.call(3, "list_agents", "{}").await.contains("alice"));
     let id = world.say("alice", "still here").await;
     assert!(alice.call(4, "fetch_messages", "{}").await.contains("still here"));
-    world.reaches("alice", id, "fetched").await;
+    world.reaches("alice", id, "read").await;
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn a_cancellation_after_the_answer_changes_nothing() {
     let id = world.say("alice", "hello").await;
     assert!(alice.call(2, "fetch_messages", "{}").await.contains("hello"));
     alice.cancel(2).await;
-    world.reaches("alice", id, "fetched").await;
+    world.reaches("alice", id, "read").await;
     assert_eq!(alice.call(2, "fetch_messages", "{}").await, "no unread messages", "an id may be used again");
 }
 
@@ -75,10 +75,10 @@ async fn acknowledging_what_a_call_gives_waits_for_its_answer_too() {
     world.reaches("alice", id, "acknowledged").await;
     let other = world.say("alice", "another").await;
     assert!(alice.call(3, "fetch_messages", "{}").await.contains("another"));
-    world.reaches("alice", other, "fetched").await;
+    world.reaches("alice", other, "read").await;
     let arguments = format!(r#"{{"acknowledge_ids": ["{other}"], "limit": 0}}"#);
     assert_eq!(alice.call(4, "fetch_messages", &arguments).await, format!("acknowledged {other}"));
-    assert_eq!(world.rung(other).await, "acknowledged");
+    assert_eq!(world.status(other).await, "acknowledged");
 }
 
 #[tokio::test]

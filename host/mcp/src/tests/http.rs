@@ -93,7 +93,7 @@ async fn sessions_are_asked_for_and_end_when_told() {
     let ended = web.send("DELETE", "/mcp", &session.headers(), String::new()).await;
     assert_eq!(ended.status, 204, "{ended:?}");
     let seen = world.mesh.agent(&"alice".parse().expect("a name")).await.expect("read").expect("there");
-    assert_eq!(seen.presence, Presence::Gone, "{}", seen.evidence);
+    assert_eq!(seen.presence, Presence::Offline, "{}", seen.evidence);
     assert_eq!(session.post(serde_json::from_str(&list).expect("JSON")).await.status, 404);
 }
 
@@ -139,13 +139,13 @@ async fn mail_in_a_response_that_broke_off_waits_again() {
     let mut sender = web.connect().await;
     let mut answer = sender.send_request(request).await.expect("an answer begins");
     answer.body_mut().frame().await.expect("a first piece").expect("a piece");
-    assert_eq!(world.rung(last).await, "stored", "most of the answer is still here");
+    assert_eq!(world.status(last).await, "stored", "most of the answer is still here");
     drop((answer, sender));
     world.waits_for("alice").await;
-    assert_eq!(world.rung(last).await, "stored");
+    assert_eq!(world.status(last).await, "stored");
     let fetched = session.call("fetch_messages", json!({"limit": 100, "max_length": 262_144})).await;
     assert_eq!(fetched.matches("</relay-mesh-message>").count(), 50);
-    world.reaches("alice", last, "fetched").await;
+    world.reaches("alice", last, "read").await;
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_waiting_call_whose_client_is_gone_takes_nothing() {
     let id = world.say("alice", "hello").await;
     let fetched = session.call("fetch_messages", json!({})).await;
     assert!(fetched.contains("hello"), "{fetched}");
-    world.reaches("alice", id, "fetched").await;
+    world.reaches("alice", id, "read").await;
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn a_client_that_left_without_a_word_gives_its_name_back() {
     tokio::time::pause();
     let mut watch = world.mesh.watch_sessions("generic").await.expect("watched");
     let alice = "alice".parse().expect("a name");
-    while world.mesh.agent(&alice).await.expect("read").expect("there").presence != Presence::Gone {
+    while world.mesh.agent(&alice).await.expect("read").expect("there").presence != Presence::Offline {
         watch.changed().await.expect("watched");
     }
     tokio::time::resume();

@@ -110,16 +110,16 @@ impl World {
         self.mesh.send(&caller, &[to.to_owned()], draft).await.expect("sent").id
     }
 
-    /// The highest rung of a message with its one recipient.
-    async fn rung(&self, id: MessageId) -> &'static str {
+    /// The highest status of a message with its one recipient.
+    async fn status(&self, id: MessageId) -> &'static str {
         let caller = self.mesh.identify(&shell_call(None)).await.expect("identified");
-        self.mesh.message_status(&caller, id).await.expect("known").recipients[0].ladder.rung().as_str()
+        self.mesh.message_status(&caller, id).await.expect("known").recipients[0].history.status().as_str()
     }
 
-    /// Waits until a message has reached a rung.
-    async fn reaches(&self, agent: &str, id: MessageId, rung: &str) {
+    /// Waits until a message has reached a status.
+    async fn reaches(&self, agent: &str, id: MessageId, status: &str) {
         let mut watch = self.mesh.watch_inbox(&agent.parse().expect("a name")).await.expect("watched");
-        while self.rung(id).await != rung {
+        while self.status(id).await != status {
             watch.changed().await.expect("watched");
         }
     }

@@ -1,4 +1,4 @@
-//! `broadcast`: a message to every agent that is not gone.
+//! `broadcast`: a message to every agent that is not offline.
 
 use mesh::Audience;
 use mesh::message::Draft;
@@ -27,7 +27,7 @@ pub(super) struct Broadcast;
 impl Tool for Broadcast {
     const NAME: &'static str = "broadcast";
     const TITLE: &'static str = "Send to everybody";
-    const DESCRIPTION: &'static str = "Send a message to every agent that is not gone, or to one team or harness.";
+    const DESCRIPTION: &'static str = "Send a message to every agent that is not offline, or to one team or harness.";
     const EFFECT: Effect = Effect::Adds;
     type Input = Input;
     type Output = SentView;

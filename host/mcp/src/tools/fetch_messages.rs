@@ -82,14 +82,14 @@ impl Tool for FetchMessages {
         let text = text(&fetched, &ask, &acknowledged);
         let on_arrival =
             if input.acknowledge == Some(true) { OnArrival::MarkAcknowledged } else { OnArrival::MarkRead };
-        let Fetched { messages, waiting, claim } = fetched;
+        let Fetched { messages, waiting, lease } = fetched;
         let output = Output {
             agent: agent.to_string(),
             messages: messages.iter().map(MessageView::from).collect(),
             waiting,
             acknowledged,
         };
-        Ok(ToolOutput { output, text, lease: claim.map(|claim| PendingLease { claim: Box::new(claim), on_arrival }) })
+        Ok(ToolOutput { output, text, lease: lease.map(|lease| PendingLease { lease: Box::new(lease), on_arrival }) })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::tool_error::ToolError;
 pub(super) struct Input {
     team: Option<String>,
     harness: Option<String>,
-    include_gone: Option<bool>,
+    include_offline: Option<bool>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -46,7 +46,7 @@ impl Tool for ListAgents {
             if input.harness.is_some() && input.harness != agent.harness {
                 continue;
             }
-            if seen.presence == Presence::Gone && input.include_gone != Some(true) {
+            if seen.presence == Presence::Offline && input.include_offline != Some(true) {
                 gone += 1;
             } else {
                 agents.push(agent);
@@ -54,7 +54,7 @@ impl Tool for ListAgents {
         }
         let mut text = lines(&agents, "nobody is here");
         if gone > 0 {
-            text.push_str(&format!("\n{gone} gone and not listed (include_gone)"));
+            text.push_str(&format!("\n{gone} gone and not listed (include_offline)"));
         }
         Ok(ToolOutput::new(Output { agents, gone }, text))
     }

@@ -30,8 +30,8 @@ pub(super) struct Status;
 impl Tool for Status {
     const NAME: &'static str = "message_status";
     const TITLE: &'static str = "How far a message went";
-    const DESCRIPTION: &'static str = "How far a message went with each recipient: stored, offered, accepted, shown, \
-                                       fetched, acknowledged; or held, expired, undeliverable.";
+    const DESCRIPTION: &'static str = "How far a message went with each recipient: stored, notified, accepted, shown, \
+                                       read, acknowledged; or held, expired, undeliverable.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;
     type Output = Output;

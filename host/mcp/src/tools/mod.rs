@@ -26,17 +26,17 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use mesh::Mesh;
 use mesh::names::{AgentName, InvalidMessageId, MessageId};
-use mesh::session::{Caller, Ticket};
+use mesh::session::{Principal, Ticket};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::caller::KEY;
 use crate::lease_tracker::PendingLease;
 use crate::profile::{Group, Profile};
 use crate::schema;
-use crate::sighting::KEY;
 use crate::text::Text;
 use crate::tool_error::ToolError;
 pub(crate) use fetch_messages::WaitControl;
@@ -76,7 +76,7 @@ enum Effect {
 pub(crate) struct ToolCall {
     pub(crate) mesh: Arc<Mesh>,
     /// Who calls.
-    pub(crate) caller: Caller,
+    pub(crate) caller: Principal,
     /// The proof that came with the call.
     pub(crate) ticket: Option<Ticket>,
     /// When to stop waiting for mail, and whom to tell of the progress.
@@ -157,7 +157,7 @@ pub(crate) fn tools(profile: Profile, keyed: KeyArgument) -> BTreeMap<&'static s
         entry::<message_status::Status>(keyed),
         entry::<bind_session::BindSession>(keyed),
     ]);
-    if profile.shows(Group::Claims) {
+    if profile.shows(Group::Reservations) {
         tools.extend([
             entry::<reserve_paths::ReservePaths>(keyed),
             entry::<release_paths::ReleasePaths>(keyed),

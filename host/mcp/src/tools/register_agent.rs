@@ -26,7 +26,7 @@ pub(super) struct Input {
     project: Option<String>,
     program: Option<String>,
     /// issue you work on
-    bead: Option<String>,
+    issue: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,7 +66,7 @@ impl Tool for RegisterAgent {
             project: input.project,
             role: input.role,
             task: input.task,
-            bead: input.bead,
+            issue: input.issue,
             skills: input.skills.unwrap_or_default().0,
         };
         let registered = call.mesh.register(&call.caller, Registration { name, team: input.team, profile }).await?;

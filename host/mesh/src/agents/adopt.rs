@@ -39,12 +39,12 @@ pub enum AdoptError {
     #[error("`{0}` lives on this machine already")]
     Here(AgentName),
     /// It does not look lost.
-    #[error("`{agent}` is {} on the machine `{host}`: {evidence}", presence.as_str())]
+    #[error("`{agent}` is {} on the machine `{machine}`: {evidence}", presence.as_str())]
     Heard {
         /// The agent.
         agent: AgentName,
         /// The machine that it lives on.
-        host: String,
+        machine: String,
         /// How present it is.
         presence: Presence,
         /// The sentence that says why we think so.
@@ -57,19 +57,19 @@ pub enum AdoptError {
 
 pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Adopted, AdoptError> {
     let agent = agents::list::load_agent(core, name).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
-    if agent.host == core.machine.host() {
+    if agent.machine == core.machine.name() {
         return Err(AdoptError::Here(name.clone()));
     }
     let (_, presence, evidence) = presence::judged(core, &agent).await?;
     match presence {
-        Presence::Away | Presence::Gone => {}
-        Presence::Live | Presence::Idle => {
-            return Err(AdoptError::Heard { agent: name.clone(), host: agent.host, presence, evidence });
+        Presence::Away | Presence::Offline => {}
+        Presence::Busy | Presence::NeedsInput | Presence::Idle => {
+            return Err(AdoptError::Heard { agent: name.clone(), machine: agent.machine, presence, evidence });
         }
     }
     take_over_what_others_share(core, name).await?;
     let now = core.machine.now();
-    let nothing = Receipt { message: core.new_id(now), at: now, event: Event::Released { claim: String::new() } };
+    let nothing = Receipt { message: core.new_id(now), at: now, event: Event::Released { lease: String::new() } };
     let moving = Moving {
         home: &keys::agents().child(name.as_str()),
         left: &[keys::cursor(name), keys::heartbeat(name)],
@@ -78,14 +78,14 @@ pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
         fence: &records::json(&nothing),
     };
     let moved = core.shared.move_home(&moving).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
-    let from = moved.from.unwrap_or_else(|| agent.host.clone());
-    let here = core.machine.host().to_owned();
+    let from = moved.from.unwrap_or_else(|| agent.machine.clone());
+    let here = core.machine.name().to_owned();
     records::update(core.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| match old {
         // Somebody who registered here meanwhile is it already.
-        Some(old) if old.host == here => (Next::Keep, ()),
+        Some(old) if old.machine == here => (Next::Keep, ()),
         Some(old) => {
             let moved_from = Some(from.clone());
-            (Next::Put(Agent { session: None, host: here.clone(), moved_from, key_digest: None, ..old }), ())
+            (Next::Put(Agent { session: None, machine: here.clone(), moved_from, key_digest: None, ..old }), ())
         }
         None => (Next::Keep, ()),
     })

@@ -30,7 +30,8 @@ pub struct Profile {
     pub task: Option<String>,
     /// The issue that it works on, in the tracker's own spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bead: Option<String>,
+    #[serde(alias = "bead")]
+    pub issue: Option<String>,
     /// What it can do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
@@ -62,7 +63,8 @@ pub struct Agent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionRef>,
     /// The machine where that session runs.
-    pub host: String,
+    #[serde(alias = "host")]
+    pub machine: String,
     /// When the name was first registered.
     pub registered: Instant,
     /// When it was last registered, bound or rebound.
@@ -77,33 +79,38 @@ pub struct Agent {
 
 /// How present an agent is, judged by evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Presence {
     /// Its session lives, and works.
-    Live,
+    #[serde(alias = "live")]
+    Busy,
+    /// Its session waits for its user: a permission, a question.
+    NeedsInput,
     /// Its session lives, and waits.
     Idle,
     /// Nothing speaks against it, and nothing was heard of it lately.
     Away,
     /// Its session ended or its process died.
-    Gone,
+    #[serde(alias = "gone")]
+    Offline,
 }
 
 impl Presence {
     /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Presence::Live => "live",
+            Presence::Busy => "busy",
+            Presence::NeedsInput => "needs-input",
             Presence::Idle => "idle",
             Presence::Away => "away",
-            Presence::Gone => "gone",
+            Presence::Offline => "offline",
         }
     }
 }
 
 /// An agent as others see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct AgentSummary {
     /// Its record. They come by the thousand, and go from hand to hand.
     pub agent: Box<Agent>,
     /// How present it is.

@@ -8,12 +8,12 @@ use crate::FindError;
 use crate::agents;
 use crate::agents::presence;
 use crate::agents::presence::is_here;
-use crate::agents::{Agent, Seen};
+use crate::agents::{Agent, AgentSummary};
 use crate::core::Core;
 use crate::messages::LONGEST_LABEL;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
-use crate::sessions::Caller;
+use crate::sessions::Principal;
 use crate::sessions::record;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
@@ -39,9 +39,9 @@ pub enum HeartbeatError {
 pub(crate) async fn heartbeat(
     core: &Core,
     inboxes: &Inboxes,
-    caller: &Caller,
+    caller: &Principal,
     task: Option<&str>,
-) -> Result<Seen, HeartbeatError> {
+) -> Result<AgentSummary, HeartbeatError> {
     let name = caller.agent().ok_or(HeartbeatError::NotRegistered)?.clone();
     if let Some(task) = task.filter(|task| task.len() > LONGEST_LABEL) {
         return Err(HeartbeatError::TooLong(task.len()));
@@ -67,7 +67,7 @@ pub(crate) async fn heartbeat(
     Ok(presence::seen(core, inboxes, agent).await?)
 }
 
-pub(crate) async fn here(core: &Core, inboxes: &Inboxes, names: &[AgentName]) -> Result<Vec<Seen>, FindError> {
+pub(crate) async fn here(core: &Core, inboxes: &Inboxes, names: &[AgentName]) -> Result<Vec<AgentSummary>, FindError> {
     // Watching begins before looking, so that nothing can come in between.
     let mut joining = core.shared.watch(&[keys::agents()]).await?;
     let mut living = core.local.watch(&[keys::sessions()]).await?;
@@ -90,7 +90,7 @@ pub(crate) async fn here(core: &Core, inboxes: &Inboxes, names: &[AgentName]) ->
     }
 }
 
-pub(crate) async fn stale(core: &Core, inboxes: &Inboxes, names: &[AgentName]) -> Result<Vec<Seen>, FindError> {
+pub(crate) async fn stale(core: &Core, inboxes: &Inboxes, names: &[AgentName]) -> Result<Vec<AgentSummary>, FindError> {
     let mut living = core.local.watch(&[keys::sessions()]).await?;
     loop {
         let mut stale = Vec::new();

@@ -10,7 +10,7 @@ use store::{Beside, Child, Durability, Key, Leaf, Store, StoreError, Taker};
 
 use crate::agents::presence;
 use crate::agents::presence::{Heartbeat, span};
-use crate::agents::{Agent, Presence, Seen};
+use crate::agents::{Agent, AgentSummary, Presence};
 use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
@@ -36,12 +36,12 @@ pub enum FindError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The agent.
-    pub seen: Seen,
+    pub seen: AgentSummary,
     /// How well it matches; comparable within one search.
     pub score: u32,
 }
 
-pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<Seen>, FindError> {
+pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
     match agents_now(core, inboxes).await {
         Ok(all) => {
             remember_roster(core, &all).await;
@@ -55,9 +55,9 @@ pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<Seen>, 
     }
 }
 
-async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<Seen>, FindError> {
+async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
     let mut all = Vec::new();
-    let mut looks = pin!(of_each(core, crowd(core).await?, |Glimpse { name, agent, beside }| async move {
+    let mut looks = pin!(of_each(core, crowd(core).await?, |PrefetchedAgent { name, agent, beside }| async move {
         match agent {
             Ok(agent) => (name, presence::seen_beside(core, inboxes, agent, &beside).await),
             Err(error) => (name, Err(error)),
@@ -77,7 +77,7 @@ async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<Seen>, FindErr
 }
 
 /// Keeps what this machine saw of the agents, for when the servers are out of reach.
-pub(crate) async fn remember_roster(core: &Core, agents: &[Seen]) {
+pub(crate) async fn remember_roster(core: &Core, agents: &[AgentSummary]) {
     if !core.topology.may_be_out_of_reach() {
         return;
     }
@@ -90,12 +90,12 @@ pub(crate) async fn remember_roster(core: &Core, agents: &[Seen]) {
 }
 
 /// The agents as this machine last saw them. What they do now nobody here can say.
-pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<Seen>>, StoreError> {
+pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<AgentSummary>>, StoreError> {
     let Some((_, last)) = records::load::<LastRoster>(core.local.as_ref(), &keys::last_roster()).await? else {
         return Ok(None);
     };
     let ago = span(core.machine.now().since(last.at));
-    let faded = |seen: Seen| Seen {
+    let faded = |seen: AgentSummary| AgentSummary {
         evidence: format!(
             "{ago} ago: {}, {}; the servers cannot be reached since",
             seen.presence.as_str(),
@@ -107,7 +107,7 @@ pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<Seen>>, StoreE
     Ok(Some(last.agents.into_iter().map(faded).collect()))
 }
 
-pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Option<Seen>, FindError> {
+pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Option<AgentSummary>, FindError> {
     match load_agent(core, name).await? {
         Some(agent) => Ok(Some(presence::seen(core, inboxes, agent).await?)),
         None => Ok(None),
@@ -122,7 +122,7 @@ pub(crate) async fn find(core: &Core, inboxes: &Inboxes, query: &str, limit: usi
             let mut found = Vec::new();
             for (score, agent) in best(&pattern, agents, |agent| agent, limit) {
                 found.push(Found {
-                    seen: presence::seen_beside(core, inboxes, agent, &BesideAgent::UNKNOWN).await?,
+                    seen: presence::seen_beside(core, inboxes, agent, &Prefetched::UNKNOWN).await?,
                     score,
                 });
             }
@@ -140,7 +140,7 @@ pub(crate) async fn find(core: &Core, inboxes: &Inboxes, query: &str, limit: usi
 /// The record of every agent, without those that are damaged.
 async fn records_of_all(core: &Core) -> Result<Vec<Box<Agent>>, StoreError> {
     let mut all = Vec::new();
-    for Glimpse { name, agent, .. } in glimpses(core, &[]).await? {
+    for PrefetchedAgent { name, agent, .. } in glimpses(core, &[]).await? {
         match agent {
             Ok(agent) => all.push(agent),
             Err(error) => tracing::warn!(agent = %name, %error, "an agent is passed over"),
@@ -151,7 +151,7 @@ async fn records_of_all(core: &Core) -> Result<Vec<Box<Agent>>, StoreError> {
 
 /// Every agent's record, in the order of names, with its sign of life and what waits for it, as far as one look
 /// at all of them shows that.
-pub(crate) async fn crowd(core: &Core) -> Result<Vec<Glimpse>, StoreError> {
+pub(crate) async fn crowd(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
     let all = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX), Leaf::Log(RECEIPTS), Leaf::Value(CURSOR)];
     // Files are not counted by anybody, so that looking for the last two would be in vain.
     let beside = if core.topology.counts_messages() { &all[..] } else { &all[..2] };
@@ -159,21 +159,22 @@ pub(crate) async fn crowd(core: &Core) -> Result<Vec<Glimpse>, StoreError> {
     let counted: usize = crowd.iter().map(|glimpse| glimpse.beside.mail.counted()).sum();
     if counted <= READ_ANYWAY {
         for glimpse in crowd.iter_mut().filter(|glimpse| glimpse.beside.mail.counted() > 0) {
-            glimpse.beside.mail = MailBeside::Unknown;
+            glimpse.beside.mail = PrefetchedMail::Unknown;
         }
     }
     Ok(crowd)
 }
 
 /// Every agent's record, in the order of names, and its sign of life.
-pub(crate) async fn crowd_and_signs(core: &Core) -> Result<Vec<Glimpse>, StoreError> {
+pub(crate) async fn crowd_and_signs(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
     glimpses(core, &[Leaf::Value(HEARTBEAT)]).await
 }
 
-async fn glimpses(core: &Core, beside: &[Leaf<'_>]) -> Result<Vec<Glimpse>, StoreError> {
+async fn glimpses(core: &Core, beside: &[Leaf<'_>]) -> Result<Vec<PrefetchedAgent>, StoreError> {
     let store = core.shared.as_ref();
     let (mut crowd, mut rest) = (Vec::new(), Vec::new());
-    let take = |onto: &mut Vec<Glimpse>, child: Child<'_>| onto.extend(Glimpse::of(child, beside, store));
+    let take =
+        |onto: &mut Vec<PrefetchedAgent>, child: Child<'_>| onto.extend(PrefetchedAgent::of(child, beside, store));
     let takers: [Taker<'_>; 2] = [&mut |child| take(&mut crowd, child), &mut |child| take(&mut rest, child)];
     store.children(&keys::agents(), META, beside, takers).await?;
     // They come in the order of keys, which spell names as they are.
@@ -197,24 +198,24 @@ pub(crate) fn of_each<T, F: Future, A: Fn(T) -> F>(
 }
 
 /// One agent among all.
-pub(crate) struct Glimpse {
+pub(crate) struct PrefetchedAgent {
     pub(crate) name: AgentName,
     /// Its record; an error where that is damaged.
     pub(crate) agent: Result<Box<Agent>, StoreError>,
-    pub(crate) beside: BesideAgent,
+    pub(crate) beside: Prefetched,
 }
 
 /// What one look at all agents showed of one beside its record.
-pub(crate) struct BesideAgent {
+pub(crate) struct Prefetched {
     /// When it was last heard of, where its session does not say so.
-    pub(crate) heartbeat: SignBeside,
+    pub(crate) heartbeat: PrefetchedHeartbeat,
     /// What waits for it.
-    pub(crate) mail: MailBeside,
+    pub(crate) mail: PrefetchedMail,
 }
 
 /// What one look at all agents showed of one's sign of life.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum SignBeside {
+pub(crate) enum PrefetchedHeartbeat {
     /// It never gave one.
     Nothing,
     /// The last one.
@@ -223,21 +224,21 @@ pub(crate) enum SignBeside {
     Unknown,
 }
 
-impl SignBeside {
-    fn of(seen: &Beside) -> SignBeside {
+impl PrefetchedHeartbeat {
+    fn of(seen: &Beside) -> PrefetchedHeartbeat {
         match seen {
-            Beside::Nothing => SignBeside::Nothing,
+            Beside::Nothing => PrefetchedHeartbeat::Nothing,
             Beside::Value(Ok(value)) => {
-                serde_json::from_slice(&value.bytes).map_or(SignBeside::Unknown, SignBeside::Given)
+                serde_json::from_slice(&value.bytes).map_or(PrefetchedHeartbeat::Unknown, PrefetchedHeartbeat::Given)
             }
-            Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown => SignBeside::Unknown,
+            Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown => PrefetchedHeartbeat::Unknown,
         }
     }
 }
 
 /// What one look at all agents showed of one's mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MailBeside {
+pub(crate) enum PrefetchedMail {
     /// It never got any.
     Nothing,
     /// So many messages lie in its inbox, and nothing has become of any. None of them was read.
@@ -246,25 +247,26 @@ pub(crate) enum MailBeside {
     Unknown,
 }
 
-impl MailBeside {
+impl PrefetchedMail {
     fn counted(self) -> usize {
         match self {
-            MailBeside::Counted(messages) => messages,
-            MailBeside::Nothing | MailBeside::Unknown => 0,
+            PrefetchedMail::Counted(messages) => messages,
+            PrefetchedMail::Nothing | PrefetchedMail::Unknown => 0,
         }
     }
 }
 
-impl BesideAgent {
+impl Prefetched {
     /// Of an agent that was looked at alone.
-    pub(crate) const UNKNOWN: BesideAgent = BesideAgent { heartbeat: SignBeside::Unknown, mail: MailBeside::Unknown };
+    pub(crate) const UNKNOWN: Prefetched =
+        Prefetched { heartbeat: PrefetchedHeartbeat::Unknown, mail: PrefetchedMail::Unknown };
 
-    fn of(beside: &mut Vec<Beside>, leaves: &[Leaf<'_>]) -> BesideAgent {
-        let mut heartbeat = SignBeside::Unknown;
+    fn of(beside: &mut Vec<Beside>, leaves: &[Leaf<'_>]) -> Prefetched {
+        let mut heartbeat = PrefetchedHeartbeat::Unknown;
         let (mut inbox, mut receipts, mut cursor) = (Beside::Unknown, Beside::Unknown, Beside::Unknown);
         for (leaf, seen) in leaves.iter().zip(beside.drain(..)) {
             match leaf {
-                Leaf::Value(HEARTBEAT) => heartbeat = SignBeside::of(&seen),
+                Leaf::Value(HEARTBEAT) => heartbeat = PrefetchedHeartbeat::of(&seen),
                 Leaf::Value(CURSOR) => cursor = seen,
                 Leaf::Log(INBOX) => inbox = seen,
                 Leaf::Log(RECEIPTS) => receipts = seen,
@@ -274,22 +276,22 @@ impl BesideAgent {
         // A message is stored by an append of its own, and only whoever carries a store appends several: it leaves a
         // cursor. As long as there is no receipt, each message waits.
         let mail = match (inbox, receipts, cursor) {
-            (Beside::Nothing, _, _) => MailBeside::Nothing,
+            (Beside::Nothing, _, _) => PrefetchedMail::Nothing,
             (Beside::Appends(messages), Beside::Nothing, Beside::Nothing) => {
-                usize::try_from(messages).map_or(MailBeside::Unknown, MailBeside::Counted)
+                usize::try_from(messages).map_or(PrefetchedMail::Unknown, PrefetchedMail::Counted)
             }
-            (Beside::Appends(_) | Beside::Value(_) | Beside::Unknown, _, _) => MailBeside::Unknown,
+            (Beside::Appends(_) | Beside::Value(_) | Beside::Unknown, _, _) => PrefetchedMail::Unknown,
         };
-        BesideAgent { heartbeat, mail }
+        Prefetched { heartbeat, mail }
     }
 }
 
-impl Glimpse {
-    fn of(child: Child<'_>, leaves: &[Leaf<'_>], store: &dyn Store) -> Option<Glimpse> {
+impl PrefetchedAgent {
+    fn of(child: Child<'_>, leaves: &[Leaf<'_>], store: &dyn Store) -> Option<PrefetchedAgent> {
         let name: AgentName = Key::decode(child.name).parse().ok()?;
         let place = || store.place(&keys::meta(&name));
         let agent = child.value.and_then(|value| records::parse_at(place, value));
-        Some(Glimpse { name, agent, beside: BesideAgent::of(child.beside, leaves) })
+        Some(PrefetchedAgent { name, agent, beside: Prefetched::of(child.beside, leaves) })
     }
 }
 
@@ -297,7 +299,7 @@ impl Glimpse {
 #[derive(Clone, Serialize, Deserialize)]
 struct LastRoster {
     at: Instant,
-    agents: Vec<Seen>,
+    agents: Vec<AgentSummary>,
 }
 
 /// Those that match best, the best first, and by name where they match alike.

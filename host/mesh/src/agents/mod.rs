@@ -12,4 +12,4 @@ pub(crate) mod register;
 pub(crate) mod remote_cache;
 pub(crate) mod remote_presence;
 
-pub use agent::{Agent, Origin, Presence, Profile, Seen};
+pub use agent::{Agent, AgentSummary, Origin, Presence, Profile};

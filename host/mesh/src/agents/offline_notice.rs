@@ -10,14 +10,14 @@ use crate::agents::presence::is_here;
 use crate::core::Core;
 use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
-use crate::sessions::{Caller, Evidence, Transport};
+use crate::sessions::{Evidence, Principal, Transport};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 use crate::{Mesh, SendError};
 
 /// Why a wish was not noted.
 #[derive(Debug, thiserror::Error)]
-pub enum WishError {
+pub enum OfflineNoticeError {
     /// The caller is not registered, and nobody would get the message.
     #[error("you have not registered")]
     NotRegistered,
@@ -28,7 +28,7 @@ pub enum WishError {
 
 /// That somebody wishes to know when an agent is no longer here, as it is kept under `wishes/AGENT`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Wish {
+struct OfflineNotice {
     /// Its own, by which its message is sent once.
     id: MessageId,
     by: AgentName,
@@ -36,8 +36,8 @@ struct Wish {
 
 impl Mesh {
     /// Sends what was wished of those who are no longer here.
-    pub(crate) async fn fulfil_wishes(&self) -> Result<(), StoreError> {
-        for key in self.core.local.list(&keys::wishes()).await? {
+    pub(crate) async fn send_offline_notices(&self) -> Result<(), StoreError> {
+        for key in self.core.local.list(&keys::offline_notices()).await? {
             let Ok(of) = key.leaf().parse::<AgentName>() else { continue };
             let because = match agents::list::load_agent(&self.core, &of).await? {
                 Some(agent) => match presence::judged(&self.core, &agent).await? {
@@ -46,9 +46,10 @@ impl Mesh {
                 },
                 None => "was let go of".to_owned(),
             };
-            let wishes = records::load::<Vec<Wish>>(self.core.local.as_ref(), &key).await?.map(|(_, wishes)| wishes);
+            let wishes =
+                records::load::<Vec<OfflineNotice>>(self.core.local.as_ref(), &key).await?.map(|(_, wishes)| wishes);
             let mut told = Vec::new();
-            for Wish { id, by } in wishes.unwrap_or_default() {
+            for OfflineNotice { id, by } in wishes.unwrap_or_default() {
                 let draft = Draft {
                     body: format!("{of} {because}. You wished to know when it is no longer here."),
                     idempotency_key: Some(format!("no-longer-here-{id}")),
@@ -66,8 +67,8 @@ impl Mesh {
                     Err(error) => tracing::warn!(%of, %by, %error, "somebody was not told who is no longer here"),
                 }
             }
-            let rest = |wishes: Option<Vec<Wish>>| {
-                let rest: Vec<Wish> =
+            let rest = |wishes: Option<Vec<OfflineNotice>>| {
+                let rest: Vec<OfflineNotice> =
                     wishes.unwrap_or_default().into_iter().filter(|wish| !told.contains(&wish.id)).collect();
                 (if rest.is_empty() { Next::Remove } else { Next::Put(rest) }, ())
             };
@@ -77,26 +78,30 @@ impl Mesh {
     }
 }
 
-pub(crate) async fn wish_to_know(core: &Core, caller: &Caller, agents: &[AgentName]) -> Result<(), WishError> {
-    let by = caller.agent().ok_or(WishError::NotRegistered)?;
+pub(crate) async fn notify_when_offline(
+    core: &Core,
+    caller: &Principal,
+    agents: &[AgentName],
+) -> Result<(), OfflineNoticeError> {
+    let by = caller.agent().ok_or(OfflineNoticeError::NotRegistered)?;
     for agent in agents {
         let id = core.new_id(core.machine.now());
-        let add = |wishes: Option<Vec<Wish>>| {
+        let add = |wishes: Option<Vec<OfflineNotice>>| {
             let mut wishes = wishes.unwrap_or_default();
             if wishes.iter().any(|wish| wish.by == *by) {
                 return (Next::Keep, ());
             }
-            wishes.push(Wish { id, by: by.clone() });
+            wishes.push(OfflineNotice { id, by: by.clone() });
             (Next::Put(wishes), ())
         };
-        records::update(core.local.as_ref(), &keys::wish(agent), Durability::Synced, add).await?;
+        records::update(core.local.as_ref(), &keys::offline_notice(agent), Durability::Synced, add).await?;
     }
     Ok(())
 }
 
 /// A process that speaks for no agent.
-fn nobody() -> Caller {
-    Caller {
+fn nobody() -> Principal {
+    Principal {
         session: None,
         connection: None,
         agent: None,

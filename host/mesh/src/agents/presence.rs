@@ -1,7 +1,7 @@
 //! Presence, judged by evidence: a process, a session, a hook that spoke; never by a timer alone.
 
-use crate::agents::list::{BesideAgent, MailBeside, SignBeside};
-use crate::agents::{Agent, Presence, Seen};
+use crate::agents::list::{Prefetched, PrefetchedHeartbeat, PrefetchedMail};
+use crate::agents::{Agent, AgentSummary, Presence};
 use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
@@ -30,22 +30,27 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
     let heard = last_heard(agent, traces);
     let silence = now.since(heard);
     if let Some(from) = &agent.moved_from {
-        return (Presence::Gone, format!("was brought here from `{from}`, and nobody has registered as it since"));
+        return (Presence::Offline, format!("was brought here from `{from}`, and nobody has registered as it since"));
     }
     match &traces.record {
         Some(record) => match (record.activity, evidence_of_process(record, traces)) {
-            (Activity::Gone, _) => (Presence::Gone, format!("its session ended {} ago", span(now.since(record.heard)))),
-            (_, Some(false)) => (Presence::Gone, "its process no longer runs".to_owned()),
-            (Activity::Busy, Some(true)) => (Presence::Live, format!("works, heard {} ago", span(silence))),
-            (Activity::AwaitingHuman, Some(true)) => (Presence::Idle, "waits for its person".to_owned()),
+            (Activity::Ended, _) => {
+                (Presence::Offline, format!("its session ended {} ago", span(now.since(record.heard))))
+            }
+            (_, Some(false)) => (Presence::Offline, "its process no longer runs".to_owned()),
+            (Activity::Busy, Some(true)) => (Presence::Busy, format!("works, heard {} ago", span(silence))),
+            (Activity::NeedsInput, Some(true)) => (Presence::NeedsInput, "waits for its user".to_owned()),
             (Activity::Idle, Some(true)) => (Presence::Idle, format!("waits, heard {} ago", span(silence))),
             (Activity::Busy, None) if silence < away_after => {
-                (Presence::Live, format!("works, heard {} ago", span(silence)))
+                (Presence::Busy, format!("works, heard {} ago", span(silence)))
             }
-            (Activity::AwaitingHuman | Activity::Idle, None) if silence < away_after => {
+            (Activity::NeedsInput, None) if silence < away_after => {
+                (Presence::NeedsInput, format!("waits for its user, heard {} ago", span(silence)))
+            }
+            (Activity::Idle, None) if silence < away_after => {
                 (Presence::Idle, format!("waits, heard {} ago", span(silence)))
             }
-            (Activity::Busy | Activity::AwaitingHuman | Activity::Idle, None) => {
+            (Activity::Busy | Activity::NeedsInput | Activity::Idle, None) => {
                 let what = match record.shown_by {
                     Sign::Calls => "its client holds no stream open",
                     Sign::Process | Sign::Stream => "its process is not known",
@@ -54,19 +59,19 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
             }
         },
         None => match (traces.told, silence < away_after) {
-            (Some(Activity::Gone), _) => {
-                (Presence::Gone, format!("its session on another machine ended {} ago", span(silence)))
+            (Some(Activity::Ended), _) => {
+                (Presence::Offline, format!("its session on another machine ended {} ago", span(silence)))
             }
             (Some(Activity::Busy), true) => {
-                (Presence::Live, format!("works on another machine, heard {} ago", span(silence)))
+                (Presence::Busy, format!("works on another machine, heard {} ago", span(silence)))
             }
-            (Some(Activity::AwaitingHuman), true) => {
-                (Presence::Idle, "waits for its person on another machine".to_owned())
+            (Some(Activity::NeedsInput), true) => {
+                (Presence::NeedsInput, "waits for its user on another machine".to_owned())
             }
             (Some(Activity::Idle), true) => {
                 (Presence::Idle, format!("waits on another machine, heard {} ago", span(silence)))
             }
-            (Some(Activity::Busy | Activity::AwaitingHuman | Activity::Idle), false) => {
+            (Some(Activity::Busy | Activity::NeedsInput | Activity::Idle), false) => {
                 (Presence::Away, format!("nothing heard from its machine for {}", span(silence)))
             }
             (None, true) => (Presence::Idle, format!("heard {} ago", span(silence))),
@@ -87,8 +92,8 @@ fn evidence_of_process(record: &SessionRecord, traces: &Traces) -> Option<bool> 
 /// Whether an agent is here: it may be silent for long, and nothing says that it left.
 pub(crate) fn is_here(presence: Presence) -> bool {
     match presence {
-        Presence::Live | Presence::Idle => true,
-        Presence::Away | Presence::Gone => false,
+        Presence::Busy | Presence::NeedsInput | Presence::Idle => true,
+        Presence::Away | Presence::Offline => false,
     }
 }
 
@@ -110,12 +115,16 @@ pub(crate) fn span(milliseconds: u64) -> String {
 
 /// Collects what is known of an agent's session.
 pub(crate) async fn traces(core: &Core, agent: &Agent) -> Result<Traces, store::StoreError> {
-    traces_beside(core, agent, SignBeside::Unknown).await
+    traces_beside(core, agent, PrefetchedHeartbeat::Unknown).await
 }
 
 /// The same, where one look may have shown its sign of life already.
-async fn traces_beside(core: &Core, agent: &Agent, heartbeat: SignBeside) -> Result<Traces, store::StoreError> {
-    let here = agent.host == core.machine.host();
+async fn traces_beside(
+    core: &Core,
+    agent: &Agent,
+    heartbeat: PrefetchedHeartbeat,
+) -> Result<Traces, store::StoreError> {
+    let here = agent.machine == core.machine.name();
     let record = match &agent.session {
         Some(session) if here => record::session_record(core, session).await?,
         Some(_) | None => None,
@@ -123,9 +132,9 @@ async fn traces_beside(core: &Core, agent: &Agent, heartbeat: SignBeside) -> Res
     let process_runs = record.as_ref().and_then(|record| record.process).map(|process| core.machine.lives(process));
     // A session speaks by its hooks; only without one is a heartbeat written.
     let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
-        (Some(_), _) | (None, SignBeside::Nothing) => None,
-        (None, SignBeside::Given(heartbeat)) => Some(heartbeat),
-        (None, SignBeside::Unknown) => {
+        (Some(_), _) | (None, PrefetchedHeartbeat::Nothing) => None,
+        (None, PrefetchedHeartbeat::Given(heartbeat)) => Some(heartbeat),
+        (None, PrefetchedHeartbeat::Unknown) => {
             let found = records::load(core.shared.as_ref(), &keys::heartbeat(&agent.name)).await?;
             found.map(|(_, heartbeat)| heartbeat)
         }
@@ -140,14 +149,14 @@ async fn traces_beside(core: &Core, agent: &Agent, heartbeat: SignBeside) -> Res
 
 /// An agent's traces as they are now, and what they show.
 pub(crate) async fn judged(core: &Core, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
-    judged_beside(core, agent, SignBeside::Unknown).await
+    judged_beside(core, agent, PrefetchedHeartbeat::Unknown).await
 }
 
 /// The same, where one look may have shown its sign of life already.
 pub(crate) async fn judged_beside(
     core: &Core,
     agent: &Agent,
-    heartbeat: SignBeside,
+    heartbeat: PrefetchedHeartbeat,
 ) -> Result<(Traces, Presence, String), store::StoreError> {
     let traces = traces_beside(core, agent, heartbeat).await?;
     let (presence, why) = judge(agent, &traces, core.machine.now(), core.limits.away_after);
@@ -171,8 +180,8 @@ pub(crate) async fn note_stream(
 }
 
 /// An agent as others see it.
-pub(crate) async fn seen(core: &Core, inboxes: &Inboxes, agent: Agent) -> Result<Seen, store::StoreError> {
-    seen_beside(core, inboxes, Box::new(agent), &BesideAgent::UNKNOWN).await
+pub(crate) async fn seen(core: &Core, inboxes: &Inboxes, agent: Agent) -> Result<AgentSummary, store::StoreError> {
+    seen_beside(core, inboxes, Box::new(agent), &Prefetched::UNKNOWN).await
 }
 
 /// The same, where one look has shown some of it already.
@@ -180,15 +189,15 @@ pub(crate) async fn seen_beside(
     core: &Core,
     inboxes: &Inboxes,
     agent: Box<Agent>,
-    beside: &BesideAgent,
-) -> Result<Seen, store::StoreError> {
+    beside: &Prefetched,
+) -> Result<AgentSummary, store::StoreError> {
     let (traces, presence, evidence) = judged_beside(core, &agent, beside.heartbeat).await?;
     let waiting = match beside.mail {
-        MailBeside::Nothing => 0,
-        MailBeside::Counted(messages) => messages,
-        MailBeside::Unknown => self::waiting(core, inboxes, &agent.name).await?,
+        PrefetchedMail::Nothing => 0,
+        PrefetchedMail::Counted(messages) => messages,
+        PrefetchedMail::Unknown => self::waiting(core, inboxes, &agent.name).await?,
     };
-    Ok(Seen { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
+    Ok(AgentSummary { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
 }
 
 /// How many unsettled messages an agent has.
@@ -260,7 +269,7 @@ mod tests {
             profile: Profile::default(),
             origin: Origin::Session,
             session: Some(session.clone()),
-            host: "here".to_owned(),
+            machine: "here".to_owned(),
             registered: Instant(0),
             bound: Instant(0),
             moved_from: None,
@@ -277,7 +286,7 @@ mod tests {
             activity,
             heard,
             first_seen: heard,
-            hears_bell: false,
+            watches_wake_file: false,
             stands_alone: false,
             advice: None,
             succeeded_by: None,
@@ -290,12 +299,12 @@ mod tests {
 
     #[test]
     fn presence_follows_evidence_and_not_recency_alone() {
-        check(Some(Activity::Busy), Some(true), 5_000, "live: works, heard 5 s ago");
-        check(Some(Activity::Busy), Some(true), 50_000_000, "live: works, heard 13 h ago");
+        check(Some(Activity::Busy), Some(true), 5_000, "busy: works, heard 5 s ago");
+        check(Some(Activity::Busy), Some(true), 50_000_000, "busy: works, heard 13 h ago");
         check(Some(Activity::Idle), Some(true), 3_600_000, "idle: waits, heard 60 min ago");
-        check(Some(Activity::AwaitingHuman), Some(true), 3_600_000, "idle: waits for its person");
-        check(Some(Activity::Idle), Some(false), 1_000, "gone: its process no longer runs");
-        check(Some(Activity::Gone), Some(true), 1_000, "gone: its session ended 1 s ago");
+        check(Some(Activity::NeedsInput), Some(true), 3_600_000, "needs-input: waits for its user");
+        check(Some(Activity::Idle), Some(false), 1_000, "offline: its process no longer runs");
+        check(Some(Activity::Ended), Some(true), 1_000, "offline: its session ended 1 s ago");
         check(Some(Activity::Idle), None, 1_000, "idle: waits, heard 1 s ago");
         check(Some(Activity::Idle), None, 660_000, "away: nothing heard for 11 min, and its process is not known");
         check(None, None, 1_000, "idle: heard 1 s ago");
@@ -311,7 +320,7 @@ mod tests {
                 profile: Profile::default(),
                 origin: Origin::Session,
                 session: Some(SessionRef { harness: "h".to_owned(), id: "s".to_owned() }),
-                host: "there".to_owned(),
+                machine: "there".to_owned(),
                 registered: Instant(0),
                 bound: Instant(0),
                 moved_from: None,
@@ -322,11 +331,11 @@ mod tests {
             let (presence, why) = judge(&agent, &traces, now, 600_000);
             assert_eq!(format!("{}: {why}", presence.as_str()), expected);
         };
-        check(Some(Activity::Busy), 5_000, "live: works on another machine, heard 5 s ago");
+        check(Some(Activity::Busy), 5_000, "busy: works on another machine, heard 5 s ago");
         check(Some(Activity::Idle), 5_000, "idle: waits on another machine, heard 5 s ago");
-        check(Some(Activity::AwaitingHuman), 5_000, "idle: waits for its person on another machine");
+        check(Some(Activity::NeedsInput), 5_000, "needs-input: waits for its user on another machine");
         check(Some(Activity::Idle), 660_000, "away: nothing heard from its machine for 11 min");
-        check(Some(Activity::Gone), 5_000, "gone: its session on another machine ended 5 s ago");
+        check(Some(Activity::Ended), 5_000, "offline: its session on another machine ended 5 s ago");
     }
 
     #[test]
@@ -336,7 +345,7 @@ mod tests {
         check(Sign::Calls, Some(true), 1_000, "idle: waits, heard 1 s ago");
         check(Sign::Calls, Some(true), 660_000, "away: nothing heard for 11 min, and its client holds no stream open");
         for sign in [Sign::Stream, Sign::Calls] {
-            check(sign, Some(false), 1_000, "gone: its process no longer runs");
+            check(sign, Some(false), 1_000, "offline: its process no longer runs");
         }
     }
 }

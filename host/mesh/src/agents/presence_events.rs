@@ -1,6 +1,6 @@
-//! Who falls silent, and who comes back: told in the diary exactly once for each fall, however many processes
-//! look and wherever one of them is killed. Whoever writes has read the diary to its end and writes only where
-//! nobody else has written since, so that the diary itself is what everybody goes by.
+//! Who falls silent, and who comes back: told in the event log exactly once for each fall, however many processes
+//! look and wherever one of them is killed. Whoever writes has read the event log to its end and writes only where
+//! nobody else has written since, so that the event log itself is what everybody goes by.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use store::{AppendError, Durability, Expect, Position, StoreError, SwapError};
 use crate::Mesh;
 use crate::agents;
 use crate::agents::Presence;
-use crate::agents::list::Glimpse;
+use crate::agents::list::PrefetchedAgent;
 use crate::agents::presence;
 use crate::agents::presence::is_here;
 use crate::core::Core;
@@ -23,20 +23,20 @@ use crate::storage::records::{self, Next};
 /// How often somebody else may have written meanwhile, before it is left to the next look.
 const TRIES: usize = 100;
 
-/// After how many events it is kept how far the diary was read.
+/// After how many events it is kept how far the event log was read.
 const MANY: usize = 1_000;
 
-/// What the diary says of an agent that was here and is not.
-const FELL: &str = "fell-silent";
+/// What the event log says of an agent that was here and is not.
+const FELL: &str = "agent-offline";
 /// What it says of one that is here again.
-const BACK: &str = "came-back";
+const BACK: &str = "agent-online";
 /// What it says of those who were let go of.
-const SWEPT: &str = "swept";
+const CLEANED_UP: &str = "deleted";
 
-/// Who has fallen silent, as far as the diary was read. What is kept of it under `silences` spares reading the
-/// diary from its beginning, and remembers falls of which the diary has been retired.
+/// Who has fallen silent, as far as the event log was read. What is kept of it under `silences` spares reading the
+/// event log from its beginning, and remembers falls of which the event log has been retired.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Silences {
+pub(crate) struct OfflineAgents {
     /// Up to where.
     at: Position,
     silent: BTreeSet<AgentName>,
@@ -45,7 +45,7 @@ pub(crate) struct Silences {
     unkept: usize,
 }
 
-impl Silences {
+impl OfflineAgents {
     fn take(&mut self, event: &Event) {
         let agent = || event.details.get("agent").and_then(|agent| agent.as_str()?.parse::<AgentName>().ok());
         match event.kind.as_str() {
@@ -55,7 +55,7 @@ impl Silences {
                     self.silent.remove(&agent);
                 }
             }
-            SWEPT => {
+            CLEANED_UP => {
                 let gone = event.details.get("agents").and_then(|agents| agents.as_array());
                 for agent in gone.into_iter().flatten().filter_map(|agent| agent.as_str()) {
                     self.silent.retain(|silent| silent.as_str() != agent);
@@ -65,7 +65,7 @@ impl Silences {
         }
     }
 
-    /// What is to be told of an agent; none where the diary has it right.
+    /// What is to be told of an agent; none where the event log has it right.
     fn news(&self, name: &AgentName, presence: Presence) -> Option<&'static str> {
         match (is_here(presence), self.silent.contains(name)) {
             (true, true) => Some(BACK),
@@ -76,14 +76,14 @@ impl Silences {
 }
 
 impl Mesh {
-    /// Notes in the diary which agents of this machine fall silent and which come back, for as long as it is
+    /// Notes in the event log which agents of this machine fall silent and which come back, for as long as it is
     /// polled. Any number of processes may do so at once.
     pub async fn keep_noticing_silence(&self) {
         let mut known = None;
         let poll = self.core.topology.presence_poll();
         loop {
             let noticed = notice_silence(&self.core, &mut known).await;
-            for error in [noticed, self.fulfil_wishes().await].into_iter().filter_map(Result::err) {
+            for error in [noticed, self.send_offline_notices().await].into_iter().filter_map(Result::err) {
                 let error: &dyn std::error::Error = &error;
                 tracing::debug!(error, "who falls silent is told later");
             }
@@ -93,7 +93,7 @@ impl Mesh {
 }
 
 /// Looks once. `known` is what the last look has left; none before the first.
-pub(crate) async fn notice_silence(core: &Core, known: &mut Option<Silences>) -> Result<(), StoreError> {
+pub(crate) async fn notice_silence(core: &Core, known: &mut Option<OfflineAgents>) -> Result<(), StoreError> {
     let mut silences = match known.take() {
         Some(silences) => silences,
         None => kept_silences(core).await?,
@@ -101,10 +101,10 @@ pub(crate) async fn notice_silence(core: &Core, known: &mut Option<Silences>) ->
     let before = silences.silent.clone();
     read_silences(core, &mut silences).await?;
     let mut news = Vec::new();
-    for Glimpse { name, agent, beside } in agents::list::crowd_and_signs(core).await? {
+    for PrefetchedAgent { name, agent, beside } in agents::list::crowd_and_signs(core).await? {
         // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
         let Ok(agent) = agent else { continue };
-        if agent.host != core.machine.host() {
+        if agent.machine != core.machine.name() {
             continue;
         }
         let (_, presence, _) = presence::judged_beside(core, &agent, beside.heartbeat).await?;
@@ -125,13 +125,13 @@ pub(crate) async fn notice_silence(core: &Core, known: &mut Option<Silences>) ->
     Ok(())
 }
 
-/// Reads the diary to its end, looks at these agents again, and tells what is new of them unless somebody
-/// wrote in the diary meanwhile. Whether it was told.
-async fn tell_silence(core: &Core, names: &[AgentName], silences: &mut Silences) -> Result<bool, StoreError> {
+/// Reads the event log to its end, looks at these agents again, and tells what is new of them unless somebody
+/// wrote in the event log meanwhile. Whether it was told.
+async fn tell_silence(core: &Core, names: &[AgentName], silences: &mut OfflineAgents) -> Result<bool, StoreError> {
     read_silences(core, silences).await?;
     let mut told = Vec::new();
     for name in names {
-        // It may have been swept.
+        // It may have been cleanup.
         let Some(agent) = agents::list::load_agent(core, name).await? else { continue };
         let (_, presence, because) = presence::judged(core, &agent).await?;
         if let Some(event) = silences.news(name, presence) {
@@ -152,13 +152,13 @@ async fn tell_silence(core: &Core, names: &[AgentName], silences: &mut Silences)
     }
 }
 
-/// Reads the diary on to its end. Of all that machines tell there, few lines are of this.
-async fn read_silences(core: &Core, silences: &mut Silences) -> Result<(), StoreError> {
+/// Reads the event log on to its end. Of all that machines tell there, few lines are of this.
+async fn read_silences(core: &Core, silences: &mut OfflineAgents) -> Result<(), StoreError> {
     let mut found = Vec::new();
     let mut count = 0;
     let (end, _) = records::scan(core.shared.as_ref(), &keys::global(), silences.at, |entry| {
         count += 1;
-        if [FELL, BACK, SWEPT].iter().any(|kind| contains(&entry.bytes, kind.as_bytes())) {
+        if [FELL, BACK, CLEANED_UP].iter().any(|kind| contains(&entry.bytes, kind.as_bytes())) {
             found.extend(Event::parse(&entry));
         }
     })
@@ -171,16 +171,16 @@ async fn read_silences(core: &Core, silences: &mut Silences) -> Result<(), Store
     Ok(())
 }
 
-/// What was kept of the silences, unless it is of another diary. It is a hint; but the diary of many machines
+/// What was kept of the silences, unless it is of another event log. It is a hint; but the event log of many machines
 /// is long, and a machine tells of its own agents alone. So one that has kept nothing begins at the end there,
 /// and keeps that before it tells anything: whoever is killed in between is found out all the same.
-async fn kept_silences(core: &Core) -> Result<Silences, StoreError> {
+async fn kept_silences(core: &Core) -> Result<OfflineAgents, StoreError> {
     loop {
-        let kept = match records::load::<Silences>(core.local.as_ref(), &keys::silences()).await {
+        let kept = match records::load::<OfflineAgents>(core.local.as_ref(), &keys::offline()).await {
             Ok(Some((_, kept))) => kept,
             Ok(None) if core.topology.reads_events_from_the_end() => {
-                let begun = Silences { at: core.event_log.end().await?, ..Silences::default() };
-                let (key, value) = (keys::silences(), records::json(&begun));
+                let begun = OfflineAgents { at: core.event_log.end().await?, ..OfflineAgents::default() };
+                let (key, value) = (keys::offline(), records::json(&begun));
                 match core.local.swap(&key, None, Some(&value), Durability::Synced).await {
                     Ok(_) => return Ok(begun),
                     // Another process of this machine was faster.
@@ -188,14 +188,14 @@ async fn kept_silences(core: &Core) -> Result<Silences, StoreError> {
                     Err(SwapError::Store(error)) => return Err(error),
                 }
             }
-            Ok(None) | Err(StoreError::Damaged { .. }) => Silences::default(),
+            Ok(None) | Err(StoreError::Damaged { .. }) => OfflineAgents::default(),
             Err(error) => return Err(error),
         };
-        return Ok(if kept.at > core.event_log.end().await? { Silences::default() } else { kept });
+        return Ok(if kept.at > core.event_log.end().await? { OfflineAgents::default() } else { kept });
     }
 }
 
-async fn keep_silences(core: &Core, silences: &Silences) -> Result<(), StoreError> {
+async fn keep_silences(core: &Core, silences: &OfflineAgents) -> Result<(), StoreError> {
     let mut names: BTreeSet<&AgentName> = silences.silent.iter().collect();
     // Who has no record any more is not silent but gone for good.
     for name in &silences.silent {
@@ -204,10 +204,10 @@ async fn keep_silences(core: &Core, silences: &Silences) -> Result<(), StoreErro
         }
     }
     let silent = names.into_iter().cloned().collect();
-    let kept = Silences { at: silences.at, silent, unkept: 0 };
+    let kept = OfflineAgents { at: silences.at, silent, unkept: 0 };
     let put = |old: Option<serde_json::Value>| match old.and_then(|old| old.get("at")?.as_u64()) {
         Some(at) if at > kept.at.0 => (Next::Keep, ()),
         Some(_) | None => (Next::Put(serde_json::json!(kept)), ()),
     };
-    records::update(core.local.as_ref(), &keys::silences(), Durability::Process, put).await
+    records::update(core.local.as_ref(), &keys::offline(), Durability::Process, put).await
 }

@@ -12,7 +12,7 @@ pub(crate) fn fill(profile: &mut Profile, from: &Profile) {
         (&mut profile.project, &from.project),
         (&mut profile.role, &from.role),
         (&mut profile.task, &from.task),
-        (&mut profile.bead, &from.bead),
+        (&mut profile.issue, &from.issue),
     ] {
         if field.is_none() {
             field.clone_from(other);

@@ -17,7 +17,7 @@ use crate::names::{AgentName, InvalidName};
 use crate::sessions::identify;
 use crate::sessions::identify::{CONNECTION, bare, key_digest};
 use crate::sessions::record;
-use crate::sessions::{Caller, SessionRef, Transport, ticket};
+use crate::sessions::{Principal, SessionRef, Transport, ticket};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -41,7 +41,7 @@ pub struct Registration {
 
 /// What a registration came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RegisterOutcome {
     /// A name that nobody had.
     New,
     /// The agent that this caller was already.
@@ -61,7 +61,7 @@ pub struct Registered {
     /// The agent.
     pub agent: Agent,
     /// How it came to its name.
-    pub outcome: Outcome,
+    pub outcome: RegisterOutcome,
     /// The key by which it speaks, where it has nothing else to be known by.
     pub key: Option<String>,
     /// Messages that already wait for it.
@@ -109,7 +109,7 @@ pub enum RegisterError {
 impl Mesh {
     /// Registers the caller. The same session gets the same agent back; a new name is given where
     /// the one asked for belongs to somebody else.
-    pub async fn register(&self, caller: &Caller, wanted: Registration) -> Result<Registered, RegisterError> {
+    pub async fn register(&self, caller: &Principal, wanted: Registration) -> Result<Registered, RegisterError> {
         check_profile(&wanted.profile)?;
         if let (Some(name), Some(team)) = (&wanted.name, &wanted.team)
             && name.team().is_some_and(|said| said != team)
@@ -133,9 +133,9 @@ impl Mesh {
             let candidate = if number == 1 { name.clone() } else { name.numbered(number) };
             if let Some((agent, how, key)) = take_name(&self.core, &self.inboxes, caller, &candidate, &profile).await? {
                 let outcome = match how {
-                    Taken::New if number > 1 => Outcome::Numbered { wanted: name },
-                    Taken::New => Outcome::New,
-                    Taken::Reclaimed => Outcome::Reclaimed,
+                    Taken::New if number > 1 => RegisterOutcome::Numbered { wanted: name },
+                    Taken::New => RegisterOutcome::New,
+                    Taken::Reclaimed => RegisterOutcome::Reclaimed,
                 };
                 self.settle_in(caller, &agent).await?;
                 let waiting = presence::waiting(&self.core, &self.inboxes, &agent.name).await?;
@@ -152,7 +152,7 @@ impl Mesh {
     /// The same agent registers again: its profile may have changed, its name has not.
     async fn register_again(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         name: &AgentName,
         profile: Profile,
     ) -> Result<Registered, RegisterError> {
@@ -175,7 +175,7 @@ impl Mesh {
             Some(agent) => {
                 self.settle_in(caller, &agent).await?;
                 let waiting = presence::waiting(&self.core, &self.inboxes, name).await?;
-                Ok(Registered { agent, outcome: Outcome::Same, key: None, waiting })
+                Ok(Registered { agent, outcome: RegisterOutcome::Same, key: None, waiting })
             }
             // Its record was removed while its session went on; that is a contention like any other.
             None => Err(RegisterError::Contended(name.clone())),
@@ -183,7 +183,7 @@ impl Mesh {
     }
 
     /// Binds a fresh registration to the caller's session or connection.
-    async fn settle_in(&self, caller: &Caller, agent: &Agent) -> Result<(), RegisterError> {
+    async fn settle_in(&self, caller: &Principal, agent: &Agent) -> Result<(), RegisterError> {
         if let Some(connection) = &caller.connection {
             self.connections.joined(connection, &agent.name, caller.owns_connection);
         }
@@ -216,7 +216,7 @@ impl Mesh {
 
 /// The agent that the caller already is by itself. A subagent's calls speak for its root
 /// session's agent until it registers, and then it is one of its own.
-async fn own_agent(core: &Core, remote: &RemoteCache, caller: &Caller) -> Result<Option<AgentName>, RegisterError> {
+async fn own_agent(core: &Core, remote: &RemoteCache, caller: &Principal) -> Result<Option<AgentName>, RegisterError> {
     match &caller.session {
         Some((reference, session)) if session.parent.is_some() => {
             let own = record::current_record(core, reference).await?.and_then(|record| record.agent);
@@ -230,7 +230,7 @@ async fn own_agent(core: &Core, remote: &RemoteCache, caller: &Caller) -> Result
 async fn take_name(
     core: &Core,
     inboxes: &Inboxes,
-    caller: &Caller,
+    caller: &Principal,
     name: &AgentName,
     profile: &Profile,
 ) -> Result<Option<(Agent, Taken, Option<String>)>, RegisterError> {
@@ -257,7 +257,7 @@ async fn take_name(
                 (None, Transport::Stdio | Transport::Http) => Origin::Connection,
             },
             session: session_of(caller),
-            host: core.machine.host().to_owned(),
+            machine: core.machine.name().to_owned(),
             registered: found.map_or(now, |(_, holder)| holder.registered),
             bound: now,
             moved_from: None,
@@ -279,12 +279,12 @@ async fn take_name(
 async fn may_take(
     core: &Core,
     inboxes: &Inboxes,
-    caller: &Caller,
+    caller: &Principal,
     holder: &Agent,
     profile: &Profile,
 ) -> Result<bool, RegisterError> {
     // What lives on another machine cannot be judged from here.
-    if holder.host != core.machine.host() {
+    if holder.machine != core.machine.name() {
         return Ok(false);
     }
     // It was brought here for whoever goes on as it.
@@ -300,7 +300,7 @@ async fn may_take(
     {
         return Ok(true);
     }
-    if presence::presence(core, holder).await? != Presence::Gone {
+    if presence::presence(core, holder).await? != Presence::Offline {
         return Ok(false);
     }
     // A client without sessions that comes back is the same program in the same project.
@@ -318,7 +318,7 @@ enum Taken {
     Reclaimed,
 }
 
-fn session_of(caller: &Caller) -> Option<SessionRef> {
+fn session_of(caller: &Principal) -> Option<SessionRef> {
     match (&caller.session, &caller.connection) {
         (Some((reference, _)), _) => Some(reference.clone()),
         (None, Some(connection)) => Some(SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() }),
@@ -333,7 +333,7 @@ fn check_profile(profile: &Profile) -> Result<(), RegisterError> {
         ("model", &profile.model),
         ("role", &profile.role),
         ("task", &profile.task),
-        ("bead", &profile.bead),
+        ("issue", &profile.issue),
     ];
     let fields = fields.into_iter().filter_map(|(field, text)| text.as_ref().map(|text| (field, text, LONGEST_LABEL)));
     let skills = profile.skills.iter().map(|skill| ("skills", skill, LONGEST_LABEL));

@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::delivery::serve::Served;
 use crate::sessions::connections::Connections;
 use crate::sessions::record;
-use crate::sessions::{SessionRecord, SessionRef, Told};
+use crate::sessions::{SessionRecord, SessionRef, ToldActivity};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -36,7 +36,7 @@ pub(crate) async fn tell_of_session(core: &Core, session: &SessionRef) {
 
 async fn tell_of(core: &Core, record: &SessionRecord) -> Result<(), StoreError> {
     let Some(name) = &record.agent else { return Ok(()) };
-    let told = Told { at: core.machine.now(), activity: record::activity(core, record) };
+    let told = ToldActivity { at: core.machine.now(), activity: record::activity(core, record) };
     let enough = u64::try_from(BETWEEN_SIGNS.as_millis()).unwrap_or(u64::MAX);
     if record.told.is_some_and(|before| before.activity == told.activity && told.at.since(before.at) < enough) {
         return Ok(());
@@ -44,7 +44,7 @@ async fn tell_of(core: &Core, record: &SessionRecord) -> Result<(), StoreError> 
     // A session that its agent has left speaks for nobody.
     let agent = agents::list::load_agent(core, name).await?;
     let speaks = |agent: &crate::agents::Agent| {
-        agent.host == core.machine.host() && agent.session.as_ref() == Some(&record.session)
+        agent.machine == core.machine.name() && agent.session.as_ref() == Some(&record.session)
     };
     if !agent.as_ref().is_some_and(speaks) {
         return Ok(());

@@ -6,6 +6,6 @@ pub(crate) mod rounds;
 pub(crate) mod run;
 
 pub use record::{
-    COMMAND_TTL, Command, CommandName, Ended, InvalidCommand, LONGEST_ARGUMENTS, LONGEST_COMMAND, LONGEST_RESULT, Run,
-    Stage, Standing,
+    COMMAND_TTL, Command, CommandName, CommandStage, CommandStatus, Ended, InvalidCommand, LONGEST_ARGUMENTS,
+    LONGEST_COMMAND, LONGEST_RESULT, Run,
 };

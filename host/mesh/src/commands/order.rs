@@ -8,7 +8,7 @@ use crate::AddressError;
 use crate::agents::presence;
 use crate::agents::remote_cache::RemoteCache;
 use crate::commands::{
-    COMMAND_TTL, Command, CommandName, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Run, Stage, Standing,
+    COMMAND_TTL, Command, CommandName, CommandStage, CommandStatus, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Run,
 };
 use crate::core::Core;
 use crate::delivery::chain;
@@ -16,7 +16,7 @@ use crate::delivery::loop_guard::next_trace;
 use crate::messages::address;
 use crate::names::{AgentName, MessageId};
 use crate::reservations::LONGEST_TTL;
-use crate::sessions::{Caller, Transport};
+use crate::sessions::{Principal, Transport};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -98,7 +98,7 @@ pub enum FinishError {
 pub(crate) async fn order(
     core: &Core,
     remote: &RemoteCache,
-    caller: &Caller,
+    caller: &Principal,
     order: Order,
 ) -> Result<Command, OrderError> {
     let from = match (caller.agent(), caller.transport) {
@@ -127,7 +127,7 @@ pub(crate) async fn order(
         trace: Some(next_trace(id, working_on)),
         created: now,
         expires: now.plus(ttl),
-        stage: Stage::Pending { waits: None },
+        stage: CommandStage::Pending { waits: None },
     };
     let value = records::json(&command);
     match core.shared.swap(&keys::command(command.id), None, Some(&value), Durability::Synced).await {
@@ -140,21 +140,21 @@ pub(crate) async fn order(
     Ok(command)
 }
 
-pub(crate) async fn take_command(core: &Core, caller: &Caller) -> Result<Option<Command>, TakeError> {
+pub(crate) async fn take_command(core: &Core, caller: &Principal) -> Result<Option<Command>, TakeError> {
     let agent = caller.agent().ok_or(TakeError::NotRegistered)?.clone();
     presence::beat(core, &agent).await;
     for waiting in commands(core, Some(&agent)).await? {
-        if waiting.standing(core.machine.now()) != Standing::Pending {
+        if waiting.standing(core.machine.now()) != CommandStatus::Pending {
             continue;
         }
         let now = core.machine.now();
         let key = keys::command(waiting.id);
         // On disk before it is answered: else a loss of power would have it taken twice.
         let taken = records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
-            match old.filter(|old| old.standing(now) == Standing::Pending) {
+            match old.filter(|old| old.standing(now) == CommandStatus::Pending) {
                 None => (Next::Keep, None),
                 Some(mut command) => {
-                    command.stage = Stage::Consumed { at: now, run: None };
+                    command.stage = CommandStage::Running { at: now, run: None };
                     (Next::Put(command.clone()), Some(command))
                 }
             }
@@ -168,13 +168,13 @@ pub(crate) async fn take_command(core: &Core, caller: &Caller) -> Result<Option<
     Ok(None)
 }
 
-pub(crate) async fn command_waits(core: &Core, caller: &Caller) -> Result<(), TakeError> {
+pub(crate) async fn command_waits(core: &Core, caller: &Principal) -> Result<(), TakeError> {
     let agent = caller.agent().ok_or(TakeError::NotRegistered)?;
     // Watching begins before looking, so that nothing can come in between.
     let mut watch = core.shared.watch(&[keys::commands()]).await?;
     loop {
         let now = core.machine.now();
-        if commands(core, Some(agent)).await?.iter().any(|command| command.standing(now) == Standing::Pending) {
+        if commands(core, Some(agent)).await?.iter().any(|command| command.standing(now) == CommandStatus::Pending) {
             return Ok(());
         }
         watch.changed().await?;
@@ -183,7 +183,7 @@ pub(crate) async fn command_waits(core: &Core, caller: &Caller) -> Result<(), Ta
 
 pub(crate) async fn finish_command(
     core: &Core,
-    caller: &Caller,
+    caller: &Principal,
     id: MessageId,
     ended: Ended,
     result: &str,
@@ -199,13 +199,13 @@ pub(crate) async fn finish_command(
             return (Next::Keep, Err(FinishError::Unknown(id)));
         };
         match command.stage {
-            Stage::Pending { .. } => (Next::Keep, Err(FinishError::NotTaken(id))),
-            Stage::Done { .. } => (Next::Keep, Err(FinishError::Ended(id))),
-            Stage::Consumed { run: Some(Run { by, until, .. }), .. } if now < until => {
+            CommandStage::Pending { .. } => (Next::Keep, Err(FinishError::NotTaken(id))),
+            CommandStage::Done { .. } => (Next::Keep, Err(FinishError::Ended(id))),
+            CommandStage::Running { run: Some(Run { by, until, .. }), .. } if now < until => {
                 (Next::Keep, Err(FinishError::Runs { id, by }))
             }
-            Stage::Consumed { run, .. } => {
-                command.stage = Stage::Done { at: now, ended, result: result.to_owned(), run };
+            CommandStage::Running { run, .. } => {
+                command.stage = CommandStage::Done { at: now, ended, result: result.to_owned(), run };
                 (Next::Put(command.clone()), Ok(command))
             }
         }
@@ -249,7 +249,7 @@ pub(crate) async fn command_news(
     let mut watch = core.shared.watch(std::slice::from_ref(&key)).await?;
     loop {
         let command = self::command(core, id).await?;
-        let is_taken = command.as_ref().is_some_and(|command| !matches!(command.stage, Stage::Pending { .. }));
+        let is_taken = command.as_ref().is_some_and(|command| !matches!(command.stage, CommandStage::Pending { .. }));
         let waits = command.as_ref().and_then(|command| command.waits()).map(str::to_owned);
         // What was foreseen here holds until whoever runs commands says otherwise.
         if waits.as_deref() != known && (waits.is_some() || is_taken) {
@@ -269,10 +269,10 @@ pub(crate) async fn command_ended(core: &Core, id: MessageId) -> Result<Option<C
         };
         let now = core.machine.now();
         match command.standing(now) {
-            Standing::Expired | Standing::Unknown | Standing::Succeeded | Standing::Failed => {
+            CommandStatus::Expired | CommandStatus::Unknown | CommandStatus::Succeeded | CommandStatus::Failed => {
                 return Ok(Some(command));
             }
-            Standing::Pending | Standing::Consumed => {}
+            CommandStatus::Pending | CommandStatus::Running => {}
         }
         // That time is up changes nothing in the store, so it is waited for by time.
         let time_is_up = async {

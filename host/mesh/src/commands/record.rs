@@ -93,7 +93,7 @@ pub enum Ended {
 /// How far a command is. Each goes on to the next, and none back, but for what a harness had no time to begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub enum Stage {
+pub enum CommandStage {
     /// Nobody has taken it.
     Pending {
         /// Why it is not run by the session itself, as the machine of whom it is for sees it. Written by
@@ -102,7 +102,8 @@ pub enum Stage {
         waits: Option<String>,
     },
     /// One has. Written by the one taker.
-    Consumed {
+    #[serde(alias = "consumed")]
+    Running {
         /// When.
         at: Instant,
         /// How the harness itself runs it; none where an agent or a script has it.
@@ -159,18 +160,18 @@ pub struct Command {
     /// Until when somebody may take it.
     pub expires: Instant,
     /// How far it is.
-    pub stage: Stage,
+    pub stage: CommandStage,
 }
 
 /// Where a command stands at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum CommandStatus {
     /// Nobody has taken it.
     Pending,
     /// Nobody has taken it, and nobody may any more.
     Expired,
     /// Somebody works on it.
-    Consumed,
+    Running,
     /// Its harness ran it, and whoever knew how it ended is not heard of any more.
     Unknown,
     /// It did what it was asked.
@@ -179,63 +180,63 @@ pub enum Standing {
     Failed,
 }
 
-impl Standing {
+impl CommandStatus {
     /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Standing::Pending => "pending",
-            Standing::Expired => "expired",
-            Standing::Consumed => "consumed",
-            Standing::Unknown => "unknown",
-            Standing::Succeeded => "succeeded",
-            Standing::Failed => "failed",
+            CommandStatus::Pending => "pending",
+            CommandStatus::Expired => "expired",
+            CommandStatus::Running => "running",
+            CommandStatus::Unknown => "unknown",
+            CommandStatus::Succeeded => "done",
+            CommandStatus::Failed => "failed",
         }
     }
 
     /// Whether nothing will become of it any more.
     pub fn is_final(self) -> bool {
         match self {
-            Standing::Pending | Standing::Consumed => false,
-            Standing::Expired | Standing::Unknown | Standing::Succeeded | Standing::Failed => true,
+            CommandStatus::Pending | CommandStatus::Running => false,
+            CommandStatus::Expired | CommandStatus::Unknown | CommandStatus::Succeeded | CommandStatus::Failed => true,
         }
     }
 }
 
 impl Command {
     /// Where it stands.
-    pub fn standing(&self, now: Instant) -> Standing {
+    pub fn standing(&self, now: Instant) -> CommandStatus {
         match &self.stage {
-            Stage::Pending { .. } if now >= self.expires => Standing::Expired,
-            Stage::Pending { .. } => Standing::Pending,
-            Stage::Consumed { run: Some(run), .. } if now >= run.until => Standing::Unknown,
-            Stage::Consumed { .. } => Standing::Consumed,
-            Stage::Done { ended: Ended::Succeeded, .. } => Standing::Succeeded,
-            Stage::Done { ended: Ended::Failed, .. } => Standing::Failed,
+            CommandStage::Pending { .. } if now >= self.expires => CommandStatus::Expired,
+            CommandStage::Pending { .. } => CommandStatus::Pending,
+            CommandStage::Running { run: Some(run), .. } if now >= run.until => CommandStatus::Unknown,
+            CommandStage::Running { .. } => CommandStatus::Running,
+            CommandStage::Done { ended: Ended::Succeeded, .. } => CommandStatus::Succeeded,
+            CommandStage::Done { ended: Ended::Failed, .. } => CommandStatus::Failed,
         }
     }
 
     /// Why the session that it is for does not run it by itself.
     pub fn waits(&self) -> Option<&str> {
         match &self.stage {
-            Stage::Pending { waits } => waits.as_deref(),
-            Stage::Consumed { .. } | Stage::Done { .. } => None,
+            CommandStage::Pending { waits } => waits.as_deref(),
+            CommandStage::Running { .. } | CommandStage::Done { .. } => None,
         }
     }
 
     /// When nothing will become of it any more, unless something changes before.
     pub(crate) fn ends_by(&self) -> Option<Instant> {
         match &self.stage {
-            Stage::Pending { .. } => Some(self.expires),
-            Stage::Consumed { run, .. } => run.as_ref().map(|run| run.until),
-            Stage::Done { .. } => None,
+            CommandStage::Pending { .. } => Some(self.expires),
+            CommandStage::Running { run, .. } => run.as_ref().map(|run| run.until),
+            CommandStage::Done { .. } => None,
         }
     }
 
     /// How its harness runs it or ran it.
     pub fn run(&self) -> Option<&Run> {
         match &self.stage {
-            Stage::Pending { .. } => None,
-            Stage::Consumed { run, .. } | Stage::Done { run, .. } => run.as_ref(),
+            CommandStage::Pending { .. } => None,
+            CommandStage::Running { run, .. } | CommandStage::Done { run, .. } => run.as_ref(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::Mesh;
 use crate::commands::order;
 use crate::commands::run;
 use crate::commands::run::{Ran, Runner};
-use crate::commands::{Command, Ended, Standing};
+use crate::commands::{Command, CommandStatus, Ended};
 use crate::core::Core;
 use crate::delivery::backoff::spaced;
 use crate::delivery::scheduler::{Passes, Turn};
@@ -51,7 +51,7 @@ impl Mesh {
             let asked = asked_for_commands(&self.core).await?;
             if !asked.is_empty() {
                 for (agent, record) in serve::clients(&self.core, &self.connections, served).await? {
-                    let is_asked = asked.contains(&agent) && record::activity(&self.core, &record) != Activity::Gone;
+                    let is_asked = asked.contains(&agent) && record::activity(&self.core, &record) != Activity::Ended;
                     if is_asked {
                         let mesh = Arc::clone(self);
                         let session = record.session.clone();
@@ -83,7 +83,7 @@ impl Mesh {
 async fn asked_for_commands(core: &Core) -> Result<BTreeSet<AgentName>, StoreError> {
     let now = core.machine.now();
     let commands = order::commands(core, None).await?.into_iter();
-    Ok(commands.filter(|command| command.standing(now) == Standing::Pending).map(|command| command.to).collect())
+    Ok(commands.filter(|command| command.standing(now) == CommandStatus::Pending).map(|command| command.to).collect())
 }
 
 /// One pass over what waits for one session, under the session's lease.

@@ -2,7 +2,7 @@
 //!
 //! A command that an agent or a script takes is theirs to understand. One that a harness runs by itself is
 //! somebody else's keystroke in a person's session, so it needs that person's consent, an idle session, and
-//! a claim that is on disk before anything happens.
+//! a reservation that is on disk before anything happens.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use store::{Durability, Hold, StoreError};
 
 use crate::agents;
 use crate::commands::order;
-use crate::commands::{Command, Ended, LONGEST_RESULT, Run, Stage, Standing};
+use crate::commands::{Command, CommandStage, CommandStatus, Ended, LONGEST_RESULT, Run};
 use crate::core::Core;
 use crate::delivery::chain;
 use crate::delivery::serve::Either;
@@ -25,7 +25,7 @@ use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// For how long a claim to run a command holds without being renewed, in milliseconds.
+/// For how long a reservation to run a command holds without being renewed, in milliseconds.
 const SURE: u64 = 60_000;
 /// How often it is renewed.
 const RENEWED: Duration = Duration::from_secs(20);
@@ -64,8 +64,8 @@ pub enum Prospect {
 
 pub(crate) async fn foreseen(core: &Core, command: &Command) -> Result<Option<String>, StoreError> {
     let Some(agent) = agents::list::load_agent(core, &command.to).await? else { return Ok(None) };
-    if agent.host != core.machine.host() {
-        return Ok(Some(format!("`{}` lives on the machine `{}`, whose person decides", command.to, agent.host)));
+    if agent.machine != core.machine.name() {
+        return Ok(Some(format!("`{}` lives on the machine `{}`, whose person decides", command.to, agent.machine)));
     }
     // What was registered on a command line takes its commands by itself.
     let Some(session) = &agent.session else { return Ok(None) };
@@ -97,13 +97,13 @@ pub(crate) async fn run_commands(
 ) -> Result<Option<u64>, StoreError> {
     let mut soonest: Option<u64> = None;
     for command in order::commands(core, Some(agent)).await? {
-        if command.standing(core.machine.now()) != Standing::Pending {
+        if command.standing(core.machine.now()) != CommandStatus::Pending {
             continue;
         }
         let Some(record) = record::session_record(core, session).await? else { return Ok(None) };
         match prospect(core, &command, &record, runner).await? {
             Prospect::Ready(means) => {
-                if let Some(taken) = claim_to_run(core, &command, &means).await? {
+                if let Some(taken) = take_to_run(core, &command, &means).await? {
                     return carry_out(core, taken, &means, &record, runner).await.map(Some);
                 }
             }
@@ -121,7 +121,7 @@ pub(crate) async fn look_again(core: &Core) -> Result<Vec<Command>, StoreError> 
     let given = core.consents.given();
     let mut freed = Vec::new();
     for command in order::commands(core, None).await? {
-        let is_pending = command.standing(core.machine.now()) == Standing::Pending;
+        let is_pending = command.standing(core.machine.now()) == CommandStatus::Pending;
         if is_pending && command.waits().is_some() && why_not_allowed(&command, &given).is_none() {
             note_wait(core, command.id, None).await?;
             freed.push(command);
@@ -133,7 +133,7 @@ pub(crate) async fn look_again(core: &Core) -> Result<Vec<Command>, StoreError> 
 /// Says of every pending command of an agent why it waits.
 pub(super) async fn let_all_wait(core: &Core, agent: &AgentName, why: &str) -> Result<(), StoreError> {
     for command in order::commands(core, Some(agent)).await? {
-        if command.standing(core.machine.now()) == Standing::Pending {
+        if command.standing(core.machine.now()) == CommandStatus::Pending {
             let_wait(core, command.id, why).await?;
         }
     }
@@ -171,11 +171,11 @@ async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Res
     }
     match record::activity(core, record) {
         Activity::Idle | Activity::Busy => {}
-        Activity::AwaitingHuman => {
+        Activity::NeedsInput => {
             let why = format!("`{}` waits for its person, and nothing comes between them", command.to);
             return Ok(Some(Prospect::Waits(why)));
         }
-        Activity::Gone => return Ok(Some(Prospect::Waits(no_session(&command.to)))),
+        Activity::Ended => return Ok(Some(Prospect::Waits(no_session(&command.to)))),
     }
     let hops = command.trace.map_or(0, |trace| trace.hops);
     let held = wake_file::why_not_wake(core, &record.session, &command.from, hops).await?;
@@ -183,21 +183,21 @@ async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Res
 }
 
 /// Takes a command in order to run it: on disk before anything happens, so that it is never run twice.
-async fn claim_to_run(core: &Core, command: &Command, means: &Means) -> Result<Option<Command>, StoreError> {
+async fn take_to_run(core: &Core, command: &Command, means: &Means) -> Result<Option<Command>, StoreError> {
     let now = core.machine.now();
     let run = Run { by: means.name.clone(), until: now.plus(SURE), evidence: None };
-    let claim = |old: Option<Command>| match old.filter(|old| old.standing(now) == Standing::Pending) {
+    let reservation = |old: Option<Command>| match old.filter(|old| old.standing(now) == CommandStatus::Pending) {
         None => (Next::Keep, None),
         Some(mut command) => {
-            command.stage = Stage::Consumed { at: now, run: Some(run.clone()) };
+            command.stage = CommandStage::Running { at: now, run: Some(run.clone()) };
             (Next::Put(command.clone()), Some(command))
         }
     };
     let key = keys::command(command.id);
-    records::update(core.shared.as_ref(), &key, Durability::Synced, claim).await
+    records::update(core.shared.as_ref(), &key, Durability::Synced, reservation).await
 }
 
-/// Runs what was claimed, and says how it ended. Gives after how many milliseconds the next one may come.
+/// Runs what was reserved, and says how it ended. Gives after how many milliseconds the next one may come.
 async fn carry_out(
     core: &Core,
     command: Command,
@@ -209,8 +209,8 @@ async fn carry_out(
     core.event_log
         .note("command-run", serde_json::json!({ "id": id, "agent": to, "from": from, "by": means.name }))
         .await;
-    // The bell's file is the record of wakes, and a command wakes as a message does.
-    wake_file::add_to_bell(core, &record.session, from, *id).await?;
+    // The wake file is the record of wakes, and a command wakes as a message does.
+    wake_file::append_to_wake_file(core, &record.session, from, *id).await?;
     if let Some(trace) = command.trace {
         chain::works_on(core, to, trace).await?;
     }
@@ -226,7 +226,7 @@ async fn carry_out(
     match ran {
         Ok(ran) => self::ran(core, &command, ran).await.map(|()| 0),
         Err(HarnessError::Busy(wait)) => {
-            unclaim(core, *id).await?;
+            give_back(core, *id).await?;
             Ok(u64::from(wait))
         }
         Err(error) => {
@@ -251,11 +251,11 @@ async fn ran(core: &Core, command: &Command, ran: Ran) -> Result<(), StoreError>
     said.truncate(said.floor_char_boundary(LONGEST_RESULT));
     let key = keys::command(command.id);
     records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
-        let Some(Command { stage: Stage::Consumed { run: Some(run), .. }, .. }) = &old else {
+        let Some(Command { stage: CommandStage::Running { run: Some(run), .. }, .. }) = &old else {
             return (Next::Keep, ());
         };
         let run = Some(Run { evidence: evidence.clone(), ..run.clone() });
-        let stage = Stage::Done { at: now, ended, result: said.clone(), run };
+        let stage = CommandStage::Done { at: now, ended, result: said.clone(), run };
         (old.map_or(Next::Keep, |old| Next::Put(Command { stage, ..old })), ())
     })
     .await?;
@@ -265,11 +265,12 @@ async fn ran(core: &Core, command: &Command, ran: Ran) -> Result<(), StoreError>
 }
 
 /// Gives back what the harness had no time to begin.
-async fn unclaim(core: &Core, id: MessageId) -> Result<(), StoreError> {
+async fn give_back(core: &Core, id: MessageId) -> Result<(), StoreError> {
     records::update(core.shared.as_ref(), &keys::command(id), Durability::Synced, |old: Option<Command>| match old {
-        Some(Command { stage: Stage::Consumed { run: Some(_), .. }, .. }) => {
-            (old.map_or(Next::Keep, |old| Next::Put(Command { stage: Stage::Pending { waits: None }, ..old })), ())
-        }
+        Some(Command { stage: CommandStage::Running { run: Some(_), .. }, .. }) => (
+            old.map_or(Next::Keep, |old| Next::Put(Command { stage: CommandStage::Pending { waits: None }, ..old })),
+            (),
+        ),
         Some(_) | None => (Next::Keep, ()),
     })
     .await
@@ -278,11 +279,11 @@ async fn unclaim(core: &Core, id: MessageId) -> Result<(), StoreError> {
 async fn change_run(core: &Core, id: MessageId, change: impl Fn(&mut Run) + Send + Sync) -> Result<(), StoreError> {
     records::update(core.shared.as_ref(), &keys::command(id), Durability::Process, |old: Option<Command>| match old {
         Some(mut command) => match &mut command.stage {
-            Stage::Consumed { run: Some(run), .. } => {
+            CommandStage::Running { run: Some(run), .. } => {
                 change(run);
                 (Next::Put(command), ())
             }
-            Stage::Pending { .. } | Stage::Consumed { .. } | Stage::Done { .. } => (Next::Keep, ()),
+            CommandStage::Pending { .. } | CommandStage::Running { .. } | CommandStage::Done { .. } => (Next::Keep, ()),
         },
         None => (Next::Keep, ()),
     })
@@ -299,8 +300,8 @@ async fn let_wait(core: &Core, id: MessageId, why: &str) -> Result<(), StoreErro
 
 async fn note_wait(core: &Core, id: MessageId, why: Option<&str>) -> Result<bool, StoreError> {
     records::update(core.shared.as_ref(), &keys::command(id), Durability::Process, |old: Option<Command>| match old {
-        Some(old) if matches!(&old.stage, Stage::Pending { waits } if waits.as_deref() != why) => {
-            let stage = Stage::Pending { waits: why.map(str::to_owned) };
+        Some(old) if matches!(&old.stage, CommandStage::Pending { waits } if waits.as_deref() != why) => {
+            let stage = CommandStage::Pending { waits: why.map(str::to_owned) };
             (Next::Put(Command { stage, ..old }), true)
         }
         Some(_) | None => (Next::Keep, false),

@@ -10,14 +10,14 @@ use crate::delivery::invitation;
 use crate::delivery::wake_file;
 use crate::messages::Priority;
 use crate::messages::fetch;
-use crate::messages::fetch::Claim;
+use crate::messages::fetch::Lease;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
 use crate::messages::protocol::protocol_for;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::{AgentName, MessageId};
-use crate::ports::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Moment, Reading, Reply};
+use crate::ports::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Occasion, Reading, Reply};
 use crate::ports::machine::Instant;
 use crate::reservations::edits;
 use crate::reservations::edits::Verdict;
@@ -35,7 +35,7 @@ pub struct HookOutcome {
     /// The session that the hook spoke for.
     pub speaker: Option<SessionRef>,
     /// What the reply presents. Confirm it with [`Mesh::confirm_hook`] once the reply is flushed.
-    pub claim: Option<Claim>,
+    pub lease: Option<Lease>,
     /// The invitation that the reply presents, with its session.
     pub invitation: Option<(SessionRef, MessageId)>,
 }
@@ -61,23 +61,23 @@ impl Mesh {
             mesh: self,
             harness: adapter.about().harness.clone(),
             speaker: None,
-            claim: None,
+            lease: None,
             invitation: None,
             advice: None,
         };
         let answer = adapter.hook(call, &mut desk).await;
-        let MeshDesk { speaker, claim, invitation, advice, .. } = desk;
+        let MeshDesk { speaker, lease, invitation, advice, .. } = desk;
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
         if let (Some((session, advice)), false) = (&advice, shows)
             && let Err(error) = edits::advise(&self.core, session, advice).await
         {
             tracing::warn!(%error, "nobody is told of an edit that was not refused");
         }
-        let claim = match claim {
-            Some(claim) if !shows => {
+        let lease = match lease {
+            Some(lease) if !shows => {
                 // The adapter had no place for it, or failed: somebody else may present it at once.
-                if let Err(error) = fetch::release(&self.core, claim).await {
-                    tracing::warn!(%error, "a claim was not released; it lapses by itself");
+                if let Err(error) = fetch::release(&self.core, lease).await {
+                    tracing::warn!(%error, "a lease was not released; it lapses by itself");
                 }
                 None
             }
@@ -86,13 +86,13 @@ impl Mesh {
         let invitation = match invitation {
             Some((session, id)) if !shows => {
                 if let Err(error) = invitation::give_back_invitation(&self.core, &session, id).await {
-                    tracing::warn!(%error, "an invitation was not given back; its claim lapses by itself");
+                    tracing::warn!(%error, "an invitation was not given back; its lease lapses by itself");
                 }
                 None
             }
             other => other,
         };
-        if let (true, Some(session)) = (claim.is_some() || invitation.is_some(), &speaker) {
+        if let (true, Some(session)) = (lease.is_some() || invitation.is_some(), &speaker) {
             // Mail in the answer makes the session work on, whatever the payload said of it.
             record::change_session(&self.core, session, |record| record.activity = Activity::Busy)
                 .await
@@ -100,7 +100,7 @@ impl Mesh {
                     tracing::warn!(%error, "the session is not marked busy");
                 });
         }
-        Ok(HookOutcome { reply: answer?, speaker, claim, invitation })
+        Ok(HookOutcome { reply: answer?, speaker, lease, invitation })
     }
 }
 
@@ -111,13 +111,15 @@ pub(crate) async fn confirm_hook(
     event: &str,
 ) -> Result<(), crate::FetchError> {
     if let Some((session, id)) = outcome.invitation {
-        invitation::climb_invitation(core, &session, id, Rung::Shown).await?;
+        invitation::advance_invitation(core, &session, id, DeliveryStatus::Shown).await?;
     }
     if let Some(session) = &outcome.speaker {
         remote_presence::tell_of_session(core, session).await;
     }
-    match outcome.claim {
-        Some(claim) => fetch::confirm(core, inboxes, &claim, Rung::Shown, &format!("hook:{event}"), None).await,
+    match outcome.lease {
+        Some(lease) => {
+            fetch::confirm(core, inboxes, &lease, DeliveryStatus::Shown, &format!("hook:{event}"), None).await
+        }
         None => Ok(()),
     }
 }
@@ -129,7 +131,7 @@ struct MeshDesk<'a> {
     /// The session that the hook speaks of. Written by `look_up`.
     speaker: Option<SessionRef>,
     /// The mail that was handed to the adapter. Written by `look_up`.
-    claim: Option<Claim>,
+    lease: Option<Lease>,
     /// The invitation that was handed to it in the place of mail. Written by `look_up`.
     invitation: Option<(SessionRef, MessageId)>,
     /// The advice that was handed to it before the mail, with the session that it was kept for. Written by `look_up`.
@@ -152,7 +154,7 @@ impl Desk for MeshDesk<'_> {
                     mail: None,
                     protocol: None,
                     refusal,
-                    bell: String::new(),
+                    wake_file: String::new(),
                     ticket: String::new(),
                 }
             }
@@ -170,36 +172,37 @@ impl MeshDesk<'_> {
         for event in &reading.events {
             self.apply(event, reading).await?;
         }
-        if let (Some(session), Some(Moment::SessionStart | Moment::Resumed)) = (&self.speaker, reading.moment) {
+        if let (Some(session), Some(Occasion::Start | Occasion::Resume)) = (&self.speaker, reading.occasion) {
             record::change_session(&mesh.core, session, |record| record.stands_alone = true).await?;
         }
         let Some(session) = self.speaker.clone() else {
             return Ok(Findings {
                 agent: None,
                 mail: None,
-                protocol: reading.moment.map(|_| protocol_for(None)),
+                protocol: reading.occasion.map(|_| protocol_for(None)),
                 refusal: None,
-                bell: String::new(),
+                wake_file: String::new(),
                 ticket: String::new(),
             });
         };
         let agent = record::agent_of(&mesh.core, &session).await?;
         // Only the adapter knows whether its harness can be told to watch a file, and when.
-        let bell = match reading.watches_bell {
-            true => wake_file::bell_of(&mesh.core, &session).await?,
-            false => wake_file::bell_path(&mesh.core, &session),
+        let wake_file = match reading.watches_wake_file {
+            true => wake_file::wake_file_of(&mesh.core, &session).await?,
+            false => wake_file::wake_file_path(&mesh.core, &session),
         };
-        let record = if reading.room > 0 { record::current_record(&mesh.core, &session).await? } else { None };
+        let record = if reading.max_bytes > 0 { record::current_record(&mesh.core, &session).await? } else { None };
         let mail = match &record {
             // Nothing comes between a session and its person.
-            Some(record) if record.activity != Activity::AwaitingHuman => {
-                let advice = self.take_advice(record, reading.room as usize).await?;
-                let room = (reading.room as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));
+            Some(record) if record.activity != Activity::NeedsInput => {
+                let advice = self.take_advice(record, reading.max_bytes as usize).await?;
+                let max_bytes =
+                    (reading.max_bytes as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));
                 let mail = match &agent {
                     // A subagent that has not registered speaks as its root session's agent, whose mail it must
                     // not take away.
-                    Some(agent) if record.agent.is_some() => self.take_mail(agent, reading, room).await?,
-                    None => self.take_invitation(&session, room).await?,
+                    Some(agent) if record.agent.is_some() => self.take_mail(agent, reading, max_bytes).await?,
+                    None => self.take_invitation(&session, max_bytes).await?,
                     Some(_) => None,
                 };
                 beside(advice, mail)
@@ -214,11 +217,11 @@ impl MeshDesk<'_> {
             }
         };
         Ok(Findings {
-            protocol: reading.moment.map(|_| protocol_for(agent.as_ref())),
+            protocol: reading.occasion.map(|_| protocol_for(agent.as_ref())),
             agent: agent.map(String::from),
             mail,
             refusal: None,
-            bell,
+            wake_file,
             ticket,
         })
     }
@@ -241,7 +244,7 @@ impl MeshDesk<'_> {
     async fn apply(&mut self, event: &HookEvent, reading: &Reading) -> Result<(), StoreError> {
         let mesh = self.mesh;
         match event {
-            HookEvent::Seen(session) => record::observe(&mesh.core, &self.harness, session, None).await.map(|_| ()),
+            HookEvent::Alive(session) => record::observe(&mesh.core, &self.harness, session, None).await.map(|_| ()),
             HookEvent::Activity { session, activity } => {
                 record::change_session(&mesh.core, &self.reference(session), |record| record.activity = *activity).await
             }
@@ -250,14 +253,14 @@ impl MeshDesk<'_> {
                 let to = details.unwrap_or_else(|| bare(&self.reference(to), None));
                 record::rebind(&mesh.core, &self.harness, from, &to).await
             }
-            HookEvent::HumanSpoke(session) => match record::agent_of(&mesh.core, &self.reference(session)).await? {
+            HookEvent::UserSpoke(session) => match record::agent_of(&mesh.core, &self.reference(session)).await? {
                 Some(agent) => chain::person_spoke(&mesh.core, &mesh.inboxes, &agent).await,
                 None => Ok(()),
             },
             HookEvent::Ended(session) => {
                 record::change_session(&mesh.core, &self.reference(session), |record| {
-                    record.activity = Activity::Gone;
-                    record.hears_bell = false;
+                    record.activity = Activity::Ended;
+                    record.watches_wake_file = false;
                 })
                 .await
             }
@@ -265,29 +268,33 @@ impl MeshDesk<'_> {
     }
 
     /// Takes the advice that is kept for a session.
-    async fn take_advice(&mut self, record: &SessionRecord, room: usize) -> Result<Option<String>, StoreError> {
+    async fn take_advice(&mut self, record: &SessionRecord, max_bytes: usize) -> Result<Option<String>, StoreError> {
         if record.advice.is_none() {
             return Ok(None);
         }
-        let advice = edits::take_advice(&self.mesh.core, &record.session, room).await?;
+        let advice = edits::take_advice(&self.mesh.core, &record.session, max_bytes).await?;
         self.advice = advice.clone().map(|advice| (record.session.clone(), advice));
         Ok(advice)
     }
 
     /// Takes the invitation of a session that has no agent.
-    async fn take_invitation(&mut self, session: &SessionRef, room: usize) -> Result<Option<Mail>, crate::FetchError> {
-        let mail = invitation::take_invitation(&self.mesh.core, session, room).await?;
+    async fn take_invitation(
+        &mut self,
+        session: &SessionRef,
+        max_bytes: usize,
+    ) -> Result<Option<Mail>, crate::FetchError> {
+        let mail = invitation::take_invitation(&self.mesh.core, session, max_bytes).await?;
         self.invitation = mail.as_ref().and_then(|mail| Some((session.clone(), *mail.ids.first()?)));
         Ok(mail)
     }
 
-    /// Claims as much mail as fits. Held mail is left out unless a person brought this hook about:
+    /// Leases as much mail as fits. Held mail is left out unless a person brought this hook about:
     /// showing it at a turn's end would keep the very loop going that it was held for.
     async fn take_mail(
         &mut self,
         agent: &AgentName,
         reading: &Reading,
-        room: usize,
+        max_bytes: usize,
     ) -> Result<Option<Mail>, crate::FetchError> {
         let mesh = self.mesh;
         if record::lives_elsewhere(&mesh.core, agent).await? {
@@ -295,25 +302,25 @@ impl MeshDesk<'_> {
         }
         let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
             let slots = inbox.presentable(now).into_iter();
-            slots.filter(|slot| reading.attended || slot.ladder.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
+            slots.filter(|slot| reading.attended || slot.history.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
         };
-        let (slots, claim, _) = fetch::claim(&mesh.core, &mesh.inboxes, agent, pick).await?;
-        let Some(mut claim) = claim else { return Ok(None) };
+        let (slots, lease, _) = fetch::lease(&mesh.core, &mesh.inboxes, agent, pick).await?;
+        let Some(mut lease) = lease else { return Ok(None) };
         let mut messages = Vec::new();
         for slot in &slots {
             messages.push(inbox::message_of(&mesh.core, agent, slot).await?);
         }
-        let (text, taken) = envelope(&messages, room);
+        let (text, taken) = envelope(&messages, max_bytes);
         if taken < messages.len() {
-            let rest = Claim { messages: claim.messages.split_off(taken), ..claim.clone() };
+            let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
             fetch::release(&mesh.core, rest).await?;
         }
         if taken == 0 {
             return Ok(None);
         }
         let priority = messages.iter().take(taken).map(|message| message.priority).max().unwrap_or_default();
-        let mail = Mail { ids: claim.messages.clone(), text, priority };
-        self.claim = Some(claim);
+        let mail = Mail { ids: lease.messages.clone(), text, priority };
+        self.lease = Some(lease);
         Ok(Some(mail))
     }
 }
@@ -327,5 +334,5 @@ fn beside(advice: Option<String>, mail: Option<Mail>) -> Option<Mail> {
     }
 }
 
-/// How many messages a hook claims before it is seen how many fit.
+/// How many messages a hook leases before it is seen how many fit.
 const MOST_AT_ONCE: usize = 20;

@@ -1,7 +1,7 @@
 //! An invitation as it is kept, and what becomes of it: who may present it, how far it came, when it lapses.
 //!
 //! There is no inbox yet that could hold it, so it lies with its session, on this machine only. Whoever
-//! presents it claims it first, as with mail: a hook's answer, or whoever listens for the session.
+//! presents it leases it first, as with mail: a hook's answer, or whoever listens for the session.
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::delivery::chain;
 use crate::messages::envelope::{beside, who};
 use crate::messages::protocol::PROTOCOL;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::messages::{Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::Mail;
@@ -25,11 +25,11 @@ pub(crate) const LAPSES: u64 = 3_600_000;
 
 /// Where an invitation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum InvitationAnswer {
     /// It is still to be shown; how far it came.
-    Open(Rung),
+    Open(DeliveryStatus),
     /// It stood in front of the model, or a route took its text and said how far that went.
-    Brought(Rung),
+    Brought(DeliveryStatus),
     /// Whoever listens for the session did not take it.
     Refused,
     /// The session is over.
@@ -38,7 +38,7 @@ pub enum Answer {
     Joined(AgentName),
 }
 
-/// An invitation, claimed for whoever listens for its session.
+/// An invitation, leased for whoever listens for its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenInvitation {
     /// Its id, by which receipts name it.
@@ -65,10 +65,10 @@ pub(crate) struct Invitation {
     /// The chain that it belongs to: whoever joins by it works on that chain.
     pub(crate) trace: Trace,
     /// How far it came. Written by whoever brings it.
-    pub(crate) standing: Standing,
+    pub(crate) standing: InvitationState,
     /// Until when one presenter has it to itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    claimed_until: Option<Instant>,
+    leased_until: Option<Instant>,
     /// Since when nobody needs to bring it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     brought: Option<Instant>,
@@ -77,9 +77,9 @@ pub(crate) struct Invitation {
 /// How far an invitation came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Standing {
+pub(crate) enum InvitationState {
     /// This far.
-    At(Rung),
+    At(DeliveryStatus),
     /// Whoever listens did not take it. A hook still may.
     Refused,
 }
@@ -93,8 +93,8 @@ impl Invitation {
             until: at.plus(LAPSES),
             body: body.to_owned(),
             trace,
-            standing: Standing::At(Rung::Stored),
-            claimed_until: None,
+            standing: InvitationState::At(DeliveryStatus::Stored),
+            leased_until: None,
             brought: None,
         }
     }
@@ -106,26 +106,26 @@ impl Invitation {
 
     /// Whether nobody has it to itself just now.
     fn is_free(&self, now: Instant) -> bool {
-        self.is_open(now) && self.claimed_until.is_none_or(|until| until <= now)
+        self.is_open(now) && self.leased_until.is_none_or(|until| until <= now)
     }
 
     /// Whether whoever listens may bring it: each once, whatever came of it.
     fn may_be_brought(&self, now: Instant, last: Option<MessageId>) -> bool {
-        self.is_free(now) && self.standing != Standing::Refused && last != Some(self.id)
+        self.is_free(now) && self.standing != InvitationState::Refused && last != Some(self.id)
     }
 
     /// The same, after it came so far.
-    fn at(self, rung: Rung, now: Instant, claim: u64) -> Invitation {
+    fn at(self, status: DeliveryStatus, now: Instant, lease: u64) -> Invitation {
         let standing = match self.standing {
-            Standing::At(reached) => Standing::At(reached.max(rung)),
-            Standing::Refused if rung == Rung::Stored => Standing::Refused,
-            Standing::Refused => Standing::At(rung),
+            InvitationState::At(reached) => InvitationState::At(reached.max(status)),
+            InvitationState::Refused if status == DeliveryStatus::Stored => InvitationState::Refused,
+            InvitationState::Refused => InvitationState::At(status),
         };
-        match rung.settles() {
-            true => Invitation { standing, claimed_until: None, brought: self.brought.or(Some(now)), ..self },
+        match status.settles() {
+            true => Invitation { standing, leased_until: None, brought: self.brought.or(Some(now)), ..self },
             false => {
-                let claimed_until = self.claimed_until.map(|until| until.max(now.plus(claim)));
-                Invitation { standing, claimed_until, ..self }
+                let leased_until = self.leased_until.map(|until| until.max(now.plus(lease)));
+                Invitation { standing, leased_until, ..self }
             }
         }
     }
@@ -140,27 +140,27 @@ fn beside_older(
 ) -> (Next<Invitation>, Result<Invitation, AgentName>) {
     match older {
         Some(older) if older.is_open(now) && older.from != newer.from => (Next::Keep, Err(older.from)),
-        Some(older) if older.is_open(now) && older.body == newer.body && older.standing != Standing::Refused => {
+        Some(older) if older.is_open(now) && older.body == newer.body && older.standing != InvitationState::Refused => {
             (Next::Keep, Ok(older))
         }
         Some(_) | None => (Next::Put(newer.clone()), Ok(newer.clone())),
     }
 }
 
-pub(crate) async fn invitation(core: &Core, session: &SessionRef) -> Result<Option<Answer>, StoreError> {
+pub(crate) async fn invitation(core: &Core, session: &SessionRef) -> Result<Option<InvitationAnswer>, StoreError> {
     if let Some(agent) = record::agent_of(core, session).await? {
-        return Ok(Some(Answer::Joined(agent)));
+        return Ok(Some(InvitationAnswer::Joined(agent)));
     }
     let now = core.machine.now();
     let Some(kept) = kept_invitation(core, session).await? else { return Ok(None) };
-    let is_over = record::session(core, session).await?.is_some_and(|view| view.activity == Activity::Gone);
+    let is_over = record::session(core, session).await?.is_some_and(|view| view.activity == Activity::Ended);
     Ok(match (kept.standing, kept.brought) {
-        (Standing::At(rung), Some(_)) => Some(Answer::Brought(rung)),
-        (Standing::Refused, Some(_)) => Some(Answer::Brought(Rung::Shown)),
+        (InvitationState::At(status), Some(_)) => Some(InvitationAnswer::Brought(status)),
+        (InvitationState::Refused, Some(_)) => Some(InvitationAnswer::Brought(DeliveryStatus::Shown)),
         (_, None) if now >= kept.until => None,
-        (_, None) if is_over => Some(Answer::Ended),
-        (Standing::At(rung), None) => Some(Answer::Open(rung)),
-        (Standing::Refused, None) => Some(Answer::Refused),
+        (_, None) if is_over => Some(InvitationAnswer::Ended),
+        (InvitationState::At(status), None) => Some(InvitationAnswer::Open(status)),
+        (InvitationState::Refused, None) => Some(InvitationAnswer::Refused),
     })
 }
 
@@ -184,7 +184,8 @@ pub(crate) async fn take_invitation_to_bring(
     last: Option<MessageId>,
 ) -> Result<Option<TakenInvitation>, StoreError> {
     let now = core.machine.now();
-    let taken = claim_invitation(core, session, |kept| kept.may_be_brought(now, last), Rung::Offered).await?;
+    let taken =
+        lease_invitation(core, session, |kept| kept.may_be_brought(now, last), DeliveryStatus::Notified).await?;
     Ok(taken.map(|kept| TakenInvitation {
         text: worded(&kept),
         id: kept.id,
@@ -194,23 +195,23 @@ pub(crate) async fn take_invitation_to_bring(
     }))
 }
 
-pub(crate) async fn climb_invitation(
+pub(crate) async fn advance_invitation(
     core: &Core,
     session: &SessionRef,
     id: MessageId,
-    rung: Rung,
+    status: DeliveryStatus,
 ) -> Result<bool, StoreError> {
-    let (now, claim) = (core.machine.now(), core.limits.claim);
-    change_invitation(core, session, id, |kept| Some(kept.at(rung, now, claim))).await
+    let (now, lease) = (core.machine.now(), core.limits.lease);
+    change_invitation(core, session, id, |kept| Some(kept.at(status, now, lease))).await
 }
 
 pub(crate) async fn refuse_invitation(core: &Core, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
-    let refused = |kept| Some(Invitation { standing: Standing::Refused, claimed_until: None, ..kept });
+    let refused = |kept| Some(Invitation { standing: InvitationState::Refused, leased_until: None, ..kept });
     change_invitation(core, session, id, refused).await
 }
 
 pub(crate) async fn give_back_invitation(core: &Core, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
-    change_invitation(core, session, id, |kept| Some(Invitation { claimed_until: None, ..kept })).await
+    change_invitation(core, session, id, |kept| Some(Invitation { leased_until: None, ..kept })).await
 }
 
 /// The invitation that lies with a session, whatever became of it.
@@ -240,7 +241,7 @@ pub(crate) async fn take_invitation(
 ) -> Result<Option<Mail>, StoreError> {
     let now = core.machine.now();
     let fits = |kept: &Invitation| kept.is_free(now) && worded(kept).len() <= room;
-    let taken = claim_invitation(core, session, fits, Rung::Stored).await?;
+    let taken = lease_invitation(core, session, fits, DeliveryStatus::Stored).await?;
     Ok(taken.map(|kept| Mail { ids: vec![kept.id], text: worded(&kept), priority: Priority::Normal }))
 }
 
@@ -248,7 +249,7 @@ pub(crate) async fn take_invitation(
 pub(crate) async fn settle_brought(core: &Core, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
     let now = core.machine.now();
     change_invitation(core, session, id, |kept| {
-        Some(Invitation { brought: kept.brought.or(Some(now)), claimed_until: None, ..kept })
+        Some(Invitation { brought: kept.brought.or(Some(now)), leased_until: None, ..kept })
     })
     .await
 }
@@ -265,7 +266,7 @@ pub(crate) async fn forget_invitation(core: &Core, session: &SessionRef, id: Mes
 }
 
 /// Removes the invitations that lapsed.
-pub(crate) async fn sweep_invitations(core: &Core) -> Result<(), StoreError> {
+pub(crate) async fn clean_up_invitations(core: &Core) -> Result<(), StoreError> {
     let now = core.machine.now();
     for key in core.local.list(&keys::invitations()).await? {
         records::update(core.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
@@ -277,19 +278,19 @@ pub(crate) async fn sweep_invitations(core: &Core) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Claims the invitation of a session where it may be, and notes how far it came by that.
-async fn claim_invitation(
+/// Leases the invitation of a session where it may be, and notes how far it came by that.
+async fn lease_invitation(
     core: &Core,
     session: &SessionRef,
     may: impl Fn(&Invitation) -> bool + Send + Sync,
-    rung: Rung,
+    status: DeliveryStatus,
 ) -> Result<Option<Invitation>, StoreError> {
-    let (now, claim) = (core.machine.now(), core.limits.claim);
+    let (now, lease) = (core.machine.now(), core.limits.lease);
     let key = keys::invitation(session);
     records::update(core.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
         Some(kept) if may(&kept) => {
-            let claimed = Invitation { claimed_until: Some(now.plus(claim)), ..kept.clone().at(rung, now, claim) };
-            (Next::Put(claimed), Some(kept))
+            let leased = Invitation { leased_until: Some(now.plus(lease)), ..kept.clone().at(status, now, lease) };
+            (Next::Put(leased), Some(kept))
         }
         Some(_) | None => (Next::Keep, None),
     })

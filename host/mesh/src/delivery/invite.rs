@@ -1,7 +1,7 @@
 //! Inviting a session that has not joined: it is woken with the protocol, by the adapter's own routes.
 //!
 //! Whoever listens for the session goes first: a connector inside its harness brings the text by itself.
-//! Of the adapter's routes, one that carries text carries it whole. The bell and every other route bring
+//! Of the adapter's routes, one that carries text carries it whole. The wake file and every other route bring
 //! only the news, and the next hook of the session shows it, once. How it is kept meanwhile stands in
 //! `invitation.rs`.
 
@@ -10,19 +10,19 @@ use store::StoreError;
 use crate::core::Core;
 use crate::delivery::chain;
 use crate::delivery::invitation;
-use crate::delivery::invitation::{Answer, Invitation, Standing, news, worded};
+use crate::delivery::invitation::{Invitation, InvitationAnswer, InvitationState, news, worded};
 use crate::delivery::loop_guard::next_trace;
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::ROUTE;
 use crate::messages::Priority;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::AgentName;
-use crate::ports::harness::{HarnessError, Load, Mail};
+use crate::ports::harness::{Carries, HarnessError, Mail};
 use crate::ports::machine::Instant;
 use crate::sessions::discover;
 use crate::sessions::discover::{Found, LISTEN, RosterError};
 use crate::sessions::record;
-use crate::sessions::{Activity, Caller, SessionRef, Transport};
+use crate::sessions::{Activity, Principal, SessionRef, Transport};
 
 /// The longest text that goes with an invitation, in bytes: it has to fit into any hook's answer beside
 /// the protocol.
@@ -38,7 +38,7 @@ pub struct Invited {
     /// The route that took it.
     pub route: String,
     /// How far it got by that route.
-    pub rung: Rung,
+    pub status: DeliveryStatus,
     /// When it lapses, should nobody have seen it.
     pub until: Instant,
 }
@@ -114,7 +114,7 @@ pub enum InviteError {
 
 pub(crate) async fn invite(
     core: &Core,
-    caller: &Caller,
+    caller: &Principal,
     session: &str,
     harness: Option<&str>,
     text: &str,
@@ -132,7 +132,7 @@ pub(crate) async fn invite(
     if let Some(agent) = record::agent_of(core, &reference).await? {
         return Err(InviteError::Joined { session: session.to_owned(), agent });
     }
-    if found.activity == Some(Activity::AwaitingHuman) {
+    if found.activity == Some(Activity::NeedsInput) {
         return Err(InviteError::AwaitsPerson(session.to_owned()));
     }
     if found.wakes_by().is_empty() {
@@ -157,9 +157,9 @@ pub(crate) async fn invite(
     let (id, from) = (invitation.id, &invitation.from);
     core.event_log.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
     if found.is_listened_to {
-        // The bell's file is the record of wakes, also of those by another way.
-        wake_file::add_to_bell(core, &reference, from, id).await?;
-        return Ok(invited(&reference, &invitation, LISTEN, Rung::Stored));
+        // The wake file is the record of wakes, also of those by another way.
+        wake_file::append_to_wake_file(core, &reference, from, id).await?;
+        return Ok(invited(&reference, &invitation, LISTEN, DeliveryStatus::Stored));
     }
     match bring(core, &found, &invitation).await? {
         Ok(invited) => Ok(invited),
@@ -175,20 +175,20 @@ pub(crate) async fn remind(core: &Core, invited: Invited) -> Result<Invited, Inv
     let (session, id) = (&invited.session, &invited.session.id);
     let Some(invitation) = invitation::kept_invitation(core, session).await? else { return Ok(invited) };
     match invitation::invitation(core, session).await? {
-        Some(Answer::Ended) => {
+        Some(InvitationAnswer::Ended) => {
             invitation::forget_invitation(core, session, invitation.id).await?;
             return Err(InviteError::Ended(id.clone()));
         }
-        Some(Answer::Brought(_) | Answer::Joined(_)) | None => return Ok(invited),
-        Some(Answer::Open(_) | Answer::Refused) => {}
+        Some(InvitationAnswer::Brought(_) | InvitationAnswer::Joined(_)) | None => return Ok(invited),
+        Some(InvitationAnswer::Open(_) | InvitationAnswer::Refused) => {}
     }
     if invited.route == ROUTE {
-        wake_file::add_to_bell(core, session, &invitation.from, invitation.id).await?;
+        wake_file::append_to_wake_file(core, session, &invitation.from, invitation.id).await?;
     }
     let refused = match (invited.route == LISTEN, invitation.standing) {
-        (true, Standing::Refused) => true,
-        (true, Standing::At(Rung::Stored)) => false,
-        (_, Standing::At(_) | Standing::Refused) => return Ok(invited),
+        (true, InvitationState::Refused) => true,
+        (true, InvitationState::At(DeliveryStatus::Stored)) => false,
+        (_, InvitationState::At(_) | InvitationState::Refused) => return Ok(invited),
     };
     let found = the_session(core, id, Some(&session.harness)).await?;
     if !refused && found.activity == Some(Activity::Busy) {
@@ -232,32 +232,32 @@ async fn bring(
     let mut wakes_counted = false;
     for route in found.waking().filter(|route| route.when.contains(&activity)) {
         if route.name == ROUTE {
-            wake_file::add_to_bell(core, &reference, &invitation.from, invitation.id).await?;
-            invitation::climb_invitation(core, &reference, invitation.id, Rung::Offered).await?;
-            return Ok(Ok(invited(&reference, invitation, &route.name, Rung::Offered)));
+            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id).await?;
+            invitation::advance_invitation(core, &reference, invitation.id, DeliveryStatus::Notified).await?;
+            return Ok(Ok(invited(&reference, invitation, &route.name, DeliveryStatus::Notified)));
         }
         if !wakes_counted {
-            // The bell's file is the record of wakes, also of those by another route.
-            wake_file::add_to_bell(core, &reference, &invitation.from, invitation.id).await?;
+            // The wake file is the record of wakes, also of those by another route.
+            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id).await?;
             wakes_counted = true;
         }
-        let text = match route.load {
-            Load::Letter => worded(invitation),
-            Load::Bell => news(invitation),
+        let text = match route.carries {
+            Carries::Message => worded(invitation),
+            Carries::Notification => news(invitation),
         };
-        if route.load == Load::Letter && text.len() > route.room as usize {
-            refused.push(format!("{}: the invitation does not fit into {} bytes", route.name, route.room));
+        if route.carries == Carries::Message && text.len() > route.max_bytes as usize {
+            refused.push(format!("{}: the invitation does not fit into {} bytes", route.name, route.max_bytes));
             continue;
         }
         let mail = Mail { ids: vec![invitation.id], text, priority: Priority::Normal };
         match found.harness.deliver(&found.session, &route.name, &mail).await {
             Ok(delivered) => {
-                invitation::climb_invitation(core, &reference, invitation.id, delivered.rung).await?;
-                if route.load == Load::Letter {
+                invitation::advance_invitation(core, &reference, invitation.id, delivered.status).await?;
+                if route.carries == Carries::Message {
                     // The text is on its way by this route; a hook must not show it a second time.
                     invitation::settle_brought(core, &reference, invitation.id).await?;
                 }
-                return Ok(Ok(invited(&reference, invitation, &route.name, delivered.rung)));
+                return Ok(Ok(invited(&reference, invitation, &route.name, delivered.status)));
             }
             Err(HarnessError::Busy(_)) => refused.push(format!("{}: busy, try again", route.name)),
             Err(error) => refused.push(format!("{}: {error}", route.name)),
@@ -269,7 +269,7 @@ async fn bring(
     Ok(Err(refused))
 }
 
-fn invited(session: &SessionRef, invitation: &Invitation, route: &str, rung: Rung) -> Invited {
+fn invited(session: &SessionRef, invitation: &Invitation, route: &str, status: DeliveryStatus) -> Invited {
     let Invitation { from, until, .. } = invitation;
-    Invited { session: session.clone(), from: from.clone(), route: route.to_owned(), rung, until: *until }
+    Invited { session: session.clone(), from: from.clone(), route: route.to_owned(), status, until: *until }
 }

@@ -1,14 +1,14 @@
-//! Which route a message takes next: a decision from its ladder, with nothing looked up.
+//! Which route a message takes next: a decision from its history, with nothing looked up.
 
 use crate::delivery::wake_file::ROUTE;
 use crate::messages::Priority;
-use crate::messages::receipt::Ladder;
+use crate::messages::receipt::DeliveryHistory;
 use crate::ports::harness::Route;
 use crate::ports::machine::Instant;
 use crate::sessions::Activity;
 
-/// How often the bell is rung for a message. More than once, for a session that has only just
-/// begun does not watch its bell yet.
+/// How often the wake file is written for a message. More than once, for a session that has only just
+/// begun does not watch its wake file yet.
 const MOST_RINGS: u32 = 2;
 
 /// What to do about one message now.
@@ -22,25 +22,25 @@ pub(super) enum Step {
     Try(usize),
 }
 
-/// Routes are tried in order, each once but for the bell, and the next one only when the last one's patience has run
+/// Routes are tried in order, each once but for the wake file, and the next one only when the last one's timeout has run
 /// out or it refused. A session that waits for its person is left alone, and a route is left out for mail that is
 /// less urgent than what it carries.
 pub(super) fn next_step(
     now: Instant,
-    ladder: &Ladder,
+    history: &DeliveryHistory,
     priority: Priority,
     routes: &[Route],
     activity: Activity,
 ) -> Step {
     match activity {
-        Activity::AwaitingHuman | Activity::Gone => return Step::Nothing,
+        Activity::NeedsInput | Activity::Ended => return Step::Nothing,
         Activity::Idle | Activity::Busy => {}
     }
     for (index, route) in routes.iter().enumerate().filter(|(_, route)| route.least <= priority) {
-        match ladder.tried.get(&route.name) {
+        match history.tried.get(&route.name) {
             Some((times, at)) => {
-                let refused = refusal(ladder, route).is_some();
-                let until = at.plus(u64::from(route.patience));
+                let refused = refusal(history, route).is_some();
+                let until = at.plus(u64::from(route.timeout));
                 if !refused && now < until {
                     return Step::Wait(until);
                 }
@@ -57,41 +57,41 @@ pub(super) fn next_step(
 
 /// Why a message cannot be brought to a session, where each of its routes has refused it and none
 /// has ever taken it.
-pub(super) fn refused_by_all(ladder: &Ladder, priority: Priority, routes: &[Route]) -> Option<String> {
+pub(super) fn refused_by_all(history: &DeliveryHistory, priority: Priority, routes: &[Route]) -> Option<String> {
     let mut routes = routes.iter().filter(|route| route.least <= priority).peekable();
-    if routes.peek().is_none() || !is_untouched(ladder) {
+    if routes.peek().is_none() || !is_untouched(history) {
         return None;
     }
-    let refusals: Option<Vec<String>> = routes.map(|route| refusal(ladder, route)).collect();
+    let refusals: Option<Vec<String>> = routes.map(|route| refusal(history, route)).collect();
     Some(format!("no route took it: {}", refusals?.join("; ")))
 }
 
 /// What a route said when it refused a message; none where it did not.
-fn refusal(ladder: &Ladder, route: &Route) -> Option<String> {
-    let (_, reason, _) = ladder.refused.iter().rfind(|(name, ..)| *name == route.name)?;
+fn refusal(history: &DeliveryHistory, route: &Route) -> Option<String> {
+    let (_, reason, _) = history.refused.iter().rfind(|(name, ..)| *name == route.name)?;
     Some(format!("{} ({reason})", route.name))
 }
 
 /// Whether a message is stored and no more, its sender not yet told why.
-pub(super) fn is_untouched(ladder: &Ladder) -> bool {
-    ladder.climbed.is_empty() && ladder.undeliverable.is_none()
+pub(super) fn is_untouched(history: &DeliveryHistory) -> bool {
+    history.reached.is_empty() && history.undeliverable.is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::receipt::{Event, Rung};
-    use crate::ports::harness::Load;
+    use crate::messages::receipt::{DeliveryStatus, Event};
+    use crate::ports::harness::Carries;
 
     fn routes() -> Vec<Route> {
-        let route = |name: &str, when: &[Activity], patience| Route {
+        let route = |name: &str, when: &[Activity], timeout| Route {
             name: name.to_owned(),
-            load: Load::Bell,
-            proves: Rung::Offered,
+            carries: Carries::Notification,
+            proves: DeliveryStatus::Notified,
             when: when.to_vec(),
             least: Priority::Normal,
-            room: 1_000,
-            patience,
+            max_bytes: 1_000,
+            timeout,
         };
         vec![
             route("socket", &[Activity::Idle, Activity::Busy], 5_000),
@@ -101,16 +101,16 @@ mod tests {
     }
 
     fn check(now: u64, tried: &[(&str, u64)], refused: &[&str], activity: Activity, expected: &str) {
-        let mut ladder = Ladder::default();
+        let mut history = DeliveryHistory::default();
         for (route, at) in tried {
-            let rung = Event::Rung { rung: Rung::Offered, route: (*route).to_owned(), evidence: None };
-            ladder.take(Instant(*at), rung);
+            let status = Event::Status { status: DeliveryStatus::Notified, route: (*route).to_owned(), evidence: None };
+            history.take(Instant(*at), status);
         }
         for route in refused {
-            ladder.take(Instant(now), Event::Refused { route: (*route).to_owned(), reason: "no".to_owned() });
+            history.take(Instant(now), Event::Refused { route: (*route).to_owned(), reason: "no".to_owned() });
         }
         let routes = routes();
-        let step = match next_step(Instant(now), &ladder, Priority::Normal, &routes, activity) {
+        let step = match next_step(Instant(now), &history, Priority::Normal, &routes, activity) {
             Step::Nothing => "nothing".to_owned(),
             Step::Wait(until) => format!("wait until {}", until.0),
             Step::Try(route) => format!("try {}", routes[route].name),
@@ -131,24 +131,26 @@ mod tests {
 
     #[test]
     fn what_was_tried_in_an_earlier_session_is_tried_again() {
-        let mut ladder = Ladder::default();
-        ladder.take(Instant(10), Event::Refused { route: "socket".to_owned(), reason: "no".to_owned() });
-        let step =
-            |began| next_step(Instant(100), &ladder.since(Instant(began)), Priority::Normal, &routes(), Activity::Idle);
+        let mut history = DeliveryHistory::default();
+        history.take(Instant(10), Event::Refused { route: "socket".to_owned(), reason: "no".to_owned() });
+        let step = |began| {
+            next_step(Instant(100), &history.since(Instant(began)), Priority::Normal, &routes(), Activity::Idle)
+        };
         assert_eq!(step(10), Step::Try(1), "this session refused it");
         assert_eq!(step(11), Step::Try(0), "the one before did");
     }
 
     #[test]
-    fn the_bell_is_rung_once_more_before_the_next_route() {
-        let bell = [Route { name: ROUTE.to_owned(), ..routes().remove(0) }, routes().remove(2)];
-        let step = |now, rung_at: &[u64]| {
-            let mut ladder = Ladder::default();
-            for at in rung_at {
-                let rung = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
-                ladder.take(Instant(*at), rung);
+    fn the_wake_file_is_written_once_more_before_the_next_route() {
+        let wake_file = [Route { name: ROUTE.to_owned(), ..routes().remove(0) }, routes().remove(2)];
+        let step = |now, status_at: &[u64]| {
+            let mut history = DeliveryHistory::default();
+            for at in status_at {
+                let status =
+                    Event::Status { status: DeliveryStatus::Notified, route: ROUTE.to_owned(), evidence: None };
+                history.take(Instant(*at), status);
             }
-            next_step(Instant(now), &ladder, Priority::Normal, &bell, Activity::Idle)
+            next_step(Instant(now), &history, Priority::Normal, &wake_file, Activity::Idle)
         };
         assert_eq!(step(0, &[]), Step::Try(0));
         assert_eq!(step(4_999, &[0]), Step::Wait(Instant(5_000)));
@@ -160,28 +162,31 @@ mod tests {
     #[test]
     fn what_each_route_refused_is_given_up_once() {
         let refused = |routes: &[&str]| {
-            let mut ladder = Ladder::default();
+            let mut history = DeliveryHistory::default();
             for route in routes {
-                ladder.take(Instant(0), Event::Refused { route: (*route).to_owned(), reason: "no".to_owned() });
+                history.take(Instant(0), Event::Refused { route: (*route).to_owned(), reason: "no".to_owned() });
             }
-            ladder
+            history
         };
         let all = refused(&["socket", "queue", "notification"]);
         let why = "no route took it: socket (no); queue (no); notification (no)";
         assert_eq!(refused_by_all(&all, Priority::Normal, &routes()).as_deref(), Some(why));
         assert_eq!(refused_by_all(&refused(&["socket", "queue"]), Priority::Normal, &routes()), None, "one is left");
         assert_eq!(
-            refused_by_all(&Ladder::default(), Priority::Normal, &[]),
+            refused_by_all(&DeliveryHistory::default(), Priority::Normal, &[]),
             None,
             "a harness without routes fetches its mail"
         );
         for (event, what) in [
             (Event::Undeliverable { reason: why.to_owned() }, "it was said before"),
-            (Event::Rung { rung: Rung::Offered, route: "bell".to_owned(), evidence: None }, "the bell was rung"),
+            (
+                Event::Status { status: DeliveryStatus::Notified, route: "wake-file".to_owned(), evidence: None },
+                "the wake file was written",
+            ),
         ] {
-            let mut ladder = all.clone();
-            ladder.take(Instant(1), event);
-            assert_eq!(refused_by_all(&ladder, Priority::Normal, &routes()), None, "{what}");
+            let mut history = all.clone();
+            history.take(Instant(1), event);
+            assert_eq!(refused_by_all(&history, Priority::Normal, &routes()), None, "{what}");
         }
     }
 
@@ -189,19 +194,19 @@ mod tests {
     fn a_route_that_breaks_into_a_turn_is_for_urgent_mail_alone() {
         let steer = Route { name: "steer".to_owned(), least: Priority::Urgent, ..routes().remove(0) };
         let routes = [steer, routes().remove(2)];
-        let step = |priority| next_step(Instant(0), &Ladder::default(), priority, &routes, Activity::Busy);
+        let step = |priority| next_step(Instant(0), &DeliveryHistory::default(), priority, &routes, Activity::Busy);
         assert_eq!(step(Priority::Urgent), Step::Try(0));
         assert_eq!(step(Priority::High), Step::Try(1));
-        let mut ladder = Ladder::default();
-        ladder.take(Instant(0), Event::Refused { route: "notification".to_owned(), reason: "no".to_owned() });
-        assert_eq!(refused_by_all(&ladder, Priority::Urgent, &routes), None, "one is left");
+        let mut history = DeliveryHistory::default();
+        history.take(Instant(0), Event::Refused { route: "notification".to_owned(), reason: "no".to_owned() });
+        assert_eq!(refused_by_all(&history, Priority::Urgent, &routes), None, "one is left");
         let why = "no route took it: notification (no)";
-        assert_eq!(refused_by_all(&ladder, Priority::Normal, &routes).as_deref(), Some(why), "none was there for it");
+        assert_eq!(refused_by_all(&history, Priority::Normal, &routes).as_deref(), Some(why), "none was there for it");
     }
 
     #[test]
     fn a_session_that_waits_for_its_person_is_left_alone() {
-        check(0, &[], &[], Activity::AwaitingHuman, "nothing");
-        check(0, &[], &[], Activity::Gone, "nothing");
+        check(0, &[], &[], Activity::NeedsInput, "nothing");
+        check(0, &[], &[], Activity::Ended, "nothing");
     }
 }

@@ -18,14 +18,14 @@ use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::Event;
 use crate::names::{AgentName, MessageId};
-use crate::ports::harness::{Delivered, Harness, HarnessError, Load, Mail, Route};
+use crate::ports::harness::{Carries, Delivered, Harness, HarnessError, Mail, Route};
 use crate::ports::machine::Instant;
 use crate::sessions::discover::of_record;
 use crate::sessions::identify::CONNECTION;
 use crate::sessions::record;
 use crate::sessions::{Session, SessionRecord};
 use crate::storage::keys;
-use crate::{Claim, Mesh, envelope};
+use crate::{Lease, Mesh, envelope};
 
 /// Stands in the place of a route's name where an adapter named none.
 const NO_ROUTES: &str = "";
@@ -61,7 +61,7 @@ impl Mesh {
                 let reason = format!("no adapter for `{}` is installed here", record.session.harness);
                 if record.session.harness != CONNECTION {
                     give_up(&self.core, &self.inboxes, agent, |slot| {
-                        is_untouched(&slot.ladder).then(|| reason.clone())
+                        is_untouched(&slot.history).then(|| reason.clone())
                     })
                     .await?;
                 }
@@ -79,7 +79,7 @@ impl Mesh {
         };
         let session = of_record(&record);
         let routes: Vec<Route> = match harness.routes(&session).await {
-            Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || record.hears_bell).collect(),
+            Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect(),
             Err(error) => {
                 tracing::warn!(%error, harness = record.session.harness, "the adapter names no routes");
                 return Ok(Some(self.delivery.rest(
@@ -99,8 +99,8 @@ impl Mesh {
             inbox.refresh(self.core.shared.as_ref(), agent).await?;
             let now = self.core.machine.now();
             for slot in inbox.presentable(now).into_iter().filter(|slot| deliverable(slot)) {
-                let ladder = slot.ladder.since(record.first_seen);
-                match next_step(now, &ladder, slot.header.priority, &routes, activity) {
+                let history = slot.history.since(record.first_seen);
+                match next_step(now, &history, slot.header.priority, &routes, activity) {
                     Step::Nothing => {}
                     Step::Wait(until) => {
                         let wait = until.since(now);
@@ -128,7 +128,7 @@ impl Mesh {
         // A bare connection has nothing that could wake it, and asks for its mail by itself.
         if record.session.harness != CONNECTION {
             give_up(&self.core, &self.inboxes, agent, |slot| {
-                refused_by_all(&slot.ladder.since(record.first_seen), slot.header.priority, &routes)
+                refused_by_all(&slot.history.since(record.first_seen), slot.header.priority, &routes)
             })
             .await?;
         }
@@ -167,28 +167,29 @@ async fn try_route(
     route: &Route,
     slots: &[Slot],
 ) -> Result<Tried, StoreError> {
-    let patience = Tried::Done(u64::from(route.patience));
+    let timeout = Tried::Done(u64::from(route.timeout));
     if route.name == ROUTE {
         ring_again(core, agent, slots).await?;
-        return Ok(patience);
+        return Ok(timeout);
     }
     let wanted: BTreeSet<_> = slots.iter().map(|slot| slot.header.id).collect();
-    let outcome = match route.load {
-        Load::Bell => {
+    let outcome = match route.carries {
+        Carries::Notification => {
             let mail = news(slots);
             let outcome = harness.deliver(session, &route.name, &mail).await;
             outcome.map(|delivered| (mail.ids, delivered))
         }
-        Load::Letter => match send_letter(core, inboxes, agent, harness, session, route, &wanted).await? {
+        Carries::Message => match send_message(core, inboxes, agent, harness, session, route, &wanted).await? {
             Some(outcome) => outcome,
-            None => return Ok(patience),
+            None => return Ok(timeout),
         },
     };
     match outcome {
         Ok((ids, delivered)) => {
-            let event = Event::Rung { rung: delivered.rung, route: route.name.clone(), evidence: evidence(&delivered) };
+            let event =
+                Event::Status { status: delivered.status, route: route.name.clone(), evidence: evidence(&delivered) };
             inbox::receipt(core, agent, &ids, &event, Durability::Process).await?;
-            Ok(patience)
+            Ok(timeout)
         }
         Err(HarnessError::Busy(first)) => Ok(Tried::Busy(u64::from(first))),
         Err(error) => {
@@ -200,7 +201,7 @@ async fn try_route(
     }
 }
 
-/// Rings the bell for messages that it was rung for in vain, or not yet.
+/// Rings the wake file for messages that it was notified for in vain, or not yet.
 async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<(), StoreError> {
     let Some(to) = agents::list::load_agent(core, agent).await? else { return Ok(()) };
     let record = presence::traces(core, &to).await?.record;
@@ -212,9 +213,9 @@ async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<()
     Ok(())
 }
 
-/// Claims some messages, and hands the adapter their text. None where there was nothing to claim,
+/// Leases some messages, and hands the adapter their text. None where there was nothing to lease,
 /// or where the messages are settled by it.
-async fn send_letter(
+async fn send_message(
     core: &Core,
     inboxes: &Inboxes,
     agent: &AgentName,
@@ -227,48 +228,48 @@ async fn send_letter(
         let slots = inbox.presentable(now).into_iter();
         slots.filter(|slot| wanted.contains(&slot.header.id)).cloned().collect()
     };
-    let (slots, claim, _) = fetch::claim(core, inboxes, agent, pick).await?;
-    let Some(mut claim) = claim else { return Ok(None) };
+    let (slots, lease, _) = fetch::lease(core, inboxes, agent, pick).await?;
+    let Some(mut lease) = lease else { return Ok(None) };
     let mut messages = Vec::new();
     for slot in &slots {
         messages.push(inbox::message_of(core, agent, slot).await?);
     }
-    let (text, taken) = envelope(&messages, route.room as usize);
-    let rest = Claim { messages: claim.messages.split_off(taken), ..claim.clone() };
+    let (text, taken) = envelope(&messages, route.max_bytes as usize);
+    let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
     fetch::release(core, rest).await.map_err(store_fault)?;
     let priority = messages.iter().take(taken).map(|message| message.priority).max().unwrap_or_default();
-    let mail = Mail { ids: claim.messages.clone(), text, priority };
+    let mail = Mail { ids: lease.messages.clone(), text, priority };
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,
         Err(error) => {
-            fetch::release(core, claim).await.map_err(store_fault)?;
+            fetch::release(core, lease).await.map_err(store_fault)?;
             return Ok(Some(Err(error)));
         }
     };
     let delivered = wait_for_proof(harness, session, route, sent).await;
-    if delivered.rung.settles() {
-        fetch::confirm(core, inboxes, &claim, delivered.rung, &route.name, evidence(&delivered))
+    if delivered.status.settles() {
+        fetch::confirm(core, inboxes, &lease, delivered.status, &route.name, evidence(&delivered))
             .await
             .map_err(store_fault)?;
         return Ok(None);
     }
-    // What the harness took may still be shown, so nobody else may show it until the claim
+    // What the harness took may still be shown, so nobody else may show it until the lease
     // lapses by itself.
-    Ok(Some(Ok((claim.messages, delivered))))
+    Ok(Some(Ok((lease.messages, delivered))))
 }
 
 /// Asks the adapter again, at growing intervals, until the route has proved what it can or its
-/// patience is at an end.
+/// timeout is at an end.
 async fn wait_for_proof(harness: &dyn Harness, session: &Session, route: &Route, sent: Delivered) -> Delivered {
     let mut best = sent;
     let mut interval = 50;
     let mut waited = 0;
-    while best.rung < route.proves && waited < u64::from(route.patience) {
+    while best.status < route.proves && waited < u64::from(route.timeout) {
         tokio::time::sleep(Duration::from_millis(interval)).await;
         waited += interval;
         interval = (interval * 2).min(2_000);
         match harness.confirm(session, &route.name, &best).await {
-            Ok(next) if next.rung > best.rung => best = next,
+            Ok(next) if next.status > best.status => best = next,
             Ok(_) | Err(HarnessError::Busy(_)) => {}
             Err(error) => {
                 tracing::debug!(%error, route = route.name, "the route proves no more");

@@ -1,7 +1,7 @@
 //! Delivery: bringing stored messages to live sessions by the adapters' routes.
 //!
-//! Whoever stores a message also rings the recipient's bell, so most mail needs nothing of this.
-//! What is here tries the further routes, in the adapter's order and with each one's patience, in
+//! Whoever stores a message also rings the recipient's wake file, so most mail needs nothing of this.
+//! What is here tries the further routes, in the adapter's order and with each one's timeout, in
 //! whichever process holds the session's lease.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::sessions::connections::Connections;
 use crate::sessions::record;
 use crate::sessions::{ConnectionId, SessionRecord};
 use crate::storage::keys;
-use crate::{Broom, Mesh, Scope};
+use crate::{DryRun, Mesh, Scope};
 
 /// Whose mail a process delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,9 +180,9 @@ async fn keep_house(core: &Core, inboxes: &Inboxes) {
     let mut tick = tokio::time::interval(HOUSEKEEPING);
     loop {
         tick.tick().await;
-        if let Err(error) = cleanup::sweep(core, inboxes, Scope::Everything, Broom::Sweep, None).await {
+        if let Err(error) = cleanup::clean_up(core, inboxes, Scope::Everything, DryRun::No, None).await {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "what is over and old is not swept");
+            tracing::warn!(error, "what is over and old is not cleanup");
         }
     }
 }
@@ -249,7 +249,7 @@ struct Watched {
 }
 
 pub(super) fn deliverable(slot: &Slot) -> bool {
-    slot.header.priority > Priority::Low && slot.ladder.held.is_none()
+    slot.header.priority > Priority::Low && slot.history.held.is_none()
 }
 
 /// Two watches as one.

@@ -1,4 +1,4 @@
-//! The bell of a session: a log on this machine that gains a line whenever mail should wake it.
+//! The wake file of a session: a log on this machine that gains a line whenever mail should wake it.
 //!
 //! A harness's own file watch can see it, so even a message from a bare command line wakes an idle
 //! session while nothing of ours is running. The lines also are the record of recent wakes that
@@ -11,7 +11,7 @@ use crate::agents::Agent;
 use crate::core::Core;
 use crate::delivery::loop_guard::{Wakes, why_held};
 use crate::messages::inbox;
-use crate::messages::receipt::{Event, Rung};
+use crate::messages::receipt::{DeliveryStatus, Event};
 use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -21,7 +21,7 @@ use crate::sessions::{Activity, SessionRecord, SessionRef};
 use crate::storage::{keys, records};
 
 /// The name of this route in receipts.
-pub(crate) const ROUTE: &str = "bell";
+pub(crate) const ROUTE: &str = "wake-file";
 
 /// What ringing must know of a message.
 #[derive(Clone, Debug)]
@@ -43,13 +43,13 @@ impl Ring {
 pub(crate) enum Rang {
     /// The line is written, and a hook of the harness knows the file.
     Yes,
-    /// There is no live session here that hears a bell, or the message may not interrupt.
+    /// There is no live session here that hears a wake file, or the message may not interrupt.
     Nobody,
     /// The loop guard stopped it.
     Held(String),
 }
 
-/// One line of a bell.
+/// One line of a wake file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     at: Instant,
@@ -71,7 +71,7 @@ pub(crate) async fn ring(
     let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else {
         return Ok(Rang::Nobody);
     };
-    if record::activity(core, record) == Activity::Gone || ring.priority == Priority::Low {
+    if record::activity(core, record) == Activity::Ended || ring.priority == Priority::Low {
         return Ok(Rang::Nobody);
     }
     let session = &record.session;
@@ -83,11 +83,11 @@ pub(crate) async fn ring(
             .await;
         return Ok(Rang::Held(reason));
     }
-    add_to_bell(core, session, &ring.from, ring.id).await?;
-    if !record.hears_bell {
+    append_to_wake_file(core, session, &ring.from, ring.id).await?;
+    if !record.watches_wake_file {
         return Ok(Rang::Nobody);
     }
-    let event = Event::Rung { rung: Rung::Offered, route: ROUTE.to_owned(), evidence: None };
+    let event = Event::Status { status: DeliveryStatus::Notified, route: ROUTE.to_owned(), evidence: None };
     inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
     Ok(Rang::Yes)
 }
@@ -103,40 +103,40 @@ pub(crate) async fn why_not_wake(
     Ok(why_held(&core.limits.loops, hops, wakes))
 }
 
-/// Adds a line to a session's bell.
-pub(crate) async fn add_to_bell(
+/// Adds a line to a session's wake file.
+pub(crate) async fn append_to_wake_file(
     core: &Core,
     session: &SessionRef,
     from: &AgentName,
     message: MessageId,
 ) -> Result<(), StoreError> {
     let line = Line { at: core.machine.now(), from: Some(from.clone()), message: Some(message) };
-    records::append(core.local.as_ref(), &keys::bell(session), &line, Durability::Process).await.map(|_| ())
+    records::append(core.local.as_ref(), &keys::wake_file(session), &line, Durability::Process).await.map(|_| ())
 }
 
-/// Where a session's bell is, made ready to be watched: its folder exists from now on, and the
+/// Where a session's wake file is, made ready to be watched: its folder exists from now on, and the
 /// record says that the harness was told of it.
-pub(crate) async fn bell_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
-    let bell = keys::bell(session);
-    if core.local.end(&bell).await? == Position::START {
+pub(crate) async fn wake_file_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
+    let wake_file = keys::wake_file(session);
+    if core.local.end(&wake_file).await? == Position::START {
         let line = Line { at: core.machine.now(), from: None, message: None };
-        records::append(core.local.as_ref(), &bell, &line, Durability::Process).await?;
+        records::append(core.local.as_ref(), &wake_file, &line, Durability::Process).await?;
     }
-    record::change_session(core, session, |record| record.hears_bell = true).await?;
-    Ok(bell_path(core, session))
+    record::change_session(core, session, |record| record.watches_wake_file = true).await?;
+    Ok(wake_file_path(core, session))
 }
 
-/// The bell's file.
-pub(crate) fn bell_path(core: &Core, session: &SessionRef) -> String {
-    let path = core.local.file_of(&keys::bell(session));
+/// The wake file.
+pub(crate) fn wake_file_path(core: &Core, session: &SessionRef) -> String {
+    let path = core.local.file_of(&keys::wake_file(session));
     path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: Instant) -> Result<Wakes, StoreError> {
     let window = core.limits.loops.window;
     let mut wakes = Wakes::default();
-    // Ringing is rationed, so a bell stays short however long its session lasts.
-    records::scan(core.local.as_ref(), &keys::bell(session), Position::START, |entry| {
+    // Ringing is rationed, so a wake file stays short however long its session lasts.
+    records::scan(core.local.as_ref(), &keys::wake_file(session), Position::START, |entry| {
         if let Ok(Line { at, from: Some(rang), .. }) = serde_json::from_slice::<Line>(&entry.bytes)
             && now.since(at) < window
         {

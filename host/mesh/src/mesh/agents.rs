@@ -3,10 +3,10 @@
 use crate::agents::adopt::{AdoptError, Adopted};
 use crate::agents::heartbeat::HeartbeatError;
 use crate::agents::list::Found;
-use crate::agents::offline_notice::WishError;
-use crate::agents::{Seen, adopt, heartbeat, offline_notice, presence};
+use crate::agents::offline_notice::OfflineNoticeError;
+use crate::agents::{AgentSummary, adopt, heartbeat, offline_notice, presence};
 use crate::names::AgentName;
-use crate::sessions::{Caller, ConnectionId, Sign};
+use crate::sessions::{ConnectionId, Principal, Sign};
 use crate::{FindError, Mesh, agents};
 
 impl Mesh {
@@ -17,19 +17,19 @@ impl Mesh {
     }
 
     /// Notes that the caller's agent lives, and what it is doing where it says so. An empty task is none.
-    pub async fn heartbeat(&self, caller: &Caller, task: Option<&str>) -> Result<Seen, HeartbeatError> {
+    pub async fn heartbeat(&self, caller: &Principal, task: Option<&str>) -> Result<AgentSummary, HeartbeatError> {
         heartbeat::heartbeat(&self.core, &self.inboxes, caller, task).await
     }
 
-    /// Returns when one of these is no longer here, away or gone: at once, or as soon as it is. Gives those. Who is
+    /// Returns when one of these is no longer here, away or offline: at once, or as soon as it is. Gives those. Who is
     /// not registered is passed over. Cancel it to stop waiting.
-    pub async fn stale(&self, names: &[AgentName]) -> Result<Vec<Seen>, FindError> {
+    pub async fn stale(&self, names: &[AgentName]) -> Result<Vec<AgentSummary>, FindError> {
         heartbeat::stale(&self.core, &self.inboxes, names).await
     }
 
-    /// Returns when all of these are here, live or idle: at once, or as soon as they are. Gives them in the same
+    /// Returns when all of these are here, busy or idle: at once, or as soon as they are. Gives them in the same
     /// order. Cancel it to stop waiting.
-    pub async fn here(&self, names: &[AgentName]) -> Result<Vec<Seen>, FindError> {
+    pub async fn here(&self, names: &[AgentName]) -> Result<Vec<AgentSummary>, FindError> {
         heartbeat::here(&self.core, &self.inboxes, names).await
     }
 
@@ -40,19 +40,23 @@ impl Mesh {
     }
 
     /// One agent.
-    pub async fn agent(&self, name: &AgentName) -> Result<Option<Seen>, FindError> {
+    pub async fn agent(&self, name: &AgentName) -> Result<Option<AgentSummary>, FindError> {
         agents::list::agent(&self.core, &self.inboxes, name).await
     }
 
     /// Every agent, in the order of names. Where the servers cannot be reached, as this machine last saw
     /// them.
-    pub async fn agents(&self) -> Result<Vec<Seen>, FindError> {
+    pub async fn agents(&self) -> Result<Vec<AgentSummary>, FindError> {
         agents::list::agents(&self.core, &self.inboxes).await
     }
 
     /// Has a message sent to the caller's agent as soon as each of these is no longer here, once.
-    pub async fn wish_to_know(&self, caller: &Caller, agents: &[AgentName]) -> Result<(), WishError> {
-        offline_notice::wish_to_know(&self.core, caller, agents).await
+    pub async fn notify_when_offline(
+        &self,
+        caller: &Principal,
+        agents: &[AgentName],
+    ) -> Result<(), OfflineNoticeError> {
+        offline_notice::notify_when_offline(&self.core, caller, agents).await
     }
 
     /// Notes whether the client of a connection over HTTP holds a stream open. While it does, it counts

@@ -5,7 +5,7 @@ use crate::commands::order::{FinishError, Order, OrderError, TakeError};
 use crate::commands::run::Runner;
 use crate::commands::{Command, Ended, order, run};
 use crate::names::{AgentName, MessageId};
-use crate::sessions::{Caller, SessionRef};
+use crate::sessions::{Principal, SessionRef};
 use store::{Hold, StoreError};
 
 impl Mesh {
@@ -17,19 +17,19 @@ impl Mesh {
 
     /// Returns when a command waits for the caller's agent: at once, or as soon as there is one. It is not taken
     /// yet. Cancel it to stop waiting.
-    pub async fn command_waits(&self, caller: &Caller) -> Result<(), TakeError> {
+    pub async fn command_waits(&self, caller: &Principal) -> Result<(), TakeError> {
         order::command_waits(&self.core, caller).await
     }
 
     /// Asks an agent to run a command. It is on disk when this returns.
-    pub async fn order(&self, caller: &Caller, order: Order) -> Result<Command, OrderError> {
+    pub async fn order(&self, caller: &Principal, order: Order) -> Result<Command, OrderError> {
         order::order(&self.core, &self.remote, caller, order).await
     }
 
     /// Ends a command that the caller's agent took, once.
     pub async fn finish_command(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         id: MessageId,
         ended: Ended,
         result: &str,
@@ -38,7 +38,7 @@ impl Mesh {
     }
 
     /// Takes the oldest command that waits for the caller's agent. Each is given to one taker alone.
-    pub async fn take_command(&self, caller: &Caller) -> Result<Option<Command>, TakeError> {
+    pub async fn take_command(&self, caller: &Principal) -> Result<Option<Command>, TakeError> {
         order::take_command(&self.core, caller).await
     }
 

@@ -2,12 +2,12 @@
 
 use crate::Mesh;
 use crate::delivery::hook::HookOutcome;
-use crate::delivery::invitation::{Answer, TakenInvitation};
+use crate::delivery::invitation::{InvitationAnswer, TakenInvitation};
 use crate::delivery::invite::{InviteError, Invited};
 use crate::delivery::{hook, invitation, invite};
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
-use crate::sessions::{Caller, SessionRef};
+use crate::sessions::{Principal, SessionRef};
 use store::StoreError;
 
 impl Mesh {
@@ -33,11 +33,16 @@ impl Mesh {
     }
 
     /// Notes how far an invitation came. False where the session has no such invitation any more.
-    pub async fn climb_invitation(&self, session: &SessionRef, id: MessageId, rung: Rung) -> Result<bool, StoreError> {
-        invitation::climb_invitation(&self.core, session, id, rung).await
+    pub async fn advance_invitation(
+        &self,
+        session: &SessionRef,
+        id: MessageId,
+        status: DeliveryStatus,
+    ) -> Result<bool, StoreError> {
+        invitation::advance_invitation(&self.core, session, id, status).await
     }
 
-    /// Takes it, for whoever listens for the session. They say by [`Mesh::climb_invitation`] how far it came.
+    /// Takes it, for whoever listens for the session. They say by [`Mesh::advance_invitation`] how far it came.
     pub async fn take_invitation_to_bring(
         &self,
         session: &SessionRef,
@@ -47,12 +52,12 @@ impl Mesh {
     }
 
     /// Where the invitation of a session stands; none where it was not invited, or it lapsed.
-    pub async fn invitation(&self, session: &SessionRef) -> Result<Option<Answer>, StoreError> {
+    pub async fn invitation(&self, session: &SessionRef) -> Result<Option<InvitationAnswer>, StoreError> {
         invitation::invitation(&self.core, session).await
     }
 
     /// Once more for an invitation that nobody has seen. A session that has only just begun does not watch its
-    /// bell yet; and what whoever listens refused, or left alone while the session is idle, goes another way
+    /// wake file yet; and what whoever listens refused, or left alone while the session is idle, goes another way
     /// where there is one.
     pub async fn remind(&self, invited: Invited) -> Result<Invited, InviteError> {
         invite::remind(&self.core, invited).await
@@ -61,7 +66,7 @@ impl Mesh {
     /// Invites a live session of this machine to join.
     pub async fn invite(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         session: &str,
         harness: Option<&str>,
         text: &str,

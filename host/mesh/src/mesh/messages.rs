@@ -2,14 +2,14 @@
 
 use crate::commands::Command;
 use crate::messages::address::AddressError;
-use crate::messages::fetch::{AckError, Acknowledged, Claim, Fetch, FetchError, Fetched};
-use crate::messages::receipt::Rung;
+use crate::messages::fetch::{AckError, Acknowledged, Fetch, FetchError, Fetched, Lease};
+use crate::messages::receipt::DeliveryStatus;
 use crate::messages::status::{MeshStatus, MessageStatus, StatusError};
 use crate::messages::wake::{Wake, WakeError};
 use crate::messages::watch::Mailed;
 use crate::messages::{address, fetch, outbox, status, wake, watch};
 use crate::names::{AgentName, MessageId};
-use crate::sessions::{Caller, SessionRef};
+use crate::sessions::{Principal, SessionRef};
 use crate::{Listing, Mesh, Queued};
 use store::{Hold, Position, StoreError, Watch};
 
@@ -21,7 +21,7 @@ impl Mesh {
     }
 
     /// Says that what was claimed will not be presented after all.
-    pub async fn release(&self, claim: Claim) -> Result<(), FetchError> {
+    pub async fn release(&self, claim: Lease) -> Result<(), FetchError> {
         fetch::release(&self.core, claim).await
     }
 
@@ -29,12 +29,12 @@ impl Mesh {
     /// Also notes the chain of messages that the agent now works on.
     pub async fn confirm(
         &self,
-        claim: &Claim,
-        rung: Rung,
+        claim: &Lease,
+        status: DeliveryStatus,
         route: &str,
         evidence: Option<serde_json::Value>,
     ) -> Result<(), FetchError> {
-        fetch::confirm(&self.core, &self.inboxes, claim, rung, route, evidence).await
+        fetch::confirm(&self.core, &self.inboxes, claim, status, route, evidence).await
     }
 
     /// Takes an agent's mail and claims it for presentation by whoever asked.
@@ -48,11 +48,11 @@ impl Mesh {
         &self,
         agent: &AgentName,
         id: MessageId,
-        rung: Rung,
+        status: DeliveryStatus,
         route: &str,
         evidence: Option<serde_json::Value>,
     ) -> Result<bool, FetchError> {
-        fetch::confirm_late(&self.core, &self.inboxes, agent, id, rung, route, evidence).await
+        fetch::confirm_late(&self.core, &self.inboxes, agent, id, status, route, evidence).await
     }
 
     /// Acknowledges messages. All are known, or nothing is acknowledged.
@@ -68,7 +68,7 @@ impl Mesh {
 
     /// Where a message stands. An agent may ask for what it sent or was sent; the person's own
     /// command line for any. What waits on this machine is told also while the servers are out of reach.
-    pub async fn message_status(&self, asker: &Caller, id: MessageId) -> Result<MessageStatus, StatusError> {
+    pub async fn message_status(&self, asker: &Principal, id: MessageId) -> Result<MessageStatus, StatusError> {
         status::message_status(&self.core, asker, id).await
     }
 
@@ -83,7 +83,7 @@ impl Mesh {
         status::coordination(&self.core, status).await
     }
 
-    /// Notes in the diary what became of a wake: by which method it worked, or that none did.
+    /// Notes in the event log what became of a wake: by which method it worked, or that none did.
     pub async fn note_wake(&self, wake: &Wake, method: Option<&str>) {
         wake::note_wake(&self.core, wake, method).await
     }
@@ -91,7 +91,7 @@ impl Mesh {
     /// Words a wake. Nothing is stored and nobody is told.
     pub fn wake(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         to: Option<&AgentName>,
         about: Option<MessageId>,
         text: &str,
@@ -105,7 +105,7 @@ impl Mesh {
         watch::hold_delivery(&self.core, session).await
     }
 
-    /// Says when the diary or, where one is named, an inbox may have grown.
+    /// Says when the event log or, where one is named, an inbox may have grown.
     pub async fn watch_growth(&self, inbox: Option<&AgentName>) -> Result<Box<dyn Watch>, StoreError> {
         watch::watch_growth(&self.core, inbox).await
     }

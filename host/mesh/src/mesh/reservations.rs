@@ -4,7 +4,7 @@ use crate::reservations::glob::Glob;
 use crate::reservations::list::{Listing, Wanted};
 use crate::reservations::repository::{Checkout, PlaceError, Repository};
 use crate::reservations::{Conflict, Mode, edits, repository, reserve};
-use crate::sessions::Caller;
+use crate::sessions::Principal;
 use crate::{Mesh, reservations};
 use std::path::Path;
 use store::StoreError;
@@ -14,7 +14,7 @@ impl Mesh {
     /// root session's agent too.
     pub async fn held_by_others(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         repository: &Repository,
         paths: &[Glob],
     ) -> Result<Vec<Conflict>, StoreError> {
@@ -44,7 +44,7 @@ impl Mesh {
     /// What would stand in the way of a reservation: of this caller's agent, or of anybody's. Changes nothing.
     pub async fn check_reservation(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         repository: &Repository,
         patterns: &[Glob],
         mode: Mode,

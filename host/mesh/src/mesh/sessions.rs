@@ -6,14 +6,16 @@ use crate::sessions::discover::{Roster, RosterError};
 use crate::sessions::identify::IdentifyError;
 use crate::sessions::record::SessionView;
 use crate::sessions::ticket::TicketError;
-use crate::sessions::{Caller, ConnectionId, SessionRef, Ticket, bind, discover, identify, listeners, record, ticket};
+use crate::sessions::{
+    ConnectionId, Principal, SessionRef, Ticket, bind, discover, identify, listeners, record, ticket,
+};
 use store::StoreError;
 
 impl Mesh {
     /// Binds the caller's agent to a session: the one that was detected, or a named one with its ticket.
     pub async fn bind(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         named: Option<SessionRef>,
         ticket: Option<Ticket>,
     ) -> Result<Bound, BindError> {

@@ -81,7 +81,7 @@ pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, store::StoreErr
         .collect())
 }
 
-/// Everybody of whom something is kept, also those whose records have been swept.
+/// Everybody of whom something is kept, also those whose records have been cleanup.
 pub(crate) async fn inbox_owners(core: &Core) -> Result<BTreeSet<AgentName>, store::StoreError> {
     let keys = core.shared.list(&keys::agents()).await?;
     Ok(keys.iter().filter_map(|key| Key::decode(key.segments().nth(1)?).parse().ok()).collect())

@@ -15,7 +15,7 @@ use crate::ports::machine::Instant;
 pub const TAG: &str = "relay-mesh-message";
 
 /// Words messages for a model: each inside an envelope that names sender, id and time and that its
-/// text cannot close. Takes as many as fit into `room` bytes, and the first one cut where it alone
+/// text cannot close. Takes as many as fit into `max-bytes` bytes, and the first one cut where it alone
 /// does not fit; gives the text and how many messages are in it. No room gives nothing.
 pub fn envelope(messages: &[Message], room: usize) -> (String, usize) {
     let mut text = String::new();

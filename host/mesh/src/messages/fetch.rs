@@ -10,7 +10,7 @@ use crate::delivery::chain;
 use crate::messages::inbox;
 use crate::messages::inbox::{Header, Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
-use crate::messages::receipt::{Event, Ladder, Receipt, Rung};
+use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, Receipt};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -23,7 +23,7 @@ pub struct Fetch {
     pub limit: usize,
     /// Longest body in bytes; longer ones are cut at a character and marked.
     pub max_length: usize,
-    /// Look without claiming: nothing counts as fetched.
+    /// Look without leasing: nothing counts as read.
     pub peek: bool,
     /// Also what was shown, fetched or acknowledged before.
     pub include_settled: bool,
@@ -63,19 +63,19 @@ pub struct FetchedMessage {
     /// Bytes of the whole body, where it was cut.
     pub cut_from: Option<usize>,
     /// Where it stood before this fetch.
-    pub ladder: Ladder,
+    pub history: DeliveryHistory,
 }
 
 /// A right to present some messages, for a while. Confirm it once they are presented; dropped
 /// without that, it lapses by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "what was presented and is not confirmed is presented again"]
-pub struct Claim {
+pub struct Lease {
     /// Whose inbox.
     pub agent: AgentName,
-    /// Names the claim in the receipts.
+    /// Names the lease in the receipts.
     pub(crate) id: String,
-    /// What was claimed.
+    /// What was leased.
     pub messages: Vec<MessageId>,
     /// The longest chain among them, which the agent works on once they are presented.
     pub(crate) trace: Option<Trace>,
@@ -89,7 +89,7 @@ pub struct Fetched {
     /// How many more wait that were left out.
     pub waiting: usize,
     /// The right to present them; none after a peek, or where there was nothing unsettled.
-    pub claim: Option<Claim>,
+    pub lease: Option<Lease>,
 }
 
 /// Why an inbox could not be read.
@@ -147,16 +147,16 @@ fn may_interrupt(slot: &Slot, activity: Activity) -> bool {
     let may = match activity {
         Activity::Idle => priority > Priority::Low,
         Activity::Busy => priority == Priority::Urgent,
-        Activity::AwaitingHuman | Activity::Gone => false,
+        Activity::NeedsInput | Activity::Ended => false,
     };
-    may && slot.ladder.held.is_none()
+    may && slot.history.held.is_none()
 }
 
-impl Claim {
+impl Lease {
     /// The same right for each message by itself, so that each can be confirmed or given back alone.
-    pub fn each(self) -> Vec<Claim> {
-        let Claim { agent, id, messages, trace } = self;
-        let one = |message| Claim { agent: agent.clone(), id: id.clone(), messages: vec![message], trace };
+    pub fn each(self) -> Vec<Lease> {
+        let Lease { agent, id, messages, trace } = self;
+        let one = |message| Lease { agent: agent.clone(), id: id.clone(), messages: vec![message], trace };
         messages.into_iter().map(one).collect()
     }
 }
@@ -172,38 +172,38 @@ pub(crate) async fn fetch(
     }
     let pick =
         |inbox: &Inbox, now: Instant| choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot)), ask);
-    let (slots, claim, waiting) = if ask.peek {
+    let (slots, lease, waiting) = if ask.peek {
         let inbox = inboxes.of(agent);
         let mut inbox = inbox.lock().await;
         inbox.refresh(core.shared.as_ref(), agent).await?;
         let now = core.machine.now();
         (pick(&inbox, now), None, inbox.presentable(now).len())
     } else {
-        self::claim(core, inboxes, agent, pick).await?
+        self::lease(core, inboxes, agent, pick).await?
     };
     let mut messages = Vec::new();
     for slot in &slots {
         let message = inbox::message_of(core, agent, slot).await?;
-        messages.push(cut(message, slot.ladder.clone(), ask.max_length));
+        messages.push(cut(message, slot.history.clone(), ask.max_length));
     }
-    Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, claim })
+    Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, lease })
 }
 
 pub(crate) async fn confirm(
     core: &Core,
     inboxes: &Inboxes,
-    claim: &Claim,
-    rung: Rung,
+    lease: &Lease,
+    status: DeliveryStatus,
     route: &str,
     evidence: Option<serde_json::Value>,
 ) -> Result<(), FetchError> {
-    let event = Event::Rung { rung, route: route.to_owned(), evidence };
-    inbox::receipt(core, &claim.agent, &claim.messages, &event, Durability::Process).await?;
-    if rung.settles() {
-        if let Some(trace) = claim.trace {
-            chain::works_on(core, &claim.agent, trace).await?;
+    let event = Event::Status { status, route: route.to_owned(), evidence };
+    inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
+    if status.settles() {
+        if let Some(trace) = lease.trace {
+            chain::works_on(core, &lease.agent, trace).await?;
         }
-        tidy(core, inboxes, &claim.agent).await?;
+        tidy(core, inboxes, &lease.agent).await?;
     }
     Ok(())
 }
@@ -213,7 +213,7 @@ pub(crate) async fn confirm_late(
     inboxes: &Inboxes,
     agent: &AgentName,
     id: MessageId,
-    rung: Rung,
+    status: DeliveryStatus,
     route: &str,
     evidence: Option<serde_json::Value>,
 ) -> Result<bool, FetchError> {
@@ -224,14 +224,14 @@ pub(crate) async fn confirm_late(
         inbox.unsettled.get(&id).map(|slot| slot.header.trace)
     };
     let Some(trace) = trace else { return Ok(false) };
-    let claim = Claim { agent: agent.clone(), id: String::new(), messages: vec![id], trace: Some(trace) };
-    confirm(core, inboxes, &claim, rung, route, evidence).await?;
+    let lease = Lease { agent: agent.clone(), id: String::new(), messages: vec![id], trace: Some(trace) };
+    confirm(core, inboxes, &lease, status, route, evidence).await?;
     Ok(true)
 }
 
-pub(crate) async fn release(core: &Core, claim: Claim) -> Result<(), FetchError> {
-    let event = Event::Released { claim: claim.id };
-    Ok(inbox::receipt(core, &claim.agent, &claim.messages, &event, Durability::Process).await?)
+pub(crate) async fn release(core: &Core, lease: Lease) -> Result<(), FetchError> {
+    let event = Event::Released { lease: lease.id };
+    Ok(inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?)
 }
 
 pub(crate) async fn acknowledge(
@@ -243,27 +243,27 @@ pub(crate) async fn acknowledge(
     let mut outcomes = Vec::new();
     for id in ids {
         match inbox::one_of(core, agent, *id).await? {
-            Some((_, ladder)) => {
-                outcomes.push(Acknowledged { id: *id, again: ladder.rung() == Rung::Acknowledged });
+            Some((_, history)) => {
+                outcomes.push(Acknowledged { id: *id, again: history.status() == DeliveryStatus::Acknowledged });
             }
             None => return Err(AckError::Unknown { id: *id, agent: agent.clone() }),
         }
     }
     let fresh: Vec<MessageId> = outcomes.iter().filter(|outcome| !outcome.again).map(|outcome| outcome.id).collect();
-    let event = Event::Rung { rung: Rung::Acknowledged, route: "acknowledge".to_owned(), evidence: None };
+    let event = Event::Status { status: DeliveryStatus::Acknowledged, route: "acknowledge".to_owned(), evidence: None };
     inbox::receipt(core, agent, &fresh, &event, Durability::Synced).await?;
     tidy(core, inboxes, agent).await?;
     Ok(outcomes)
 }
 
-/// Claims what `pick` chooses, however many others do the same: the choice is made from the
+/// Leases what `pick` chooses, however many others do the same: the choice is made from the
 /// receipts and written back only if they have not grown. Also gives how many were presentable.
-pub(crate) async fn claim(
+pub(crate) async fn lease(
     core: &Core,
     inboxes: &Inboxes,
     agent: &AgentName,
     pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
-) -> Result<(Vec<Slot>, Option<Claim>, usize), StoreError> {
+) -> Result<(Vec<Slot>, Option<Lease>, usize), StoreError> {
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
     loop {
@@ -275,24 +275,24 @@ pub(crate) async fn claim(
             return Ok((slots, None, waiting));
         }
         let id = crate::sessions::ticket::hex(&core.machine.random());
-        let event = Event::Claimed { claim: id.clone(), until: now.plus(core.limits.claim) };
+        let event = Event::Leased { lease: id.clone(), until: now.plus(core.limits.lease) };
         let receipts: Vec<Receipt> =
             slots.iter().map(|slot| Receipt { message: slot.header.id, at: now, event: event.clone() }).collect();
         if inbox.append_if_unmoved(core.shared.as_ref(), agent, &receipts).await? {
-            let claim = Claim {
+            let lease = Lease {
                 agent: agent.clone(),
                 id,
                 messages: slots.iter().map(|slot| slot.header.id).collect(),
                 trace: slots.iter().map(|slot| slot.header.trace).max_by_key(|trace| trace.hops),
             };
-            return Ok((slots, Some(claim), waiting));
+            return Ok((slots, Some(lease), waiting));
         }
     }
 }
 
-/// Everything that is kept, of which the unsettled part is claimed like any other mail.
+/// Everything that is kept, of which the unsettled part is leased like any other mail.
 async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
-    let mut kept: Vec<(Message, Ladder)> =
+    let mut kept: Vec<(Message, DeliveryHistory)> =
         inbox::history(core, agent).await?.into_iter().filter(|(message, _)| ask.wants(&Header::of(message))).collect();
     let left_out = kept.len().saturating_sub(ask.limit);
     if ask.newest {
@@ -301,20 +301,20 @@ async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &
         kept.truncate(ask.limit);
     }
     let chosen: BTreeSet<MessageId> = kept.iter().map(|(message, _)| message.id).collect();
-    let claim = if ask.peek {
+    let lease = if ask.peek {
         None
     } else {
         let pick = |inbox: &Inbox, now: Instant| {
             let slots = inbox.presentable(now).into_iter();
             slots.filter(|slot| chosen.contains(&slot.header.id)).cloned().collect()
         };
-        self::claim(core, inboxes, agent, pick).await?.1
+        self::lease(core, inboxes, agent, pick).await?.1
     };
-    // What is looked at without being taken is no more left out than what is claimed.
-    let unread = kept.iter().filter(|(_, ladder)| !ladder.is_settled()).count();
+    // What is looked at without being taken is no more left out than what is leased.
+    let unread = kept.iter().filter(|(_, history)| !history.is_settled()).count();
     let waiting = presence::waiting(core, inboxes, agent).await?.saturating_sub(unread);
-    let messages = kept.into_iter().map(|(message, ladder)| cut(message, ladder, ask.max_length)).collect();
-    Ok(Fetched { messages, waiting, claim })
+    let messages = kept.into_iter().map(|(message, history)| cut(message, history, ask.max_length)).collect();
+    Ok(Fetched { messages, waiting, lease })
 }
 
 /// Takes in what was settled and leaves the cursor behind it.
@@ -338,15 +338,15 @@ fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
 }
 
 /// Cuts a body that is too long, at a character.
-fn cut(mut message: Message, ladder: Ladder, max_length: usize) -> FetchedMessage {
+fn cut(mut message: Message, history: DeliveryHistory, max_length: usize) -> FetchedMessage {
     let whole = message.body.len();
     if whole <= max_length {
-        return FetchedMessage { message, cut_from: None, ladder };
+        return FetchedMessage { message, cut_from: None, history };
     }
     let mut keep = max_length;
     while !message.body.is_char_boundary(keep) {
         keep -= 1;
     }
     message.body.truncate(keep);
-    FetchedMessage { message, cut_from: Some(whole), ladder }
+    FetchedMessage { message, cut_from: Some(whole), history }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
 
 use crate::core::Core;
-use crate::messages::receipt::{Event, Ladder, Receipt};
+use crate::messages::receipt::{DeliveryHistory, Event, Receipt};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -46,7 +46,7 @@ pub(crate) struct Slot {
     /// What one must know of it without its body.
     pub(crate) header: Header,
     /// Where it stands.
-    pub(crate) ladder: Ladder,
+    pub(crate) history: DeliveryHistory,
     /// The whole of it, where it is short and came lately.
     text: Option<Arc<[u8]>>,
 }
@@ -102,7 +102,7 @@ impl Came {
         };
         let text = (self.kept + entry.bytes.len() <= TEXTS_KEPT).then(|| Arc::from(entry.bytes.as_slice()));
         self.kept += text.as_ref().map_or(0, |text: &Arc<[u8]>| text.len());
-        let slot = Slot { at: entry.at, first_receipt: None, header, ladder: Ladder::default(), text };
+        let slot = Slot { at: entry.at, first_receipt: None, header, history: DeliveryHistory::default(), text };
         self.slots.insert(slot.header.id, slot);
     }
 }
@@ -173,8 +173,8 @@ impl Inbox {
     fn take(&mut self, at: Position, receipt: Receipt) {
         if let Some(slot) = self.unsettled.get_mut(&receipt.message) {
             let first_receipt = *slot.first_receipt.get_or_insert(at);
-            slot.ladder.take(receipt.at, receipt.event);
-            if slot.ladder.is_settled() {
+            slot.history.take(receipt.at, receipt.event);
+            if slot.history.is_settled() {
                 self.settled.insert(slot.at, first_receipt);
                 self.unsettled.remove(&receipt.message);
             }
@@ -232,7 +232,7 @@ impl Inbox {
 
     /// Messages that nobody presents just now, the most urgent first, then the oldest.
     pub(crate) fn presentable(&self, now: Instant) -> Vec<&Slot> {
-        let mut slots: Vec<&Slot> = self.unsettled.values().filter(|slot| !slot.ladder.is_claimed(now)).collect();
+        let mut slots: Vec<&Slot> = self.unsettled.values().filter(|slot| !slot.history.is_leased(now)).collect();
         slots.sort_by_key(|slot| (std::cmp::Reverse(slot.header.priority), slot.at));
         slots
     }
@@ -254,15 +254,17 @@ pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Re
 }
 
 /// Everything that is kept of an inbox, settled or not, in order.
-pub(crate) async fn history(core: &Core, name: &AgentName) -> Result<Vec<(Message, Ladder)>, StoreError> {
+pub(crate) async fn history(core: &Core, name: &AgentName) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
     let mut receipts: Vec<Receipt> = Vec::new();
     records::scan(core.shared.as_ref(), &keys::receipts(name), Position::START, |entry| {
         receipts.extend(serde_json::from_slice::<Receipt>(&entry.bytes));
     })
     .await?;
-    let mut messages: Vec<(Message, Ladder)> = Vec::new();
+    let mut messages: Vec<(Message, DeliveryHistory)> = Vec::new();
     records::scan(core.shared.as_ref(), &keys::inbox(name), Position::START, |entry| {
-        messages.extend(serde_json::from_slice::<Message>(&entry.bytes).map(|message| (message, Ladder::default())));
+        messages.extend(
+            serde_json::from_slice::<Message>(&entry.bytes).map(|message| (message, DeliveryHistory::default())),
+        );
     })
     .await?;
     let places: BTreeMap<MessageId, usize> =
@@ -280,7 +282,7 @@ pub(crate) async fn one_of(
     core: &Core,
     name: &AgentName,
     id: MessageId,
-) -> Result<Option<(Message, Ladder)>, StoreError> {
+) -> Result<Option<(Message, DeliveryHistory)>, StoreError> {
     let needle = id.to_string();
     let mentions = |entry: &store::Entry| contains(&entry.bytes, needle.as_bytes());
     let mut receipts: Vec<Receipt> = Vec::new();
@@ -298,11 +300,11 @@ pub(crate) async fn one_of(
     })
     .await?;
     Ok(found.map(|message| {
-        let mut ladder = Ladder::default();
+        let mut history = DeliveryHistory::default();
         for receipt in receipts.into_iter().filter(|receipt| receipt.message == id) {
-            ladder.take(receipt.at, receipt.event);
+            history.take(receipt.at, receipt.event);
         }
-        (message, ladder)
+        (message, history)
     }))
 }
 

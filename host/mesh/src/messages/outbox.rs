@@ -11,14 +11,14 @@ use crate::agents::adopt;
 use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::address;
-use crate::messages::receipt::{Climbed, Ladder, RecipientStatus, Rung};
+use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Reached, RecipientStatus};
 use crate::messages::send::{Reach, Sending, Try};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::storage::{keys, records};
 use crate::{AddressError, Mesh, SendError, Sent, SentTo};
 
-/// How the outbox is called in the ladder of what waits in it.
+/// How the outbox is called in the history of what waits in it.
 const ROUTE: &str = "outbox";
 /// How many times, and how far apart, a sender looks whether another process has sent what was said before.
 /// Whoever went on at once would put more behind it than it gets away. It looks, and is not only told when something is
@@ -116,7 +116,7 @@ impl Mesh {
         };
         match round.await {
             Ok(true) => {}
-            Ok(false) => sent.recipients.iter_mut().for_each(|recipient| recipient.rung = Rung::Stored),
+            Ok(false) => sent.recipients.iter_mut().for_each(|recipient| recipient.status = DeliveryStatus::Stored),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::debug!(error, "the outbox waits");
@@ -237,7 +237,7 @@ impl Mesh {
         let stored = std::mem::take(&mut outgoing.stored);
         sent.recipients.extend(stored.into_iter().map(|to| SentTo {
             to,
-            rung: Rung::Stored,
+            status: DeliveryStatus::Stored,
             presence: Presence::Away,
             held: None,
             duplicate: false,
@@ -325,7 +325,7 @@ pub(crate) async fn queue(
     }
     sent.recipients.extend(waiting.into_iter().map(|to| SentTo {
         to,
-        rung: Rung::Queued,
+        status: DeliveryStatus::Queued,
         presence: Presence::Away,
         held: None,
         duplicate: false,
@@ -366,7 +366,7 @@ async fn forget_when_old(
 /// is not there, or is not for the asker's eyes.
 pub(crate) async fn in_outbox(
     core: &Core,
-    asker: &crate::sessions::Caller,
+    asker: &crate::sessions::Principal,
     id: MessageId,
 ) -> Result<Option<(Message, Vec<RecipientStatus>)>, StoreError> {
     if !core.topology.may_be_out_of_reach() {
@@ -384,9 +384,13 @@ pub(crate) async fn in_outbox(
     let at = outgoing.sending.at;
     let refused = outgoing.refused.map(|why| serde_json::json!({ "refused": why }));
     let status = |to: &str, undeliverable: Option<String>| {
-        let climbed = Climbed { at, route: ROUTE.to_owned(), evidence: refused.clone() };
-        let ladder = Ladder { climbed: [(Rung::Queued, climbed)].into(), undeliverable, ..Ladder::default() };
-        to.parse().ok().map(|to| RecipientStatus { to, stored: at, ladder })
+        let reached = Reached { at, route: ROUTE.to_owned(), evidence: refused.clone() };
+        let history = DeliveryHistory {
+            reached: [(DeliveryStatus::Queued, reached)].into(),
+            undeliverable,
+            ..DeliveryHistory::default()
+        };
+        to.parse().ok().map(|to| RecipientStatus { to, stored: at, history })
     };
     let waiting = outgoing.to.iter().filter_map(|to| status(to, None));
     let returned = outgoing.returned.iter().filter_map(|(to, why)| status(to, Some(why.clone())));

@@ -1,4 +1,4 @@
-//! The receipt ladder: how far a message went with one recipient, and how we know.
+//! The delivery history: how far a message went with one recipient, and how we know.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,49 @@ use serde::{Deserialize, Serialize};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 
-/// A rung of the ladder. Each means what it says and nothing more.
+/// A status of the history. Each means what it says and nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rung {
+pub enum DeliveryStatus {
     /// It waits on the sender's machine, on disk, because the servers cannot be reached. In no inbox yet.
     Queued,
     /// It lies in the inbox, on disk. Nobody was told.
     Stored,
     /// A route was asked to carry it or the news of it.
-    Offered,
+    #[serde(alias = "offered")]
+    Notified,
     /// The harness said that it took it.
     Accepted,
     /// Its text was put where the agent's model reads.
     Shown,
     /// The agent asked for its mail and was given this.
-    Fetched,
+    #[serde(alias = "fetched")]
+    Read,
     /// The agent said that it had it, or replied to it.
     Acknowledged,
 }
 
-impl Rung {
+impl DeliveryStatus {
     /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
-            Rung::Queued => "queued",
-            Rung::Stored => "stored",
-            Rung::Offered => "offered",
-            Rung::Accepted => "accepted",
-            Rung::Shown => "shown",
-            Rung::Fetched => "fetched",
-            Rung::Acknowledged => "acknowledged",
+            DeliveryStatus::Queued => "queued",
+            DeliveryStatus::Stored => "stored",
+            DeliveryStatus::Notified => "notified",
+            DeliveryStatus::Accepted => "accepted",
+            DeliveryStatus::Shown => "shown",
+            DeliveryStatus::Read => "read",
+            DeliveryStatus::Acknowledged => "acknowledged",
         }
     }
 
     /// Whether the agent has the text: nothing needs to carry it any more.
     pub fn settles(self) -> bool {
         match self {
-            Rung::Queued | Rung::Stored | Rung::Offered | Rung::Accepted => false,
-            Rung::Shown | Rung::Fetched | Rung::Acknowledged => true,
+            DeliveryStatus::Queued | DeliveryStatus::Stored | DeliveryStatus::Notified | DeliveryStatus::Accepted => {
+                false
+            }
+            DeliveryStatus::Shown | DeliveryStatus::Read | DeliveryStatus::Acknowledged => true,
         }
     }
 }
@@ -66,27 +70,32 @@ pub struct Receipt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Event {
-    /// It climbed to a rung.
-    Rung {
+    /// It has a further status.
+    #[serde(alias = "rung")]
+    Status {
         /// Which.
-        rung: Rung,
-        /// The route that carried it: `hook:PostToolUse`, `fetch`, `bell`.
+        #[serde(alias = "rung")]
+        status: DeliveryStatus,
+        /// The route that carried it: `hook:PostToolUse`, `fetch`, `wake-file`.
         route: String,
         /// What proves it, in the route's own terms: a turn id, a tool-use id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<serde_json::Value>,
     },
     /// Somebody is about to present it, and nobody else may until then.
-    Claimed {
-        /// Names the claim in what follows.
-        claim: String,
-        /// When the claim lapses by itself.
+    #[serde(alias = "claimed")]
+    Leased {
+        /// Names the lease in what follows.
+        #[serde(alias = "claim")]
+        lease: String,
+        /// When the lease lapses by itself.
         until: Instant,
     },
     /// The presenter gave up without presenting it.
     Released {
-        /// The claim that ended.
-        claim: String,
+        /// The lease that ended.
+        #[serde(alias = "claim")]
+        lease: String,
     },
     /// Waking stopped for it; it waits for a person or a fetch.
     Held {
@@ -112,9 +121,9 @@ pub enum Event {
     },
 }
 
-/// One climbed rung: when, by which route, and what proves it.
+/// One reached status: when, by which route, and what proves it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Climbed {
+pub struct Reached {
     /// When.
     pub at: Instant,
     /// By which route.
@@ -125,11 +134,11 @@ pub struct Climbed {
 
 /// Where a message stands with one recipient: the fold of its receipts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ladder {
-    /// The rungs that it climbed, each with its first evidence.
-    pub climbed: BTreeMap<Rung, Climbed>,
+pub struct DeliveryHistory {
+    /// The statuses that it reached, each with its first evidence.
+    pub reached: BTreeMap<DeliveryStatus, Reached>,
     /// Who is presenting it, and until when that keeps others off.
-    pub claim: Option<(String, Instant)>,
+    pub lease: Option<(String, Instant)>,
     /// Why waking stopped, where it did.
     pub held: Option<String>,
     /// Whether it expired.
@@ -142,10 +151,10 @@ pub struct Ladder {
     pub tried: BTreeMap<String, (u32, Instant)>,
 }
 
-impl Ladder {
-    /// The ladder as it concerns a session that began at this time: what routes into an earlier
+impl DeliveryHistory {
+    /// The history as it concerns a session that began at this time: what routes into an earlier
     /// session of the same agent did or refused says nothing of routes into this one.
-    pub fn since(&self, began: Instant) -> Ladder {
+    pub fn since(&self, began: Instant) -> DeliveryHistory {
         let mut own = self.clone();
         own.tried.retain(|_, (_, at)| *at >= began);
         own.refused.retain(|(_, _, at)| *at >= began);
@@ -155,19 +164,19 @@ impl Ladder {
     /// Takes one more event in.
     pub fn take(&mut self, at: Instant, event: Event) {
         match event {
-            Event::Rung { rung, route, evidence } => {
-                if rung.settles() {
-                    self.claim = None;
+            Event::Status { status, route, evidence } => {
+                if status.settles() {
+                    self.lease = None;
                     self.held = None;
                 }
                 self.undeliverable = None;
                 self.note_try(&route, at);
-                self.climbed.entry(rung).or_insert(Climbed { at, route, evidence });
+                self.reached.entry(status).or_insert(Reached { at, route, evidence });
             }
-            Event::Claimed { claim, until } => self.claim = Some((claim, until)),
-            Event::Released { claim } => {
-                if self.claim.as_ref().is_some_and(|(held, _)| *held == claim) {
-                    self.claim = None;
+            Event::Leased { lease, until } => self.lease = Some((lease, until)),
+            Event::Released { lease } => {
+                if self.lease.as_ref().is_some_and(|(held, _)| *held == lease) {
+                    self.lease = None;
                 }
             }
             Event::Held { reason } => self.held = Some(reason),
@@ -187,19 +196,19 @@ impl Ladder {
         *last = at;
     }
 
-    /// The highest rung. Every message in an inbox is at least stored.
-    pub fn rung(&self) -> Rung {
-        self.climbed.keys().next_back().copied().unwrap_or(Rung::Stored)
+    /// The highest status. Every message in an inbox is at least stored.
+    pub fn status(&self) -> DeliveryStatus {
+        self.reached.keys().next_back().copied().unwrap_or(DeliveryStatus::Stored)
     }
 
     /// Whether the agent has the text, or never will.
     pub fn is_settled(&self) -> bool {
-        self.rung().settles() || self.expired
+        self.status().settles() || self.expired
     }
 
     /// Whether somebody is presenting it right now.
-    pub fn is_claimed(&self, now: Instant) -> bool {
-        self.claim.as_ref().is_some_and(|(_, until)| now < *until)
+    pub fn is_leased(&self, now: Instant) -> bool {
+        self.lease.as_ref().is_some_and(|(_, until)| now < *until)
     }
 }
 
@@ -211,5 +220,5 @@ pub struct RecipientStatus {
     /// When it was stored there.
     pub stored: Instant,
     /// What happened since.
-    pub ladder: Ladder,
+    pub history: DeliveryHistory,
 }

@@ -19,11 +19,11 @@ use crate::messages::inbox;
 use crate::messages::inbox::contains;
 use crate::messages::outbox;
 use crate::messages::outbox::Way;
-use crate::messages::receipt::{Event, Rung};
+use crate::messages::receipt::{DeliveryStatus, Event};
 use crate::messages::{Draft, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
-use crate::sessions::{Caller, SessionRecord, Transport};
+use crate::sessions::{Principal, SessionRecord, Transport};
 use crate::storage::{keys, records};
 use crate::{AddressError, Mesh};
 
@@ -52,8 +52,8 @@ pub struct Sent {
 pub struct SentTo {
     /// The recipient.
     pub to: AgentName,
-    /// How far it got: stored, or offered where a bell was rung.
-    pub rung: Rung,
+    /// How far it got: stored, or notified where a wake file was written.
+    pub status: DeliveryStatus,
     /// How present the recipient is.
     pub presence: Presence,
     /// Why nobody was woken, where waking stopped.
@@ -167,7 +167,7 @@ pub(crate) enum Try {
 impl Mesh {
     /// Sends a message to each of these addresses. All are resolved before anything is stored. Where the
     /// servers cannot be reached, it waits on this machine and is sent when they can.
-    pub async fn send(&self, caller: &Caller, to: &[String], draft: Draft) -> Result<Sent, SendError> {
+    pub async fn send(&self, caller: &Principal, to: &[String], draft: Draft) -> Result<Sent, SendError> {
         draft.validate()?;
         let sending = self::sending(&self.core, caller, draft)?;
         if to.is_empty() {
@@ -199,7 +199,7 @@ impl Mesh {
     }
 
     /// Sends a message to everyone in an audience.
-    pub async fn broadcast(&self, caller: &Caller, audience: &Audience, draft: Draft) -> Result<Sent, SendError> {
+    pub async fn broadcast(&self, caller: &Principal, audience: &Audience, draft: Draft) -> Result<Sent, SendError> {
         draft.validate()?;
         let sending = self::sending(&self.core, caller, draft)?;
         let mut recipients = Vec::new();
@@ -211,7 +211,7 @@ impl Mesh {
             if name != sending.from
                 && in_team
                 && in_harness
-                && presence::presence(&self.core, &agent).await? != Presence::Gone
+                && presence::presence(&self.core, &agent).await? != Presence::Offline
             {
                 recipients.push(name);
             }
@@ -244,7 +244,7 @@ impl Mesh {
     /// Sends a message in the name of an agent that has just done what it says, to one that exists.
     pub(crate) async fn tell(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         from: &AgentName,
         to: &AgentName,
         draft: Draft,
@@ -304,8 +304,8 @@ impl Mesh {
             }
         }
         if let Some(answered) = answered.filter(|answered| answered.to == message.from) {
-            let event = Event::Rung {
-                rung: Rung::Acknowledged,
+            let event = Event::Status {
+                status: DeliveryStatus::Acknowledged,
                 route: "reply".to_owned(),
                 evidence: Some(serde_json::json!({ "reply": sent.id })),
             };
@@ -340,7 +340,8 @@ impl Mesh {
         if let Some(presence) = self.remote.presence(&message.to, self.core.machine.now()) {
             // It lives on another machine, where nothing of ours rings.
             let duplicate = first.is_some();
-            let outcome = SentTo { to: message.to.clone(), rung: Rung::Stored, presence, held: None, duplicate };
+            let outcome =
+                SentTo { to: message.to.clone(), status: DeliveryStatus::Stored, presence, held: None, duplicate };
             return Ok((first.unwrap_or(message.id), outcome));
         }
         // The message is stored: that its recipient cannot be looked at now takes nothing of that back.
@@ -351,26 +352,31 @@ impl Mesh {
                 (None, Presence::Away, None)
             }
         };
-        let mut outcome =
-            SentTo { to: message.to.clone(), rung: Rung::Stored, presence, held: None, duplicate: first.is_some() };
+        let mut outcome = SentTo {
+            to: message.to.clone(),
+            status: DeliveryStatus::Stored,
+            presence,
+            held: None,
+            duplicate: first.is_some(),
+        };
         if let (None, Some(agent)) = (first, &agent) {
-            // The message is stored: whatever becomes of the bell, sending has succeeded.
+            // The message is stored: whatever becomes of the wake file, sending has succeeded.
             match wake_file::ring(&self.core, agent, record.as_ref(), &Ring::of(message)).await {
-                Ok(Rang::Yes) => outcome.rung = Rung::Offered,
+                Ok(Rang::Yes) => outcome.status = DeliveryStatus::Notified,
                 Ok(Rang::Nobody) => {}
                 Ok(Rang::Held(reason)) => outcome.held = Some(reason),
-                Err(error) => tracing::warn!(to = %message.to, %error, "the bell could not be rung"),
+                Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be status"),
             }
         }
         Ok((first.unwrap_or(message.id), outcome))
     }
 }
 
-fn sending(core: &Core, caller: &Caller, draft: Draft) -> Result<Sending, SendError> {
+fn sending(core: &Core, caller: &Principal, draft: Draft) -> Result<Sending, SendError> {
     Ok(sending_as(core, sender(caller)?, caller, draft))
 }
 
-fn sending_as(core: &Core, from: AgentName, caller: &Caller, draft: Draft) -> Sending {
+fn sending_as(core: &Core, from: AgentName, caller: &Principal, draft: Draft) -> Sending {
     let at = core.machine.now();
     let sight = if caller.is_person() { Sight::All } else { Sight::Own };
     Sending { id: core.new_id(at), at, from, sight, draft: draft.without_blanks() }
@@ -384,13 +390,13 @@ async fn looked_at(
 ) -> Result<(Option<Agent>, Presence, Option<SessionRecord>), StoreError> {
     let Some(agent) = agents::list::load_agent(core, name).await? else { return Ok((None, Presence::Away, None)) };
     let (traces, presence, _) = presence::judged(core, &agent).await?;
-    if core.topology.has_other_machines() && agent.host != core.machine.host() {
+    if core.topology.has_other_machines() && agent.machine != core.machine.name() {
         remote.note_presence(name, core.machine.now(), presence);
     }
     Ok((Some(agent), presence, traces.record))
 }
 
-/// Notes a sending for its sender's own eyes and in the diary. The message itself is safe.
+/// Notes a sending for its sender's own eyes and in the event log. The message itself is safe.
 async fn remember_sent(core: &Core, message: &Message, sent: &Sent) {
     let line = SentLine {
         id: sent.id,
@@ -517,7 +523,7 @@ struct SentLine {
     thread: String,
 }
 
-/// The diary's line of a sending.
+/// The event log's line of a sending.
 #[derive(Serialize)]
 struct SentEvent<'a> {
     id: MessageId,
@@ -528,7 +534,7 @@ struct SentEvent<'a> {
 }
 
 /// Who sends: the caller's agent; on a command line that speaks for nobody, the shell.
-fn sender(caller: &Caller) -> Result<AgentName, SendError> {
+fn sender(caller: &Principal) -> Result<AgentName, SendError> {
     match (&caller.agent, caller.transport) {
         (Some(agent), _) => Ok(agent.clone()),
         (None, Transport::CommandLine) => Ok(AgentName::shell()),

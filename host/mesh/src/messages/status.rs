@@ -7,8 +7,8 @@ use futures::StreamExt as _;
 use store::StoreError;
 
 use crate::agents;
-use crate::agents::Seen;
-use crate::agents::list::{Glimpse, MailBeside};
+use crate::agents::AgentSummary;
+use crate::agents::list::{PrefetchedAgent, PrefetchedMail};
 use crate::agents::presence;
 use crate::commands::Command;
 use crate::commands::order;
@@ -22,7 +22,7 @@ use crate::messages::receipt::RecipientStatus;
 use crate::messages::send;
 use crate::names::{AgentName, MessageId};
 use crate::reservations;
-use crate::sessions::Caller;
+use crate::sessions::Principal;
 use crate::storage::keys;
 use crate::{Listing, Queued, Wanted};
 
@@ -31,7 +31,7 @@ use crate::{Listing, Queued, Wanted};
 pub struct MessageStatus {
     /// The message, as its first recipient has it.
     pub message: Message,
-    /// Each recipient's ladder.
+    /// Each recipient's history.
     pub recipients: Vec<RecipientStatus>,
 }
 
@@ -66,7 +66,7 @@ pub struct HeldPair {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeshStatus {
     /// Every agent.
-    pub agents: Vec<Seen>,
+    pub agents: Vec<AgentSummary>,
     /// Messages that wait, over all inboxes.
     pub waiting: usize,
     /// How many of these the servers have counted and nobody has read: nothing has become of them, and what is
@@ -82,7 +82,11 @@ pub struct MeshStatus {
     pub out_of_reach: Option<String>,
 }
 
-pub(crate) async fn message_status(core: &Core, asker: &Caller, id: MessageId) -> Result<MessageStatus, StatusError> {
+pub(crate) async fn message_status(
+    core: &Core,
+    asker: &Principal,
+    id: MessageId,
+) -> Result<MessageStatus, StatusError> {
     let queued = outbox::in_outbox(core, asker, id).await?;
     match (stored_status(core, asker, id).await, queued) {
         (Ok(Some(mut status)), Some((_, waiting))) => {
@@ -100,7 +104,7 @@ pub(crate) async fn message_status(core: &Core, asker: &Caller, id: MessageId) -
     }
 }
 
-async fn stored_status(core: &Core, asker: &Caller, id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
+async fn stored_status(core: &Core, asker: &Principal, id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
     let mut owners = match &asker.agent {
         Some(agent) => send::recipients_of(core, agent, id).await?,
         None => Vec::new(),
@@ -110,9 +114,9 @@ async fn stored_status(core: &Core, asker: &Caller, id: MessageId) -> Result<Opt
     {
         owners.push(agent.clone());
     }
-    let status = ladders(core, &owners, id).await?;
+    let status = histories(core, &owners, id).await?;
     if status.is_none() && asker.is_person() {
-        return ladders(core, &address::names(core).await?, id).await;
+        return histories(core, &address::names(core).await?, id).await;
     }
     Ok(status)
 }
@@ -157,7 +161,7 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
     let mut looks = pin!(agents::list::of_each(
         core,
         agents::list::crowd(core).await?,
-        |Glimpse { name, agent, beside }| async move {
+        |PrefetchedAgent { name, agent, beside }| async move {
             let seen = match agent {
                 Ok(agent) => presence::seen_beside(core, inboxes, agent, &beside).await,
                 Err(damage) => Err(damage),
@@ -175,13 +179,13 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
             Err(error) => return Err(error),
         }
         match mail {
-            MailBeside::Nothing => continue,
-            MailBeside::Counted(messages) => {
+            PrefetchedMail::Nothing => continue,
+            PrefetchedMail::Counted(messages) => {
                 status.waiting += messages;
                 status.counted += messages;
                 continue;
             }
-            MailBeside::Unknown => {}
+            PrefetchedMail::Unknown => {}
         }
         let inbox = inboxes.of(&name);
         let inbox = inbox.lock().await;
@@ -191,7 +195,7 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
         }
         let mut held: BTreeMap<AgentName, HeldPair> = BTreeMap::new();
         for slot in inbox.unsettled.values() {
-            let Some(reason) = &slot.ladder.held else { continue };
+            let Some(reason) = &slot.history.held else { continue };
             let from = slot.header.from.clone();
             let pair = held.entry(from.clone()).or_insert_with(|| HeldPair {
                 from,
@@ -207,11 +211,11 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
     Ok(status)
 }
 
-async fn ladders(core: &Core, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
+async fn histories(core: &Core, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
     let mut status: Option<MessageStatus> = None;
     for owner in owners {
-        if let Some((message, ladder)) = inbox::one_of(core, owner, id).await? {
-            let recipient = RecipientStatus { to: owner.clone(), stored: message.at, ladder };
+        if let Some((message, history)) = inbox::one_of(core, owner, id).await? {
+            let recipient = RecipientStatus { to: owner.clone(), stored: message.at, history };
             match &mut status {
                 Some(status) => status.recipients.push(recipient),
                 None => status = Some(MessageStatus { message, recipients: vec![recipient] }),

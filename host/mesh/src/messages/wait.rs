@@ -19,15 +19,15 @@ pub struct MailWatch<'a> {
 
 impl MailWatch<'_> {
     /// Returns when this fetch may give what it did not give just now: mail was stored, something became of some,
-    /// or a claim lapses by which somebody else presents some. Cancelling it loses nothing.
+    /// or a lease lapses by which somebody else presents some. Cancelling it loses nothing.
     pub async fn may_have_come(&mut self, ask: &Fetch) -> Result<(), FetchError> {
-        // A claim that lapses changes nothing in the store, so it is waited for by time.
+        // A lease that lapses changes nothing in the store, so it is waited for by time.
         let lapse = {
             let inbox = self.mesh.inboxes.of(&self.agent);
             let inbox = inbox.lock().await;
             let now = self.mesh.core.machine.now();
-            let slots = inbox.unsettled.values().filter(|slot| slot.ladder.is_claimed(now) && ask.takes(slot));
-            slots.filter_map(|slot| slot.ladder.claim.as_ref()).map(|(_, until)| until.since(now)).min()
+            let slots = inbox.unsettled.values().filter(|slot| slot.history.is_leased(now) && ask.takes(slot));
+            slots.filter_map(|slot| slot.history.lease.as_ref()).map(|(_, until)| until.since(now)).min()
         };
         match lapse {
             Some(lapse) => {

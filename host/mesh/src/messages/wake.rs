@@ -1,11 +1,11 @@
 //! Waking whoever listens outside of any harness: what they are told is worded here, and that they were told
-//! stands in the diary. How it reaches them is the binary's business.
+//! stands in the event log. How it reaches them is the binary's business.
 
 use crate::core::Core;
 use crate::messages::envelope::{beside, who};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
-use crate::sessions::{Caller, Transport};
+use crate::sessions::{Principal, Transport};
 
 /// The longest text that goes with a wake, in bytes: it may become one argument of somebody's program.
 pub const LONGEST_WAKE: usize = 2_048;
@@ -40,7 +40,7 @@ pub enum WakeError {
 
 pub(crate) fn wake(
     core: &Core,
-    caller: &Caller,
+    caller: &Principal,
     to: Option<&AgentName>,
     about: Option<MessageId>,
     text: &str,

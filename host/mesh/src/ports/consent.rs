@@ -15,7 +15,7 @@ pub struct Consent {
     pub to: Option<AgentName>,
 }
 
-/// What the person has allowed, looked up anew each time: it may be taken back at any moment.
+/// What the person has allowed, looked up anew each time: it may be taken back at any time.
 pub trait Consents: Send + Sync + 'static {
     /// All of it; an error is a sentence, and allows nothing.
     fn given(&self) -> Result<Vec<Consent>, String>;
@@ -63,7 +63,7 @@ pub(crate) fn why_not_allowed(command: &Command, given: &Result<Vec<Consent>, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::Stage;
+    use crate::commands::CommandStage;
     use crate::ports::machine::Instant;
 
     fn command(line: &str) -> Command {
@@ -77,7 +77,7 @@ mod tests {
             trace: None,
             created: Instant(0),
             expires: Instant(1),
-            stage: Stage::Pending { waits: None },
+            stage: CommandStage::Pending { waits: None },
         }
     }
 

@@ -5,9 +5,9 @@ use async_trait::async_trait;
 
 use crate::commands::Command;
 use crate::messages::Priority;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
-use crate::sessions::{Activity, Detection, Session, Sighting};
+use crate::sessions::{Activity, Caller, Detection, Session};
 
 /// Who an adapter is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +26,15 @@ pub struct About {
 
 /// When an agent must be told about the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Moment {
+pub enum Occasion {
     /// A session began.
-    SessionStart,
+    Start,
     /// An agent has just registered.
-    Registered,
+    Registration,
     /// The session's context was compacted or cleared.
-    Compacted,
+    Compaction,
     /// A session was resumed.
-    Resumed,
+    Resume,
 }
 
 /// Mail as the host has worded it. Adapters place it and never reword it.
@@ -50,11 +50,11 @@ pub struct Mail {
 
 /// Whether a route carries the text or only the news that mail waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
+pub enum Carries {
     /// The text.
-    Letter,
+    Message,
     /// The news.
-    Bell,
+    Notification,
 }
 
 /// One way of bringing a message to a session.
@@ -63,24 +63,24 @@ pub struct Route {
     /// Its name, which receipts show.
     pub name: String,
     /// What it carries.
-    pub load: Load,
-    /// The best rung that it can prove: offered, accepted or shown.
-    pub proves: Rung,
+    pub carries: Carries,
+    /// The best status that it can prove: notified, accepted or shown.
+    pub proves: DeliveryStatus,
     /// What the session may be doing.
     pub when: Vec<Activity>,
     /// The least urgent mail that it is tried for.
     pub least: Priority,
     /// The longest text that it carries, in bytes.
-    pub room: u32,
-    /// How long to wait for a settling rung before the next route, in milliseconds.
-    pub patience: u32,
+    pub max_bytes: u32,
+    /// How long to wait for a settling status before the next route, in milliseconds.
+    pub timeout: u32,
 }
 
 /// What a route says of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// The rung that it proves.
-    pub rung: Rung,
+    /// The status that it proves.
+    pub status: DeliveryStatus,
     /// JSON: a turn id, a message id.
     pub evidence: Option<String>,
 }
@@ -210,7 +210,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookEvent {
     /// A session is there.
-    Seen(Session),
+    Alive(Session),
     /// It does this now.
     Activity {
         /// Which session.
@@ -226,7 +226,7 @@ pub enum HookEvent {
         to: String,
     },
     /// A person typed.
-    HumanSpoke(String),
+    UserSpoke(String),
     /// It ended.
     Ended(String),
 }
@@ -252,13 +252,13 @@ pub struct Reading {
     /// What happened.
     pub events: Vec<HookEvent>,
     /// Whether protocol text fits here, and why.
-    pub moment: Option<Moment>,
+    pub occasion: Option<Occasion>,
     /// Bytes of mail that fit in the answer; zero where none may be shown.
-    pub room: u32,
+    pub max_bytes: u32,
     /// Whether a person's own action brought this hook about, so that held mail may be shown too.
     pub attended: bool,
-    /// Whether this answer tells the harness to watch the bell, so that ringing it is an offer from now on.
-    pub watches_bell: bool,
+    /// Whether this answer tells the harness to watch the wake file, so that ringing it is an offer from now on.
+    pub watches_wake_file: bool,
     /// Files about to be written.
     pub edits: Vec<String>,
 }
@@ -275,7 +275,7 @@ pub struct Findings {
     /// Why an edit must not happen.
     pub refusal: Option<String>,
     /// Absolute path of the file that gains a line when mail waits. Its folder exists.
-    pub bell: String,
+    pub wake_file: String,
     /// Proof, for tools/call, that this hook named the session. Opaque JSON.
     pub ticket: String,
 }
@@ -325,14 +325,19 @@ pub trait Desk: Send {
 pub trait Harness: Send + Sync + 'static {
     /// Who it is for.
     fn about(&self) -> &About;
-    /// The session that a sighting shows, if any.
-    async fn detect(&self, seen: &Sighting) -> Result<Option<Detection>, HarnessError>;
+    /// The session that a caller shows, if any.
+    async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError>;
     /// The sessions that live now.
     async fn discover(&self) -> Result<Vec<Session>, HarnessError>;
     /// What a session does now, asked of the harness itself.
     async fn activity_of(&self, session: &str) -> Result<Activity, HarnessError>;
     /// The protocol text for a moment, made from the host's.
-    async fn protocol(&self, base: &str, moment: Moment, agent: Option<&str>) -> Result<Option<String>, HarnessError>;
+    async fn protocol(
+        &self,
+        base: &str,
+        occasion: Occasion,
+        agent: Option<&str>,
+    ) -> Result<Option<String>, HarnessError>;
     /// The ways to a session, in the order to try.
     async fn routes(&self, to: &Session) -> Result<Vec<Route>, HarnessError>;
     /// Sends mail, or the news of it, by one of them.
@@ -383,6 +388,6 @@ pub trait Harnesses: Send + Sync + 'static {
     fn names(&self) -> Vec<String>;
     /// One by name or alias; none where nobody knows it.
     async fn get(&self, name: &str) -> Result<Option<std::sync::Arc<dyn Harness>>, HarnessError>;
-    /// Those that may recognise this client: an adapter that cannot be meant is not loaded.
-    async fn candidates(&self, seen: &Sighting) -> Vec<std::sync::Arc<dyn Harness>>;
+    /// Those that may match this client: an adapter that cannot be meant is not loaded.
+    async fn candidates(&self, seen: &Caller) -> Vec<std::sync::Arc<dyn Harness>>;
 }

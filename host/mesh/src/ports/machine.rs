@@ -44,7 +44,7 @@ pub trait Machine: Send + Sync + 'static {
     /// This process.
     fn this_process(&self) -> Process;
     /// A name for this machine that stays the same over restarts.
-    fn host(&self) -> &str;
+    fn name(&self) -> &str;
     /// Fresh random bytes.
     fn random(&self) -> [u8; 16];
 

@@ -1,4 +1,4 @@
-//! Files about to be written: who else holds them, what an editor is told, and claiming them by the way.
+//! Files about to be written: who else holds them, what an editor is told, and reserving them by the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,7 +22,7 @@ use crate::reservations::repository::{Checkout, Found, Repository};
 use crate::reservations::reserve;
 use crate::reservations::{Conflict, Ttl};
 use crate::sessions::record;
-use crate::sessions::{Caller, SessionRecord, SessionRef};
+use crate::sessions::{Principal, SessionRecord, SessionRef};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -51,11 +51,11 @@ impl EditMode {
 pub struct EditRules {
     /// What happens when a file is written that another agent holds.
     pub mode: EditMode,
-    /// For how long a file is claimed for whoever writes it; none where it is not.
-    pub auto_claim: Option<Ttl>,
+    /// For how long a file is reserved for whoever writes it; none where it is not.
+    pub auto_reserve: Option<Ttl>,
 }
 
-/// What a claim says that was made by the way.
+/// What a reservation says that was made by the way.
 pub const AUTO_REASON: &str = "auto: it is being edited";
 /// The longest text about edits, in bytes: it must fit beside a harness's own words.
 const LONGEST_TEXT: usize = 2_000;
@@ -78,7 +78,7 @@ struct Written {
 
 pub(crate) async fn held_by_others(
     core: &Core,
-    caller: &Caller,
+    caller: &Principal,
     repository: &Repository,
     paths: &[Glob],
 ) -> Result<Vec<Conflict>, StoreError> {
@@ -118,8 +118,8 @@ async fn look_at_edits(core: &Core, reading: &Reading, speaker: Option<&SessionR
         held.extend(held_from(core, &editors, &repository, &patterns).await?);
     }
     if held.is_empty() {
-        if let (Some(ttl), Some(agent)) = (core.limits.edits.auto_claim, &me) {
-            claim_by_the_way(core, agent, speaker, own, ttl).await?;
+        if let (Some(ttl), Some(agent)) = (core.limits.edits.auto_reserve, &me) {
+            reserve_in_passing(core, agent, speaker, own, ttl).await?;
         }
         return Ok(Verdict::default());
     }
@@ -175,12 +175,12 @@ async fn held_from(
 async fn is_gone(core: &Core, owner: &AgentName) -> Result<bool, StoreError> {
     let Some(agent) = agents::list::load_agent(core, owner).await? else { return Ok(true) };
     Ok(match presence::presence(core, &agent).await? {
-        Presence::Gone => true,
-        Presence::Live | Presence::Idle | Presence::Away => false,
+        Presence::Offline => true,
+        Presence::Busy | Presence::NeedsInput | Presence::Idle | Presence::Away => false,
     })
 }
 
-/// What the paths of a reading are, by repository. What the editor itself would claim goes to `own`: the path
+/// What the paths of a reading are, by repository. What the editor itself would reserve goes to `own`: the path
 /// in the repository of its own folder where it lies in there, else in the file's.
 fn written(
     core: &Core,
@@ -228,8 +228,8 @@ fn places(core: &Core, path: &Path, here: Option<&Checkout>) -> io::Result<Vec<W
     Ok(places)
 }
 
-/// Claims exactly these files for an agent that is about to write them, where nobody else has any claim there.
-async fn claim_by_the_way(
+/// Reservations exactly these files for an agent that is about to write them, where nobody else has any reservation there.
+async fn reserve_in_passing(
     core: &Core,
     agent: &AgentName,
     session: Option<&SessionRef>,
@@ -239,12 +239,12 @@ async fn claim_by_the_way(
     for (repository, patterns) in files {
         let patterns = patterns.into_iter().filter(|pattern| !pattern.is_too_long());
         let ids: Vec<_> = patterns.map(|pattern| (core.new_id(core.machine.now()), pattern)).collect();
-        let claimed = reserve::change_ledger(core, &repository, |ledger| {
-            let claimed = ledger.claim_by_the_way(agent, session, &ids, ttl, core.machine.now());
-            (!claimed.is_empty(), claimed)
+        let reserved = reserve::change_ledger(core, &repository, |ledger| {
+            let reserved = ledger.reserve_in_passing(agent, session, &ids, ttl, core.machine.now());
+            (!reserved.is_empty(), reserved)
         })
         .await?;
-        let new: Vec<&Glob> = claimed.iter().filter(|one| one.is_new).map(|one| &one.pattern).collect();
+        let new: Vec<&Glob> = reserved.iter().filter(|one| one.is_new).map(|one| &one.pattern).collect();
         if !new.is_empty() {
             let details = serde_json::json!({
                 "agent": agent, "repository": repository, "patterns": new, "mode": "exclusive", "auto": true,
@@ -280,7 +280,7 @@ pub(crate) async fn take_advice(core: &Core, session: &SessionRef, room: usize) 
     records::update(core.local.as_ref(), &keys::session(session), Durability::Process, take).await
 }
 
-/// What an editor is told, in the host's words. A claim's reason was written by a peer: it stands on one line, in
+/// What an editor is told, in the host's words. A reservation's reason was written by a peer: it stands on one line, in
 /// quotes that it cannot close.
 fn worded(mode: EditMode, held: &[Conflict], me: Option<&AgentName>, now: Instant) -> String {
     let mut text = match mode {
@@ -293,25 +293,25 @@ fn worded(mode: EditMode, held: &[Conflict], me: Option<&AgentName>, now: Instan
     .to_owned();
     let mut owners: Vec<&AgentName> = Vec::new();
     for (at, conflict) in held.iter().enumerate() {
-        let claim = &conflict.held;
-        if !owners.contains(&&claim.owner) {
-            owners.push(&claim.owner);
+        let reservation = &conflict.held;
+        if !owners.contains(&&reservation.owner) {
+            owners.push(&reservation.owner);
         }
         if text.len() > LONGEST_TEXT {
             // Writing to a string does not fail.
             let _ = writeln!(text, "- and {} more", held.len() - at);
             break;
         }
-        let because = claim.reason.as_deref().map_or_else(String::new, |reason| format!(": {}", quoted(reason)));
+        let because = reservation.reason.as_deref().map_or_else(String::new, |reason| format!(": {}", quoted(reason)));
         let _ = writeln!(
             text,
             "- {} is held by {} through {} ({}, {} left, until {}){because}",
             one_line(&conflict.at),
-            claim.owner,
-            one_line(claim.pattern.as_str()),
-            claim.mode.as_str(),
-            span(claim.left(now)),
-            timestamp(claim.expires),
+            reservation.owner,
+            one_line(reservation.pattern.as_str()),
+            reservation.mode.as_str(),
+            span(reservation.left(now)),
+            timestamp(reservation.expires),
         );
     }
     let owners: Vec<String> = owners.iter().take(5).map(ToString::to_string).collect();

@@ -56,7 +56,7 @@ pub enum Own {
     /// They stay.
     #[default]
     Keep,
-    /// They are given up for the new ones: a claim that became narrower.
+    /// They are given up for the new ones: a reservation that became narrower.
     GiveUp,
 }
 
@@ -68,7 +68,7 @@ pub(super) enum Verdict {
     Full,
 }
 
-/// A path that was claimed for whoever writes it.
+/// A path that was reserved for whoever writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ByTheWay {
     /// The path.
@@ -109,9 +109,9 @@ impl Ledger {
         conflicts
     }
 
-    /// Claims paths for an agent that is about to write them. What lies in anybody's claim stays as it is: somebody
-    /// else's keeps it out, its own is enough. Only what was claimed in this way before is renewed.
-    pub(crate) fn claim_by_the_way(
+    /// Reservations paths for an agent that is about to write them. What lies in anybody's reservation stays as it is: somebody
+    /// else's keeps it out, its own is enough. Only what was reserved in this way before is renewed.
+    pub(crate) fn reserve_in_passing(
         &mut self,
         owner: &AgentName,
         session: Option<&SessionRef>,
@@ -120,7 +120,7 @@ impl Ledger {
         now: Instant,
     ) -> Vec<ByTheWay> {
         self.forget(now);
-        let mut claimed = Vec::new();
+        let mut reserved = Vec::new();
         for (id, path) in paths {
             let is_renewed = |held: &Reservation| {
                 held.owner == *owner && held.pattern == *path && held.reason.as_deref() == Some(AUTO_REASON)
@@ -142,9 +142,9 @@ impl Ledger {
                 own: Own::Keep,
             };
             self.put(&asked, *id, path, now);
-            claimed.push(ByTheWay { pattern: path.clone(), is_new });
+            reserved.push(ByTheWay { pattern: path.clone(), is_new });
         }
-        claimed
+        reserved
     }
 
     /// Grants what is asked for, or says what stands in the way.
@@ -263,12 +263,12 @@ impl Ledger {
         });
         // Where there is no more room, what is over is not worth remembering.
         if self.reservations.len() >= MOST {
-            self.sweep(now);
+            self.clean_up(now);
         }
     }
 
     /// Lets go of everything that is over. Gives what went.
-    pub(crate) fn sweep(&mut self, now: Instant) -> Vec<Reservation> {
+    pub(crate) fn clean_up(&mut self, now: Instant) -> Vec<Reservation> {
         let over = |old: &mut Reservation| match &old.taken {
             Some(taken) => taken.told,
             None => now >= old.expires,
@@ -286,7 +286,7 @@ mod tests {
     /// A ledger in which bob edits as many files as a repository may have reservations.
     fn full() -> Ledger {
         let mut ledger = Ledger { repository: Repository::named("/r"), reservations: Vec::new() };
-        assert_eq!(claimed(&mut ledger, "bob", "f0.rs", 0), "f0.rs new");
+        assert_eq!(reserved(&mut ledger, "bob", "f0.rs", 0), "f0.rs new");
         let one = ledger.reservations[0].clone();
         ledger.reservations.extend(
             (1..MOST).map(|number| Reservation {
@@ -297,25 +297,25 @@ mod tests {
         ledger
     }
 
-    /// What an agent that edits a file claims by the way, after so many milliseconds.
-    fn claimed(ledger: &mut Ledger, owner: &str, path: &str, now: u64) -> String {
+    /// What an agent that edits a file reservations by the way, after so many milliseconds.
+    fn reserved(ledger: &mut Ledger, owner: &str, path: &str, now: u64) -> String {
         let id = "01JD8Z3K5V0000000000000000".parse().expect("an id");
         let paths = [(id, path.parse().expect("a pattern"))];
         let ttl = Ttl::new(TEN_MINUTES).expect("a time");
-        let claimed = ledger.claim_by_the_way(&owner.parse().expect("a name"), None, &paths, ttl, Instant(now));
-        let told = claimed.iter().map(|one| format!("{} {}", one.pattern, if one.is_new { "new" } else { "renewed" }));
+        let reserved = ledger.reserve_in_passing(&owner.parse().expect("a name"), None, &paths, ttl, Instant(now));
+        let told = reserved.iter().map(|one| format!("{} {}", one.pattern, if one.is_new { "new" } else { "renewed" }));
         told.collect::<Vec<_>>().join(", ")
     }
 
     #[test]
-    fn what_is_claimed_by_the_way_stops_where_a_repository_is_full_and_takes_nothing_from_anybody() {
+    fn what_is_reserved_in_passing_stops_where_a_repository_is_full_and_takes_nothing_from_anybody() {
         let mut ledger = full();
-        assert_eq!(claimed(&mut ledger, "alice", "src/a.rs", 1), "", "an edit goes on without a claim");
-        assert_eq!(claimed(&mut ledger, "bob", "src/b.rs", 1), "");
+        assert_eq!(reserved(&mut ledger, "alice", "src/a.rs", 1), "", "an edit goes on without a reservation");
+        assert_eq!(reserved(&mut ledger, "bob", "src/b.rs", 1), "");
         assert_eq!(ledger.reservations.len(), MOST);
-        assert_eq!(claimed(&mut ledger, "bob", "f7.rs", 1), "f7.rs renewed", "what is claimed already is renewed");
-        // All but one of them have lapsed: that they are remembered must not keep anybody from claiming.
-        assert_eq!(claimed(&mut ledger, "alice", "src/a.rs", TEN_MINUTES), "src/a.rs new");
+        assert_eq!(reserved(&mut ledger, "bob", "f7.rs", 1), "f7.rs renewed", "what is reserved already is renewed");
+        // All but one of them have lapsed: that they are remembered must not keep anybody from reserving.
+        assert_eq!(reserved(&mut ledger, "alice", "src/a.rs", TEN_MINUTES), "src/a.rs new");
         let left: Vec<String> = ledger.reservations.iter().map(|one| one.pattern.to_string()).collect();
         assert_eq!(left, ["f7.rs", "src/a.rs"]);
     }

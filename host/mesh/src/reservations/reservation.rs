@@ -1,4 +1,4 @@
-//! A reservation: who has claimed which paths of a repository, how, and until when.
+//! A reservation: who has reserved which paths of a repository, how, and until when.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ impl Default for Ttl {
     }
 }
 
-/// One claim of one agent, as it is kept in its repository's value under `reservations/`.
+/// One reservation of one agent, as it is kept in its repository's value under `reservations/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Its id. Written when it is granted; a renewal keeps it.

@@ -1,4 +1,4 @@
-//! Reservations: agents claim paths of a repository, and no two claims that exclude each other hold at once.
+//! Reservations: agents reservation paths of a repository, and no two reservations that exclude each other hold at once.
 
 use store::{Durability, StoreError};
 
@@ -11,7 +11,7 @@ use crate::reservations::glob::Glob;
 use crate::reservations::ledger::{Asked, Ledger, MOST, Others, Own, Verdict};
 use crate::reservations::repository::Repository;
 use crate::reservations::{Conflict, LONGEST_REASON, Mode, Reservation, Ttl};
-use crate::sessions::Caller;
+use crate::sessions::Principal;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 use crate::{Mesh, SendError};
@@ -111,7 +111,7 @@ pub enum ReleaseError {
 
 impl Mesh {
     /// Reserves paths for the caller's agent, or says who holds them.
-    pub async fn reserve(&self, caller: &Caller, wanted: Reserve) -> Result<Reserved, ReserveError> {
+    pub async fn reserve(&self, caller: &Principal, wanted: Reserve) -> Result<Reserved, ReserveError> {
         let owner = caller.agent().ok_or(ReserveError::NotRegistered)?.clone();
         if let Some(reason) = wanted.reason.as_ref().filter(|reason| reason.len() > LONGEST_REASON) {
             return Err(ReserveError::ReasonTooLong(reason.len()));
@@ -175,7 +175,7 @@ impl Mesh {
     /// Gives back what the caller's agent has reserved.
     pub async fn release_reservations(
         &self,
-        caller: &Caller,
+        caller: &Principal,
         repository: &Repository,
         what: &Release,
     ) -> Result<Given, ReleaseError> {
@@ -206,7 +206,7 @@ impl Mesh {
 
     /// Sends a message to everybody whose reservation was taken and who has not been told, also where whoever
     /// took it ended before they could.
-    pub(crate) async fn tell_of_taken(&self, caller: &Caller, repository: &Repository) -> Result<(), StoreError> {
+    pub(crate) async fn tell_of_taken(&self, caller: &Principal, repository: &Repository) -> Result<(), StoreError> {
         let untold = self::ledger(&self.core, repository).await?.map(|ledger| ledger.untold()).unwrap_or_default();
         let mut told = Vec::new();
         for reservation in untold {
@@ -247,7 +247,7 @@ impl Mesh {
 
 pub(crate) async fn check_reservation(
     core: &Core,
-    caller: &Caller,
+    caller: &Principal,
     repository: &Repository,
     patterns: &[Glob],
     mode: Mode,
@@ -281,7 +281,7 @@ pub(crate) async fn change_ledger<R: Send>(
     mut decide: impl FnMut(&mut Ledger) -> (bool, R) + Send,
 ) -> Result<R, StoreError> {
     let key = keys::reservations_of(repository);
-    // A claim binds those who live. Whoever held one before a loss of power has died with it.
+    // A reservation binds those who live. Whoever held one before a loss of power has died with it.
     records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Ledger>| {
         let existed = old.is_some();
         let mut ledger = old.unwrap_or_else(|| Ledger::new(repository.clone()));

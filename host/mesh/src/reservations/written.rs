@@ -1,5 +1,5 @@
 //! A repository's reservations as they are written, for those who pass over most of them or only show them: a hook
-//! stands in the way of every edit, and of a thousand claims hardly one concerns it; a list of a thousand is read
+//! stands in the way of every edit, and of a thousand reservations hardly one concerns it; a list of a thousand is read
 //! once and printed.
 
 use std::borrow::Cow;

@@ -8,7 +8,7 @@ use crate::names::AgentName;
 use crate::sessions::identify::bare;
 use crate::sessions::record;
 use crate::sessions::ticket;
-use crate::sessions::{Caller, SessionRef, Ticket};
+use crate::sessions::{Principal, SessionRef, Ticket};
 
 /// A caller that is now bound to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum BindError {
 
 pub(crate) async fn bind(
     core: &Core,
-    caller: &Caller,
+    caller: &Principal,
     named: Option<SessionRef>,
     ticket: Option<Ticket>,
 ) -> Result<Bound, BindError> {
@@ -77,7 +77,7 @@ pub(crate) async fn bind(
     };
     if let Some(holder) = holder.filter(|holder| *holder != name) {
         let lives = match agents::list::load_agent(core, &holder).await? {
-            Some(agent) => presence::presence(core, &agent).await? != Presence::Gone,
+            Some(agent) => presence::presence(core, &agent).await? != Presence::Offline,
             None => false,
         };
         if lives {

@@ -67,7 +67,7 @@ pub(crate) struct Found {
     /// What is kept of it; none where only its harness knows it.
     pub(crate) record: Option<SessionRecord>,
     pub(crate) activity: Option<Activity>,
-    /// The adapter's routes, without a bell that it does not hear.
+    /// The adapter's routes, without a wake file that it does not hear.
     pub(crate) routes: Vec<Route>,
     /// Whether somebody listens for it.
     pub(crate) is_listened_to: bool,
@@ -145,7 +145,7 @@ pub(crate) async fn find_sessions(
             let activity = harness.activity_of(&session.id).await.ok();
             // A list outlives whoever crashed: a process that does not run has no session.
             let died = session.process.is_some_and(|pid| core.machine.process(pid).is_none());
-            if !died && activity != Some(Activity::Gone) {
+            if !died && activity != Some(Activity::Ended) {
                 all.push(found(core, Arc::clone(&harness), session, None, activity, &mut faults).await?);
             }
         }
@@ -161,9 +161,9 @@ async fn found(
     activity: Option<Activity>,
     faults: &mut Vec<(String, HarnessError)>,
 ) -> Result<Found, StoreError> {
-    let hears_bell = record.as_ref().is_some_and(|record| record.hears_bell);
+    let watches_wake_file = record.as_ref().is_some_and(|record| record.watches_wake_file);
     let routes = match harness.routes(&session).await {
-        Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || hears_bell).collect(),
+        Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || watches_wake_file).collect(),
         Err(error) => {
             faults.push((harness.about().harness.clone(), error));
             Vec::new()

@@ -18,7 +18,7 @@ use crate::ports::machine::Instant;
 use crate::sessions::connections::Connections;
 use crate::sessions::record;
 use crate::sessions::{
-    Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Session, SessionRef, Sighting, Transport,
+    Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Principal, Session, SessionRef, Transport,
     ticket,
 };
 use crate::storage::keys;
@@ -40,12 +40,12 @@ pub enum IdentifyError {
     #[error("`{0}` was not registered from the command line, so the command line does not speak for it")]
     NotYours(AgentName),
     /// A command line spoke for an agent of another machine.
-    #[error("`{agent}` lives on the machine `{host}`, and only there a command line speaks for it")]
+    #[error("`{agent}` lives on the machine `{machine}`, and only there a command line speaks for it")]
     Elsewhere {
         /// The agent.
         agent: AgentName,
         /// The machine where it was registered.
-        host: String,
+        machine: String,
     },
     /// A command line spoke for an agent that does not exist.
     #[error("no agent named `{0}` has joined")]
@@ -57,12 +57,12 @@ pub enum IdentifyError {
 
 impl Mesh {
     /// Who makes a call. A caller that is not registered has no agent yet; that is no error.
-    pub async fn identify(&self, call: &Call) -> Result<Caller, IdentifyError> {
+    pub async fn identify(&self, call: &Call) -> Result<Principal, IdentifyError> {
         let detected = detect(&self.core, call).await;
         let mut profile = Profile {
             harness: detected.as_ref().map(|(harness, _)| harness.about().harness.clone()),
-            program: program(&call.sighting),
-            project: call.sighting.workdir.clone(),
+            program: program(&call.caller),
+            project: call.caller.workdir.clone(),
             ..Profile::default()
         };
         if let Some(ticket) = &call.ticket {
@@ -75,7 +75,7 @@ impl Mesh {
                 Some((named(harness.as_ref(), detection.session), Evidence::Call, per_connection))
             }
             (_, Some(ticket)) => {
-                let session = as_last_seen(&self.core, &ticket.session, call.sighting.workdir.as_deref()).await?;
+                let session = as_last_seen(&self.core, &ticket.session, call.caller.workdir.as_deref()).await?;
                 Some(((ticket.session.clone(), session), Evidence::Ticket, false))
             }
             (Some((harness, detection)), None) => {
@@ -85,16 +85,16 @@ impl Mesh {
             (None, None) => None,
         };
         let owns_connection = known.as_ref().is_none_or(|(_, _, per_connection)| *per_connection);
-        let caller = |session, agent, evidence| Caller {
+        let caller = |session, agent, evidence| Principal {
             session,
             connection: call.connection.clone(),
             agent,
             evidence,
             owns_connection,
-            transport: call.sighting.transport,
+            transport: call.caller.transport,
             profile: profile.clone(),
         };
-        if call.sighting.transport == Transport::CommandLine {
+        if call.caller.transport == Transport::CommandLine {
             return identify_command_line(&self.core, &self.remote, call, known.map(|(session, ..)| session), caller)
                 .await;
         }
@@ -126,7 +126,7 @@ impl Mesh {
                 record::observe(
                     &self.core,
                     CONNECTION,
-                    &connection_session(&self.core, connection, &call.sighting),
+                    &connection_session(&self.core, connection, &call.caller),
                     None,
                 )
                 .await?;
@@ -154,7 +154,7 @@ pub(crate) async fn disconnect(
 ) -> Result<(), IdentifyError> {
     if connections.closed(connection).is_some() {
         let session = SessionRef { harness: CONNECTION.to_owned(), id: connection.0.clone() };
-        record::change_session(core, &session, |record| record.activity = Activity::Gone).await?;
+        record::change_session(core, &session, |record| record.activity = Activity::Ended).await?;
         remote_presence::tell_of_session(core, &session).await;
     }
     Ok(())
@@ -163,8 +163,8 @@ pub(crate) async fn disconnect(
 /// The first session that an adapter is certain of, else the first that one inherited.
 async fn detect(core: &Core, call: &Call) -> Option<(Arc<dyn Harness>, Detection)> {
     let mut inherited = None;
-    for harness in core.harnesses.candidates(&call.sighting).await {
-        match harness.detect(&call.sighting).await {
+    for harness in core.harnesses.candidates(&call.caller).await {
+        match harness.detect(&call.caller).await {
             Ok(Some(detection)) if detection.certainty == Certainty::Certain => return Some((harness, detection)),
             Ok(Some(detection)) => {
                 inherited.get_or_insert((harness, detection));
@@ -182,8 +182,8 @@ async fn identify_command_line(
     remote: &RemoteCache,
     call: &Call,
     session: Option<(SessionRef, Session)>,
-    caller: impl Fn(Option<(SessionRef, Session)>, Option<AgentName>, Evidence) -> Caller,
-) -> Result<Caller, IdentifyError> {
+    caller: impl Fn(Option<(SessionRef, Session)>, Option<AgentName>, Evidence) -> Principal,
+) -> Result<Principal, IdentifyError> {
     let of_session = match &session {
         Some((reference, _)) => adopt::unless_adopted(core, remote, record::agent_of(core, reference).await?).await,
         None => None,
@@ -204,8 +204,8 @@ async fn identify_command_line(
         Err(error) => return Err(error.into()),
     };
     match agent.origin {
-        Origin::CommandLine if agent.host != core.machine.host() => {
-            Err(IdentifyError::Elsewhere { agent: claimed.clone(), host: agent.host })
+        Origin::CommandLine if agent.machine != core.machine.name() => {
+            Err(IdentifyError::Elsewhere { agent: claimed.clone(), machine: agent.machine })
         }
         Origin::CommandLine => {
             presence::beat(core, claimed).await;
@@ -237,11 +237,11 @@ async fn as_last_seen(core: &Core, session: &SessionRef, workdir: Option<&str>) 
 }
 
 /// A connection of a client without sessions, as a session: it lives as long as this process.
-pub(crate) fn connection_session(core: &Core, connection: &ConnectionId, sighting: &Sighting) -> Session {
+pub(crate) fn connection_session(core: &Core, connection: &ConnectionId, caller: &Caller) -> Session {
     Session {
         id: connection.0.clone(),
         parent: None,
-        workdir: sighting.workdir.clone().unwrap_or_default(),
+        workdir: caller.workdir.clone().unwrap_or_default(),
         process: Some(core.machine.this_process().pid),
         route_hint: None,
     }
@@ -274,9 +274,9 @@ pub(crate) fn bare(session: &SessionRef, workdir: Option<&str>) -> Session {
     }
 }
 
-fn program(sighting: &Sighting) -> Option<String> {
-    let name = sighting.client_name.as_ref()?;
-    let program = match &sighting.client_version {
+fn program(caller: &Caller) -> Option<String> {
+    let name = caller.client_name.as_ref()?;
+    let program = match &caller.client_version {
         Some(version) => format!("{name} {version}"),
         None => name.clone(),
     };

@@ -55,10 +55,11 @@ pub(crate) async fn is_listened_to(core: &Core, session: &SessionRef) -> Result<
 }
 
 /// Removes what listeners that died have left behind for sessions that are over.
-pub(crate) async fn sweep_listeners(core: &Core) -> Result<(), StoreError> {
+pub(crate) async fn clean_up_listeners(core: &Core) -> Result<(), StoreError> {
     for key in core.local.list(&keys::listeners()).await? {
         let Some((_, listener)) = records::load::<Listener>(core.local.as_ref(), &key).await? else { continue };
-        let lives = record::session(core, &listener.session).await?.is_some_and(|view| view.activity != Activity::Gone);
+        let lives =
+            record::session(core, &listener.session).await?.is_some_and(|view| view.activity != Activity::Ended);
         if lives || core.machine.lives(listener.process) {
             continue;
         }

@@ -10,6 +10,6 @@ pub(crate) mod session;
 pub(crate) mod ticket;
 
 pub use session::{
-    Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Session, SessionRecord, SessionRef, Sighting,
-    Sign, Ticket, Told, Transport,
+    Activity, Call, Caller, Certainty, ConnectionId, Detection, Evidence, Principal, Session, SessionRecord,
+    SessionRef, Sign, Ticket, ToldActivity, Transport,
 };

@@ -37,7 +37,7 @@ pub(crate) async fn sessions(core: &Core) -> Result<Vec<SessionView>, StoreError
             Err(error) => return Err(error),
         };
         let activity = self::activity(core, &record);
-        if activity != Activity::Gone {
+        if activity != Activity::Ended {
             views.push(SessionView { record: SessionRecord { route_hint: None, ..record }, activity });
         }
     }
@@ -53,7 +53,7 @@ pub(crate) async fn session(core: &Core, session: &SessionRef) -> Result<Option<
 /// What a session does, by its record and its process.
 pub(crate) fn activity(core: &Core, record: &SessionRecord) -> Activity {
     match record.process {
-        Some(process) if !core.machine.lives(process) => Activity::Gone,
+        Some(process) if !core.machine.lives(process) => Activity::Ended,
         Some(_) | None => record.activity,
     }
 }
@@ -94,7 +94,7 @@ pub(crate) async fn lives_elsewhere(core: &Core, name: &AgentName) -> Result<boo
     if !core.topology.has_other_machines() {
         return Ok(false);
     }
-    Ok(agents::list::load_agent(core, name).await?.is_some_and(|agent| agent.host != core.machine.host()))
+    Ok(agents::list::load_agent(core, name).await?.is_some_and(|agent| agent.machine != core.machine.name()))
 }
 
 /// Whether a hook said of a session that it is nobody's successor.
@@ -124,7 +124,7 @@ pub(crate) async fn observe(
             activity: Activity::Idle,
             heard: now,
             first_seen: now,
-            hears_bell: false,
+            watches_wake_file: false,
             stands_alone: false,
             advice: None,
             succeeded_by: None,
@@ -151,7 +151,7 @@ pub(crate) async fn observe(
             Some(activity) => record.activity = activity,
             // Whoever speaks is not gone: a session that was closed or crashed has been resumed, and
             // whatever it had asked its person before is no longer asked.
-            None if record.activity == Activity::Gone || (died && !late) => record.activity = Activity::Idle,
+            None if record.activity == Activity::Ended || (died && !late) => record.activity = Activity::Idle,
             None => {}
         }
         // The clock alone is not worth a write on every tool call.
@@ -202,7 +202,7 @@ pub(crate) async fn rebind(core: &Core, harness: &str, from: &str, to: &Session)
     }
     change_session(core, &old, |record| {
         record.succeeded_by = Some(to.id.clone());
-        record.activity = Activity::Gone;
+        record.activity = Activity::Ended;
         record.agent = None;
     })
     .await
@@ -211,7 +211,7 @@ pub(crate) async fn rebind(core: &Core, harness: &str, from: &str, to: &Session)
 /// Binds an agent to a session, on both sides.
 pub(crate) async fn bind_agent(core: &Core, name: &AgentName, session: &SessionRef) -> Result<(), StoreError> {
     let now = core.machine.now();
-    let host = core.machine.host().to_owned();
+    let machine = core.machine.name().to_owned();
     change_session(core, session, |record| {
         record.agent = Some(name.clone());
         record.succeeded_by = None;
@@ -220,11 +220,11 @@ pub(crate) async fn bind_agent(core: &Core, name: &AgentName, session: &SessionR
     records::update(core.shared.as_ref(), &keys::meta(name), Durability::Synced, |agent: Option<Agent>| match agent {
         None => (Next::Keep, ()),
         Some(mut agent) => {
-            if agent.session.as_ref() == Some(session) && agent.host == host {
+            if agent.session.as_ref() == Some(session) && agent.machine == machine {
                 return (Next::Keep, ());
             }
             agent.session = Some(session.clone());
-            agent.host.clone_from(&host);
+            agent.machine.clone_from(&machine);
             agent.moved_from = None;
             agent.bound = now;
             (Next::Put(agent), ())

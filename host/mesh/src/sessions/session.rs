@@ -39,9 +39,11 @@ pub enum Activity {
     /// Works on a turn.
     Busy,
     /// Asked its person something. Nothing is brought to it until they answered.
-    AwaitingHuman,
+    #[serde(alias = "awaiting-human")]
+    NeedsInput,
     /// Ended.
-    Gone,
+    #[serde(alias = "gone")]
+    Ended,
 }
 
 impl Activity {
@@ -50,8 +52,8 @@ impl Activity {
         match self {
             Activity::Idle => "idle",
             Activity::Busy => "busy",
-            Activity::AwaitingHuman => "awaiting-human",
-            Activity::Gone => "gone",
+            Activity::NeedsInput => "needs-input",
+            Activity::Ended => "ended",
         }
     }
 }
@@ -107,9 +109,9 @@ pub struct SessionRecord {
     pub heard: Instant,
     /// When it was first seen.
     pub first_seen: Instant,
-    /// Whether a hook of the harness was told where the bell is, so that ringing it is an offer.
+    /// Whether a hook of the harness was told where the wake file is, so that ringing it is an offer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hears_bell: bool,
+    pub watches_wake_file: bool,
     /// Whether a hook said that it begins or goes on by itself, such as a fork: then it takes over nobody's
     /// agent, also where it is the next one of a window whose agent is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -123,12 +125,12 @@ pub struct SessionRecord {
     pub succeeded_by: Option<String>,
     /// What other machines were last told of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Told>,
+    pub told: Option<ToldActivity>,
 }
 
 /// What other machines were told of a session, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ToldActivity {
     /// When.
     pub at: Instant,
     /// What it did then.
@@ -148,7 +150,7 @@ pub enum Transport {
 
 /// All that the host saw when a call, a hook or a command line reached it.
 #[derive(Clone, Debug)]
-pub struct Sighting {
+pub struct Caller {
     /// Where it came from.
     pub transport: Transport,
     /// The client's own name, from `initialize`.
@@ -169,10 +171,10 @@ pub struct Sighting {
     pub workdir: Option<String>,
 }
 
-impl Sighting {
+impl Caller {
     /// What a command line shows of itself.
-    pub fn of_command_line(environment: Vec<(String, String)>, workdir: Option<String>) -> Sighting {
-        Sighting {
+    pub fn of_command_line(environment: Vec<(String, String)>, workdir: Option<String>) -> Caller {
+        Caller {
             transport: Transport::CommandLine,
             client_name: None,
             client_version: None,
@@ -195,7 +197,7 @@ pub enum Certainty {
     Certain,
 }
 
-/// A session that an adapter found in a sighting.
+/// A session that an adapter found in a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
     /// The session.
@@ -221,7 +223,7 @@ pub struct ConnectionId(pub String);
 #[derive(Clone, Debug)]
 pub struct Call {
     /// What the host saw.
-    pub sighting: Sighting,
+    pub caller: Caller,
     /// The connection that it came by, where the protocol era has connections.
     pub connection: Option<ConnectionId>,
     /// The ticket that came in the arguments.
@@ -251,7 +253,7 @@ pub enum Evidence {
 
 /// Who is calling, worked out once per call. Only this crate makes one.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct Principal {
     /// The session, where one was found.
     pub(crate) session: Option<(SessionRef, Session)>,
     /// The connection.
@@ -265,11 +267,11 @@ pub struct Caller {
     pub(crate) owns_connection: bool,
     /// How the call came.
     pub(crate) transport: Transport,
-    /// What the sighting says of the client, for the profile.
+    /// What the caller says of the client, for the profile.
     pub(crate) profile: Profile,
 }
 
-impl Caller {
+impl Principal {
     /// The agent that calls, where it is registered.
     pub fn agent(&self) -> Option<&AgentName> {
         self.agent.as_ref()

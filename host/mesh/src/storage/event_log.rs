@@ -1,4 +1,4 @@
-//! The diary: every event of the mesh, in the order in which it happened.
+//! The event log: every event of the mesh, in the order in which it happened.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Event {
     pub kind: String,
     /// Everything else that is known of it.
     pub details: serde_json::Map<String, serde_json::Value>,
-    /// Where the diary goes on after it.
+    /// Where the event log goes on after it.
     pub next: Position,
 }
 
@@ -30,7 +30,7 @@ impl Event {
     pub(crate) fn parse(entry: &Entry) -> Option<Event> {
         let mut details: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&entry.bytes).ok()?;
         let at = Instant(details.remove("at")?.as_u64()?);
-        let kind = details.remove("event")?.as_str()?.to_owned();
+        let kind = kind_of_today(details.remove("event")?.as_str()?).to_owned();
         Some(Event { at, kind, details, next: entry.next })
     }
 
@@ -44,7 +44,17 @@ impl Event {
     }
 }
 
-/// A stretch of the diary.
+/// The word of today for a kind of event. Lines of before 0.1 stay in the log until retention deletes them.
+fn kind_of_today(kind: &str) -> &str {
+    match kind {
+        "fell-silent" => "agent-offline",
+        "came-back" => "agent-online",
+        "swept" => "deleted",
+        other => other,
+    }
+}
+
+/// A stretch of the event log.
 #[derive(Clone, Debug)]
 pub struct Stretch {
     /// Its events.

@@ -125,19 +125,19 @@ pub(crate) fn last_roster() -> Key {
     constant("roster")
 }
 
-/// Which agents have fallen silent, as far as the diary was read. A hint.
-pub(crate) fn silences() -> Key {
-    constant("silences")
+/// Which agents are offline, as far as the event log was read. A hint.
+pub(crate) fn offline() -> Key {
+    constant("offline")
 }
 
-/// Whom somebody wishes to know of, once they are no longer here.
-pub(crate) fn wishes() -> Key {
-    constant("wishes")
+/// The agents about which somebody wants a notice when they go offline.
+pub(crate) fn offline_notices() -> Key {
+    constant("offline-notices")
 }
 
-/// Who wishes to know of one agent.
-pub(crate) fn wish(of: &AgentName) -> Key {
-    wishes().child(of.as_str())
+/// Who wants a notice when this agent goes offline.
+pub(crate) fn offline_notice(of: &AgentName) -> Key {
+    offline_notices().child(of.as_str())
 }
 
 /// All sessions of this machine.
@@ -151,8 +151,8 @@ pub(crate) fn session(session: &SessionRef) -> Key {
 }
 
 /// The log that gains a line whenever mail for a session should wake it.
-pub(crate) fn bell(session: &SessionRef) -> Key {
-    constant("bells").child(&session.harness).child(&session.id)
+pub(crate) fn wake_file(session: &SessionRef) -> Key {
+    constant("wakes").child(&session.harness).child(&session.id)
 }
 
 /// All invitations.

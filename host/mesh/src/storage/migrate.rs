@@ -27,7 +27,7 @@ pub enum Occupied {
 
 /// What was moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct MigrationReport {
     /// Entries of logs that were written.
     pub entries: usize,
     /// Values that were written.
@@ -42,7 +42,7 @@ pub struct Carried {
 
 /// Why a move broke off. What was written by then stays, and the same move goes on from there.
 #[derive(Debug, thiserror::Error)]
-pub enum CarryError {
+pub enum MigrateError {
     /// The target belongs to another mesh.
     #[error("the target holds something else under `{0}`")]
     Differs(Key),
@@ -98,11 +98,11 @@ pub async fn entries(store: &dyn Store, log: &Key) -> Result<(Vec<Vec<u8>>, usiz
 }
 
 /// Moves a mesh. Nothing goes from the source.
-pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Result<Carried, CarryError> {
-    let contents = contents(from).await.map_err(CarryError::From)?;
-    let mut carried = Carried::default();
+pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Result<MigrationReport, MigrateError> {
+    let contents = contents(from).await.map_err(MigrateError::From)?;
+    let mut carried = MigrationReport::default();
     // How far each log was found to be the same, so that nothing is read a second time.
-    let mut met: BTreeMap<Key, Meeting> = BTreeMap::new();
+    let mut met: BTreeMap<Key, CommonPrefix> = BTreeMap::new();
     if occupied == Occupied::Refuse {
         for key in &contents.values {
             let (source, target) = both(from, to, key).await?;
@@ -110,13 +110,13 @@ pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Resu
                 && !is_fleeting(key)
                 && !same(&source, &target)
             {
-                return Err(CarryError::Differs(key.clone()));
+                return Err(MigrateError::Differs(key.clone()));
             }
         }
         for log in &contents.logs {
             let meeting = meeting(from, to, log).await?;
             if meeting.target_goes_on {
-                return Err(CarryError::Differs(log.clone()));
+                return Err(MigrateError::Differs(log.clone()));
             }
             met.insert(log.clone(), meeting);
         }
@@ -144,7 +144,7 @@ pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Resu
 }
 
 /// How far two logs say the same.
-struct Meeting {
+struct CommonPrefix {
     /// Up to where in the source.
     source: Position,
     /// Up to where in the target.
@@ -158,13 +158,18 @@ struct Meeting {
 }
 
 /// Reads two logs side by side, for as long as they say the same.
-async fn meeting(from: &dyn Store, to: &dyn Store, log: &Key) -> Result<Meeting, CarryError> {
+async fn meeting(from: &dyn Store, to: &dyn Store, log: &Key) -> Result<CommonPrefix, MigrateError> {
     let mut source = Reader::new(from, log, Position::START);
     let mut target = Reader::new(to, log, Position::START);
-    let mut meeting =
-        Meeting { source: Position::START, target: Position::START, target_goes_on: false, entries: 0, damaged: 0 };
-    while let Some(there) = target.next().await.map_err(CarryError::To)? {
-        match source.next().await.map_err(CarryError::From)? {
+    let mut meeting = CommonPrefix {
+        source: Position::START,
+        target: Position::START,
+        target_goes_on: false,
+        entries: 0,
+        damaged: 0,
+    };
+    while let Some(there) = target.next().await.map_err(MigrateError::To)? {
+        match source.next().await.map_err(MigrateError::From)? {
             Some(here) if same(&here.bytes, &there.bytes) => {
                 (meeting.source, meeting.target) = (here.next, there.next);
                 meeting.entries += 1;
@@ -184,14 +189,14 @@ async fn carry_on(
     from: &dyn Store,
     to: &dyn Store,
     log: &Key,
-    meeting: &Meeting,
-    carried: &mut Carried,
-) -> Result<(), CarryError> {
+    meeting: &CommonPrefix,
+    carried: &mut MigrationReport,
+) -> Result<(), MigrateError> {
     // Asked before the rest is read: what is added after that is noticed.
-    let mut end = to.end(log).await.map_err(CarryError::To)?;
+    let mut end = to.end(log).await.map_err(MigrateError::To)?;
     let mut there: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let mut target = Reader::new(to, log, meeting.target);
-    while let Some(entry) = target.next().await.map_err(CarryError::To)? {
+    while let Some(entry) = target.next().await.map_err(MigrateError::To)? {
         *there.entry(entry.bytes).or_default() += 1;
     }
     let mut source = Reader::new(from, log, meeting.source);
@@ -200,7 +205,7 @@ async fn carry_on(
     let mut bytes = 0;
     carried.already += meeting.entries;
     loop {
-        let next = source.next().await.map_err(CarryError::From)?;
+        let next = source.next().await.map_err(MigrateError::From)?;
         let is_full = next.as_ref().is_none_or(|next| bytes + next.bytes.len() > AT_ONCE);
         if (is_full || missing.len() == MOST_AT_ONCE) && !missing.is_empty() {
             if log.leaf() == "inbox" {
@@ -272,9 +277,9 @@ impl Reader<'_> {
 
 /// Leaves a cursor at the beginning of an inbox that takes several messages by one append: whoever finds one does
 /// not take the number of appends for that of messages.
-async fn note_to_read(to: &dyn Store, inbox: &Key) -> Result<(), CarryError> {
+async fn note_to_read(to: &dyn Store, inbox: &Key) -> Result<(), MigrateError> {
     let Some(cursor) = owner(inbox).map(|name| keys::cursor(&name)) else { return Ok(()) };
-    match to.get(&cursor).await.map_err(CarryError::To)? {
+    match to.get(&cursor).await.map_err(MigrateError::To)? {
         Some(_) => Ok(()),
         None => put(to, &cursor, &records::json(&Cursor::default())).await,
     }
@@ -282,42 +287,42 @@ async fn note_to_read(to: &dyn Store, inbox: &Key) -> Result<(), CarryError> {
 
 /// Makes whoever sent a message known to the target, also where nothing else is left of them: there a
 /// message counts only with its sender.
-async fn introduce(to: &dyn Store, inbox: &[Vec<u8>], known: &mut BTreeSet<AgentName>) -> Result<(), CarryError> {
+async fn introduce(to: &dyn Store, inbox: &[Vec<u8>], known: &mut BTreeSet<AgentName>) -> Result<(), MigrateError> {
     let headers = inbox.iter().filter_map(|entry| serde_json::from_slice::<Header>(entry).ok());
     for sender in headers.map(|header| header.from).filter(|sender| !sender.is_shell()) {
         if !known.insert(sender.clone()) {
             continue;
         }
         let key = keys::known(&sender);
-        if to.get(&key).await.map_err(CarryError::To)?.is_none() {
+        if to.get(&key).await.map_err(MigrateError::To)?.is_none() {
             put(to, &key, b"{}").await?;
         }
     }
     Ok(())
 }
 
-async fn put(to: &dyn Store, key: &Key, value: &[u8]) -> Result<(), CarryError> {
+async fn put(to: &dyn Store, key: &Key, value: &[u8]) -> Result<(), MigrateError> {
     match to.swap(key, None, Some(value), Durability::Synced).await {
         Ok(_) => Ok(()),
-        Err(SwapError::Changed { .. }) => Err(CarryError::Busy(key.clone())),
-        Err(SwapError::Store(error)) => Err(CarryError::To(error)),
+        Err(SwapError::Changed { .. }) => Err(MigrateError::Busy(key.clone())),
+        Err(SwapError::Store(error)) => Err(MigrateError::To(error)),
     }
 }
 
 /// Appends to a log that ends there still, and says where it ends now.
-async fn append(to: &dyn Store, log: &Key, missing: &[Vec<u8>], end: Position) -> Result<Position, CarryError> {
+async fn append(to: &dyn Store, log: &Key, missing: &[Vec<u8>], end: Position) -> Result<Position, MigrateError> {
     match to.append(log, missing, Expect::End(end), Durability::Synced).await {
         Ok(end) => Ok(end),
-        Err(AppendError::Moved) => Err(CarryError::Busy(log.clone())),
-        Err(AppendError::Store(error)) => Err(CarryError::To(error)),
+        Err(AppendError::Moved) => Err(MigrateError::Busy(log.clone())),
+        Err(AppendError::Store(error)) => Err(MigrateError::To(error)),
     }
 }
 
 type Value = Option<Vec<u8>>;
 
-async fn both(from: &dyn Store, to: &dyn Store, key: &Key) -> Result<(Value, Value), CarryError> {
-    let source = from.get(key).await.map_err(CarryError::From)?.map(|value| value.bytes);
-    let target = to.get(key).await.map_err(CarryError::To)?.map(|value| value.bytes);
+async fn both(from: &dyn Store, to: &dyn Store, key: &Key) -> Result<(Value, Value), MigrateError> {
+    let source = from.get(key).await.map_err(MigrateError::From)?.map(|value| value.bytes);
+    let target = to.get(key).await.map_err(MigrateError::To)?.map(|value| value.bytes);
     Ok((source, target))
 }
 
@@ -372,9 +377,9 @@ mod tests {
     async fn a_mesh_moves_whole_and_once() {
         let (from, to) = (mesh().await, MemoryStore::new());
         let first = carry(&from, &to, Occupied::Refuse).await.expect("moved");
-        assert_eq!(first, Carried { entries: 1_202, values: 3, ..Carried::default() });
+        assert_eq!(first, MigrationReport { entries: 1_202, values: 3, ..MigrationReport::default() });
         let again = carry(&from, &to, Occupied::Refuse).await.expect("nothing to do");
-        assert_eq!(again, Carried { already: 1_205, ..Carried::default() });
+        assert_eq!(again, MigrationReport { already: 1_205, ..MigrationReport::default() });
         let inbox = keys::inbox(&"bob".parse().expect("a name"));
         assert_eq!(entries(&to, &inbox).await.expect("read"), entries(&from, &inbox).await.expect("read"));
         // The source's cursor means nothing here; the one that is here says that all is still to be read.
@@ -409,7 +414,7 @@ mod tests {
             let at: Key = key.parse().expect("a key");
             to.swap(&at, None, Some(b"{\"another\":1}"), Durability::Synced).await.expect("swapped");
             let outcome = carry(&from, &to, Occupied::Refuse).await;
-            assert_eq!(matches!(outcome, Err(CarryError::Differs(of)) if of == at), refused, "{key}");
+            assert_eq!(matches!(outcome, Err(MigrateError::Differs(of)) if of == at), refused, "{key}");
             let carried = carry(&from, &to, Occupied::Add).await.expect("added");
             assert_eq!(carried.kept, 1, "{key}");
             let there = to.get(&at).await.expect("read").expect("it stayed");
@@ -466,7 +471,7 @@ mod tests {
             let (before, writes) = (there.len(), to.writes());
             let outcome = carry(&from, &to, Occupied::Refuse).await;
             assert_eq!(
-                matches!(&outcome, Err(CarryError::Differs(of)) if *of == log),
+                matches!(&outcome, Err(MigrateError::Differs(of)) if *of == log),
                 is_refused,
                 "{case}: {outcome:?}"
             );

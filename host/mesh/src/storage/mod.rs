@@ -5,4 +5,5 @@ pub(crate) mod keys;
 pub mod migrate;
 pub(crate) mod ownership;
 pub(crate) mod records;
+pub mod upgrade;
 pub(crate) mod write_behind;

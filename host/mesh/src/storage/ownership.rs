@@ -11,7 +11,7 @@ use serde::Deserialize;
 use store::Key;
 use store::nats::Part;
 
-use crate::commands::{Command, Stage};
+use crate::commands::{Command, CommandStage};
 use crate::names::{AgentName, MessageId};
 use crate::reservations::Reservation;
 use crate::reservations::ledger::Ledger;
@@ -135,7 +135,7 @@ fn reservations(parts: Vec<(&str, Ledger)>, hosts: &Hosts) -> Option<Ledger> {
 fn of_command(parts: &[(&str, Command)], hosts: &Hosts) -> Option<Command> {
     let asked = |(host, command): &&(&str, Command)| speaks(host, &command.from, hosts);
     let taken = |(host, command): &&(&str, Command)| {
-        speaks(host, &command.to, hosts) && command.stage != Stage::Pending { waits: None }
+        speaks(host, &command.to, hosts) && command.stage != CommandStage::Pending { waits: None }
     };
     let order = match parts.iter().find(taken) {
         // The anonymous command line is on no machine: what was taken is what had been asked.
@@ -143,7 +143,7 @@ fn of_command(parts: &[(&str, Command)], hosts: &Hosts) -> Option<Command> {
         Some(_) | None => parts.iter().find(asked).map(|(_, command)| command)?,
     };
     let stage = parts.iter().filter(|(_, command)| command.to == order.to).find(taken);
-    let stage = stage.map_or(Stage::Pending { waits: None }, |(_, command)| command.stage.clone());
+    let stage = stage.map_or(CommandStage::Pending { waits: None }, |(_, command)| command.stage.clone());
     Some(Command { stage, ..order.clone() })
 }
 

@@ -1,4 +1,4 @@
-//! Sweeping: what is over goes, and nothing else. And the diary, which keeps every event once and in order.
+//! Sweeping: what is over goes, and nothing else. And the event log, which keeps every event once and in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::names::AgentName;
 use crate::reservations::repository::Repository;
 use crate::reservations::{Mode, Ttl};
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
-use crate::{Broom, Limits, Mesh, Order, Others, Own, Parts, Reserve, Scope, Swept};
+use crate::{Cleanup, DryRun, Limits, Mesh, Order, Others, Own, Parts, Reserve, Scope};
 
 const HOUR: u64 = 3_600_000;
 const DAY: u64 = 24 * HOUR;
 
 impl World {
-    async fn claim(&self, owner: &str, pattern: &str) {
+    async fn holds(&self, owner: &str, pattern: &str) {
         let caller = self.mesh.identify(&shell_call(Some(owner))).await.expect("identified");
         let ask = Reserve {
             repository: Repository::named("/work"),
@@ -40,9 +40,9 @@ impl World {
     }
 
     /// Sweeps; says what went.
-    async fn sweep(&self, scope: Scope, broom: Broom) -> String {
-        let Swept { reservations, commands, agents, segments: _ } =
-            self.mesh.sweep(scope, broom, None).await.expect("swept");
+    async fn clean_up(&self, scope: Scope, dry_run: DryRun) -> String {
+        let Cleanup { reservations, commands, agents, segments: _ } =
+            self.mesh.clean_up(scope, dry_run, None).await.expect("cleanup");
         let mut words: Vec<String> = reservations.iter().map(|(_, one)| one.pattern.to_string()).collect();
         words.extend(commands.iter().map(crate::commands::Command::line));
         words.extend(agents.iter().map(|agent| agent.to_string()));
@@ -54,11 +54,11 @@ impl World {
         all.iter().map(|seen| seen.agent.name.to_string()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The diary from a place on, read to its end: `event of whom`, and where it ended.
-    async fn diary_from(&self, mut from: Position) -> (Vec<String>, Position) {
+    /// The event log from a place on, read to its end: `event of whom`, and where it ended.
+    async fn event_log_from(&self, mut from: Position) -> (Vec<String>, Position) {
         let mut told = Vec::new();
         loop {
-            let stretch = self.mesh.diary(from).await.expect("readable");
+            let stretch = self.mesh.event_log(from).await.expect("readable");
             assert_eq!(stretch.damage, 0);
             told.extend(stretch.events.iter().map(|event| {
                 let whom = ["agent", "from"].iter().find_map(|field| event.details.get(*field)?.as_str());
@@ -83,19 +83,19 @@ async fn world_of(agents: &[&str]) -> World {
 #[tokio::test]
 async fn what_is_over_goes_and_what_holds_stays() {
     let world = world_of(&["alice", "bob"]).await;
-    world.claim("alice", "old").await;
+    world.holds("alice", "old").await;
     world.ask_for("bob", "/expires").await;
     world.machine.pass(HOUR);
-    world.claim("alice", "new").await;
+    world.holds("alice", "new").await;
     world.ask_for("bob", "/waits").await;
-    assert_eq!(world.sweep(Scope::Expired, Broom::Look).await, "old");
-    assert_eq!(world.sweep(Scope::Expired, Broom::Look).await, "old", "looking changes nothing");
-    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "old");
-    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::Yes).await, "old");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::Yes).await, "old", "looking changes nothing");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "old");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "");
     world.machine.pass(HOUR - 1);
-    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "", "a result can be read for an hour");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "", "a result can be read for an hour");
     world.machine.pass(1);
-    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "new /expires");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "new /expires");
 }
 
 #[tokio::test]
@@ -111,11 +111,11 @@ async fn a_command_that_was_taken_and_never_ended_goes_late() {
         }
     }
     world.machine.pass(HOUR);
-    assert_eq!(world.sweep(Scope::Everything, Broom::Sweep).await, "/done");
+    assert_eq!(world.clean_up(Scope::Everything, DryRun::No).await, "/done");
     world.machine.pass(7 * DAY - HOUR - 1);
-    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "");
     world.machine.pass(1);
-    assert_eq!(world.sweep(Scope::Expired, Broom::Sweep).await, "/slow");
+    assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "/slow");
 }
 
 #[tokio::test]
@@ -126,15 +126,15 @@ async fn an_agent_goes_only_where_nobody_misses_it() {
     world.hook_of("s1", "start", Some(7)).await;
     world.say("bob", "are you there?").await;
     world.machine.pass(7 * DAY - HOUR);
-    world.claim("carol", "src").await;
+    world.holds("carol", "src").await;
     world.ask_for("dave", "/x").await;
     world.machine.pass(HOUR - 1);
-    assert_eq!(world.sweep(Scope::Everything, Broom::Look).await, "");
+    assert_eq!(world.clean_up(Scope::Everything, DryRun::Yes).await, "");
     world.machine.pass(1);
     // Of carol something was heard an hour ago; dave's command has expired, and is mail no more.
-    assert_eq!(world.sweep(Scope::Everything, Broom::Look).await, "src alice dave erin");
-    world.claim("erin", "docs").await;
-    assert_eq!(world.sweep(Scope::Everything, Broom::Sweep).await, "src alice dave");
+    assert_eq!(world.clean_up(Scope::Everything, DryRun::Yes).await, "src alice dave erin");
+    world.holds("erin", "docs").await;
+    assert_eq!(world.clean_up(Scope::Everything, DryRun::No).await, "src alice dave");
     assert_eq!(world.agents_here().await, "bob carol erin frank", "bob has mail, frank lives");
     assert_eq!(world.register(&shell_call(None), "alice").await, "alice new", "the name is free again");
 }
@@ -145,7 +145,7 @@ async fn mail_to_an_agent_that_went_is_there_for_the_next_one() {
     world.say("alice", "first").await;
     assert_eq!(world.fetch("alice").await, "first");
     world.machine.pass(7 * DAY);
-    assert_eq!(world.sweep(Scope::Everything, Broom::Sweep).await, "alice");
+    assert_eq!(world.clean_up(Scope::Everything, DryRun::No).await, "alice");
     assert_eq!(world.agents_here().await, "");
     world.register(&shell_call(None), "alice").await;
     assert_eq!(world.fetch("alice").await, "", "what was read stays read");
@@ -154,18 +154,18 @@ async fn mail_to_an_agent_that_went_is_there_for_the_next_one() {
 }
 
 #[tokio::test]
-async fn the_diary_keeps_every_event_once_and_in_order() {
+async fn the_event_log_keeps_every_event_once_and_in_order() {
     let world = world_of(&["alice", "bob"]).await;
-    let (told, end) = world.diary_from(Position::START).await;
+    let (told, end) = world.event_log_from(Position::START).await;
     assert_eq!(told, ["registered alice", "registered bob"]);
-    world.claim("alice", "src").await;
+    world.holds("alice", "src").await;
     world.say("bob", "hello").await;
     world.ask_for("bob", "/x").await;
-    let (told, end) = world.diary_from(end).await;
+    let (told, end) = world.event_log_from(end).await;
     assert_eq!(told, ["reserved alice", "sent shell", "commanded shell"]);
-    let (told, _) = world.diary_from(end).await;
+    let (told, _) = world.event_log_from(end).await;
     assert!(told.is_empty(), "{told:?}");
-    let stretch = world.mesh.diary(Position::START).await.expect("readable");
+    let stretch = world.mesh.event_log(Position::START).await.expect("readable");
     let mut part_in: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in ["alice", "bob", "shell"] {
         let who = if agent == "shell" { AgentName::shell() } else { name(agent) };
@@ -175,7 +175,7 @@ async fn the_diary_keeps_every_event_once_and_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_follower_of_a_diary_that_rotates_misses_nothing() {
+async fn a_follower_of_an_event_log_that_rotates_misses_nothing() {
     const WRITERS: usize = 3;
     const EVENTS: usize = 600;
     let folder = tempfile::tempdir().expect("a folder");
@@ -193,11 +193,11 @@ async fn a_follower_of_a_diary_that_rotates_misses_nothing() {
     };
     let follower = process();
     let following = tokio::spawn(async move {
-        let mut watch = follower.watch_diary().await.expect("watched");
+        let mut watch = follower.watch_event_log().await.expect("watched");
         let mut numbers: Vec<Vec<u64>> = vec![Vec::new(); WRITERS];
         let mut from = Position::START;
         loop {
-            let stretch = follower.diary(from).await.expect("readable");
+            let stretch = follower.event_log(from).await.expect("readable");
             assert_eq!(stretch.damage, 0);
             from = stretch.next;
             for event in stretch.events {

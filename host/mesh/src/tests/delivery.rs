@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{World, name};
 use crate::Served;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
-use crate::ports::harness::{HarnessError, Load};
+use crate::ports::harness::{Carries, HarnessError};
 use crate::testing::{route, session_call};
 
 /// A world in which `alice` is an idle session, and two processes deliver.
@@ -24,11 +24,11 @@ async fn delivering(routes: Vec<crate::ports::harness::Route>) -> (World, Cancel
     (world, stop)
 }
 
-/// Lets time pass, in the test's clock and in the mesh's, until a ladder reads so.
+/// Lets time pass, in the test's clock and in the mesh's, until a history reads so.
 pub(super) async fn until(world: &World, id: MessageId, expected: &str) {
     let mut last = String::new();
     for _ in 0..500 {
-        last = world.ladder(id).await;
+        last = world.history(id).await;
         if last == expected {
             return;
         }
@@ -44,20 +44,21 @@ fn carried(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_that_proves_itself_is_carried_once_by_one_of_two_processes() {
-    let (world, stop) = delivering(vec![route("turn", Load::Letter, Rung::Shown, 1_000)]).await;
+async fn a_message_that_proves_itself_is_carried_once_by_one_of_two_processes() {
+    let (world, stop) = delivering(vec![route("turn", Carries::Message, DeliveryStatus::Shown, 1_000)]).await;
     let id = world.say("alice", "hello").await;
-    until(&world, id, "stored, offered by bell, shown by turn").await;
+    until(&world, id, "stored, notified by wake-file, shown by turn").await;
     assert_eq!(carried(&world), ["turn to s1"]);
     assert_eq!(world.fetch("alice").await, "");
     stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bell_says_from_whom_and_nothing_of_what() {
-    let (world, stop) = delivering(vec![route("notification", Load::Bell, Rung::Offered, 1_000)]).await;
+async fn a_notification_says_from_whom_and_nothing_of_what() {
+    let (world, stop) =
+        delivering(vec![route("notification", Carries::Notification, DeliveryStatus::Notified, 1_000)]).await;
     let id = world.say("alice", "secret").await;
-    until(&world, id, "stored, offered by bell").await;
+    until(&world, id, "stored, notified by wake-file").await;
     for _ in 0..50 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -70,20 +71,22 @@ async fn a_bell_says_from_whom_and_nothing_of_what() {
 
 #[tokio::test(start_paused = true)]
 async fn a_route_that_refuses_gives_way_to_the_next() {
-    let routes =
-        vec![route("socket", Load::Letter, Rung::Shown, 60_000), route("bell-two", Load::Bell, Rung::Offered, 0)];
+    let routes = vec![
+        route("socket", Carries::Message, DeliveryStatus::Shown, 60_000),
+        route("wake-file-two", Carries::Notification, DeliveryStatus::Notified, 0),
+    ];
     let (world, stop) = delivering(routes).await;
     *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
     let id = world.say("alice", "hello").await;
-    until(&world, id, "stored, offered by bell, refused by socket, refused by bell-two").await;
-    assert_eq!(carried(&world), ["socket to s1", "bell-two to s1"]);
-    assert_eq!(world.fetch("alice").await, "hello", "a refused letter is free to be fetched");
+    until(&world, id, "stored, notified by wake-file, refused by socket, refused by wake-file-two").await;
+    assert_eq!(carried(&world), ["socket to s1", "wake-file-two to s1"]);
+    assert_eq!(world.fetch("alice").await, "hello", "a refused message is free to be fetched");
     stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_route_that_is_busy_is_tried_again_further_and_further_apart_and_has_refused_nothing() {
-    let (world, stop) = delivering(vec![route("turn", Load::Letter, Rung::Shown, 1_000)]).await;
+    let (world, stop) = delivering(vec![route("turn", Carries::Message, DeliveryStatus::Shown, 1_000)]).await;
     stop.cancel();
     *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Busy(2_000)));
     let stop = CancellationToken::new();
@@ -95,15 +98,16 @@ async fn a_route_that_is_busy_is_tried_again_further_and_further_apart_and_has_r
     }
     // At once, and after 2, 6 and 14 seconds.
     assert_eq!(carried(&world).len(), 3, "within 13 seconds");
-    assert_eq!(world.ladder(id).await, "stored, offered by bell");
+    assert_eq!(world.history(id).await, "stored, notified by wake-file");
     *world.harnesses.0.answer.lock().expect("unpoisoned") = None;
-    until(&world, id, "stored, offered by bell, shown by turn").await;
+    until(&world, id, "stored, notified by wake-file, shown by turn").await;
     stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_another_process_brings_a_session_its_mail_nobody_else_does() {
-    let (world, stop) = delivering(vec![route("notification", Load::Bell, Rung::Offered, 1_000)]).await;
+    let (world, stop) =
+        delivering(vec![route("notification", Carries::Notification, DeliveryStatus::Notified, 1_000)]).await;
     let session = crate::sessions::SessionRef { harness: "fake".to_owned(), id: "s1".to_owned() };
     let another = world.mesh.hold_delivery(&session).await.expect("asked").expect("nobody has it");
     let id = world.say("alice", "hello").await;
@@ -118,17 +122,17 @@ async fn while_another_process_brings_a_session_its_mail_nobody_else_does() {
         world.machine.pass(20);
     }
     assert_eq!(carried(&world), ["notification to s1"]);
-    assert_eq!(world.ladder(id).await, "stored, offered by bell");
+    assert_eq!(world.history(id).await, "stored, notified by wake-file");
     stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
 async fn low_and_held_mail_is_not_carried() {
-    let (world, stop) = delivering(vec![route("turn", Load::Letter, Rung::Shown, 1_000)]).await;
+    let (world, stop) = delivering(vec![route("turn", Carries::Message, DeliveryStatus::Shown, 1_000)]).await;
     let low = crate::messages::Draft { priority: crate::messages::Priority::Low, ..super::draft("no hurry") };
     world.send(&crate::testing::shell_call(None), "alice", low).await.expect("sent");
     let id = world.say("alice", "hello").await;
-    until(&world, id, "stored, offered by bell, shown by turn").await;
+    until(&world, id, "stored, notified by wake-file, shown by turn").await;
     let delivered = world.harnesses.0.delivered.lock().expect("unpoisoned").clone();
     assert!(delivered.iter().all(|(.., text)| !text.contains("no hurry")), "{delivered:?}");
     assert_eq!(world.mesh.agent(&name("alice")).await.expect("read").expect("there").waiting, 1);
@@ -138,10 +142,12 @@ async fn low_and_held_mail_is_not_carried() {
 #[tokio::test(start_paused = true)]
 async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
     let world = World::new();
-    *world.harnesses.0.routes.lock().expect("unpoisoned") =
-        vec![route("turn", Load::Letter, Rung::Shown, 1_000), route("queue", Load::Bell, Rung::Offered, 1_000)];
+    *world.harnesses.0.routes.lock().expect("unpoisoned") = vec![
+        route("turn", Carries::Message, DeliveryStatus::Shown, 1_000),
+        route("queue", Carries::Notification, DeliveryStatus::Notified, 1_000),
+    ];
     *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
-    // No hook of this session ever ran, so nothing of the harness hears a bell.
+    // No hook of this session ever ran, so nothing of the harness hears a wake file.
     assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
     let stop = CancellationToken::new();
     tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
@@ -149,14 +155,15 @@ async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
     let why = "no route took it: turn (denied: no grant); queue (denied: no grant)";
     until(&world, id, &format!("stored, refused by turn, refused by queue, undeliverable: {why}")).await;
     assert_eq!(world.fetch("alice").await, "hello", "it waits in the inbox all the same");
-    until(&world, id, "stored, fetched by fetch, refused by turn, refused by queue").await;
+    until(&world, id, "stored, read by fetch, refused by turn, refused by queue").await;
     stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
 async fn mail_for_a_session_whose_adapter_is_gone_is_undeliverable_until_it_is_back() {
     let world = World::new();
-    *world.harnesses.0.routes.lock().expect("unpoisoned") = vec![route("turn", Load::Letter, Rung::Shown, 1_000)];
+    *world.harnesses.0.routes.lock().expect("unpoisoned") =
+        vec![route("turn", Carries::Message, DeliveryStatus::Shown, 1_000)];
     assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
     let id = world.say("alice", "hello").await;
     let without_adapters = crate::Mesh::new(crate::Parts {
@@ -188,7 +195,7 @@ async fn a_bare_connection_is_left_to_fetch_its_mail() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         world.machine.pass(20);
     }
-    assert_eq!(world.ladder(id).await, "stored");
+    assert_eq!(world.history(id).await, "stored");
     stop.cancel();
 }
 
@@ -205,7 +212,7 @@ impl crate::ports::harness::Harnesses for NoHarness {
         Ok(None)
     }
 
-    async fn candidates(&self, _: &crate::sessions::Sighting) -> Vec<Arc<dyn crate::ports::harness::Harness>> {
+    async fn candidates(&self, _: &crate::sessions::Caller) -> Vec<Arc<dyn crate::ports::harness::Harness>> {
         Vec::new()
     }
 }

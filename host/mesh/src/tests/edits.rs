@@ -11,8 +11,8 @@ use crate::{EditMode, EditRules, Limits, Others, Own, Release, Reserve, Wanted};
 
 const MINUTE: u64 = 60_000;
 
-fn world(mode: EditMode, auto_claim: Option<Ttl>) -> World {
-    World::with(Limits { edits: EditRules { mode, auto_claim }, ..Limits::default() })
+fn world(mode: EditMode, auto_reserve: Option<Ttl>) -> World {
+    World::with(Limits { edits: EditRules { mode, auto_reserve }, ..Limits::default() })
 }
 
 /// A repository `/work` in which bob edits by session `s2` of process 2.
@@ -55,10 +55,10 @@ async fn edit(world: &World, path: &str) -> String {
     world.hook_of("s2", &format!("edit:{path}"), Some(2)).await.stdout.unwrap_or_default()
 }
 
-/// What the diary says of one kind of event, by these fields.
+/// What the event log says of one kind of event, by these fields.
 async fn noted(world: &World, kind: &str, fields: &[&str]) -> Vec<String> {
-    let diary = world.mesh.diary_part(store::Position::START, 1 << 20).await.expect("read");
-    let of_kind = diary.events.iter().filter(|event| event.kind == kind);
+    let event_log = world.mesh.event_log_part(store::Position::START, 1 << 20).await.expect("read");
+    let of_kind = event_log.events.iter().filter(|event| event.kind == kind);
     let words = |event: &crate::Event| fields.iter().map(|field| event.details[*field].to_string()).collect::<Vec<_>>();
     of_kind.map(|event| words(event).join(" ")).collect()
 }
@@ -163,7 +163,7 @@ async fn what_is_released_lapsed_or_held_by_somebody_gone_refuses_nobody() {
     let world = with_bob(EditMode::Enforce).await;
     alice_holds(&world, "src/**").await;
     world.machine.pass(30 * MINUTE);
-    assert!(edit(&world, "src/a.rs").await.contains("30 min left"), "silence alone does not end a claim");
+    assert!(edit(&world, "src/a.rs").await.contains("30 min left"), "silence alone does not end a reservation");
     let alice = world.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
     let repository = world.mesh.checkout("/work".as_ref()).expect("a working copy").repository;
     world.mesh.release_reservations(&alice, &repository, &Release::All).await.expect("released");
@@ -218,7 +218,7 @@ async fn a_peers_reason_closes_nothing_and_begins_no_line() {
 }
 
 #[tokio::test]
-async fn what_an_agent_edits_is_claimed_for_a_while_where_that_is_wished() {
+async fn what_an_agent_edits_is_reserved_for_a_while_if_that_is_wished() {
     let ten = Ttl::new(10 * MINUTE).ok();
     let world = world(EditMode::Enforce, ten);
     for (session, agent, pid) in [("s1", "alice", 1), ("s2", "bob", 2)] {
@@ -245,10 +245,10 @@ async fn what_an_agent_edits_is_claimed_for_a_while_where_that_is_wished() {
     assert_eq!(
         held(&world).await,
         "alice docs/**, bob tests/**",
-        "neither against another's claim nor within one's own"
+        "neither against another's reservation nor within one's own"
     );
     assert_eq!(world.hook_of("s9", "edit:src/z.rs", Some(2)).await.stdout, None);
-    assert_eq!(held(&world).await, "alice docs/**, bob tests/**", "nobody claims for a session without an agent");
+    assert_eq!(held(&world).await, "alice docs/**, bob tests/**", "nobody reservations for a session without an agent");
 
     reserve(&world, &session_call("s2", "s2"), "src/b.rs", Mode::Exclusive, None).await;
     assert_eq!(edit(&world, "src/b.rs").await, "");
@@ -261,7 +261,7 @@ async fn advice_that_does_not_fit_beside_a_harness_s_words_waits_for_an_answer_w
     let world = with_bob(EditMode::Advise).await;
     alice_holds(&world, "src/**").await;
     assert_eq!(edit(&world, "src/a.rs").await, "");
-    assert_eq!(world.hook_of("s2", "little-room", Some(2)).await.stdout, None);
+    assert_eq!(world.hook_of("s2", "few-bytes", Some(2)).await.stdout, None);
     world.say("bob", &"x".repeat(8_700)).await;
     let told = world.hook_of("s2", "tool", Some(2)).await.stdout.unwrap_or_default();
     assert!(told.contains("held by alice") && told.contains("xxx"), "both are shown");

@@ -4,7 +4,7 @@ use store::memory::{Fault, Tail};
 
 use super::{World, draft, name};
 use crate::Fetch;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
 use crate::testing::{call, session_call, shell_call};
 
@@ -43,11 +43,11 @@ async fn day(world: &World) -> Promised {
         }
         let take = Fetch { limit: 1, ..Fetch::default() };
         if let Ok(fetched) = world.mesh.fetch(&name("bob"), &take).await
-            && let Some(claim) = fetched.claim
-            && world.mesh.confirm(&claim, Rung::Fetched, "fetch", None).await.is_ok()
-            && world.mesh.acknowledge(&name("bob"), &claim.messages).await.is_ok()
+            && let Some(lease) = fetched.lease
+            && world.mesh.confirm(&lease, DeliveryStatus::Read, "fetch", None).await.is_ok()
+            && world.mesh.acknowledge(&name("bob"), &lease.messages).await.is_ok()
         {
-            promised.acknowledged.extend(claim.messages);
+            promised.acknowledged.extend(lease.messages);
         }
     }
     promised
@@ -81,8 +81,8 @@ async fn check(fault: Option<(u64, Fault)>, tail: Option<Tail>) {
     // sender was told that it is not safe.
     let answered = |id: &&MessageId| promised.sent.iter().any(|(sent, _)| sent == *id);
     for id in promised.acknowledged.iter().filter(answered) {
-        let (_, ladder) = kept.iter().find(|(message, _)| message.id == *id).expect("an acknowledged message is kept");
-        assert_eq!(ladder.rung(), Rung::Acknowledged, "{fault:?} {tail:?}: an acknowledgement is gone");
+        let (_, history) = kept.iter().find(|(message, _)| message.id == *id).expect("an acknowledged message is kept");
+        assert_eq!(history.status(), DeliveryStatus::Acknowledged, "{fault:?} {tail:?}: an acknowledgement is gone");
     }
 }
 

@@ -20,9 +20,9 @@ async fn pending_mail_is_shown_once_and_counts_as_shown() {
     for did in ["stop", "tool", "prompt"] {
         let world = world_with_alice().await;
         let id = world.say("alice", "hello").await;
-        assert_eq!(world.ladder(id).await, "stored, offered by bell");
+        assert_eq!(world.history(id).await, "stored, notified by wake-file");
         assert_eq!(world.shown("s1", did).await, "hello");
-        assert_eq!(world.ladder(id).await, format!("stored, offered by bell, shown by hook:{did}"));
+        assert_eq!(world.history(id).await, format!("stored, notified by wake-file, shown by hook:{did}"));
         assert_eq!(world.shown("s1", did).await, "");
         assert_eq!(world.fetch("alice").await, "", "what was shown is not fetched again");
     }
@@ -82,17 +82,17 @@ async fn presence_follows_the_session() {
     let presence = async || world.mesh.agent(&alice).await.expect("read").expect("there").presence;
     assert_eq!(presence().await, Presence::Idle);
     world.hook("s1", "prompt").await;
-    assert_eq!(presence().await, Presence::Live);
+    assert_eq!(presence().await, Presence::Busy);
     world.machine.pass(3_600_000);
-    assert_eq!(presence().await, Presence::Live, "a long turn is no absence");
+    assert_eq!(presence().await, Presence::Busy, "a long turn is no absence");
     world.hook("s1", "stop").await;
     assert_eq!(presence().await, Presence::Idle);
     world.hook("s1", "end").await;
-    assert_eq!(presence().await, Presence::Gone);
+    assert_eq!(presence().await, Presence::Offline);
     world.hook("s1", "start").await;
     assert_eq!(presence().await, Presence::Idle);
     world.machine.kill(1);
-    assert_eq!(presence().await, Presence::Gone);
+    assert_eq!(presence().await, Presence::Offline);
 }
 
 #[tokio::test]

@@ -55,10 +55,10 @@ async fn a_dead_holders_name_is_reclaimed_unless_mail_waits_for_it() {
         world.mesh.disconnect(&ConnectionId(format!("connection-of-{agent}"))).await.expect("disconnected");
     }
     let mut stranger = call("other");
-    stranger.sighting.workdir = Some("/elsewhere".to_owned());
+    stranger.caller.workdir = Some("/elsewhere".to_owned());
     assert_eq!(world.register(&stranger, "alice").await, "alice reclaimed");
     let mut stranger = call("another");
-    stranger.sighting.workdir = Some("/elsewhere".to_owned());
+    stranger.caller.workdir = Some("/elsewhere".to_owned());
     assert_eq!(world.register(&stranger, "bob").await, "bob-2 numbered");
     // The same program in the same project is the resumption of the one that left.
     assert_eq!(world.register(&call("again"), "bob").await, "bob reclaimed");
@@ -118,7 +118,7 @@ async fn the_command_line_speaks_only_for_its_own() {
     assert!(matches!(identify(shell_call(Some("nobody"))).await, Err(IdentifyError::Unknown(_))));
     assert_eq!(identify(shell_call(Some("carol"))).await.expect("carol").agent(), Some(&name("carol")));
     let mut inside = shell_call(Some("dora"));
-    inside.sighting.environment = vec![("FAKE_SESSION".to_owned(), "s1".to_owned())];
+    inside.caller.environment = vec![("FAKE_SESSION".to_owned(), "s1".to_owned())];
     assert_eq!(identify(inside.clone()).await.expect("dora").agent(), Some(&name("dora")));
     inside.claims_to_be = None;
     assert_eq!(identify(inside).await.expect("dora").agent(), Some(&name("dora")));

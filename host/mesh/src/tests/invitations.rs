@@ -1,11 +1,11 @@
 //! Who is here without having joined, and how one is asked to join.
 
 use super::{World, draft, name};
-use crate::messages::receipt::Rung;
-use crate::ports::harness::{HarnessError, Load};
+use crate::messages::receipt::DeliveryStatus;
+use crate::ports::harness::{Carries, HarnessError};
 use crate::sessions::{Session, SessionRef};
 use crate::testing::{route, session_call, shell_call};
-use crate::{Answer, Limits, LoopLimits, RosterError};
+use crate::{InvitationAnswer, Limits, LoopLimits, RosterError};
 
 fn reference(id: &str) -> SessionRef {
     SessionRef { harness: "fake".to_owned(), id: id.to_owned() }
@@ -42,12 +42,12 @@ async fn roster(world: &World) -> Vec<String> {
 async fn invite(world: &World, session: &str, text: &str) -> String {
     let caller = world.mesh.identify(&shell_call(None)).await.expect("identified");
     match world.mesh.invite(&caller, session, None, text).await {
-        Ok(invited) => format!("{} by {}", invited.rung.as_str(), invited.route),
+        Ok(invited) => format!("{} by {}", invited.status.as_str(), invited.route),
         Err(error) => error.to_string(),
     }
 }
 
-async fn answer(world: &World, session: &str) -> Option<Answer> {
+async fn answer(world: &World, session: &str) -> Option<InvitationAnswer> {
     world.mesh.invitation(&reference(session)).await.expect("read")
 }
 
@@ -56,7 +56,10 @@ async fn the_roster_has_who_joined_and_who_only_lives() {
     let world = World::new();
     routes(
         &world,
-        vec![route("bell", Load::Bell, Rung::Offered, 0), route("notification", Load::Bell, Rung::Offered, 0)],
+        vec![
+            route("wake-file", Carries::Notification, DeliveryStatus::Notified, 0),
+            route("notification", Carries::Notification, DeliveryStatus::Notified, 0),
+        ],
     );
     world.hook("s1", "start").await;
     world.register(&session_call("c1", "s1"), "alice").await;
@@ -68,7 +71,7 @@ async fn the_roster_has_who_joined_and_who_only_lives() {
     assert_eq!(
         roster(&world).await,
         [
-            "s1 in /work: alice, idle, by [bell]",
+            "s1 in /work: alice, idle, by [wake file]",
             "s2 in /elsewhere: nobody, busy, by []",
             "s4 in /elsewhere: nobody, unknown, by []",
         ]
@@ -91,30 +94,30 @@ async fn the_roster_has_who_joined_and_who_only_lives() {
 }
 
 #[tokio::test]
-async fn an_invitation_is_rung_shown_once_and_settled_by_joining() {
+async fn an_invitation_is_announced_shown_once_and_settled_by_joining() {
     let world = World::new();
-    routes(&world, vec![route("bell", Load::Bell, Rung::Offered, 0)]);
+    routes(&world, vec![route("wake-file", Carries::Notification, DeliveryStatus::Notified, 0)]);
     world.hook("s1", "start").await;
     assert_eq!(answer(&world, "s1").await, None);
-    assert_eq!(invite(&world, "s1", "Help with the </relay-mesh-message> tests?").await, "offered by bell");
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Open(Rung::Offered)));
+    assert_eq!(invite(&world, "s1", "Help with the </relay-mesh-message> tests?").await, "notified by wake-file");
+    assert_eq!(answer(&world, "s1").await, Some(InvitationAnswer::Open(DeliveryStatus::Notified)));
     let shown = world.shown("s1", "stop").await;
     assert!(shown.contains("Somebody at a shell of this machine invites you"), "{shown}");
     assert!(
         shown.contains("Help with the &amp;lt;/relay-mesh-message> tests?") && shown.contains("register_agent"),
         "{shown}"
     );
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Brought(Rung::Shown)));
+    assert_eq!(answer(&world, "s1").await, Some(InvitationAnswer::Brought(DeliveryStatus::Shown)));
     assert_eq!(world.shown("s1", "stop").await, "", "once");
     world.register(&session_call("c1", "s1"), "alice").await;
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Joined(name("alice"))));
+    assert_eq!(answer(&world, "s1").await, Some(InvitationAnswer::Joined(name("alice"))));
     assert_eq!(invite(&world, "s1", "").await, "session `s1` has joined already, as `alice`");
 }
 
 #[tokio::test]
 async fn a_route_that_carries_text_carries_it_whole_and_no_hook_repeats_it() {
     let world = World::new();
-    routes(&world, vec![route("turn", Load::Letter, Rung::Accepted, 0)]);
+    routes(&world, vec![route("turn", Carries::Message, DeliveryStatus::Accepted, 0)]);
     known_to_its_harness(&world, "s4");
     assert_eq!(invite(&world, "s4", "Join us.").await, "accepted by turn");
     let delivered = world.harnesses.0.delivered.lock().expect("unpoisoned").clone();
@@ -127,7 +130,7 @@ async fn a_route_that_carries_text_carries_it_whole_and_no_hook_repeats_it() {
 #[tokio::test]
 async fn news_says_who_and_nothing_of_what() {
     let world = World::new();
-    routes(&world, vec![route("queue", Load::Bell, Rung::Offered, 0)]);
+    routes(&world, vec![route("queue", Carries::Notification, DeliveryStatus::Notified, 0)]);
     world.hook("s1", "start").await;
     let bob = world.joined("bob").await;
     let caller = world.mesh.identify(&bob).await.expect("identified");
@@ -144,9 +147,9 @@ async fn who_cannot_be_woken_is_not_invited_and_hears_nothing_later() {
     world.hook("s1", "start").await;
     assert_eq!(invite(&world, "nobody", "").await, "no session `nobody` lives on this machine");
     assert_eq!(invite(&world, "s1", "").await, "Fake has no way to wake session `s1`");
-    routes(&world, vec![route("notification", Load::Bell, Rung::Offered, 0)]);
+    routes(&world, vec![route("notification", Carries::Notification, DeliveryStatus::Notified, 0)]);
     assert_eq!(invite(&world, "s1", "").await, "Fake has no way to wake session `s1`", "a person is not the session");
-    routes(&world, vec![route("turn", Load::Letter, Rung::Shown, 0)]);
+    routes(&world, vec![route("turn", Carries::Message, DeliveryStatus::Shown, 0)]);
     *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
     assert_eq!(invite(&world, "s1", "").await, "session `s1` was not woken: turn: denied: no grant");
     world.hook("s1", "ask").await;
@@ -160,10 +163,10 @@ async fn who_cannot_be_woken_is_not_invited_and_hears_nothing_later() {
 async fn invitations_are_rationed_like_every_wake_and_carry_their_chain() {
     let loops = LoopLimits { pair: 2, hops: 1, ..LoopLimits::default() };
     let world = World::with(Limits { loops, ..Limits::default() });
-    routes(&world, vec![route("bell", Load::Bell, Rung::Offered, 0)]);
+    routes(&world, vec![route("wake-file", Carries::Notification, DeliveryStatus::Notified, 0)]);
     world.hook("s1", "start").await;
     for _ in 0..2 {
-        assert_eq!(invite(&world, "s1", "").await, "offered by bell");
+        assert_eq!(invite(&world, "s1", "").await, "notified by wake-file");
     }
     assert!(invite(&world, "s1", "").await.starts_with("waking is held back: this sender woke this agent 2 times"));
     // Bob works on a peer's message, invites, and whoever joins by it is one hop further on that chain.
@@ -185,7 +188,7 @@ async fn invitations_are_rationed_like_every_wake_and_carry_their_chain() {
 #[tokio::test]
 async fn an_invitation_that_was_not_flushed_is_shown_by_the_next_hook() {
     let world = World::new();
-    routes(&world, vec![route("bell", Load::Bell, Rung::Offered, 0)]);
+    routes(&world, vec![route("wake-file", Carries::Notification, DeliveryStatus::Notified, 0)]);
     world.hook("s1", "start").await;
     invite(&world, "s1", "").await;
     let call = crate::ports::harness::HookCall {
@@ -197,7 +200,7 @@ async fn an_invitation_that_was_not_flushed_is_shown_by_the_next_hook() {
     let lost = world.mesh.hook("fake", &call).await.expect("answered");
     assert!(lost.invitation.is_some());
     assert_eq!(world.shown("s1", "stop").await, "", "somebody else presents it just now");
-    world.machine.pass(Limits::default().claim + 1);
+    world.machine.pass(Limits::default().lease + 1);
     assert!(world.shown("s1", "stop").await.contains("invites you"));
 }
 
@@ -206,19 +209,24 @@ async fn taken(world: &World, session: &str) -> Option<crate::TakenInvitation> {
     let session = reference(session);
     assert_eq!(
         world.mesh.invitation_waits(&session, None).await.expect("read"),
-        world.mesh.invitation(&session).await.expect("read").is_some_and(|answer| matches!(answer, Answer::Open(_)))
+        world
+            .mesh
+            .invitation(&session)
+            .await
+            .expect("read")
+            .is_some_and(|answer| matches!(answer, InvitationAnswer::Open(_)))
             && world.mesh.session(&session).await.expect("read").is_some_and(|view| view.activity.as_str() == "idle"),
     );
     world.mesh.take_invitation_to_bring(&session, None).await.expect("taken")
 }
 
-/// Invites and, as the command does when its patience is at an end, once more; what came of it, in words.
+/// Invites and, as the command does when its timeout is at an end, once more; what came of it, in words.
 async fn invite_and_remind(world: &World, session: &str, act: impl AsyncFnOnce()) -> String {
     let caller = world.mesh.identify(&shell_call(None)).await.expect("identified");
     let invited = world.mesh.invite(&caller, session, None, "").await.expect("invited");
     act().await;
     match world.mesh.remind(invited).await {
-        Ok(invited) => format!("{} by {}", invited.rung.as_str(), invited.route),
+        Ok(invited) => format!("{} by {}", invited.status.as_str(), invited.route),
         Err(error) => error.to_string(),
     }
 }
@@ -234,19 +242,22 @@ async fn whoever_listens_for_a_session_brings_its_invitation_once() {
     let invitation = taken(&world, "s1").await.expect("it waits");
     assert!(invitation.text.contains("Join &amp;lt;/relay-mesh-message> us."), "{invitation:?}");
     assert!(invitation.text.contains(crate::messages::protocol::PROTOCOL), "{invitation:?}");
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Open(Rung::Offered)));
+    assert_eq!(answer(&world, "s1").await, Some(InvitationAnswer::Open(DeliveryStatus::Notified)));
     assert_eq!(world.shown("s1", "tool").await, "", "it is claimed");
-    assert!(world.mesh.climb_invitation(&session, invitation.id, Rung::Accepted).await.expect("noted"));
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Open(Rung::Accepted)));
-    assert!(world.mesh.climb_invitation(&session, invitation.id, Rung::Shown).await.expect("noted"));
-    assert_eq!(answer(&world, "s1").await, Some(Answer::Brought(Rung::Shown)));
+    assert!(world.mesh.advance_invitation(&session, invitation.id, DeliveryStatus::Accepted).await.expect("noted"));
+    assert_eq!(answer(&world, "s1").await, Some(InvitationAnswer::Open(DeliveryStatus::Accepted)));
+    assert!(world.mesh.advance_invitation(&session, invitation.id, DeliveryStatus::Shown).await.expect("noted"));
+    assert_eq!(answer(&world, "s1").await, Some(InvitationAnswer::Brought(DeliveryStatus::Shown)));
     assert_eq!(taken(&world, "s1").await, None);
     world.register(&session_call("c1", "s1"), "alice").await;
-    assert!(!world.mesh.climb_invitation(&session, invitation.id, Rung::Shown).await.expect("read"), "settled");
+    assert!(
+        !world.mesh.advance_invitation(&session, invitation.id, DeliveryStatus::Shown).await.expect("read"),
+        "settled"
+    );
 }
 
 #[tokio::test]
-async fn a_busy_session_is_left_to_its_tools_and_a_claim_that_lapsed_to_its_hooks() {
+async fn a_busy_session_is_left_to_its_tools_and_a_lease_that_lapsed_to_its_hooks() {
     let world = World::new();
     world.hook("s1", "start").await;
     world.mesh.listens_for(&reference("s1")).await.expect("noted");
@@ -259,7 +270,7 @@ async fn a_busy_session_is_left_to_its_tools_and_a_claim_that_lapsed_to_its_hook
     world.mesh.listens_for(&reference("s2")).await.expect("noted");
     invite(&world, "s2", "").await;
     let lost = taken(&world, "s2").await.expect("it waits");
-    world.machine.pass(Limits::default().claim + 1);
+    world.machine.pass(Limits::default().lease + 1);
     let again = world.mesh.invitation_waits(&reference("s2"), Some(lost.id)).await.expect("read");
     assert!(!again, "nobody is given the same one twice");
     assert!(world.shown("s2", "stop").await.contains("invites you"));
@@ -271,7 +282,7 @@ async fn what_whoever_listens_refused_goes_another_way_or_is_withdrawn() {
     let refuse = async |id: &str| {
         let invitation = taken(&world, id).await.expect("it waits");
         assert!(world.mesh.refuse_invitation(&reference(id), invitation.id).await.expect("noted"));
-        assert_eq!(answer(&world, id).await, Some(Answer::Refused));
+        assert_eq!(answer(&world, id).await, Some(InvitationAnswer::Refused));
         assert_eq!(taken(&world, id).await, None, "it is asked once");
     };
     for id in ["s1", "s2"] {
@@ -284,9 +295,9 @@ async fn what_whoever_listens_refused_goes_another_way_or_is_withdrawn() {
          reaches it while it is idle"
     );
     assert_eq!(answer(&world, "s1").await, None, "nothing of it is kept");
-    routes(&world, vec![route("turn", Load::Letter, Rung::Accepted, 0)]);
+    routes(&world, vec![route("turn", Carries::Message, DeliveryStatus::Accepted, 0)]);
     assert_eq!(invite_and_remind(&world, "s2", async || refuse("s2").await).await, "accepted by turn");
-    assert_eq!(answer(&world, "s2").await, Some(Answer::Brought(Rung::Accepted)));
+    assert_eq!(answer(&world, "s2").await, Some(InvitationAnswer::Brought(DeliveryStatus::Accepted)));
     world.hook("s3", "start").await;
     world.mesh.listens_for(&reference("s3")).await.expect("noted");
     assert_eq!(invite_and_remind(&world, "s3", async || ()).await, "accepted by turn", "nor is it left alone");
@@ -306,7 +317,7 @@ async fn whoever_stopped_or_was_killed_listens_no_more() {
     world.machine.kill(1);
     assert_eq!(invite(&world, "s1", "").await, "Fake has no way to wake session `s1`");
     let sweep = async || {
-        world.mesh.sweep(crate::Scope::Expired, crate::Broom::Sweep, None).await.expect("swept");
+        world.mesh.clean_up(crate::Scope::Expired, crate::DryRun::No, None).await.expect("cleanup");
         world.mesh.core.local.list(&crate::storage::keys::listeners()).await.expect("listed").len()
     };
     assert_eq!((sweep().await, world.mesh.deserted("fake").await.expect("read")), (1, vec![session]), "it is told");
@@ -317,7 +328,7 @@ async fn whoever_stopped_or_was_killed_listens_no_more() {
 #[tokio::test]
 async fn an_invitation_is_nobody_elses_to_replace_until_it_was_seen_or_lapsed() {
     let world = World::new();
-    routes(&world, vec![route("bell", Load::Bell, Rung::Offered, 0)]);
+    routes(&world, vec![route("wake-file", Carries::Notification, DeliveryStatus::Notified, 0)]);
     world.hook("s1", "start").await;
     let bob = world.joined("bob").await;
     let caller = world.mesh.identify(&bob).await.expect("identified");
@@ -330,10 +341,10 @@ async fn an_invitation_is_nobody_elses_to_replace_until_it_was_seen_or_lapsed() 
     assert_eq!(again.until, first.until, "said again it is the same one");
     world.machine.pass(crate::delivery::invitation::LAPSES);
     assert_eq!((answer(&world, "s1").await, world.shown("s1", "stop").await), (None, String::new()), "it lapsed");
-    assert_eq!(invite(&world, "s1", "the second").await, "offered by bell");
+    assert_eq!(invite(&world, "s1", "the second").await, "notified by wake-file");
     assert!(world.shown("s1", "stop").await.contains("the second"));
     world.machine.pass(crate::delivery::invitation::LAPSES);
-    world.mesh.sweep(crate::Scope::Expired, crate::Broom::Sweep, None).await.expect("swept");
+    world.mesh.clean_up(crate::Scope::Expired, crate::DryRun::No, None).await.expect("cleanup");
     assert_eq!(answer(&world, "s1").await, None);
 }
 

@@ -1,9 +1,9 @@
-//! Claims: however many present the mail of an agent, each message is presented once.
+//! Leases: however many present the mail of an agent, each message is presented once.
 
 use std::sync::Arc;
 
 use super::{World, name};
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::sessions::Activity;
 use crate::{Fetch, Limits};
 
@@ -22,9 +22,9 @@ async fn eight_that_fetch_at_once_share_the_mail_and_none_comes_twice() {
             loop {
                 let batch = Fetch { limit: 3, ..Fetch::default() };
                 let fetched = process.mesh.fetch(&name("bob"), &batch).await.expect("fetched");
-                let Some(claim) = fetched.claim else { return all };
+                let Some(lease) = fetched.lease else { return all };
                 all.extend(fetched.messages.into_iter().map(|fetched| fetched.message.body));
-                process.mesh.confirm(&claim, Rung::Fetched, "fetch", None).await.expect("confirmed");
+                process.mesh.confirm(&lease, DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
             }
         });
     }
@@ -34,19 +34,19 @@ async fn eight_that_fetch_at_once_share_the_mail_and_none_comes_twice() {
 }
 
 #[tokio::test]
-async fn what_is_claimed_and_not_confirmed_is_presented_again_after_a_while() {
+async fn what_is_leased_and_not_confirmed_is_presented_again_after_a_while() {
     let world = World::new();
     world.joined("bob").await;
     world.say("bob", "hello").await;
-    let claimed = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    let leased = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
     assert_eq!(world.fetch("bob").await, "", "somebody else is presenting it");
-    world.machine.pass(Limits::default().claim);
+    world.machine.pass(Limits::default().lease);
     assert_eq!(world.fetch("bob").await, "hello");
     world.say("bob", "again").await;
     let second = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
-    world.mesh.release(claimed.claim.expect("a claim")).await.expect("released");
-    assert_eq!(world.fetch("bob").await, "", "an older claim's release frees nothing of a younger one");
-    world.mesh.release(second.claim.expect("a claim")).await.expect("released");
+    world.mesh.release(leased.lease.expect("a lease")).await.expect("released");
+    assert_eq!(world.fetch("bob").await, "", "an older lease's release frees nothing of a younger one");
+    world.mesh.release(second.lease.expect("a lease")).await.expect("released");
     assert_eq!(world.fetch("bob").await, "again");
 }
 
@@ -59,9 +59,9 @@ async fn a_peek_changes_nothing() {
     for include_settled in [false, true, false] {
         let peek = Fetch { include_settled, ..peek.clone() };
         let fetched = world.mesh.fetch(&name("bob"), &peek).await.expect("fetched");
-        assert_eq!((fetched.messages.len(), fetched.waiting, fetched.claim), (1, 0, None));
+        assert_eq!((fetched.messages.len(), fetched.waiting, fetched.lease), (1, 0, None));
     }
-    assert_eq!(world.ladder(id).await, "stored");
+    assert_eq!(world.history(id).await, "stored");
 }
 
 #[tokio::test]
@@ -74,11 +74,11 @@ async fn what_was_shown_is_left_out_unless_it_is_asked_for() {
     let one = Fetch { limit: 1, ..Fetch::default() };
     let fetched = world.mesh.fetch(&name("bob"), &one).await.expect("fetched");
     assert_eq!((fetched.messages[0].message.body.as_str(), fetched.waiting), ("one", 2));
-    world.mesh.confirm(&fetched.claim.expect("a claim"), Rung::Fetched, "fetch", None).await.expect("confirmed");
+    world.mesh.confirm(&fetched.lease.expect("a lease"), DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
     assert_eq!(world.fetch("bob").await, "two three");
     let all = Fetch { include_settled: true, ..Fetch::default() };
     let fetched = world.mesh.fetch(&name("bob"), &all).await.expect("fetched");
-    assert_eq!((fetched.messages.len(), fetched.claim, fetched.waiting), (3, None, 0));
+    assert_eq!((fetched.messages.len(), fetched.lease, fetched.waiting), (3, None, 0));
     let last = Fetch { include_settled: true, newest: true, limit: 1, ..Fetch::default() };
     let fetched = world.mesh.fetch(&name("bob"), &last).await.expect("fetched");
     assert_eq!(fetched.messages[0].message.body, "three");
@@ -91,13 +91,13 @@ async fn a_fresh_process_reads_on_from_the_cursor_and_misses_nothing() {
     world.say("bob", "old").await;
     assert_eq!(world.fetch("bob").await, "old");
     let kept = world.say("bob", "kept").await;
-    let claimed = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    let leased = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
     world.say("bob", "new").await;
-    world.mesh.release(claimed.claim.expect("a claim")).await.expect("released");
+    world.mesh.release(leased.lease.expect("a lease")).await.expect("released");
     assert_eq!(world.another_process().fetch("bob").await, "kept new");
     assert_eq!(world.another_process().fetch("bob").await, "");
     world.mesh.acknowledge(&name("bob"), &[kept]).await.expect("acknowledged");
-    assert_eq!(world.ladder(kept).await, "stored, fetched by fetch, acknowledged by acknowledge");
+    assert_eq!(world.history(kept).await, "stored, read by fetch, acknowledged by acknowledge");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn only_ones_own_mail_can_be_acknowledged_and_all_of_it_or_none() {
     let of_bob = world.say("bob", "for bob").await;
     let of_carol = world.say("carol", "for carol").await;
     assert!(world.mesh.acknowledge(&name("carol"), &[of_carol, of_bob]).await.is_err());
-    assert_eq!(world.ladder(of_carol).await, "stored");
+    assert_eq!(world.history(of_carol).await, "stored");
     assert!(!world.mesh.acknowledge(&name("carol"), &[of_carol]).await.expect("acknowledged")[0].again);
     assert!(world.mesh.acknowledge(&name("carol"), &[of_carol]).await.expect("acknowledged")[0].again);
 }
@@ -165,8 +165,8 @@ async fn what_may_interrupt_depends_on_what_the_session_does() {
     for (activity, expected) in [
         (Activity::Idle, "urgent normal"),
         (Activity::Busy, "urgent"),
-        (Activity::AwaitingHuman, ""),
-        (Activity::Gone, ""),
+        (Activity::NeedsInput, ""),
+        (Activity::Ended, ""),
     ] {
         let ask = Fetch { interrupting: Some(activity), peek: true, ..Fetch::default() };
         let fetched = world.mesh.fetch(&name("bob"), &ask).await.expect("fetched");
@@ -180,24 +180,25 @@ async fn a_receipt_that_comes_late_settles_what_was_not_settled() {
     let world = World::new();
     world.joined("bob").await;
     let id = world.say("bob", "hello").await;
-    let lost = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").claim.expect("a claim");
+    let lost = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").lease.expect("a lease");
     let again = world.another_process();
-    let late = async || again.mesh.confirm_late(&name("bob"), id, Rung::Shown, "listen", None).await.expect("noted");
-    assert!(late().await, "whoever claimed it is gone, and what it showed was shown");
+    let late =
+        async || again.mesh.confirm_late(&name("bob"), id, DeliveryStatus::Shown, "listen", None).await.expect("noted");
+    assert!(late().await, "whoever leased it is gone, and what it showed was shown");
     assert!(!late().await, "and is not said twice");
     drop(lost);
-    assert_eq!(world.ladder(id).await, "stored, shown by listen");
+    assert_eq!(world.history(id).await, "stored, shown by listen");
 }
 
 #[tokio::test]
-async fn a_claim_can_be_settled_message_by_message() {
+async fn a_lease_can_be_settled_message_by_message() {
     let world = World::new();
     world.joined("bob").await;
     let (one, two) = (world.say("bob", "one").await, world.say("bob", "two").await);
-    let claim = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").claim.expect("a claim");
-    let mut each = claim.each().into_iter();
-    world.mesh.confirm(&each.next().expect("the first"), Rung::Shown, "hook", None).await.expect("confirmed");
+    let lease = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched").lease.expect("a lease");
+    let mut each = lease.each().into_iter();
+    world.mesh.confirm(&each.next().expect("the first"), DeliveryStatus::Shown, "hook", None).await.expect("confirmed");
     world.mesh.release(each.next().expect("the second")).await.expect("released");
-    assert_eq!(world.ladder(one).await, "stored, shown by hook");
-    assert_eq!((world.ladder(two).await.as_str(), world.fetch("bob").await.as_str()), ("stored", "two"));
+    assert_eq!(world.history(one).await, "stored, shown by hook");
+    assert_eq!((world.history(two).await.as_str(), world.fetch("bob").await.as_str()), ("stored", "two"));
 }

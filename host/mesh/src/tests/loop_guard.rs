@@ -36,7 +36,7 @@ async fn a_chain_without_a_person_ends_at_the_hop_limit_and_a_person_frees_it() 
     }
     let (hop, session, id) = held_at.expect("the guard stops the loop");
     assert_eq!(hop, 4, "hops 0 to 3 wake");
-    assert_eq!(world.ladder(id).await, "stored, held");
+    assert_eq!(world.history(id).await, "stored, held");
     assert_eq!(world.shown(session, "stop").await, "", "a turn's end does not keep the loop going");
     let status = world.mesh.status().await.expect("read");
     assert_eq!(status.held.len(), 1);
@@ -55,7 +55,7 @@ async fn held_mail_can_always_be_fetched() {
     let sent = world.send(&alice, "bob", draft("hello")).await.expect("sent");
     assert_eq!(sent.recipients[0].held.as_deref(), Some("this sender woke this agent 0 times within 10 min"));
     assert_eq!(world.fetch("bob").await, "hello");
-    assert_eq!(world.ladder(sent.id).await, "stored, fetched by fetch");
+    assert_eq!(world.history(sent.id).await, "stored, read by fetch");
 }
 
 #[tokio::test]

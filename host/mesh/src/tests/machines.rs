@@ -25,14 +25,14 @@ pub(super) enum Line {
     Cut,
     /// What is asked for happens, and the answer is lost on the way.
     LosesAnswers,
-    /// One more letter gets through, and its answer comes back; then nothing.
-    TakesOneLetter,
-    /// A letter is overtaken by itself: what an earlier try had sent arrives just before it.
+    /// One more message gets through, and its answer comes back; then nothing.
+    TakesOneMessage,
+    /// A message is overtaken by itself: what an earlier try had sent arrives just before it.
     BringsItTwice,
-    /// The servers are there and take no letter of more than so many bytes.
+    /// The servers are there and take no message of more than so many bytes.
     TakesNoLonger(usize),
-    /// The servers are there and have no room for letters to this agent.
-    HasNoRoomFor(&'static str),
+    /// The servers are there and have no room for messages to this agent.
+    HasNoBytesFor(&'static str),
 }
 
 /// Servers at the end of a line.
@@ -50,10 +50,10 @@ impl Servers {
     fn heard<T, E: From<StoreError>>(&self, answer: Result<T, E>) -> Result<T, E> {
         match *self.line.lock().expect("no test panics while it holds this") {
             Line::Good
-            | Line::TakesOneLetter
+            | Line::TakesOneMessage
             | Line::BringsItTwice
             | Line::TakesNoLonger(_)
-            | Line::HasNoRoomFor(_) => answer,
+            | Line::HasNoBytesFor(_) => answer,
             Line::Cut | Line::LosesAnswers => Err(lost().into()),
         }
     }
@@ -62,15 +62,15 @@ impl Servers {
         match *self.line.lock().expect("no test panics while it holds this") {
             Line::Good
             | Line::LosesAnswers
-            | Line::TakesOneLetter
+            | Line::TakesOneMessage
             | Line::BringsItTwice
             | Line::TakesNoLonger(_)
-            | Line::HasNoRoomFor(_) => Ok(()),
+            | Line::HasNoBytesFor(_) => Ok(()),
             Line::Cut => Err(lost()),
         }
     }
 
-    /// Whether the servers take a letter.
+    /// Whether the servers take a message.
     fn takes(&self, log: &Key, entries: &[Vec<u8>]) -> Result<(), StoreError> {
         let refused =
             |trouble: ServerTrouble| StoreError::server("could not append to", log, trouble, "the server refuses it");
@@ -78,16 +78,16 @@ impl Servers {
             Line::TakesNoLonger(most) if entries.iter().any(|entry| entry.len() > most) => {
                 Err(refused(ServerTrouble::TooLong))
             }
-            Line::HasNoRoomFor(agent) if log.as_str() == format!("agents/{agent}/inbox") => {
+            Line::HasNoBytesFor(agent) if log.as_str() == format!("agents/{agent}/inbox") => {
                 Err(refused(ServerTrouble::Full))
             }
             Line::Good
             | Line::Cut
             | Line::LosesAnswers
-            | Line::TakesOneLetter
+            | Line::TakesOneMessage
             | Line::BringsItTwice
             | Line::TakesNoLonger(_)
-            | Line::HasNoRoomFor(_) => Ok(()),
+            | Line::HasNoBytesFor(_) => Ok(()),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Store for Servers {
             self.store.append(log, entries, Expect::Any, how).await?;
         }
         let answer = self.heard(self.store.append(log, entries, expect, how).await);
-        if line == Line::TakesOneLetter && log.leaf() == "inbox" {
+        if line == Line::TakesOneMessage && log.leaf() == "inbox" {
             self.set(Line::Cut);
         }
         answer
@@ -240,7 +240,7 @@ impl Host {
         let caller = self.mesh.identify(&shell_call(Some(from))).await.expect("identified");
         let to: Vec<String> = to.split(' ').map(str::to_owned).collect();
         match self.mesh.send(&caller, &to, draft).await {
-            Ok(sent) => sent.recipients.iter().map(|to| to.rung.as_str()).collect::<Vec<_>>().join(" "),
+            Ok(sent) => sent.recipients.iter().map(|to| to.status.as_str()).collect::<Vec<_>>().join(" "),
             Err(error) => error.to_string(),
         }
     }
@@ -253,7 +253,7 @@ impl Host {
     pub(super) async fn broadcast(&self, body: &str) -> String {
         let caller = self.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
         let sent = self.mesh.broadcast(&caller, &crate::Audience::default(), draft(body)).await.expect("sent");
-        let told = sent.recipients.iter().map(|one| format!("{} {}", one.to, one.rung.as_str()));
+        let told = sent.recipients.iter().map(|one| format!("{} {}", one.to, one.status.as_str()));
         told.collect::<Vec<_>>().join(", ")
     }
 
@@ -350,14 +350,14 @@ async fn what_a_session_does_is_known_on_other_machines() {
     assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
     assert_eq!(other.presence_of("carol").await, "idle: waits on another machine, heard 0 s ago", "at once");
     one.hook("s1", "prompt").await;
-    assert_eq!(other.presence_of("carol").await, "live: works on another machine, heard 0 s ago");
+    assert_eq!(other.presence_of("carol").await, "busy: works on another machine, heard 0 s ago");
     one.hook("s1", "stop").await;
     assert_eq!(other.presence_of("carol").await, "idle: waits on another machine, heard 0 s ago");
     other.machine.pass(660_000);
     assert_eq!(other.presence_of("carol").await, "away: nothing heard from its machine for 11 min");
     assert_eq!(one.presence_of("carol").await, "idle: waits, heard 0 s ago", "its own machine sees more");
     one.hook("s1", "end").await;
-    assert!(other.presence_of("carol").await.starts_with("gone: its session on another machine ended"));
+    assert!(other.presence_of("carol").await.starts_with("offline: its session on another machine ended"));
 }
 
 #[tokio::test]
@@ -392,10 +392,10 @@ async fn how_present_a_recipient_elsewhere_is_is_asked_again_after_a_moment() {
         sent.recipients[0].presence.as_str()
     };
     other.hook("s1", "prompt").await;
-    assert_eq!(told().await, "live");
+    assert_eq!(told().await, "busy");
     other.hook("s1", "end").await;
     one.machine.pass(2_000);
-    assert_eq!(told().await, "gone");
+    assert_eq!(told().await, "offline");
 }
 
 #[tokio::test(start_paused = true)]
@@ -403,12 +403,12 @@ async fn a_session_that_ends_without_a_word_is_told_of_by_whoever_serves_its_mac
     let (one, other) = two().await;
     assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
     one.hook("s1", "prompt").await;
-    assert_eq!(other.presence_of("carol").await, "live: works on another machine, heard 0 s ago");
+    assert_eq!(other.presence_of("carol").await, "busy: works on another machine, heard 0 s ago");
     one.machine.kill(1);
     let mut watch = other.mesh.watch_status().await.expect("watched");
     let stop = tokio_util::sync::CancellationToken::new();
     let serving = tokio::spawn(Arc::clone(&one.mesh).deliver(crate::Served::Everyone, stop.clone()));
-    while !other.presence_of("carol").await.starts_with("gone: ") {
+    while !other.presence_of("carol").await.starts_with("offline: ") {
         watch.changed().await.expect("it goes on");
     }
     stop.cancel();
@@ -434,8 +434,8 @@ async fn other_machines_are_told_when_something_changes_and_as_a_sign_of_life() 
 
     // Whoever else has a session of that name has another one.
     other.hook("s1", "stop").await;
-    assert_eq!(other.presence_of("carol").await, "live: works on another machine, heard 0 s ago");
-    assert_eq!(one.presence_of("carol").await, "live: works, heard 0 s ago");
+    assert_eq!(other.presence_of("carol").await, "busy: works on another machine, heard 0 s ago");
+    assert_eq!(one.presence_of("carol").await, "busy: works, heard 0 s ago");
 }
 
 #[tokio::test]
@@ -445,7 +445,7 @@ async fn that_a_bare_connection_closed_is_known_on_other_machines() {
     assert_eq!(one.register(&connection, "dora").await, "dora");
     assert_eq!(other.presence_of("dora").await, "idle: waits on another machine, heard 0 s ago");
     one.mesh.disconnect(&connection.connection.expect("one")).await.expect("noted");
-    assert!(other.presence_of("dora").await.starts_with("gone: its session on another machine ended"));
+    assert!(other.presence_of("dora").await.starts_with("offline: its session on another machine ended"));
 }
 
 #[tokio::test]

@@ -30,14 +30,14 @@ use store::Store;
 use store::memory::MemoryStore;
 
 use crate::messages::Draft;
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::{HookCall, Reply};
 use crate::reservations::Reservation;
 use crate::reservations::repository::Repository;
 use crate::sessions::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
-use crate::{Fetch, Limits, Listed, Mesh, Outcome, Parts, Registration, SendError, Sent, Wanted};
+use crate::{Fetch, Limits, Listed, Mesh, Parts, RegisterOutcome, Registration, SendError, Sent, Wanted};
 
 /// What is reserved, each with its repository.
 pub(crate) async fn listed(mesh: &Mesh, wanted: &Wanted) -> Vec<(Repository, Reservation)> {
@@ -111,10 +111,10 @@ impl World {
         let registration = Registration { name: Some(name(wanted)), ..Registration::default() };
         let registered = self.mesh.register(&caller, registration).await.expect("registered");
         let how = match registered.outcome {
-            Outcome::New => "new",
-            Outcome::Same => "same",
-            Outcome::Numbered { .. } => "numbered",
-            Outcome::Reclaimed => "reclaimed",
+            RegisterOutcome::New => "new",
+            RegisterOutcome::Same => "same",
+            RegisterOutcome::Numbered { .. } => "numbered",
+            RegisterOutcome::Reclaimed => "reclaimed",
         };
         format!("{} {how}", registered.agent.name)
     }
@@ -132,29 +132,29 @@ impl World {
     /// Fetches and confirms; gives the bodies, in order.
     pub(crate) async fn fetch(&self, agent: &str) -> String {
         let fetched = self.mesh.fetch(&name(agent), &Fetch::default()).await.expect("fetched");
-        if let Some(claim) = &fetched.claim {
-            self.mesh.confirm(claim, Rung::Fetched, "fetch", None).await.expect("confirmed");
+        if let Some(lease) = &fetched.lease {
+            self.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
         }
         let bodies: Vec<&str> = fetched.messages.iter().map(|fetched| fetched.message.body.as_str()).collect();
         bodies.join(" ")
     }
 
-    /// The rungs that a message climbed, with their routes.
-    pub(crate) async fn ladder(&self, id: MessageId) -> String {
+    /// The statuses that a message reached, with their routes.
+    pub(crate) async fn history(&self, id: MessageId) -> String {
         let person = self.mesh.identify(&shell_call(None)).await.expect("identified");
         let status = self.mesh.message_status(&person, id).await.expect("known");
         let mut words = vec!["stored".to_owned()];
         for recipient in &status.recipients {
-            for (rung, climbed) in &recipient.ladder.climbed {
-                words.push(format!("{} by {}", rung.as_str(), climbed.route));
+            for (status, reached) in &recipient.history.reached {
+                words.push(format!("{} by {}", status.as_str(), reached.route));
             }
-            if recipient.ladder.held.is_some() {
+            if recipient.history.held.is_some() {
                 words.push("held".to_owned());
             }
-            for (route, ..) in &recipient.ladder.refused {
+            for (route, ..) in &recipient.history.refused {
                 words.push(format!("refused by {route}"));
             }
-            words.extend(recipient.ladder.undeliverable.iter().map(|reason| format!("undeliverable: {reason}")));
+            words.extend(recipient.history.undeliverable.iter().map(|reason| format!("undeliverable: {reason}")));
         }
         words.join(", ")
     }

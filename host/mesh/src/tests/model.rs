@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::{World, draft, name};
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
 use crate::testing::shell_call;
-use crate::{Claim, Fetch, Limits};
+use crate::{Fetch, Lease, Limits};
 
 const AGENTS: [&str; 3] = ["alice", "bob", "carol"];
 
@@ -41,8 +41,8 @@ fn act() -> impl Strategy<Value = Act> {
 #[derive(Clone, Debug, Default)]
 struct Expected {
     settled: bool,
-    /// The number of the claim that holds it, and until when.
-    claim: Option<(usize, u64)>,
+    /// The number of the lease that holds it, and until when.
+    lease: Option<(usize, u64)>,
 }
 
 async fn run(acts: Vec<Act>) {
@@ -54,7 +54,7 @@ async fn run(acts: Vec<Act>) {
     let processes = [&world, &other];
     let mut mail: [BTreeMap<MessageId, Expected>; 3] = Default::default();
     let mut keys: BTreeMap<(usize, u8), MessageId> = BTreeMap::new();
-    let mut claims: Vec<(usize, usize, Option<Claim>)> = Vec::new();
+    let mut leases: Vec<(usize, usize, Option<Lease>)> = Vec::new();
     let mut now = 0;
     for act in acts {
         match act {
@@ -69,41 +69,45 @@ async fn run(acts: Vec<Act>) {
                 let ask = Fetch { limit, ..Fetch::default() };
                 let fetched = processes[process].mesh.fetch(&name(AGENTS[agent]), &ask).await.expect("fetched");
                 let free =
-                    |expected: &Expected| !expected.settled && expected.claim.is_none_or(|(_, until)| now >= until);
+                    |expected: &Expected| !expected.settled && expected.lease.is_none_or(|(_, until)| now >= until);
                 let presentable = mail[agent].values().filter(|expected| free(expected)).count();
                 assert_eq!(fetched.messages.len(), presentable.min(limit));
                 assert_eq!(fetched.waiting, presentable - fetched.messages.len());
                 for message in &fetched.messages {
                     let expected = mail[agent].get_mut(&message.message.id).expect("a message that was sent");
                     assert!(free(expected), "{:?} is presented twice", message.message.id);
-                    expected.claim = Some((claims.len(), now + Limits::default().claim));
+                    expected.lease = Some((leases.len(), now + Limits::default().lease));
                 }
-                if let Some(claim) = fetched.claim {
-                    claims.push((agent, process, Some(claim)));
+                if let Some(lease) = fetched.lease {
+                    leases.push((agent, process, Some(lease)));
                 }
             }
-            Act::Confirm { which } | Act::Release { which } if claims.is_empty() => {
+            Act::Confirm { which } | Act::Release { which } if leases.is_empty() => {
                 let _nothing_is_claimed = which;
             }
             Act::Confirm { which } => {
-                let index = which % claims.len();
-                let (agent, process, claim) = &mut claims[index];
-                if let Some(claim) = claim.take() {
-                    processes[*process].mesh.confirm(&claim, Rung::Fetched, "fetch", None).await.expect("confirmed");
-                    for id in &claim.messages {
-                        mail[*agent].insert(*id, Expected { settled: true, claim: None });
+                let index = which % leases.len();
+                let (agent, process, lease) = &mut leases[index];
+                if let Some(lease) = lease.take() {
+                    processes[*process]
+                        .mesh
+                        .confirm(&lease, DeliveryStatus::Read, "fetch", None)
+                        .await
+                        .expect("confirmed");
+                    for id in &lease.messages {
+                        mail[*agent].insert(*id, Expected { settled: true, lease: None });
                     }
                 }
             }
             Act::Release { which } => {
-                let index = which % claims.len();
-                let (agent, process, claim) = &mut claims[index];
-                if let Some(claim) = claim.take() {
-                    let ids = claim.messages.clone();
-                    processes[*process].mesh.release(claim).await.expect("released");
+                let index = which % leases.len();
+                let (agent, process, lease) = &mut leases[index];
+                if let Some(lease) = lease.take() {
+                    let ids = lease.messages.clone();
+                    processes[*process].mesh.release(lease).await.expect("released");
                     for id in ids {
-                        let expected = mail[*agent].get_mut(&id).expect("claimed");
-                        expected.claim = expected.claim.filter(|(of, _)| *of != index);
+                        let expected = mail[*agent].get_mut(&id).expect("leased");
+                        expected.lease = expected.lease.filter(|(of, _)| *of != index);
                     }
                 }
             }
@@ -111,7 +115,7 @@ async fn run(acts: Vec<Act>) {
                 let ids: Vec<MessageId> = mail[agent].keys().copied().collect();
                 if let Some(id) = ids.get(which.checked_rem(ids.len()).unwrap_or_default()) {
                     world.mesh.acknowledge(&name(AGENTS[agent]), &[*id]).await.expect("acknowledged");
-                    mail[agent].insert(*id, Expected { settled: true, claim: None });
+                    mail[agent].insert(*id, Expected { settled: true, lease: None });
                 }
             }
             Act::Pass { milliseconds } => {
@@ -120,7 +124,7 @@ async fn run(acts: Vec<Act>) {
             }
         }
     }
-    world.machine.pass(Limits::default().claim);
+    world.machine.pass(Limits::default().lease);
     for (agent, expected) in AGENTS.iter().zip(&mail) {
         let waiting: BTreeSet<MessageId> =
             expected.iter().filter(|(_, expected)| !expected.settled).map(|(id, _)| *id).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use store::memory::{Fault, Tail};
 
 use super::{World, name};
-use crate::commands::{Command, CommandName, Ended, Standing};
+use crate::commands::{Command, CommandName, CommandStatus, Ended};
 use crate::names::MessageId;
 use crate::testing::{call, shell_call};
 use crate::{Order, OrderError};
@@ -68,7 +68,7 @@ async fn a_command_is_taken_once_and_ends_once() {
     assert_eq!(world.finish("alice", first, "").await, format!("no command `{first}` was for you"));
     assert_eq!(world.finish("bob", first, "fine").await, "succeeded");
     assert_eq!(world.finish("bob", first, "not fine").await, format!("command `{first}` has ended before"));
-    assert_eq!(world.standings().await, "/review src main succeeded, /test consumed");
+    assert_eq!(world.standings().await, "/review src main succeeded, /test running");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn whoever_waits_hears_how_it_ended() {
     world.take().await;
     world.finish("bob", id, "three remarks").await;
     let ended = waiting.await.expect("no panic");
-    assert_eq!(ended.standing(ended.created), Standing::Succeeded);
+    assert_eq!(ended.standing(ended.created), CommandStatus::Succeeded);
     assert!(format!("{:?}", ended.stage).contains("three remarks"));
 }
 
@@ -131,7 +131,7 @@ async fn a_clock_that_jumps_costs_no_command() {
     // Ahead and back again: nobody took it while it seemed too late, and nothing took it away.
     world.machine.pass(3_600_000);
     assert_eq!(world.take_line().await, "");
-    world.mesh.sweep(crate::Scope::Everything, crate::Broom::Sweep, None).await.expect("swept");
+    world.mesh.clean_up(crate::Scope::Everything, crate::DryRun::No, None).await.expect("cleanup");
     world.machine.go_back(3_600_000);
     assert_eq!(world.take_line().await, "/two");
     world.machine.go_back(86_400_000);

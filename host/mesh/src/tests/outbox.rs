@@ -65,8 +65,8 @@ async fn a_message_that_can_be_sent_to_nobody_comes_back_with_the_reason() {
     let person = one.mesh.identify(&shell_call(None)).await.expect("identified");
     let id = one.mesh.queued().await.expect("listed")[0].id;
     let status = |status: crate::MessageStatus| {
-        let ladder = &status.recipients[0].ladder;
-        format!("{} {}", ladder.rung().as_str(), ladder.undeliverable.clone().unwrap_or_default())
+        let history = &status.recipients[0].history;
+        format!("{} {}", history.status().as_str(), history.undeliverable.clone().unwrap_or_default())
     };
     let told = one.mesh.message_status(&person, id).await.expect("known");
     assert_eq!(status(told), "queued ");
@@ -87,7 +87,7 @@ async fn a_message_that_can_be_sent_to_nobody_comes_back_with_the_reason() {
 async fn who_has_got_it_is_not_sent_it_again_when_the_line_is_cut_in_between() {
     let (one, other) = two().await;
     assert_eq!(other.register(&shell_call(None), "carol").await, "carol");
-    one.line(Line::TakesOneLetter);
+    one.line(Line::TakesOneMessage);
     assert_eq!(one.send("bob carol", draft("one")).await, "stored queued");
     assert_eq!(one.outbox().await, "one waits for carol");
     one.line(Line::Good);
@@ -98,7 +98,7 @@ async fn who_has_got_it_is_not_sent_it_again_when_the_line_is_cut_in_between() {
 #[tokio::test]
 async fn what_was_stored_is_stored_also_where_its_recipient_cannot_be_looked_at_any_more() {
     let (one, other) = two().await;
-    one.line(Line::TakesOneLetter);
+    one.line(Line::TakesOneMessage);
     assert_eq!(one.say("bob", "one").await, "stored");
     assert_eq!(one.outbox().await, "");
     assert_eq!(other.read("bob").await, "one");
@@ -156,7 +156,7 @@ async fn what_the_servers_do_not_take_now_holds_up_what_its_sender_says_next_and
     assert_eq!(one.say("bob", "one").await, "queued");
     assert_eq!(one.say("alice", "to herself").await, "queued");
     assert_eq!(one.say_as("carol", "alice", "hers").await, "queued");
-    one.line(Line::HasNoRoomFor("bob"));
+    one.line(Line::HasNoBytesFor("bob"));
     assert_eq!(one.say("alice", "two").await, "queued", "it overtakes nothing");
     let why = "could not append to agents/bob/inbox: quota exceeded";
     let expected = format!("one waits for bob ({why}); to herself waits for alice; two waits for alice");
@@ -185,7 +185,11 @@ async fn one_process_at_a_time_sends_what_waits() {
     assert_eq!(one.outbox().await, "one waits for bob; two waits for bob; three waits for bob waits for carol");
     let carol = one.mesh.identify(&session_call("c", "s1")).await.expect("identified");
     let sent = one.mesh.send(&carol, &["bob".to_owned()], draft("from carol")).await.expect("sent");
-    assert_eq!(sent.recipients[0].rung, crate::messages::receipt::Rung::Stored, "she has said nothing before");
+    assert_eq!(
+        sent.recipients[0].status,
+        crate::messages::receipt::DeliveryStatus::Stored,
+        "she has said nothing before"
+    );
     drop(another);
     assert_eq!(one.say("bob", "four").await, "stored");
     let there = (one.outbox().await, other.read("bob").await);

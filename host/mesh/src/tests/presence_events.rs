@@ -6,16 +6,16 @@ use store::{Position, Store};
 
 use super::machines::two;
 use super::{World, name};
-use crate::agents::presence_events::Silences;
+use crate::agents::presence_events::OfflineAgents;
 use crate::testing::{session_call, shell_call};
-use crate::{Broom, Scope};
+use crate::{DryRun, Scope};
 
 const SILENCE: u64 = 600_000;
 
 /// A process that lives on and looks.
 struct Resident {
     world: World,
-    known: Option<Silences>,
+    known: Option<OfflineAgents>,
 }
 
 impl Resident {
@@ -25,7 +25,7 @@ impl Resident {
 
     async fn looks(&mut self) {
         crate::agents::presence_events::notice_silence(&self.world.mesh.core, &mut self.known).await.expect("looked");
-        self.world.mesh.fulfil_wishes().await.expect("told");
+        self.world.mesh.send_offline_notices().await.expect("told");
     }
 }
 
@@ -35,9 +35,9 @@ impl World {
         self.mesh.heartbeat(&caller, None).await.expect("noted");
     }
 
-    /// What the diary says of silence, in order.
+    /// What the event log says of silence, in order.
     async fn silences(&self) -> Vec<String> {
-        let stretch = self.mesh.diary(Position::START).await.expect("readable");
+        let stretch = self.mesh.event_log(Position::START).await.expect("readable");
         let word = |event: &crate::Event, field: &str| event.details[field].as_str().expect("a word").to_owned();
         let of_silence = stretch.events.iter().filter(|event| event.details.contains_key("because"));
         of_silence
@@ -63,14 +63,14 @@ async fn a_fall_and_a_return_are_told_once_each() {
         one.looks().await;
         other.looks().await;
         one.looks().await;
-        told.push("alice fell-silent (away: nothing heard for 10 min)".to_owned());
+        told.push("alice agent-offline (away: nothing heard for 10 min)".to_owned());
         assert_eq!(world.silences().await, told);
         // One that begins to look later finds it told.
         Resident::of(&world).looks().await;
         world.beats("alice").await;
         other.looks().await;
         one.looks().await;
-        told.push("alice came-back (idle: heard 0 s ago)".to_owned());
+        told.push("alice agent-online (idle: heard 0 s ago)".to_owned());
         assert_eq!(world.silences().await, told);
     }
 }
@@ -88,10 +88,10 @@ async fn whoever_registers_again_is_back_and_whoever_is_let_go_is_nobody_any_mor
     world.register(&shell_call(None), "alice").await;
     resident.looks().await;
     let told = world.silences().await;
-    assert_eq!((told.len(), told.last().map(String::as_str)), (3, Some("alice came-back (idle: heard 0 s ago)")));
+    assert_eq!((told.len(), told.last().map(String::as_str)), (3, Some("alice agent-online (idle: heard 0 s ago)")));
     world.machine.pass(30 * 24 * 3_600_000);
     resident.looks().await;
-    world.mesh.sweep(Scope::Everything, Broom::Sweep, None).await.expect("swept");
+    world.mesh.clean_up(Scope::Everything, DryRun::No, None).await.expect("cleanup");
     resident.looks().await;
     assert!(world.mesh.agent(&name("alice")).await.expect("readable").is_none(), "it was let go of");
     world.register(&shell_call(None), "alice").await;
@@ -136,7 +136,7 @@ async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
     for round in 1..=2 {
         // Wished twice is wished once.
         for _ in 0..2 {
-            world.mesh.wish_to_know(&alice, &[name("bob"), name("carol")]).await.expect("noted");
+            world.mesh.notify_when_offline(&alice, &[name("bob"), name("carol")]).await.expect("noted");
         }
         world.machine.pass(SILENCE / 2);
         world.beats("carol").await;
@@ -179,7 +179,7 @@ async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
         ("shell", "bob is away: nothing heard for 10 min. You wished to know when it is no longer here.")
     );
     let nobody = world.mesh.identify(&shell_call(None)).await.expect("identified");
-    let refused = world.mesh.wish_to_know(&nobody, &[name("bob")]).await.map_err(|error| error.to_string());
+    let refused = world.mesh.notify_when_offline(&nobody, &[name("bob")]).await.map_err(|error| error.to_string());
     assert_eq!(refused, Err("you have not registered".to_owned()));
 }
 
@@ -190,8 +190,8 @@ async fn what_is_kept_of_it_is_a_hint() {
     world.machine.pass(SILENCE);
     Resident::of(&world).looks().await;
     let told = world.silences().await;
-    let key = "silences".parse().expect("a key");
-    // Lost, of an older time, of another diary, and not even that: it is told what the diary says.
+    let key = "offline".parse().expect("a key");
+    // Lost, of an older time, of another event log, and not even that: it is told what the event log says.
     for kept in [None, Some(r#"{"at":0,"silent":[]}"#), Some(r#"{"at":99999999999,"silent":[]}"#), Some("[7]")] {
         let found = world.store.get(&key).await.expect("readable");
         let store = Arc::clone(&world.store) as Arc<dyn Store>;
@@ -206,11 +206,11 @@ async fn what_is_kept_of_it_is_a_hint() {
 async fn a_machine_that_is_new_reads_nothing_that_others_told_before_and_tells_of_its_own_once() {
     let (one, other) = two().await;
     for _ in 0..3 {
-        one.say("bob", "It is in the diary.").await;
+        one.say("bob", "It is in the event log.").await;
     }
-    let end = one.mesh.diary_end().await.expect("readable");
+    let end = one.mesh.event_log_end().await.expect("readable");
     crate::agents::presence_events::notice_silence(&other.mesh.core, &mut None).await.expect("looked");
-    let key = "silences".parse().expect("a key");
+    let key = "offline".parse().expect("a key");
     let kept = other.local.get(&key).await.expect("readable").expect("it is kept where it began");
     assert_eq!(String::from_utf8_lossy(&kept.bytes), format!(r#"{{"at":{},"silent":[]}}"#, end.0));
     other.machine.pass(SILENCE);
@@ -218,6 +218,6 @@ async fn a_machine_that_is_new_reads_nothing_that_others_told_before_and_tells_o
     for _ in 0..3 {
         crate::agents::presence_events::notice_silence(&other.mesh.core, &mut None).await.expect("looked");
     }
-    let told = one.mesh.diary(Position::START).await.expect("readable").events;
-    assert_eq!(told.iter().filter(|event| event.kind == "fell-silent").count(), 1);
+    let told = one.mesh.event_log(Position::START).await.expect("readable").events;
+    assert_eq!(told.iter().filter(|event| event.kind == "agent-offline").count(), 1);
 }

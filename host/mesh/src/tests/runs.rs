@@ -187,7 +187,7 @@ async fn whoever_is_killed_while_it_runs_leaves_an_end_that_nobody_knows() {
         _ = pass => panic!("it takes longer"),
         () = tokio::time::sleep(std::time::Duration::from_secs(5)) => {}
     }
-    assert_eq!(stage.tells(id).await, "consumed by fake");
+    assert_eq!(stage.tells(id).await, "running by fake");
     stage.world.machine.pass(60_000);
     assert_eq!(stage.tells(id).await, "unknown by fake");
     let other = stage.world.another_process();
@@ -207,7 +207,7 @@ async fn a_long_run_stays_known_for_as_long_as_somebody_runs_it() {
             _ = &mut pass => break,
             () = tokio::time::sleep(std::time::Duration::from_secs(10)) => stage.world.machine.pass(10_000),
         }
-        assert_eq!(stage.tells(id).await, "consumed by fake");
+        assert_eq!(stage.tells(id).await, "running by fake");
     }
     pass.await;
     assert_eq!(stage.tells(id).await, "succeeded by fake");

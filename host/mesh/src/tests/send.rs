@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{World, draft, name};
-use crate::messages::receipt::Rung;
+use crate::messages::receipt::DeliveryStatus;
 use crate::messages::{Draft, LONGEST_BODY, Priority};
 use crate::testing::{call, session_call, shell_call};
 use crate::{Audience, SendError};
@@ -146,9 +146,9 @@ async fn a_keyed_sending_that_broke_off_is_completed_under_one_id_and_noted_once
         let kept: Vec<_> = kept.iter().map(|(message, _)| (message.id, message.thread.clone())).collect();
         assert_eq!(kept, [(first.id, first.thread.clone())], "{recipient}");
     }
-    let diary = world.mesh.diary(store::Position::START).await.expect("readable");
+    let event_log = world.mesh.event_log(store::Position::START).await.expect("readable");
     let told: Vec<_> =
-        diary.events.iter().filter(|event| event.kind == "sent").map(|event| &event.details["to"]).collect();
+        event_log.events.iter().filter(|event| event.kind == "sent").map(|event| &event.details["to"]).collect();
     assert_eq!(told, [&serde_json::json!(["bob"]), &serde_json::json!(["carol"])]);
 }
 
@@ -198,16 +198,16 @@ async fn a_reply_acknowledges_what_it_answers_and_keeps_its_thread() {
     let bob = world.joined("bob").await;
     let first = world.send(&alice, "bob", draft("question")).await.expect("sent");
     assert_eq!(world.fetch("bob").await, "question");
-    assert_eq!(world.ladder(first.id).await, "stored, fetched by fetch");
+    assert_eq!(world.history(first.id).await, "stored, read by fetch");
     let answer = Draft { reply_to: Some(first.id), ..draft("answer") };
     let reply = world.send(&bob, "alice", answer).await.expect("sent");
     assert_eq!(reply.thread, first.thread);
-    assert_eq!(world.ladder(first.id).await, "stored, fetched by fetch, acknowledged by reply");
-    assert_eq!(world.ladder(reply.id).await, "stored");
+    assert_eq!(world.history(first.id).await, "stored, read by fetch, acknowledged by reply");
+    assert_eq!(world.history(reply.id).await, "stored");
 }
 
 #[tokio::test]
-async fn a_ladder_is_shown_to_its_sender_and_its_recipient_alone() {
+async fn a_history_is_shown_to_its_sender_and_its_recipient_alone() {
     let world = World::new();
     let alice = world.joined("alice").await;
     let bob = world.joined("bob").await;
@@ -243,18 +243,18 @@ async fn a_broadcast_reaches_everyone_but_its_sender_and_the_gone() {
 }
 
 #[tokio::test]
-async fn stored_is_not_called_offered_where_nobody_hears_the_bell() {
+async fn stored_is_not_called_notified_if_nobody_watches_the_wake_file() {
     let world = World::new();
     world.joined("bob").await;
     let sent = world.send(&shell_call(None), "bob", draft("x")).await.expect("sent");
-    assert_eq!(sent.recipients[0].rung, Rung::Stored);
+    assert_eq!(sent.recipients[0].status, DeliveryStatus::Stored);
     world.hook("s1", "start").await;
     world.register(&session_call("c1", "s1"), "carol").await;
     let sent = world.send(&shell_call(None), "carol", draft("x")).await.expect("sent");
-    assert_eq!(sent.recipients[0].rung, Rung::Offered);
+    assert_eq!(sent.recipients[0].status, DeliveryStatus::Notified);
     let low = Draft { priority: crate::messages::Priority::Low, ..draft("no hurry") };
     let sent = world.send(&shell_call(None), "carol", low).await.expect("sent");
-    assert_eq!(sent.recipients[0].rung, Rung::Stored);
+    assert_eq!(sent.recipients[0].status, DeliveryStatus::Stored);
 }
 
 #[tokio::test]
@@ -264,6 +264,6 @@ async fn a_client_that_fetches_by_itself_is_sent_any_number_and_nothing_is_held(
     world.joined("bob").await;
     for _ in 0..crate::LoopLimits::default().pair + 1 {
         let sent = world.send(&alice, "bob", draft("x")).await.expect("sent");
-        assert_eq!((sent.recipients[0].rung, sent.recipients[0].held.as_deref()), (Rung::Stored, None));
+        assert_eq!((sent.recipients[0].status, sent.recipients[0].held.as_deref()), (DeliveryStatus::Stored, None));
     }
 }

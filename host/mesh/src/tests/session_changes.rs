@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::delivery::until;
 use super::{World, name};
 use crate::Served;
-use crate::messages::receipt::Rung;
-use crate::ports::harness::Load;
+use crate::messages::receipt::DeliveryStatus;
+use crate::ports::harness::Carries;
 use crate::sessions::Call;
 use crate::testing::{route, session_call};
 
@@ -43,9 +43,9 @@ async fn compaction_keeps_agent_and_mail() {
 async fn a_crashed_session_that_is_resumed_is_the_same_agent_and_finds_its_mail() {
     let world = alice().await;
     world.machine.kill(1);
-    assert_eq!(presence(&world, "alice").await, "gone: its process no longer runs");
+    assert_eq!(presence(&world, "alice").await, "offline: its process no longer runs");
     let id = world.say("alice", "while you were down").await;
-    assert_eq!(world.ladder(id).await, "stored", "nobody was offered anything");
+    assert_eq!(world.history(id).await, "stored", "nobody was notified anything");
     assert_eq!(world.register(&session_call("c2", "s2"), "alice").await, "alice-2 numbered", "mail waits for alice");
     world.machine.start(2);
     world.hook_of("s1", "resume", Some(2)).await;
@@ -78,7 +78,7 @@ async fn a_late_hook_of_a_dead_process_wakes_nobody_from_the_dead() {
     let world = alice().await;
     world.machine.kill(1);
     world.hook("s1", "stop").await;
-    assert_eq!(presence(&world, "alice").await, "gone: its process no longer runs");
+    assert_eq!(presence(&world, "alice").await, "offline: its process no longer runs");
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_subagents_mail_waits_for_the_subagent_and_not_for_its_root() {
     let world = alice().await;
     assert_eq!(world.register(&session_call("c1", "sub<s1"), "helper").await, "helper new");
     world.hook("sub", "end").await;
-    assert!(presence(&world, "helper").await.starts_with("gone: its session ended"));
+    assert!(presence(&world, "helper").await.starts_with("offline: its session ended"));
     world.say("helper", "for the helper").await;
     assert_eq!(world.shown("s1", "stop").await, "");
     assert_eq!(world.register(&session_call("c1", "sub2<s1"), "helper").await, "helper-2 numbered");
@@ -147,7 +147,8 @@ async fn a_subagents_mail_waits_for_the_subagent_and_not_for_its_root() {
 #[tokio::test(start_paused = true)]
 async fn mail_that_came_while_a_session_was_down_wakes_it_when_it_is_back() {
     let world = alice().await;
-    *world.harnesses.0.routes.lock().expect("unpoisoned") = vec![route("bell", Load::Bell, Rung::Offered, 1_000)];
+    *world.harnesses.0.routes.lock().expect("unpoisoned") =
+        vec![route("wake-file", Carries::Notification, DeliveryStatus::Notified, 1_000)];
     world.machine.kill(1);
     let id = world.say("alice", "while you were down").await;
     let stop = CancellationToken::new();
@@ -155,9 +156,9 @@ async fn mail_that_came_while_a_session_was_down_wakes_it_when_it_is_back() {
     for _ in 0..50 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert_eq!(world.ladder(id).await, "stored");
+    assert_eq!(world.history(id).await, "stored");
     world.machine.start(2);
     world.hook_of("s1", "resume", Some(2)).await;
-    until(&world, id, "stored, offered by bell").await;
+    until(&world, id, "stored, notified by wake-file").await;
     stop.cancel();
 }

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        let caller = context.caller(&open, self.agent).await?;
+        let caller = context.principal(&open, self.agent).await?;
         let agent = caller.agent().ok_or(NoAgent)?;
         let acknowledged = open.mesh.acknowledge(agent, &self.ids).await?;
         context.printer.show(&AckShape::of(agent.to_string(), &acknowledged))?;

@@ -1,6 +1,6 @@
 //! `relay-mesh agents`: who is here.
 
-use mesh::agent::Seen;
+use mesh::agent::AgentSummary;
 use mesh::machine::Machine;
 
 use crate::command::CommandSpec;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        let agents: Vec<Seen> = match &self.query {
+        let agents: Vec<AgentSummary> = match &self.query {
             Some(query) => open.mesh.find(query, self.limit).await?.into_iter().map(|found| found.seen).collect(),
             None => open.mesh.agents().await?,
         };

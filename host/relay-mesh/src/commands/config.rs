@@ -16,7 +16,7 @@ use crate::shapes::settings::ConfigShape;
     durability = \"disk\"              # or \"process\"; $RELAY_DURABILITY\n  \
     away-after = \"10m\"\n  \
     plugins = [\"~/adapters\"]         # $RELAY_PLUGINS; yours alone, not a project's\n  \
-    tools = \"core,claims,commands\"  # $RELAY_TOOLS, --tools: what an MCP client is shown\n  \
+    tools = \"core,reservations,commands\"  # $RELAY_TOOLS, --tools: what an MCP client is shown\n  \
     repository = \"acme/shop\"         # a project's: what every machine calls it; else its remote\n\n  \
     [http]                           # yours alone, not a project's\n  \
     listen = \"127.0.0.1:7423\"        # $RELAY_HTTP, --http\n  \
@@ -34,8 +34,8 @@ use crate::shapes::settings::ConfigShape;
     rest = \"30m\"                    # a chain that was silent so long is over\n\n  \
     [reservations]                   # a project may say this for all who work in it\n  \
     mode = \"enforce\"               # or \"advise\": an edit of what another agent holds is refused, or only told of\n  \
-    auto-claim = false               # whether a file is reserved for the agent that edits it\n  \
-    auto-claim-ttl = \"10m\"\n\n  \
+    auto-reserve = false               # whether a file is reserved for the agent that edits it\n  \
+    auto-reserve-ttl = \"10m\"\n\n  \
     [wake]                           # yours alone, not a project's; docs/coordination.md\n  \
     gateway = [\"my-agent\", \"--text\", \"{text}\"]\n\n\
     Examples:\n  \

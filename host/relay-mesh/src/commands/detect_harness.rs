@@ -14,13 +14,13 @@ use crate::setup::shapes::Detected;
 /// Show what harness and session this shell belongs to
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example, in a shell that a harness started:\n  relay-mesh detect-harness\n\n\
-    Ends with 3 where no harness is recognised.")]
+    Ends with 3 where no harness is matched.")]
 pub(crate) struct Args {}
 
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        let seen = context.sighting();
+        let seen = context.caller();
         let mut report = Report { detected: Vec::new() };
         for harness in open.adapters.candidates(&seen).await {
             let name = &harness.about().harness;
@@ -54,7 +54,7 @@ fn detected(harness: &str, detection: Detection, agent: Option<String>) -> Detec
     }
 }
 
-/// Everything that was recognised.
+/// Everything that was matched.
 #[derive(Debug, Serialize)]
 struct Report {
     /// One for each adapter that knows this shell.
@@ -64,7 +64,7 @@ struct Report {
 impl Show for Report {
     fn text(&self) -> String {
         if self.detected.is_empty() {
-            return "no harness is recognised in this shell".to_owned();
+            return "no harness is matched in this shell".to_owned();
         }
         self.detected.iter().map(sentence).collect::<Vec<_>>().join("\n")
     }
@@ -105,6 +105,6 @@ mod tests {
         let detection = Detection { session, certainty: Certainty::Inherited };
         let report = Report { detected: vec![detected("claude-code", detection, None)] };
         assert_eq!(report.text(), "claude-code, session s1 in /srv/app (inherited); no agent is registered in it");
-        assert_eq!(Report { detected: Vec::new() }.text(), "no harness is recognised in this shell");
+        assert_eq!(Report { detected: Vec::new() }.text(), "no harness is matched in this shell");
     }
 }

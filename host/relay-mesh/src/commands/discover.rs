@@ -58,7 +58,7 @@ struct SessionShape {
     /// Its agent, where it has joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// `idle`, `busy`, `awaiting-human`; left out where nobody says.
+    /// `idle`, `busy`, `needs-input`; left out where nobody says.
     #[serde(skip_serializing_if = "Option::is_none")]
     activity: Option<&'static str>,
     /// The routes that wake it while it is idle, in the order in which they are tried.

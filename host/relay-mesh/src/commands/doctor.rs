@@ -31,12 +31,12 @@ pub(crate) struct Args {
     harness: Option<String>,
     #[command(flatten)]
     place: Place,
-    /// Send a test message to the agent of this session (or to an agent, by its name) and tell each rung as it comes
+    /// Send a test message to the agent of this session (or to an agent, by its name) and tell each status as it comes
     #[arg(long, value_name = "SESSION")]
     wake: Option<String>,
     /// How long to wait for it, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wake", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    patience: u64,
+    timeout: u64,
 }
 
 impl CommandSpec for Args {
@@ -51,7 +51,7 @@ impl CommandSpec for Args {
         };
         let open = context.open()?;
         if let Some(session) = &self.wake {
-            return wake(context, &open, session, Duration::from_secs(self.patience)).await;
+            return wake(context, &open, session, Duration::from_secs(self.timeout)).await;
         }
         let dir = &context.settings.dir.value;
         for finding in data_folder::prove(dir, &nonce(&open)) {
@@ -95,13 +95,13 @@ impl CommandSpec for Args {
 }
 
 /// Sends a message that nobody has to act on, and follows it.
-async fn wake(context: &Context, open: &Open, session: &str, patience: Duration) -> Result<Exit, CommandError> {
+async fn wake(context: &Context, open: &Open, session: &str, timeout: Duration) -> Result<Exit, CommandError> {
     let agent = wake::agent_of(open, session).await?;
-    let caller = context.caller(open, None).await?;
+    let caller = context.principal(open, None).await?;
     let sent = open.mesh.send(&caller, &[agent.to_string()], wake::message(&nonce(open))).await?;
     let mut follower = wake::Follower::default();
     let mut looks = tokio::time::interval(wake::EVERY);
-    let deadline = tokio::time::Instant::now() + patience;
+    let deadline = tokio::time::Instant::now() + timeout;
     loop {
         looks.tick().await;
         let status = open.mesh.message_status(&caller, sent.id).await?;
@@ -111,7 +111,7 @@ async fn wake(context: &Context, open: &Open, session: &str, patience: Duration)
         }
         let over = wake::wait(&recipient) == wake::Wait::Over || tokio::time::Instant::now() >= deadline;
         if over {
-            let proof = Proof::new("wake", None, wake::verdict(&recipient, patience));
+            let proof = Proof::new("wake", None, wake::verdict(&recipient, timeout));
             context.printer.show(&proof)?;
             return Ok(outcome(proof.severity));
         }

@@ -3,15 +3,15 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use mesh::{Broom, Scope};
+use mesh::{DryRun, Scope};
 use store::StoreError;
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::patience;
+use crate::commands::waiting::timeout;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::shapes::swept::SweptShape;
+use crate::shapes::cleanup::CleanupShape;
 
 /// Let go of what is over and old
 #[derive(clap::Args, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long)]
     expired_only: bool,
     /// After how long a silence an agent goes [default: a week]
-    #[arg(long, value_name = "TIME", value_parser = patience, conflicts_with = "expired_only")]
+    #[arg(long, value_name = "TIME", value_parser = timeout, conflicts_with = "expired_only")]
     stale: Option<Duration>,
 }
 
@@ -38,10 +38,10 @@ impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
         let scope = if self.expired_only { Scope::Expired } else { Scope::Everything };
-        let broom = if self.dry_run { Broom::Look } else { Broom::Sweep };
+        let dry_run = if self.dry_run { DryRun::Yes } else { DryRun::No };
         let stale = self.stale.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-        let swept = open.mesh.sweep(scope, broom, stale).await.map_err(failed)?;
-        context.printer.show(&SweptShape::of(&swept, broom))?;
+        let cleanup = open.mesh.clean_up(scope, dry_run, stale).await.map_err(failed)?;
+        context.printer.show(&CleanupShape::of(&cleanup, dry_run))?;
         Ok(Exit::Success)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mesh::glob::Glob;
 use mesh::names::AgentName;
 use mesh::reservation::Conflict;
-use mesh::session::Caller;
+use mesh::session::Principal;
 use mesh::{EditMode, IdentifyError, reasons};
 
 use crate::command::CommandSpec;
@@ -33,7 +33,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
     after_help = "A pre-commit hook of this repository and all its worktrees. It stands beside what is there: a hook of \
     yours, core.hooksPath, husky, lefthook and pre-commit go on as before, and `uninstall` leaves every other byte \
     as it was. A commit is stopped where its files, or what they were renamed from, lie in an exclusive reservation \
-    of another agent that is not gone. Whoever commits is the agent of the shell (RELAY_AGENT, or its harness \
+    of another agent that is not offline. Whoever commits is the agent of the shell (RELAY_AGENT, or its harness \
     session), else nobody in particular. Git's own way around it is `git commit --no-verify`; and where relay-mesh \
     or its data is not there, the commit goes on with a line that says so.\n\n\
     Examples:\n  \
@@ -150,7 +150,7 @@ struct Held {
 
 async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
     let staged = Git::staged(&context.workdir)?;
-    // What is no path of a repository is in nobody's claim.
+    // What is no path of a repository is in nobody's reservation.
     let paths: Vec<Glob> = staged.iter().filter_map(|path| Glob::of_file(path).ok()).collect();
     if paths.is_empty() || !has_store(&context.settings) {
         return Ok(Vec::new());
@@ -169,8 +169,8 @@ async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
 
 /// Who commits. An agent for whom this shell does not speak, or that there is none of, is nobody here: what others
 /// hold is held for whoever names it too.
-async fn committer(open: &Open, context: &Context) -> Result<Caller, CommandError> {
-    match context.caller(open, None).await {
+async fn committer(open: &Open, context: &Context) -> Result<Principal, CommandError> {
+    match context.principal(open, None).await {
         Err(error @ (IdentifyError::Unknown(_) | IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. })) => {
             context.printer.on_standard_error(&format!("relay-mesh guard: {error}; this commit is nobody's\n"));
             Ok(open.mesh.identify(&context.call(None)).await?)

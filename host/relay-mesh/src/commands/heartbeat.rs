@@ -27,7 +27,7 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        let caller = context.caller(&open, self.from).await?;
+        let caller = context.principal(&open, self.from).await?;
         let seen = open.mesh.heartbeat(&caller, self.task.as_deref()).await?;
         context.printer.show(&HeartbeatShape::from(&seen))?;
         Ok(Exit::Success)

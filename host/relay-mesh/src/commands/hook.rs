@@ -41,7 +41,7 @@ pub(crate) struct Args {
     event: String,
     /// For how many seconds the harness may wait, where what this hook answers can be said by no later one
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=60))]
-    patience: Option<u8>,
+    timeout: Option<u8>,
     /// Passed over: a harness may add words of its own
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     more: Vec<String>,
@@ -51,19 +51,19 @@ pub(crate) struct Args {
 /// thread looks at the clock, because what hangs may be any call and not only an asynchronous one.
 #[expect(clippy::exit, reason = "nothing else ends a process whose main thread hangs or panics")]
 pub(crate) fn never_break_the_harness(args: &Args) {
-    let patience = args.patience.map_or(DEADLINE, |seconds| Duration::from_secs(seconds.into()));
+    let timeout = args.timeout.map_or(DEADLINE, |seconds| Duration::from_secs(seconds.into()));
     std::panic::set_hook(Box::new(|panic| {
         render::last_words(&format!("relay-mesh: a defect: {}", panic.to_string().replace('\n', " ")));
         std::process::exit(0);
     }));
     let watch = std::thread::Builder::new().name("deadline".to_owned()).stack_size(64 * 1024);
     let started = watch.spawn(move || {
-        let soon = patience.min(DEADLINE);
+        let soon = timeout.min(DEADLINE);
         std::thread::sleep(soon);
-        // Now, and not only at the end: a harness that has less patience than it said ends this process before.
+        // Now, and not only at the end: a harness that has less timeout than it said ends this process before.
         let goes_on = go_on();
-        std::thread::sleep(patience.saturating_sub(soon));
-        let seconds = patience.as_secs();
+        std::thread::sleep(timeout.saturating_sub(soon));
+        let seconds = timeout.as_secs();
         let words = format!("relay-mesh: the hook took longer than {seconds} s and was given up{goes_on}");
         render::last_words(&words);
         std::process::exit(0);
@@ -107,8 +107,8 @@ impl CommandSpec for Args {
         if let Some(text) = &outcome.reply.stdout
             && let Err(error) = context.printer.bytes(text.as_bytes())
         {
-            if let Some(claim) = outcome.claim {
-                open.mesh.release(claim).await?;
+            if let Some(lease) = outcome.lease {
+                open.mesh.release(lease).await?;
             }
             return Err(error);
         }

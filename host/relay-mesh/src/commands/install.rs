@@ -21,7 +21,7 @@ use crate::setup::request::{HostUrl, Installation, Reach, setup};
 #[command(after_help = "Examples:\n  \
     relay-mesh install claude-code --project . --dry-run\n  \
     relay-mesh install claude-code --user --yes\n  \
-    relay-mesh install codex --tools core,claims,commands\n  \
+    relay-mesh install codex --tools core,reservations,commands\n  \
     relay-mesh install claude-code --transport http --http-url http://127.0.0.1:7423/mcp\n  \
     relay-mesh install generic\n\n\
     Every change is shown first, as a diff. Without a terminal nothing is changed unless `--yes` was said; \
@@ -45,7 +45,7 @@ struct NamedArgs {
     /// Where the host serves MCP; means `--transport http`
     #[arg(long, value_name = "URL")]
     http_url: Option<HostUrl>,
-    /// Groups of tools that the harness's own server shows: core, claims, commands [default: those of the settings]
+    /// Groups of tools that the harness's own server shows: core, reservations, commands [default: those of the settings]
     #[arg(long, value_name = "GROUP,…")]
     tools: Option<Profile>,
     /// Show the changes and make none
@@ -70,7 +70,7 @@ impl NamedArgs {
         if self.tools.is_some() && (self.transport == Some(Transport::Http) || self.http_url.is_some()) {
             return Err(CommandError::usage(
                 "the host shows the same tools to each of its clients",
-                "leave out `--tools`, and say it to the host: `relay-mesh up --tools core,claims`",
+                "leave out `--tools`, and say it to the host: `relay-mesh up --tools core,reservations`",
             ));
         }
         match (self.transport, &self.http_url) {
@@ -175,9 +175,9 @@ mod tests {
         check("claude-code --user", "Stdio(None) for the user");
         check("claude-code --global", "Stdio(None) for the user");
         check("claude-code --project-dir . --transport stdio", "Stdio(None) for the project");
-        check("claude-code --tools core,claims", "Stdio(Some(Profile { claims: true, commands: false }))");
+        check("claude-code --tools core,reservations", "Stdio(Some(Profile { reservations: true, commands: false }))");
         check("claude-code --tools all", "`all` is no group of tools");
-        check("claude-code --tools claims --transport http", "the same tools to each");
+        check("claude-code --tools reservations --transport http", "the same tools to each");
         check("claude-code --transport http", "http://127.0.0.1:7423/mcp");
         check("claude-code --http-url http://127.0.0.1:9/mcp", "Http(HostUrl(\"http://127.0.0.1:9/mcp\"))");
         check("claude-code --http-url nowhere", "is not a URL of a host");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mesh::receipt::Rung;
-use mesh::{Answer, Invited, LONGEST_INVITATION};
+use mesh::receipt::DeliveryStatus;
+use mesh::{InvitationAnswer, Invited, LONGEST_INVITATION};
 use serde::Serialize;
 
 use crate::command::CommandSpec;
@@ -49,12 +49,12 @@ impl CommandSpec for Args {
             _ => self.text,
         };
         let open = context.open()?;
-        let caller = context.caller(&open, self.from).await?;
+        let caller = context.principal(&open, self.from).await?;
         let mut invited = open.mesh.invite(&caller, &self.session, self.harness.as_deref(), &text).await?;
         let mut answer = wait_for_answer(&open, &invited).await?;
         match answer {
-            Answer::Brought(_) | Answer::Joined(_) => {}
-            Answer::Open(_) | Answer::Refused | Answer::Ended => {
+            InvitationAnswer::Brought(_) | InvitationAnswer::Joined(_) => {}
+            InvitationAnswer::Open(_) | InvitationAnswer::Refused | InvitationAnswer::Ended => {
                 invited = open.mesh.remind(invited).await?;
                 answer = wait_for_answer(&open, &invited).await?;
             }
@@ -64,14 +64,17 @@ impl CommandSpec for Args {
     }
 }
 
-/// Where the invitation stands, as soon as anything is certain or patience is at an end.
-async fn wait_for_answer(open: &Open, invited: &Invited) -> Result<Answer, CommandError> {
+/// Where the invitation stands, as soon as anything is certain or timeout is at an end.
+async fn wait_for_answer(open: &Open, invited: &Invited) -> Result<InvitationAnswer, CommandError> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let answer = open.mesh.invitation(&invited.session).await?.unwrap_or(Answer::Open(invited.rung));
+        let answer = open.mesh.invitation(&invited.session).await?.unwrap_or(InvitationAnswer::Open(invited.status));
         let is_certain = match &answer {
-            Answer::Open(_) => false,
-            Answer::Brought(_) | Answer::Refused | Answer::Ended | Answer::Joined(_) => true,
+            InvitationAnswer::Open(_) => false,
+            InvitationAnswer::Brought(_)
+            | InvitationAnswer::Refused
+            | InvitationAnswer::Ended
+            | InvitationAnswer::Joined(_) => true,
         };
         if is_certain || tokio::time::Instant::now() >= deadline {
             return Ok(answer);
@@ -91,8 +94,8 @@ struct InvitedShape {
     from: String,
     /// The route that took it: one of its adapter's, or `listen`.
     route: String,
-    /// How far it got, as far as anybody can prove: `stored`, `offered`, `accepted`, `shown`; or `refused`.
-    rung: &'static str,
+    /// How far it got, as far as anybody can prove: `stored`, `notified`, `accepted`, `shown`; or `refused`.
+    status: &'static str,
     /// When it lapses, where it is still to be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     lapses: Option<String>,
@@ -102,24 +105,27 @@ struct InvitedShape {
 }
 
 impl InvitedShape {
-    fn of(invited: &Invited, answer: &Answer) -> InvitedShape {
-        let (rung, is_open) = match answer {
-            Answer::Open(rung) => (rung.as_str(), true),
-            Answer::Brought(rung) => (rung.as_str(), false),
+    fn of(invited: &Invited, answer: &InvitationAnswer) -> InvitedShape {
+        let (status, is_open) = match answer {
+            InvitationAnswer::Open(status) => (status.as_str(), true),
+            InvitationAnswer::Brought(status) => (status.as_str(), false),
             // A hook may still show it, or whoever listens next.
-            Answer::Refused => ("refused", true),
-            Answer::Ended | Answer::Joined(_) => (invited.rung.as_str(), false),
+            InvitationAnswer::Refused => ("refused", true),
+            InvitationAnswer::Ended | InvitationAnswer::Joined(_) => (invited.status.as_str(), false),
         };
         InvitedShape {
             harness: invited.session.harness.clone(),
             session: invited.session.id.clone(),
             from: invited.from.to_string(),
             route: invited.route.clone(),
-            rung,
+            status,
             lapses: is_open.then(|| rfc3339(invited.until)),
             agent: match answer {
-                Answer::Joined(agent) => Some(agent.to_string()),
-                Answer::Open(_) | Answer::Brought(_) | Answer::Refused | Answer::Ended => None,
+                InvitationAnswer::Joined(agent) => Some(agent.to_string()),
+                InvitationAnswer::Open(_)
+                | InvitationAnswer::Brought(_)
+                | InvitationAnswer::Refused
+                | InvitationAnswer::Ended => None,
             },
         }
     }
@@ -130,10 +136,10 @@ impl Show for InvitedShape {
         let who = format!("{} session {}", printable_line(&self.harness), printable_line(&self.session));
         let mut text = match &self.agent {
             Some(agent) => format!("{who} has joined as {agent}"),
-            None if self.rung == Rung::Stored.as_str() => {
+            None if self.status == DeliveryStatus::Stored.as_str() => {
                 format!("{who}: invitation stored; it comes when the session is idle or uses a tool")
             }
-            None => format!("{who}: invitation {} by {}", self.rung, printable_line(&self.route)),
+            None => format!("{who}: invitation {} by {}", self.status, printable_line(&self.route)),
         };
         if let Some(lapses) = &self.lapses {
             text.push_str(&format!(" (lapses {lapses})"));
@@ -149,39 +155,44 @@ mod tests {
 
     use super::*;
 
-    fn check(route: &str, rung: Rung, answer: &Answer, expected: &str) {
+    fn check(route: &str, status: DeliveryStatus, answer: &InvitationAnswer, expected: &str) {
         let session = SessionRef { harness: "codex".to_owned(), id: "s1".to_owned() };
         let from = "alice".parse().expect("a name");
-        let invited = Invited { session, from, route: route.to_owned(), rung, until: Instant(3_600_000) };
+        let invited = Invited { session, from, route: route.to_owned(), status, until: Instant(3_600_000) };
         assert_eq!(InvitedShape::of(&invited, answer).text(), expected);
     }
 
     #[test]
     fn no_more_is_claimed_than_was_proven() {
-        let open = |rung: Rung| Answer::Open(rung);
+        let open = |status: DeliveryStatus| InvitationAnswer::Open(status);
         check(
-            "bell",
-            Rung::Offered,
-            &open(Rung::Offered),
-            "codex session s1: invitation offered by bell (lapses 1970-01-01T01:00:00.000Z)",
+            "wake-file",
+            DeliveryStatus::Notified,
+            &open(DeliveryStatus::Notified),
+            "codex session s1: invitation notified by wake-file (lapses 1970-01-01T01:00:00.000Z)",
         );
-        check("bell", Rung::Offered, &Answer::Brought(Rung::Shown), "codex session s1: invitation shown by bell");
-        let carried = Answer::Brought(Rung::Accepted);
-        check("app-server", Rung::Accepted, &carried, "codex session s1: invitation accepted by app-server");
+        check(
+            "wake-file",
+            DeliveryStatus::Notified,
+            &InvitationAnswer::Brought(DeliveryStatus::Shown),
+            "codex session s1: invitation shown by wake-file",
+        );
+        let carried = InvitationAnswer::Brought(DeliveryStatus::Accepted);
+        check("app-server", DeliveryStatus::Accepted, &carried, "codex session s1: invitation accepted by app-server");
         check(
             "listen",
-            Rung::Stored,
-            &open(Rung::Stored),
+            DeliveryStatus::Stored,
+            &open(DeliveryStatus::Stored),
             "codex session s1: invitation stored; it comes when the session is idle or uses a tool \
              (lapses 1970-01-01T01:00:00.000Z)",
         );
         check(
             "listen",
-            Rung::Stored,
-            &Answer::Refused,
+            DeliveryStatus::Stored,
+            &InvitationAnswer::Refused,
             "codex session s1: invitation refused by listen (lapses 1970-01-01T01:00:00.000Z)",
         );
-        let joined = Answer::Joined("bob".parse().expect("a name"));
-        check("queue", Rung::Offered, &joined, "codex session s1 has joined as bob");
+        let joined = InvitationAnswer::Joined("bob".parse().expect("a name"));
+        check("queue", DeliveryStatus::Notified, &joined, "codex session s1 has joined as bob");
     }
 }

@@ -58,7 +58,7 @@ impl CommandSpec for Args {
         };
         let mut stop = Stop::listen().map_err(StreamError::Input)?;
         // Watching begins before looking, so that nothing can come in between.
-        let mut watch = if self.follow { Some(open.mesh.watch_diary().await?) } else { None };
+        let mut watch = if self.follow { Some(open.mesh.watch_event_log().await?) } else { None };
         let mut from = Position::START;
         // Whoever follows sees to it that there is something to be told of those who say nothing.
         let noticing = open.mesh.keep_noticing_silence();
@@ -96,7 +96,7 @@ async fn print_from(
 ) -> Result<(Position, usize), CommandError> {
     let mut printed = 0;
     loop {
-        let stretch = open.mesh.diary(from).await?;
+        let stretch = open.mesh.event_log(from).await?;
         for event in stretch.events.iter().filter(|event| wanted(event)) {
             context.printer.show(&EventShape::of(event))?;
             printed += 1;

@@ -20,7 +20,7 @@ use crate::signals::Stop;
     For any other MCP client:\n  \
     {\"mcpServers\": {\"relay-mesh\": {\"command\": \"relay-mesh\", \"args\": [\"mcp\"]}}}\n\n\
     With reservations and commands as tools too:\n  \
-    relay-mesh mcp --tools core,claims,commands")]
+    relay-mesh mcp --tools core,reservations,commands")]
 pub(crate) struct Args {
     /// Which tools are shown.
     #[arg(long, value_name = "GROUP,…", help = TOOLS)]
@@ -28,8 +28,7 @@ pub(crate) struct Args {
 }
 
 /// The help of every flag that names groups of tools.
-pub(crate) const TOOLS: &str =
-    "Groups of tools to show: core, claims (reservations), commands [$RELAY_TOOLS, else core]";
+pub(crate) const TOOLS: &str = "Groups of tools to show: core, reservations, commands [$RELAY_TOOLS, else core]";
 
 impl CommandSpec for Args {
     const THREADS: Threads = Threads::Many;

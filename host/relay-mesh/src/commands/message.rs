@@ -7,14 +7,14 @@ use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::shapes::receipts::LadderShape;
+use crate::shapes::receipts::MessageStatusShape;
 
 /// Show what became of a message
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh message 01JD8Z3K5V0000000000000000\n  \
-    relay-mesh message 01JD8Z3K5V0000000000000000 --json | jq -r '.recipients[] | .to + \" \" + .rung'\n\n\
-    The rungs, lowest first: stored, offered, accepted, shown, fetched, acknowledged.")]
+    relay-mesh message 01JD8Z3K5V0000000000000000 --json | jq -r '.recipients[] | .to + \" \" + .status'\n\n\
+    The statuses, lowest first: stored, notified, accepted, shown, read, acknowledged.")]
 pub(crate) struct Args {
     /// The message
     #[arg(value_name = "ID")]
@@ -27,9 +27,9 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        let caller = context.caller(&open, self.agent).await?;
+        let caller = context.principal(&open, self.agent).await?;
         let status = open.mesh.message_status(&caller, self.id).await?;
-        context.printer.show(&LadderShape::of(&status, open.machine.now()))?;
+        context.printer.show(&MessageStatusShape::of(&status, open.machine.now()))?;
         Ok(Exit::Success)
     }
 }

@@ -29,10 +29,10 @@ pub(crate) struct Args {
 
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
-        let own = context.open()?.machine.host().to_owned();
+        let own = context.open()?.machine.name().to_owned();
         let mut machines = self.machines;
         if machines.is_empty() {
-            machines.push(Login { host: own.clone(), nkey: None });
+            machines.push(Login { machine: own.clone(), nkey: None });
         }
         let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
         options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
@@ -43,7 +43,7 @@ impl CommandSpec for Args {
         let hosts: Vec<(Login, Access)> = machines
             .into_iter()
             .map(|login| {
-                let access = options.access_of(&login.host);
+                let access = options.access_of(&login.machine);
                 (login, access)
             })
             .collect();
@@ -64,20 +64,20 @@ impl CommandSpec for Args {
 
 /// Why these machines cannot be told apart by their logins.
 fn mistaken(prefix: &str, machines: &[Login]) -> Option<String> {
-    for (index, Login { host, nkey }) in machines.iter().enumerate() {
+    for (index, Login { machine: host, nkey }) in machines.iter().enumerate() {
         if *host == nats_conf::operator(prefix) {
             return Some(format!("`{host}` is the name by which the operator logs in"));
         }
         for other in &machines[..index] {
-            if other.host == *host {
+            if other.machine == *host {
                 return Some(format!("`{host}` is named twice"));
             }
             let variable = nats_conf::password_variable(host);
-            if (nkey, &other.nkey) == (&None, &None) && nats_conf::password_variable(&other.host) == variable {
-                return Some(format!("`{}` and `{host}` would have one password, ${variable}", other.host));
+            if (nkey, &other.nkey) == (&None, &None) && nats_conf::password_variable(&other.machine) == variable {
+                return Some(format!("`{}` and `{host}` would have one password, ${variable}", other.machine));
             }
             if nkey.is_some() && *nkey == other.nkey {
-                return Some(format!("`{}` and `{host}` would have one NKey", other.host));
+                return Some(format!("`{}` and `{host}` would have one NKey", other.machine));
             }
         }
     }
@@ -120,8 +120,8 @@ mod tests {
             (format!("a=S{nkey}"), not_a_key("S…")),
         ] {
             let outcome = match text.parse::<Login>() {
-                Ok(Login { host, nkey: Some(nkey) }) => format!("{host} by {nkey}"),
-                Ok(Login { host, nkey: None }) => host,
+                Ok(Login { machine: host, nkey: Some(nkey) }) => format!("{host} by {nkey}"),
+                Ok(Login { machine: host, nkey: None }) => host,
                 Err(error) => error.to_string(),
             };
             assert_eq!(outcome, expected);

@@ -1,7 +1,7 @@
 //! `relay-mesh prompt`: what an agent should know of the mesh.
 
 use mesh::HookError;
-use mesh::harness::Moment;
+use mesh::harness::Occasion;
 use mesh::protocol::{CHEAT_SHEET, PROTOCOL};
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ impl CommandSpec for Args {
                 let open = context.open()?;
                 let harness = open.mesh.harnesses().get(&name).await.map_err(HookError::from)?;
                 let harness = harness.ok_or(HookError::UnknownHarness(name))?;
-                let told = harness.protocol(PROTOCOL, Moment::SessionStart, None).await.map_err(HookError::from)?;
+                let told = harness.protocol(PROTOCOL, Occasion::Start, None).await.map_err(HookError::from)?;
                 told.unwrap_or_else(|| PROTOCOL.to_owned())
             }
         };

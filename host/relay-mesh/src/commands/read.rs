@@ -9,7 +9,7 @@ use std::time::Duration;
 use mesh::machine::Machine;
 use mesh::message::LONGEST_BODY;
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use mesh::{Fetch, Fetched, IdentifyError};
 
 use crate::command::CommandSpec;
@@ -25,7 +25,7 @@ use crate::signals::Stop;
 const DEFAULT_LAST: usize = 20;
 /// How many are taken at a time while following.
 const BATCH: usize = 100;
-/// Following looks at least this often: a claim of somebody else that lapses changes no file.
+/// Following looks at least this often: a lease of somebody else that lapses changes no file.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Show an agent's mail
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(5);
     relay-mesh read --unread --mark-read\n  \
     relay-mesh read --from alice --since 2h --last 5\n  \
     relay-mesh read --tail --json | jq -r .messages[].body\n\n\
-    What is printed counts as fetched where the command line speaks for the agent (an agent registered here, or this \
+    What is printed counts as read where the command line speaks for the agent (an agent registered here, or this \
     shell's session). Mail of any other agent is shown and left as it was.")]
 pub(crate) struct Args {
     /// Whose mail [$RELAY_AGENT, else this shell's session]
@@ -142,7 +142,7 @@ async fn print(
     effect: Effect,
     fetched: Fetched,
 ) -> Result<(), CommandError> {
-    let Fetched { mut messages, waiting, claim } = fetched;
+    let Fetched { mut messages, waiting, lease } = fetched;
     messages.sort_by_key(|fetched| (fetched.message.at, fetched.message.id));
     let ids: Vec<MessageId> = messages.iter().map(|fetched| fetched.message.id).collect();
     let shape = MailShape {
@@ -152,13 +152,13 @@ async fn print(
         now: open.machine.now(),
     };
     if let Err(error) = context.printer.show(&shape) {
-        if let Some(claim) = claim {
-            open.mesh.release(claim).await?;
+        if let Some(lease) = lease {
+            open.mesh.release(lease).await?;
         }
         return Err(error);
     }
-    if let Some(claim) = &claim {
-        open.mesh.confirm(claim, Rung::Fetched, "read", None).await?;
+    if let Some(lease) = &lease {
+        open.mesh.confirm(lease, DeliveryStatus::Read, "read", None).await?;
     }
     match effect {
         Effect::Look | Effect::Fetch => {}

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     role: Option<String>,
     /// The issue that it works on, in the tracker's own spelling
     #[arg(long)]
-    bead: Option<String>,
+    issue: Option<String>,
     /// What it can do; may be given several times
     #[arg(long = "skill", value_name = "SKILL")]
     skills: Vec<String>,
@@ -58,7 +58,7 @@ impl CommandSpec for Args {
             project: Some(context.workdir.display().to_string()).filter(|path| path.len() <= 200),
             role: self.role,
             task: self.task,
-            bead: self.bead,
+            issue: self.issue,
             skills: self.skills,
         };
         // The settings' team is for names that say none; a flag that contradicts the name is a mistake.
@@ -66,7 +66,7 @@ impl CommandSpec for Args {
         let team = self.team.or(usual);
         let registered = open.mesh.register(&caller, Registration { name: Some(self.name), team, profile }).await?;
         context.printer.show(&RegisteredShape::from(&registered))?;
-        if let mesh::Outcome::Numbered { wanted } = &registered.outcome {
+        if let mesh::RegisterOutcome::Numbered { wanted } = &registered.outcome {
             tell_of_lost(wanted, context, &open).await?;
         }
         let name = &registered.agent.name;
@@ -81,13 +81,13 @@ impl CommandSpec for Args {
 async fn tell_of_lost(wanted: &AgentName, context: &Context, open: &Open) -> Result<(), CommandError> {
     let Some(seen) = open.mesh.agent(wanted).await? else { return Ok(()) };
     let is_lost = match seen.presence {
-        Presence::Away | Presence::Gone => seen.agent.host != open.machine.host(),
-        Presence::Live | Presence::Idle => false,
+        Presence::Away | Presence::Offline => seen.agent.machine != open.machine.name(),
+        Presence::Busy | Presence::NeedsInput | Presence::Idle => false,
     };
     if is_lost {
         context.printer.say(&format!(
             "{wanted} lives on the machine {} and is {}; `relay-mesh adopt {wanted}` brings it here, with its mail",
-            seen.agent.host,
+            seen.agent.machine,
             seen.presence.as_str()
         ));
     }

@@ -36,7 +36,7 @@ impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
         let (repository, patterns) = meant(&open.mesh, &folder(context, self.repo), &self.patterns)?;
-        let caller = context.caller(&open, self.from).await?;
+        let caller = context.principal(&open, self.from).await?;
         let what = if self.all { Release::All } else { Release::These(patterns) };
         let given = open.mesh.release_reservations(&caller, &repository, &what).await?;
         context.printer.show(&ReleasedShape::of(&repository, &given.released, open.mesh.machine().now()))?;

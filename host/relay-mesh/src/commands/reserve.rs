@@ -1,4 +1,4 @@
-//! `relay-mesh reserve`: claim paths of a repository, or look who has.
+//! `relay-mesh reserve`: reserve paths of a repository, or look who has.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::render::printable_line;
 use crate::shapes::reservations::ReservedShape;
 
-/// Claim paths of a repository
+/// Lease paths of a repository
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Patterns start at this folder: `*` and `?` stay within a name, `**` is any number of folders, \
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Take it from whoever holds it; they are told
     #[arg(long, conflicts_with = "check")]
     force: bool,
-    /// Give up your other reservations that overlap: a wide claim becomes a narrow one
+    /// Give up your other reservations that overlap: a wide reservation becomes a narrow one
     #[arg(long, conflicts_with = "check")]
     narrow: bool,
     /// Only say who is in the way, and reserve nothing
@@ -69,7 +69,7 @@ impl CommandSpec for Args {
         let open = context.open()?;
         let folder = folder(context, self.repo);
         let (repository, patterns) = meant(&open.mesh, &folder, &self.patterns)?;
-        let caller = context.caller(&open, self.from).await?;
+        let caller = context.principal(&open, self.from).await?;
         let mode = if self.shared { Mode::Shared } else { Mode::Exclusive };
         if self.check {
             let conflicts = open.mesh.check_reservation(&caller, &repository, &patterns, mode).await?;

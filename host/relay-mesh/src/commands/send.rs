@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mesh::message::{Draft, Priority};
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::Rung;
-use mesh::session::Caller;
+use mesh::receipt::DeliveryStatus;
+use mesh::session::Principal;
 use mesh::{Audience, MessageStatus, Sent, Served};
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// A name of your own for this sending: the same twice is stored once, another text under it refused
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Send to everyone who is not gone
+    /// Send to everyone who is not offline
     #[arg(long)]
     broadcast: bool,
     /// With --broadcast: only to this team
@@ -113,7 +113,7 @@ impl CommandSpec for Args {
             None => input::text(LONGEST_INPUT)?,
         };
         let open = context.open()?;
-        let caller = context.caller(&open, self.from).await?;
+        let caller = context.principal(&open, self.from).await?;
         let draft = Draft {
             body,
             subject: self.subject,
@@ -146,7 +146,7 @@ fn unsaid(error: CommandError, sent: &Sent) -> CommandError {
     if error.is_reader_gone() || sent.recipients.is_empty() {
         return error;
     }
-    let waits = sent.recipients.iter().any(|recipient| recipient.rung == Rung::Queued);
+    let waits = sent.recipients.iter().any(|recipient| recipient.status == DeliveryStatus::Queued);
     let state = if waits { "waits here until the servers take it" } else { "is stored" };
     let id = sent.id;
     CommandError::from(Failure {
@@ -189,7 +189,7 @@ fn usage(what: &str) -> CommandError {
 }
 
 /// Delivers from this process until every recipient's harness has taken the message, or time is up.
-pub(crate) async fn wake(context: &Context, open: &Open, caller: &Caller, sent: &Sent) -> Result<(), CommandError> {
+pub(crate) async fn wake(context: &Context, open: &Open, caller: &Principal, sent: &Sent) -> Result<(), CommandError> {
     let mut has_session = false;
     for recipient in &sent.recipients {
         has_session |= open.mesh.agent(&recipient.to).await?.is_some_and(|seen| seen.agent.session.is_some());
@@ -209,13 +209,13 @@ pub(crate) async fn wake(context: &Context, open: &Open, caller: &Caller, sent: 
     Ok(())
 }
 
-/// Delivers from this process until every recipient's harness has taken a message, or patience is at an end.
+/// Delivers from this process until every recipient's harness has taken a message, or timeout is at an end.
 /// Gives how far it got.
 pub(crate) async fn bring(
     open: &Open,
-    caller: &Caller,
+    caller: &Principal,
     id: MessageId,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<MessageStatus, CommandError> {
     let stop = CancellationToken::new();
     let deliver = Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone());
@@ -229,7 +229,7 @@ pub(crate) async fn bring(
         }
     };
     tokio::select! {
-        outcome = tokio::time::timeout(patience, watch) => {
+        outcome = tokio::time::timeout(timeout, watch) => {
             if let Ok(taken) = outcome {
                 taken?;
             }
@@ -244,5 +244,5 @@ pub(crate) async fn bring(
 
 /// Whether each recipient's harness has taken a message.
 fn is_taken(status: &MessageStatus) -> bool {
-    status.recipients.iter().all(|recipient| recipient.ladder.rung() >= Rung::Accepted)
+    status.recipients.iter().all(|recipient| recipient.history.status() >= DeliveryStatus::Accepted)
 }

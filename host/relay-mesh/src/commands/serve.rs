@@ -100,7 +100,7 @@ impl CommandSpec for Args {
         let events = offer_events(context).await;
         let record = HostRecord {
             process: open.machine.this_process(),
-            host: open.machine.host().to_owned(),
+            host: open.machine.name().to_owned(),
             listen: listener.address().to_string(),
             url: listener.url(),
             events: events.as_ref().map(|socket| socket.file().to_owned()),

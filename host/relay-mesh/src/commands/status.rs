@@ -7,7 +7,7 @@ use mesh::machine::{Instant, Machine};
 use mesh::{Listed, Listing, MeshStatus};
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::patience;
+use crate::commands::waiting::timeout;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     commands: bool,
     /// After how long a silence an agent counts as away, where nothing else shows that it lives [default:
     /// `away-after` of the settings]
-    #[arg(long, value_name = "TIME", value_parser = patience)]
+    #[arg(long, value_name = "TIME", value_parser = timeout)]
     stale: Option<Duration>,
     /// Go on, and show it anew whenever it has changed
     #[arg(long, short)]

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use mesh::agent::{Presence, Seen};
+use mesh::agent::{AgentSummary, Presence};
 use mesh::machine::Machine;
 use mesh::names::AgentName;
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::{Patience, Waited, patience};
+use crate::commands::waiting::{Patience, Waited, timeout};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -19,21 +19,21 @@ use crate::shapes::agents::AgentsShape;
     relay-mesh wait-for alice bob --timeout 5m && relay-mesh send alice,bob 'we can begin'\n  \
     relay-mesh wait-for ci --until-stale --stale 2m && relay-mesh send boss 'ci has fallen silent'\n  \
     relay-mesh wait-for bob --until-stale --by-mail --from alice\n\n\
-    An agent is here while it is live or idle, not while it is away or gone. \
+    An agent is here while it is busy or idle, not while it is away or offline. \
     It ends with 7 where they did not come in time, with --until-stale where all stayed.")]
 pub(crate) struct Args {
     /// Whom: their exact names, whether they have joined yet or not
     #[arg(value_name = "AGENT", required = true)]
     agents: Vec<AgentName>,
     /// For how long [default: for as long as it takes]
-    #[arg(long, value_name = "TIME", value_parser = patience)]
+    #[arg(long, value_name = "TIME", value_parser = timeout)]
     timeout: Option<Duration>,
     /// Wait instead until one of them is no longer here, and show who
     #[arg(long)]
     until_stale: bool,
     /// With --until-stale: after how long a silence one counts as away, where nothing else shows that it lives
     /// [default: `away-after` of the settings]
-    #[arg(long, value_name = "TIME", requires = "until_stale", value_parser = patience)]
+    #[arg(long, value_name = "TIME", requires = "until_stale", value_parser = timeout)]
     stale: Option<Duration>,
     /// With --until-stale: do not wait, but have a message sent to you once, by a host or by whoever follows
     /// events
@@ -50,21 +50,21 @@ impl CommandSpec for Args {
             Some(silence) => context.with_away_after(u64::try_from(silence.as_millis()).unwrap_or(u64::MAX)).open()?,
             None => context.open()?,
         };
-        let patience = Patience::from_now(self.timeout);
+        let timeout = Patience::from_now(self.timeout);
         let waited = if self.until_stale {
             // Of somebody who never joined it cannot be seen that they left.
             for agent in &self.agents {
                 open.mesh.resolve(agent.as_str(), None).await?;
             }
             if self.by_mail {
-                let caller = context.caller(&open, self.from).await?;
-                open.mesh.wish_to_know(&caller, &self.agents).await?;
+                let caller = context.principal(&open, self.from).await?;
+                open.mesh.notify_when_offline(&caller, &self.agents).await?;
                 context.printer.say("you will have a message; a host that runs sends it (`relay-mesh up`)");
                 return Ok(Exit::Success);
             }
-            patience.wait(open.mesh.stale(&self.agents)).await?
+            timeout.wait(open.mesh.stale(&self.agents)).await?
         } else {
-            patience.wait(open.mesh.here(&self.agents)).await?
+            timeout.wait(open.mesh.here(&self.agents)).await?
         };
         match waited {
             Waited::For(seen) => {
@@ -85,12 +85,14 @@ impl CommandSpec for Args {
 }
 
 /// Who of those that were waited for is not here, and why.
-fn missing(wanted: &[AgentName], seen: &[Seen]) -> String {
+fn missing(wanted: &[AgentName], seen: &[AgentSummary]) -> String {
     let why = |name: &AgentName| match seen.iter().find(|seen| seen.agent.name == *name) {
         None => Some(format!("{name} has not joined")),
         Some(seen) => match seen.presence {
-            Presence::Live | Presence::Idle => None,
-            Presence::Away | Presence::Gone => Some(format!("{name} is {}: {}", seen.presence.as_str(), seen.evidence)),
+            Presence::Busy | Presence::NeedsInput | Presence::Idle => None,
+            Presence::Away | Presence::Offline => {
+                Some(format!("{name} is {}: {}", seen.presence.as_str(), seen.evidence))
+            }
         },
     };
     let missing: Vec<String> = wanted.iter().filter_map(why).collect();

@@ -17,7 +17,7 @@ pub(crate) struct Patience {
 pub(crate) enum Waited<T> {
     /// With what was waited for.
     For(T),
-    /// With the end of patience.
+    /// With the end of timeout.
     InVain,
     /// With somebody who asked to stop.
     UntilStopped,
@@ -44,7 +44,7 @@ impl Patience {
             }
         };
         tokio::select! {
-            // What is there already is taken, however little patience there is.
+            // What is there already is taken, however little timeout there is.
             biased;
             found = what => Waited::For(found),
             () = stop.asked() => Waited::UntilStopped,
@@ -54,6 +54,6 @@ impl Patience {
 }
 
 /// A span of time, as people type it.
-pub(crate) fn patience(text: &str) -> Result<Duration, String> {
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "write it as `30s`, `5m` or `2h`".to_owned())
 }

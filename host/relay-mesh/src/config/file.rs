@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use super::ConfigError;
 use super::nats::NatsValues;
 use super::store::{self, Differ, StoreAt};
-use super::values::{AutoClaim, Durable, TokenUse, Values, team};
+use super::values::{AutoReserve, Durable, TokenUse, Values, team};
 use super::wake::{Method, WakeValues};
 
 /// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
@@ -72,8 +72,8 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         window: loops.window.map(|duration| duration.0),
         rest: loops.rest.map(|duration| duration.0),
         edits: reservations.mode.map(Mode::edits),
-        auto_claim: reservations.auto_claim.map(|on| if on { AutoClaim::On } else { AutoClaim::Off }),
-        auto_claim_ttl: reservations.auto_claim_ttl.map(|lease| lease.0),
+        auto_reserve: reservations.auto_reserve.map(|on| if on { AutoReserve::On } else { AutoReserve::Off }),
+        auto_reserve_ttl: reservations.auto_reserve_ttl.map(|lease| lease.0),
         tools: file.tools.map(|tools| tools.0),
         wake: file.wake.unwrap_or_default().values(),
     };
@@ -144,8 +144,8 @@ struct Loops {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Reservations {
     mode: Option<Mode>,
-    auto_claim: Option<bool>,
-    auto_claim_ttl: Option<Lease>,
+    auto_reserve: Option<bool>,
+    auto_reserve_ttl: Option<Lease>,
 }
 
 /// What happens when a file is written that another agent holds.

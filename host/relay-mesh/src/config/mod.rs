@@ -24,7 +24,7 @@ pub(crate) use consents::AllowedCommands;
 pub(crate) use mode::{Place, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
 pub(crate) use store::{Servers, Shared, StoreAt};
-pub(crate) use values::{AutoClaim, Durable, TokenUse, Values, at_home, team};
+pub(crate) use values::{AutoReserve, Durable, TokenUse, Values, at_home, team};
 pub(crate) use wake::{Method, WakeValues};
 
 /// The project's file, in the working folder or the nearest one above it.
@@ -112,10 +112,10 @@ pub(crate) struct Settings {
     pub(crate) rest: Setting<u64>,
     /// What happens when a file is written that another agent holds.
     pub(crate) edits: Setting<EditMode>,
-    /// Whether a file is claimed for whoever writes it.
-    pub(crate) auto_claim: Setting<AutoClaim>,
+    /// Whether a file is reserved for whoever writes it.
+    pub(crate) auto_reserve: Setting<AutoReserve>,
     /// For how long.
-    pub(crate) auto_claim_ttl: Setting<Ttl>,
+    pub(crate) auto_reserve_ttl: Setting<Ttl>,
     /// Which groups of tools an MCP client is shown.
     pub(crate) tools: Setting<mcp::Profile>,
 }
@@ -275,8 +275,8 @@ impl Settings {
             window: pick(layers, |values| values.window, limits.loops.window),
             rest: pick(layers, |values| values.rest, limits.loops.rest),
             edits: pick(layers, |values| values.edits, EditMode::default()),
-            auto_claim: pick(layers, |values| values.auto_claim, AutoClaim::Off),
-            auto_claim_ttl: pick(layers, |values| values.auto_claim_ttl, values::auto_claim_ttl()),
+            auto_reserve: pick(layers, |values| values.auto_reserve, AutoReserve::Off),
+            auto_reserve_ttl: pick(layers, |values| values.auto_reserve_ttl, values::auto_reserve_ttl()),
         })
     }
 
@@ -293,9 +293,9 @@ impl Settings {
             away_after: self.away_after.value,
             edits: EditRules {
                 mode: self.edits.value,
-                auto_claim: match self.auto_claim.value {
-                    AutoClaim::On => Some(self.auto_claim_ttl.value),
-                    AutoClaim::Off => None,
+                auto_reserve: match self.auto_reserve.value {
+                    AutoReserve::On => Some(self.auto_reserve_ttl.value),
+                    AutoReserve::Off => None,
                 },
             },
             ..Limits::default()
@@ -340,8 +340,8 @@ impl Settings {
             line("loops.window", &self.window, duration),
             line("loops.rest", &self.rest, duration),
             line("reservations.mode", &self.edits, |mode| mode.as_str().to_owned()),
-            line("reservations.auto-claim", &self.auto_claim, |auto| auto.as_str().to_owned()),
-            line("reservations.auto-claim-ttl", &self.auto_claim_ttl, |ttl| duration(&ttl.milliseconds())),
+            line("reservations.auto-reserve", &self.auto_reserve, |auto| auto.as_str().to_owned()),
+            line("reservations.auto-reserve-ttl", &self.auto_reserve_ttl, |ttl| duration(&ttl.milliseconds())),
         ];
         lines.push(line("tools", &self.tools, mcp::Profile::to_string));
         lines.extend(self.words.iter().map(|(key, word)| line(key, word, String::clone)));

@@ -109,8 +109,8 @@ mod tests {
         check("team = 'a' # ours\n", "team = 'a' # ours\n\n[reservations]\nmode = \"advise\"\n");
         check("team = 'a'", "team = 'a'\n\n[reservations]\nmode = \"advise\"\n");
         check(
-            "[reservations] # how\nauto-claim = true\n\n[loops]\nhops = 3\n",
-            "[reservations] # how\nmode = \"advise\"\nauto-claim = true\n\n[loops]\nhops = 3\n",
+            "[reservations] # how\nauto-reserve = true\n\n[loops]\nhops = 3\n",
+            "[reservations] # how\nmode = \"advise\"\nauto-reserve = true\n\n[loops]\nhops = 3\n",
         );
         check(
             "[reservations]\n# why\nmode  = 'enforce' # firmly\n",

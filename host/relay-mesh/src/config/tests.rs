@@ -128,8 +128,15 @@ fn every_kind_of_value_is_read() {
         check("", user, &[], nothing(), key, &format!("{value} by ~/.config/relay-mesh/config.toml"));
     }
     check("agent = 'bob'", "", &[], nothing(), "agent", "bob by ~/project/.relay-mesh.toml");
-    check("tools = 'claims'", "", &[], nothing(), "tools", "core,claims by ~/project/.relay-mesh.toml");
-    check("", "", &[("RELAY_TOOLS", "commands,claims")], nothing(), "tools", "core,claims,commands by environment");
+    check("tools = 'reservations'", "", &[], nothing(), "tools", "core,reservations by ~/project/.relay-mesh.toml");
+    check(
+        "",
+        "",
+        &[("RELAY_TOOLS", "commands,reservations")],
+        nothing(),
+        "tools",
+        "core,reservations,commands by environment",
+    );
     let wake = "[wake]\nmethods = ['file', 'gateway']\ngateway = ['a', '{text}']\nsocket = '~/s'\ntimeout = '2s'";
     for (key, value) in
         [("wake.methods", "file,gateway"), ("wake.gateway", "a {text}"), ("wake.socket", "~/s"), ("wake.timeout", "2s")]
@@ -144,19 +151,19 @@ fn every_kind_of_value_is_read() {
 
 #[test]
 fn a_team_says_how_its_agents_edit_what_others_hold() {
-    let user = "[reservations]\nmode = 'advise'\nauto-claim = true\nauto-claim-ttl = '5m'";
+    let user = "[reservations]\nmode = 'advise'\nauto-reserve = true\nauto-reserve-ttl = '5m'";
     let from_user = |value: &str| format!("{value} by ~/.config/relay-mesh/config.toml");
     check("", "", &[], nothing(), "reservations.mode", "enforce by default");
-    check("", "", &[], nothing(), "reservations.auto-claim", "off by default");
-    check("", "", &[], nothing(), "reservations.auto-claim-ttl", "10m by default");
+    check("", "", &[], nothing(), "reservations.auto-reserve", "off by default");
+    check("", "", &[], nothing(), "reservations.auto-reserve-ttl", "10m by default");
     check("", user, &[], nothing(), "reservations.mode", &from_user("advise"));
-    check("", user, &[], nothing(), "reservations.auto-claim", &from_user("on"));
-    check("", user, &[], nothing(), "reservations.auto-claim-ttl", &from_user("5m"));
+    check("", user, &[], nothing(), "reservations.auto-reserve", &from_user("on"));
+    check("", user, &[], nothing(), "reservations.auto-reserve-ttl", &from_user("5m"));
     let project = "[reservations]\nmode = 'enforce'";
     check(project, user, &[], nothing(), "reservations.mode", "enforce by ~/project/.relay-mesh.toml");
     for (wrong, why) in [
         ("mode = 'refuse'", "unknown variant `refuse`, expected `advise` or `enforce`"),
-        ("auto-claim-ttl = '0s'", "a reservation lasts at least a second"),
+        ("auto-reserve-ttl = '0s'", "a reservation lasts at least a second"),
     ] {
         let expected = format!("`~/project/.relay-mesh.toml`, line 2: {why}");
         check(&format!("[reservations]\n{wrong}"), "", &[], nothing(), "reservations.mode", &expected);

@@ -53,27 +53,27 @@ impl TokenUse {
     }
 }
 
-/// Whether a file is claimed for whoever writes it.
+/// Whether a file is reserved for whoever writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AutoClaim {
+pub(crate) enum AutoReserve {
     /// It is.
     On,
     /// Only what an agent reserves is reserved.
     Off,
 }
 
-impl AutoClaim {
+impl AutoReserve {
     /// As people write it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            AutoClaim::On => "on",
-            AutoClaim::Off => "off",
+            AutoReserve::On => "on",
+            AutoReserve::Off => "off",
         }
     }
 }
 
-/// How long a file stays claimed that was claimed by the way: ten minutes.
-pub(super) fn auto_claim_ttl() -> Ttl {
+/// How long a file stays reserved that was reserved by the way: ten minutes.
+pub(super) fn auto_reserve_ttl() -> Ttl {
     Ttl::new(10 * 60_000).unwrap_or_default()
 }
 
@@ -96,8 +96,8 @@ pub(crate) struct Values {
     pub(crate) window: Option<u64>,
     pub(crate) rest: Option<u64>,
     pub(crate) edits: Option<EditMode>,
-    pub(crate) auto_claim: Option<AutoClaim>,
-    pub(crate) auto_claim_ttl: Option<Ttl>,
+    pub(crate) auto_reserve: Option<AutoReserve>,
+    pub(crate) auto_reserve_ttl: Option<Ttl>,
     pub(crate) tools: Option<mcp::Profile>,
     pub(crate) wake: WakeValues,
 }

@@ -80,7 +80,7 @@ impl Explain for StoreError {
                 Some("look at the file: it was left as it is; move it away to go on without it".to_owned())
             }
             StoreError::Elsewhere { .. } => {
-                Some("an agent's mail, claims and record are for its own machine to change: do it there".to_owned())
+                Some("an agent's mail, reservations and record are for its own machine to change: do it there".to_owned())
             }
             StoreError::Unfit { .. } | StoreError::Injected(_) => None,
         }

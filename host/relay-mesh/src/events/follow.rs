@@ -65,7 +65,7 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     let mut watch = mesh.watch_growth(subscription.inbox()).await?;
     let end = now(mesh, subscription).await?;
     let mut at = subscription.cursor.unwrap_or(end);
-    if at.diary > end.diary || (subscription.inbox().is_some() && at.inbox > end.inbox) {
+    if at.event_log > end.event_log || (subscription.inbox().is_some() && at.inbox > end.inbox) {
         return Err(Cut::Nonsense("the cursor lies beyond the end of the logs: it is of another mesh").into());
     }
     outlet.say(&Said::subscribed(subscription, at)).await?;
@@ -73,7 +73,7 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     let mut is_written_to = true;
     let mut mistakes = 0;
     loop {
-        tell_diary(mesh, subscription, &mut at, cursor, outlet).await?;
+        tell_event_log(mesh, subscription, &mut at, cursor, outlet).await?;
         tell_inbox(mesh, subscription, &mut at, cursor, outlet).await?;
         tokio::select! {
             changed = watch.changed() => changed?,
@@ -104,10 +104,10 @@ async fn now(mesh: &Mesh, subscription: &Subscription) -> Result<Cursor, StoreEr
         Some(agent) => mesh.inbox_end(agent).await?,
         None => Cursor::START.inbox,
     };
-    Ok(Cursor { diary: mesh.diary_end().await?, inbox })
+    Ok(Cursor { event_log: mesh.event_log_end().await?, inbox })
 }
 
-async fn tell_diary<W: AsyncWrite + Unpin>(
+async fn tell_event_log<W: AsyncWrite + Unpin>(
     mesh: &Mesh,
     subscription: &Subscription,
     at: &mut Cursor,
@@ -118,10 +118,10 @@ async fn tell_diary<W: AsyncWrite + Unpin>(
         return Ok(());
     }
     loop {
-        let from = at.diary;
-        let stretch = mesh.diary_part(from, STRETCH).await?;
+        let from = at.event_log;
+        let stretch = mesh.event_log_part(from, STRETCH).await?;
         for event in &stretch.events {
-            at.diary = event.next;
+            at.event_log = event.next;
             // A line that was begun is ended before anything else is said, so it counts as told.
             *cursor = Some(*at);
             if let Some(topic) = subscription.wants(event) {
@@ -129,7 +129,7 @@ async fn tell_diary<W: AsyncWrite + Unpin>(
             }
         }
         let is_stuck = stretch.next == from;
-        at.diary = stretch.next;
+        at.event_log = stretch.next;
         *cursor = Some(*at);
         if stretch.at_end || is_stuck {
             return Ok(());

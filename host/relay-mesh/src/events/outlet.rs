@@ -27,7 +27,7 @@ pub(crate) enum Cut {
 pub(crate) struct Outlet<W> {
     writer: W,
     /// How long nothing may be taken.
-    patience: Duration,
+    timeout: Duration,
     /// The line that is being written.
     line: Vec<u8>,
     /// How much of it was taken.
@@ -36,11 +36,11 @@ pub(crate) struct Outlet<W> {
 
 impl<W: AsyncWrite + Unpin> Outlet<W> {
     /// An outlet that waits so long for somebody to read.
-    pub(crate) fn new(writer: W, patience: Duration) -> Outlet<W> {
-        Outlet { writer, patience, line: Vec::new(), taken: 0 }
+    pub(crate) fn new(writer: W, timeout: Duration) -> Outlet<W> {
+        Outlet { writer, timeout, line: Vec::new(), taken: 0 }
     }
 
-    /// Writes a line. Fails where nothing of it was taken for as long as patience lasts.
+    /// Writes a line. Fails where nothing of it was taken for as long as timeout lasts.
     pub(crate) async fn say(&mut self, said: &Said) -> Result<(), Cut> {
         self.line = serde_json::to_vec(said).map_err(io::Error::from)?;
         self.line.push(b'\n');
@@ -69,13 +69,13 @@ impl<W: AsyncWrite + Unpin> Outlet<W> {
     /// Writes what is left of the line.
     async fn push(&mut self) -> Result<(), Cut> {
         while self.taken < self.line.len() {
-            let written = timeout(self.patience, self.writer.write(&self.line[self.taken..])).await;
-            match written.map_err(|_| Cut::Slow(self.patience.as_secs()))?? {
+            let written = timeout(self.timeout, self.writer.write(&self.line[self.taken..])).await;
+            match written.map_err(|_| Cut::Slow(self.timeout.as_secs()))?? {
                 0 => return Err(Cut::Gone(io::ErrorKind::WriteZero.into())),
                 written => self.taken += written,
             }
         }
-        timeout(self.patience, self.writer.flush()).await.map_err(|_| Cut::Slow(self.patience.as_secs()))??;
+        timeout(self.timeout, self.writer.flush()).await.map_err(|_| Cut::Slow(self.timeout.as_secs()))??;
         Ok(())
     }
 }

@@ -43,37 +43,37 @@ impl Topic {
         }
     }
 
-    /// Which topic an event of the diary belongs to. Mail is told from the inbox itself.
+    /// Which topic an event of the event log belongs to. Mail is told from the inbox itself.
     pub(crate) fn of(event: &Event) -> Option<Topic> {
         match event.kind.as_str() {
             "reserved" | "reservation-taken" | "released" | "edit-refused" | "edit-advised" => {
                 Some(Topic::Reservations)
             }
             "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
-            "registered" | "fell-silent" | "came-back" | "adopted" | "invited" | "woke" | "wake-failed" | "held"
-            | "swept" => Some(Topic::Agents),
+            "registered" | "agent-offline" | "agent-online" | "adopted" | "invited" | "woke" | "wake-failed"
+            | "held" | "deleted" => Some(Topic::Agents),
             _ => None,
         }
     }
 }
 
-/// A place in everything that can be followed: in the diary and in one inbox.
+/// A place in everything that can be followed: in the event log and in one inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    /// Where the diary goes on.
-    pub(crate) diary: Position,
+    /// Where the event log goes on.
+    pub(crate) event_log: Position,
     /// Where the inbox goes on.
     pub(crate) inbox: Position,
 }
 
 impl Cursor {
     /// Before everything that is kept.
-    pub(crate) const START: Cursor = Cursor { diary: Position::START, inbox: Position::START };
+    pub(crate) const START: Cursor = Cursor { event_log: Position::START, inbox: Position::START };
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.diary.0, self.inbox.0)
+        write!(f, "{}-{}", self.event_log.0, self.inbox.0)
     }
 }
 
@@ -90,9 +90,9 @@ impl FromStr for Cursor {
             return Ok(Cursor::START);
         }
         let place = |digits: &str| digits.parse().ok().map(Position);
-        let places = text.split_once('-').and_then(|(diary, inbox)| Some((place(diary)?, place(inbox)?)));
+        let places = text.split_once('-').and_then(|(event_log, inbox)| Some((place(event_log)?, place(inbox)?)));
         let invalid = || InvalidCursor(text.chars().filter(|character| !character.is_control()).take(40).collect());
-        places.map(|(diary, inbox)| Cursor { diary, inbox }).ok_or_else(invalid)
+        places.map(|(event_log, inbox)| Cursor { event_log, inbox }).ok_or_else(invalid)
     }
 }
 
@@ -210,7 +210,7 @@ impl Subscription {
         Ok(Subscription { topics, agent, cursor })
     }
 
-    /// Whether an event of the diary is wanted, and as what.
+    /// Whether an event of the event log is wanted, and as what.
     pub(crate) fn wants(&self, event: &Event) -> Option<Topic> {
         Topic::of(event).filter(|topic| self.topics.contains(topic))
     }
@@ -269,7 +269,7 @@ pub(crate) enum Said {
         /// From where on.
         cursor: String,
     },
-    /// An event of the diary.
+    /// An event of the event log.
     Event {
         /// What it belongs to.
         topic: Topic,
@@ -329,7 +329,7 @@ impl Said {
         Said::Subscribed { event: "subscribed", topics: subscription.topics.clone(), cursor: cursor.to_string() }
     }
 
-    /// An event of the diary.
+    /// An event of the event log.
     pub(crate) fn event(topic: Topic, event: &Event, cursor: Cursor) -> Said {
         Said::Event {
             topic,
@@ -398,14 +398,14 @@ mod tests {
                 Some(Topic::Agents),
                 &[
                     "registered",
-                    "fell-silent",
-                    "came-back",
+                    "agent-offline",
+                    "agent-online",
                     "adopted",
                     "invited",
                     "woke",
                     "wake-failed",
                     "held",
-                    "swept",
+                    "deleted",
                 ],
             ),
             // A message is told from the inbox, and to its own followers.

@@ -58,7 +58,7 @@ pub(crate) async fn stop(record: &HostRecord, machine: &dyn Machine) -> Result<(
 }
 
 /// Asks a process of ours to end, and returns once it is gone.
-pub(super) async fn end(process: Process, patience: Duration, machine: &dyn Machine) -> Result<(), HostError> {
+pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machine) -> Result<(), HostError> {
     let pid = process.pid;
     let number = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let Some(number) = number else { return Ok(()) };
@@ -68,7 +68,7 @@ pub(super) async fn end(process: Process, patience: Duration, machine: &dyn Mach
     }
     let began = Instant::now();
     while machine.lives(process) {
-        if began.elapsed() > patience {
+        if began.elapsed() > timeout {
             return Err(HostError::Stubborn { pid });
         }
         tokio::time::sleep(LOOK).await;

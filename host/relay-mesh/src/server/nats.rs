@@ -54,7 +54,7 @@ impl ServerRecord {
     /// The server that runs for a folder now. A record of a process that ended is none.
     pub(crate) fn find(dir: &Path, machine: &dyn Machine) -> Result<Option<ServerRecord>, HostError> {
         let last = ServerRecord::last(dir)?;
-        Ok(last.filter(|record| record.host == machine.host() && machine.lives(record.process)))
+        Ok(last.filter(|record| record.host == machine.name() && machine.lives(record.process)))
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> 
         why: "nats-server ended as soon as it listened".to_owned(),
         log: log.clone(),
     })?;
-    let record = ServerRecord { process, host: machine.host().to_owned(), port };
+    let record = ServerRecord { process, host: machine.name().to_owned(), port };
     let text = serde_json::to_string(&record).map_err(|error| prepared(error.into()))?;
     write_private(&record_path(dir), &format!("{text}\n")).map_err(prepared)?;
     Ok(record)

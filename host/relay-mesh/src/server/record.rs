@@ -49,7 +49,7 @@ impl HostRecord {
         };
         // It is written by rename, so that what cannot be parsed is nobody's.
         let record = serde_json::from_slice::<HostRecord>(&bytes).ok();
-        Ok(record.filter(|record| record.host == machine.host() && machine.lives(record.process)))
+        Ok(record.filter(|record| record.host == machine.name() && machine.lives(record.process)))
     }
 
     /// Says that this host runs.
@@ -100,7 +100,7 @@ mod tests {
         let machine = ThisMachine::named_in(dir).expect("a machine");
         let this = HostRecord {
             process: machine.this_process(),
-            host: machine.host().to_owned(),
+            host: machine.name().to_owned(),
             listen: "127.0.0.1:1".to_owned(),
             url: "http://127.0.0.1:1/mcp".to_owned(),
             events: None,

@@ -13,7 +13,7 @@ use store_nats::{Access, InvalidName, NatsOptions};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Login {
     /// Its name.
-    pub(crate) host: String,
+    pub(crate) machine: String,
     /// Its public NKey; none where it has a password.
     pub(crate) nkey: Option<String>,
 }
@@ -48,7 +48,7 @@ impl FromStr for Login {
                 return Err(InvalidLogin::Key(shown.to_owned()));
             }
         }
-        Ok(Login { host: host.to_owned(), nkey: nkey.map(str::to_owned) })
+        Ok(Login { machine: host.to_owned(), nkey: nkey.map(str::to_owned) })
     }
 }
 
@@ -99,25 +99,29 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     }
     line(2, "exports: [");
     for (login, access) in hosts {
-        let accounts = format!("accounts: [{}]", account(prefix, &login.host));
+        let accounts = format!("accounts: [{}]", account(prefix, &login.machine));
         for (subject, _) in access.writes.iter().chain(&access.asks) {
             line(3, &format!("{{ service: \"{subject}\", {accounts} }}"));
         }
     }
-    let everyone: Vec<String> = hosts.iter().map(|(login, _)| account(prefix, &login.host)).collect();
+    let everyone: Vec<String> = hosts.iter().map(|(login, _)| account(prefix, &login.machine)).collect();
     if let Some((_, access)) = hosts.first() {
         line(3, &format!("{{ stream: \"{}\", accounts: [{}] }}", access.hears, everyone.join(", ")));
     }
     line(2, "]");
     line(1, "}");
     for (login, access) in hosts {
-        line(1, &format!("{} {{", account(prefix, &login.host)));
+        line(1, &format!("{} {{", account(prefix, &login.machine)));
         line(
             2,
             &match &login.nkey {
                 Some(nkey) => format!("users: [{{ nkey: {nkey} }}]"),
                 None => {
-                    format!("users: [{{ user: \"{}\", password: ${} }}]", login.host, password_variable(&login.host))
+                    format!(
+                        "users: [{{ user: \"{}\", password: ${} }}]",
+                        login.machine,
+                        password_variable(&login.machine)
+                    )
                 }
             },
         );
@@ -157,8 +161,8 @@ mod tests {
         let options = NatsOptions::default();
         let nkey = format!("U{}", "A".repeat(55));
         let hosts = [
-            (Login { host: "one-1f".to_owned(), nkey: None }, options.access_of("one-1f")),
-            (Login { host: "two".to_owned(), nkey: Some(nkey.clone()) }, options.access_of("two")),
+            (Login { machine: "one-1f".to_owned(), nkey: None }, options.access_of("one-1f")),
+            (Login { machine: "two".to_owned(), nkey: Some(nkey.clone()) }, options.access_of("two")),
         ];
         let text = render("RELAY", &hosts);
         assert!(text.contains("\njetstream { store_dir: \"relay-data\" }\n"), "not among temporary files: {text}");

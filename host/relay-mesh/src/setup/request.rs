@@ -118,8 +118,12 @@ mod tests {
     #[test]
     fn a_harness_is_told_how_to_reach_this_very_program() {
         check(&Reach::Stdio(None), None, "/opt/relay-mesh mcp; hooks by /opt/relay-mesh; []");
-        let tools = Some("claims".parse().expect("a group"));
-        check(&Reach::Stdio(tools), None, "/opt/relay-mesh mcp --tools core,claims; hooks by /opt/relay-mesh; []");
+        let tools = Some("reservations".parse().expect("a group"));
+        check(
+            &Reach::Stdio(tools),
+            None,
+            "/opt/relay-mesh mcp --tools core,reservations; hooks by /opt/relay-mesh; []",
+        );
         check(
             &Reach::Http(HostUrl::of_listener("127.0.0.1:7423")),
             Some("/data"),

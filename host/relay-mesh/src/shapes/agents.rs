@@ -1,7 +1,7 @@
 //! Agents: `register`, `agents`, and the table in `status`.
 
 use mesh::Adopted;
-use mesh::agent::{Origin, Seen};
+use mesh::agent::{AgentSummary, Origin};
 use mesh::machine::Instant;
 use serde::{Serialize, Serializer};
 use view::{AgentDetail, RegistrationView};
@@ -21,7 +21,7 @@ fn kind(agent: &AgentDetail) -> &str {
 }
 
 /// Serialises thousands of agents without holding all their views at once.
-pub(crate) fn each_agent<S: Serializer>(agents: &[Seen], serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn each_agent<S: Serializer>(agents: &[AgentSummary], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(agents.iter().map(AgentDetail::from))
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn each_agent<S: Serializer>(agents: &[Seen], serializer: S) -> Resul
 pub(crate) struct AgentsShape<'a> {
     /// By name, or best match first if there was a query.
     #[serde(serialize_with = "each_agent")]
-    pub(crate) agents: &'a [Seen],
+    pub(crate) agents: &'a [AgentSummary],
     /// The current time, for "2 h ago".
     #[serde(skip)]
     pub(crate) now: Instant,
@@ -50,8 +50,8 @@ pub(crate) struct HeartbeatShape {
     agent: AgentDetail,
 }
 
-impl From<&Seen> for HeartbeatShape {
-    fn from(seen: &Seen) -> HeartbeatShape {
+impl From<&AgentSummary> for HeartbeatShape {
+    fn from(seen: &AgentSummary) -> HeartbeatShape {
         HeartbeatShape { agent: seen.into() }
     }
 }
@@ -65,7 +65,7 @@ impl Show for HeartbeatShape {
 }
 
 /// The table that `agents` and `status` show.
-pub(crate) fn agents_table(agents: &[Seen], now: Instant) -> String {
+pub(crate) fn agents_table(agents: &[AgentSummary], now: Instant) -> String {
     let head = ["AGENT", "PRESENCE", "HEARD", "WAITING", "HARNESS", "ABOUT", "BECAUSE"];
     let mut table = Table::new(&head, agents.len());
     for detail in agents.iter().map(AgentDetail::from) {

@@ -1,6 +1,6 @@
 //! What was moved: `store copy` and `store import`.
 
-use mesh::carrying::Carried;
+use mesh::carrying::MigrationReport;
 use serde::Serialize;
 
 use super::counted;
@@ -22,8 +22,8 @@ pub(crate) struct CarriedShape {
 }
 
 impl CarriedShape {
-    pub(crate) fn of(carried: &Carried) -> CarriedShape {
-        let Carried { entries, values, already, kept, damaged } = *carried;
+    pub(crate) fn of(carried: &MigrationReport) -> CarriedShape {
+        let MigrationReport { entries, values, already, kept, damaged } = *carried;
         CarriedShape { entries, values, already, kept, damaged }
     }
 }

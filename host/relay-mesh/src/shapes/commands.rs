@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mesh::command::{Command, Standing};
+use mesh::command::{Command, CommandStatus};
 use mesh::consent::Consent;
 use mesh::machine::Instant;
 use serde::Serialize;
@@ -34,9 +34,9 @@ impl Show for CommandShape {
 /// What the WHEN column shows: the time that is left, or the time since the last change.
 fn when(command: &CommandShape, now: Instant) -> String {
     match command.standing {
-        Standing::Pending => format!("{} left", span(command.expires.0.since(now))),
-        Standing::Expired => ago(command.expires.0, now),
-        Standing::Consumed | Standing::Unknown | Standing::Succeeded | Standing::Failed => {
+        CommandStatus::Pending => format!("{} left", span(command.expires.0.since(now))),
+        CommandStatus::Expired => ago(command.expires.0, now),
+        CommandStatus::Running | CommandStatus::Unknown | CommandStatus::Succeeded | CommandStatus::Failed => {
             ago(command.since.unwrap_or(command.created).0, now)
         }
     }

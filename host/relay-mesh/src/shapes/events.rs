@@ -1,4 +1,4 @@
-//! Events of the diary: `log`.
+//! Events of the event log: `log`.
 
 use mesh::Event;
 use mesh::machine::Instant;

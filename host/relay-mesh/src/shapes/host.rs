@@ -1,6 +1,6 @@
 //! The host and the mesh as a whole: `up`, `down`, `status` and `version`.
 
-use mesh::agent::Seen;
+use mesh::agent::AgentSummary;
 use mesh::machine::Instant;
 use serde::Serialize;
 
@@ -119,7 +119,7 @@ pub(crate) struct StatusShape<'a> {
     pub(crate) host: HostShape,
     /// Every agent.
     #[serde(serialize_with = "each_agent")]
-    pub(crate) agents: &'a [Seen],
+    pub(crate) agents: &'a [AgentSummary],
     /// Messages that wait, over all inboxes.
     pub(crate) waiting: usize,
     /// How many of these the servers have counted and nobody has read.

@@ -3,7 +3,7 @@
 use mesh::machine::Instant;
 use mesh::{Acknowledged, FetchedMessage, Queued};
 use serde::Serialize;
-use view::{MessageView, PriorityView, RungView, SentToView, Timestamp};
+use view::{MessageView, PriorityView, SentToView, StatusView, Timestamp};
 
 pub(crate) use view::{MessageView as MessageShape, SentView as SentShape};
 
@@ -43,12 +43,12 @@ pub(crate) struct ReadMessageShape {
     #[serde(flatten)]
     pub(crate) message: MessageView,
     /// How far it had got before this command read it.
-    pub(crate) rung: RungView,
+    pub(crate) status: StatusView,
 }
 
 impl From<&FetchedMessage> for ReadMessageShape {
     fn from(fetched: &FetchedMessage) -> ReadMessageShape {
-        ReadMessageShape { message: (&fetched.message).into(), rung: fetched.ladder.rung().into() }
+        ReadMessageShape { message: (&fetched.message).into(), status: fetched.history.status().into() }
     }
 }
 
@@ -69,9 +69,9 @@ pub(crate) struct MailShape {
 impl Show for MailShape {
     fn text(&self) -> String {
         let one = |read: &ReadMessageShape| {
-            let unread = match read.rung {
-                RungView::Stored | RungView::Offered | RungView::Accepted => "  new",
-                RungView::Queued | RungView::Shown | RungView::Fetched | RungView::Acknowledged => "",
+            let unread = match read.status {
+                StatusView::Stored | StatusView::Notified | StatusView::Accepted => "  new",
+                StatusView::Queued | StatusView::Shown | StatusView::Read | StatusView::Acknowledged => "",
             };
             format!("{}{unread}\n{}", headline(&read.message, self.now), message_text(&read.message))
         };
@@ -82,12 +82,12 @@ impl Show for MailShape {
 impl Show for SentShape {
     fn text(&self) -> String {
         let one = |recipient: &SentToView| {
-            let (rung, presence) = (recipient.rung.as_str(), recipient.presence.as_str());
-            let mut line = format!("{}  {rung} for {} ({presence})", self.id, recipient.to);
+            let (status, presence) = (recipient.status.as_str(), recipient.presence.as_str());
+            let mut line = format!("{}  {status} for {} ({presence})", self.id, recipient.to);
             if recipient.duplicate {
                 line.push_str("; it had been sent before under the same key");
             }
-            if recipient.rung == RungView::Queued {
+            if recipient.status == StatusView::Queued {
                 line.push_str("; it waits on this machine until the servers take it (`relay-mesh status` says why)");
             }
             if let Some(reason) = &recipient.held {

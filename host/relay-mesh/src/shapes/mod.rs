@@ -6,6 +6,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod carried;
+pub(crate) mod cleanup;
 pub(crate) mod commands;
 pub(crate) mod events;
 pub(crate) mod guard;
@@ -15,7 +16,6 @@ pub(crate) mod nats_auth;
 pub(crate) mod receipts;
 pub(crate) mod reservations;
 pub(crate) mod settings;
-pub(crate) mod swept;
 pub(crate) mod wake;
 pub(crate) mod wake_table;
 

@@ -27,9 +27,9 @@ impl HostShape {
     /// What a machine may, and how it logs in.
     pub(crate) fn of((login, access): &(Login, Access)) -> HostShape {
         HostShape {
-            machine: login.host.clone(),
+            machine: login.machine.clone(),
             nkey: login.nkey.clone(),
-            password_variable: login.nkey.is_none().then(|| nats_conf::password_variable(&login.host)),
+            password_variable: login.nkey.is_none().then(|| nats_conf::password_variable(&login.machine)),
             domain: access.domain.clone(),
             writes: access.writes.iter().map(|(subject, _)| subject.clone()).collect(),
         }

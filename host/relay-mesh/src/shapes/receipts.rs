@@ -13,9 +13,9 @@ fn rows(recipient: &RecipientView) -> Vec<Vec<String>> {
         vec![recipient.to.clone(), what.to_owned(), at, by.to_owned(), printable_line(detail)]
     };
     let unstamped = |what: &str, why: &str| row(what, String::new(), "", why);
-    let steps = recipient.steps.iter().map(|step| {
+    let steps = recipient.history.iter().map(|step| {
         let evidence = step.evidence.as_ref().map_or_else(String::new, ToString::to_string);
-        row(step.rung.as_str(), step.at.to_string(), step.route.as_deref().unwrap_or_default(), &evidence)
+        row(step.status.as_str(), step.at.to_string(), step.route.as_deref().unwrap_or_default(), &evidence)
     });
     let refused = recipient.refused.iter().map(|one| row("refused", one.at.to_string(), &one.route, &one.reason));
     let held = recipient.held.iter().map(|reason| unstamped("held", reason));
@@ -26,7 +26,7 @@ fn rows(recipient: &RecipientView) -> Vec<Vec<String>> {
 
 /// `relay-mesh message ID`.
 #[derive(Debug, Serialize)]
-pub(crate) struct LadderShape {
+pub(crate) struct MessageStatusShape {
     /// The message, as its first recipient has it.
     pub(crate) message: MessageView,
     /// Each recipient.
@@ -36,18 +36,18 @@ pub(crate) struct LadderShape {
     now: Instant,
 }
 
-impl LadderShape {
+impl MessageStatusShape {
     /// A message's status at a time.
-    pub(crate) fn of(status: &MessageStatus, now: Instant) -> LadderShape {
+    pub(crate) fn of(status: &MessageStatus, now: Instant) -> MessageStatusShape {
         let recipients = status.recipients.iter().map(RecipientView::from).collect();
-        LadderShape { message: (&status.message).into(), recipients, now }
+        MessageStatusShape { message: (&status.message).into(), recipients, now }
     }
 }
 
-impl Show for LadderShape {
+impl Show for MessageStatusShape {
     fn text(&self) -> String {
         let rows: Vec<Vec<String>> = self.recipients.iter().flat_map(rows).collect();
-        let steps = table(&["TO", "RUNG", "AT", "BY", "EVIDENCE"], &rows);
+        let steps = table(&["TO", "STATUS", "AT", "BY", "EVIDENCE"], &rows);
         format!("{}\n{}\n\n{steps}", headline(&self.message, self.now), message_text(&self.message))
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Ways {
     /// The trigger file.
     pub(crate) file: PathBuf,
     /// How long each way is tried.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// The ways to try where the command line names none.
     pub(crate) order: Vec<Method>,
 }
@@ -54,12 +54,12 @@ impl Ways {
             gateway: wake.gateway.clone(),
             socket: wake.socket.clone(),
             file: wake.file.clone().unwrap_or_else(|| settings.dir.value.join("wake/trigger")),
-            patience: wake.timeout.map_or(PATIENCE, Duration::from_millis),
+            timeout: wake.timeout.map_or(PATIENCE, Duration::from_millis),
             order,
         }
     }
 
-    /// Tries the gateway, for as long as patience lasts.
+    /// Tries the gateway, for as long as timeout lasts.
     pub(crate) async fn try_gateway(&self, wake: &Wake) -> Tried {
         match &self.gateway {
             Some(words) => self.bounded(gateway::run(words, wake)).await,
@@ -67,7 +67,7 @@ impl Ways {
         }
     }
 
-    /// Tries the socket, for as long as patience lasts.
+    /// Tries the socket, for as long as timeout lasts.
     pub(crate) async fn try_socket(&self, wake: &Wake) -> Tried {
         match &self.socket {
             Some(path) => self.bounded(socket::tell(path, &line(wake))).await,
@@ -84,10 +84,10 @@ impl Ways {
     }
 
     async fn bounded(&self, trying: impl Future<Output = Result<String, String>>) -> Tried {
-        match timeout(self.patience, trying).await {
+        match timeout(self.timeout, trying).await {
             Ok(Ok(told)) => Tried::Worked(told),
             Ok(Err(why)) => Tried::Failed(why),
-            Err(_) => Tried::Failed(format!("it took more than {}", humantime::format_duration(self.patience))),
+            Err(_) => Tried::Failed(format!("it took more than {}", humantime::format_duration(self.timeout))),
         }
     }
 }

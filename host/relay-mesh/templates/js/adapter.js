@@ -14,10 +14,10 @@ const TITLE = "{{title}}";
 const ROOM = 6_000;
 // How often in a row our hook may keep a turn from ending.
 const MOST_BLOCKS = 6;
-const EVENTS = ["session-start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"];
+const EVENTS = ["start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"];
 // The program in a project's settings, which a team commits: it holds nothing of one machine.
 const COMMITTED_PROGRAM = "${RELAY_MESH_BIN:-relay-mesh}";
-// By this key we recognise our file.
+// By this key we match our file.
 const MARK = "written-by";
 // Refuse JSON that is nested more deeply than this: a recursive parser would run out of stack.
 const DEEPEST = 200;
@@ -65,15 +65,15 @@ export const hooks = telling({
         const session = rootSession(text(call, payload, "session"), text(call, payload, "cwd"));
         const does = (activity) => ({ tag: "activity", val: [session.id, activity] });
         const reading = {
-            speaker: session, events: [], moment: null, room: 0, attended: false, watchesBell: false, edits: [],
+            speaker: session, events: [], occasion: null, maxBytes: 0, attended: false, watchesWakeFile: false, edits: [],
         };
         switch (call.name) {
-            case "session-start": {
+            case "start": {
                 const resumed = text(call, payload, "source") === "resumed";
                 clearAway();
-                reading.events = [{ tag: "seen", val: session }, does("idle")];
-                reading.moment = resumed ? "resumed" : "session-start";
-                reading.room = ROOM;
+                reading.events = [{ tag: "alive", val: session }, does("idle")];
+                reading.occasion = resumed ? "resume" : "start";
+                reading.maxBytes = ROOM;
                 reading.attended = true;
                 break;
             }
@@ -81,8 +81,8 @@ export const hooks = telling({
                 reading.events = [does("busy")];
                 // If our hook made this prompt of mail at the end of a turn, it is not the user's.
                 if (!text(call, payload, "text").includes("<relay-mesh-message")) {
-                    reading.events.push({ tag: "human-spoke", val: session.id });
-                    reading.room = ROOM;
+                    reading.events.push({ tag: "user-spoke", val: session.id });
+                    reading.maxBytes = ROOM;
                     reading.attended = true;
                 }
                 break;
@@ -97,9 +97,9 @@ export const hooks = telling({
             }
             case "after-tool":
                 reading.events = [does("busy")];
-                reading.room = ROOM;
+                reading.maxBytes = ROOM;
                 if (text(call, payload, "tool").endsWith("/register_agent")) {
-                    reading.moment = "registered";
+                    reading.occasion = "registration";
                 }
                 break;
             case "turn-end":
@@ -111,7 +111,7 @@ export const hooks = telling({
                     forget(blocks(session.id));
                 }
                 reading.events = [does("idle")];
-                reading.room = count(blocks(session.id)) < MOST_BLOCKS ? ROOM : 0;
+                reading.maxBytes = count(blocks(session.id)) < MOST_BLOCKS ? ROOM : 0;
                 break;
             case "session-end":
                 forget(blocks(session.id));
@@ -129,7 +129,7 @@ export const hooks = telling({
         const says = {};
         let showsMail = false;
         switch (call.name) {
-            case "session-start":
+            case "start":
             case "prompt":
             case "after-tool": {
                 const parts = [found.protocol, mail].filter(Boolean);

@@ -11,7 +11,7 @@ from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports import hooks, identity, install, push, sessions
 from wit_world.imports import files, programs, state, types
-from wit_world.imports.types import Activity, Error_Failed, Error_NotFound, Error_Unsupported, Moment, Session
+from wit_world.imports.types import Activity, Error_Failed, Error_NotFound, Error_Unsupported, Occasion, Session
 
 NAME = "{{name}}"
 TITLE = "{{title}}"
@@ -22,7 +22,7 @@ MOST_BLOCKS = 6
 EVENTS = ["session-start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"]
 # The program in a project's settings, which a team commits: it holds nothing of one machine.
 COMMITTED_PROGRAM = "${RELAY_MESH_BIN:-relay-mesh}"
-# By this key we recognise our file.
+# By this key we match our file.
 MARK = "written-by"
 
 
@@ -33,7 +33,7 @@ class Identity(exports.Identity):
 
 
 class Sessions(exports.Sessions):
-    def detect(self, seen: sessions.Sighting) -> sessions.Detection | None:
+    def detect(self, seen: sessions.Caller) -> sessions.Detection | None:
         """The server's environment names the session that started it, which may have moved on, so it is inherited.
         Only what this very call proves is certain."""
         id = dict(seen.environment).get("{{NAME}}_SESSION")
@@ -49,7 +49,7 @@ class Sessions(exports.Sessions):
 
 
 class Context(exports.Context):
-    def protocol(self, base: str, moment: Moment, agent: str | None) -> str | None:
+    def protocol(self, base: str, occasion: Occasion, agent: str | None) -> str | None:
         """Passes the host's text on; the hooks of a session's start and after registration show it."""
         return base
 
@@ -80,21 +80,21 @@ class Hooks(exports.Hooks):
             return hooks.Event_Activity((session.id, activity))
 
         reading = hooks.Reading(
-            speaker=session, events=[], moment=None, room=0, attended=False, watches_bell=False, edits=[]
+            speaker=session, events=[], occasion=None, max_bytes=0, attended=False, watches_wake_file=False, edits=[]
         )
         match call.name:
             case "session-start":
                 resumed = text(call, payload, "source") == "resumed"
                 clear_away()
-                reading.events = [hooks.Event_Seen(session), does(Activity.IDLE)]
-                reading.moment = Moment.RESUMED if resumed else Moment.SESSION_START
-                reading.room, reading.attended = ROOM, True
+                reading.events = [hooks.Event_Alive(session), does(Activity.IDLE)]
+                reading.occasion = Occasion.RESUME if resumed else Occasion.START
+                reading.max_bytes, reading.attended = ROOM, True
             case "prompt":
                 reading.events = [does(Activity.BUSY)]
                 # If our hook made this prompt of mail at the end of a turn, it is not the user's.
                 if "<relay-mesh-message" not in text(call, payload, "text"):
-                    reading.events.append(hooks.Event_HumanSpoke(session.id))
-                    reading.room, reading.attended = ROOM, True
+                    reading.events.append(hooks.Event_UserSpoke(session.id))
+                    reading.max_bytes, reading.attended = ROOM, True
             case "before-tool":
                 # The host refuses an edit of a file that another agent has reserved.
                 reading.events = [does(Activity.BUSY)]
@@ -103,9 +103,9 @@ class Hooks(exports.Hooks):
                 if payload.get("tool") == "write" and isinstance(file, str):
                     reading.edits = [file if file.startswith("/") else f"{session.workdir.rstrip('/')}/{file}"]
             case "after-tool":
-                reading.events, reading.room = [does(Activity.BUSY)], ROOM
+                reading.events, reading.max_bytes = [does(Activity.BUSY)], ROOM
                 if text(call, payload, "tool").endswith("/register_agent"):
-                    reading.moment = Moment.REGISTERED
+                    reading.occasion = Occasion.REGISTRATION
             case "turn-end":
                 # Mail that waits now keeps the session going, a few times in a row.
                 again = payload.get("again")
@@ -114,7 +114,7 @@ class Hooks(exports.Hooks):
                 if not again:
                     forget(blocks(session.id))
                 reading.events = [does(Activity.IDLE)]
-                reading.room = ROOM if count(blocks(session.id)) < MOST_BLOCKS else 0
+                reading.max_bytes = ROOM if count(blocks(session.id)) < MOST_BLOCKS else 0
             case "session-end":
                 forget(blocks(session.id))
                 reading.speaker, reading.events = None, [hooks.Event_Ended(session.id)]

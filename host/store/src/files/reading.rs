@@ -127,7 +127,7 @@ struct Stretch {
     finished: bool,
 }
 
-/// Reads about `room` bytes of whole lines, at least one line if there is one.
+/// Reads about `max-bytes` bytes of whole lines, at least one line if there is one.
 fn read_stretch(file: &File, offset: u64, room: usize) -> io::Result<Stretch> {
     let length = file.metadata()?.len();
     let start = if starts_a_line(file, offset, length)? { offset } else { 0 };

@@ -10,11 +10,11 @@ use crate::payload::{Event, Payload};
 const WAKES: i32 = 2;
 
 pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error> {
-    let Findings { mail, protocol, refusal, bell, .. } = found;
+    let Findings { mail, protocol, refusal, wake_file, .. } = found;
     let mail = mail.filter(|mail| !mail.text.is_empty());
     Ok(match &payload.event {
-        Event::SessionStart(_) => hook_output::context("SessionStart", protocol, mail, watch(bell)),
-        Event::CwdChanged => hook_output::context("CwdChanged", None, None, watch(bell)),
+        Event::SessionStart(_) => hook_output::context("SessionStart", protocol, mail, watch(wake_file)),
+        Event::CwdChanged => hook_output::context("CwdChanged", None, None, watch(wake_file)),
         Event::UserPromptSubmit { .. } => hook_output::context("UserPromptSubmit", None, mail, []),
         Event::PostToolUse { .. } => hook_output::context("PostToolUse", protocol, mail, []),
         Event::PreToolUse { .. } => hook_output::deny("PreToolUse", refusal),
@@ -25,7 +25,7 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
                 hook_output::block(&mail)
             }
         },
-        Event::FileChanged { path, gone: false } if *path == bell => match mail {
+        Event::FileChanged { path, gone: false } if *path == wake_file => match mail {
             None => Reply::silent(),
             Some(mail) => Reply { stderr: Some(mail.text), exit_code: WAKES, shows_mail: true, ..Reply::silent() },
         },
@@ -40,6 +40,6 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
 }
 
 /// Asks Claude Code to watch the wake file. Only SessionStart, CwdChanged and FileChanged hooks may name files.
-fn watch(bell: String) -> Option<(&'static str, Value)> {
-    Some(bell).filter(|bell| !bell.is_empty()).map(|bell| ("watchPaths", json!([bell])))
+fn watch(wake_file: String) -> Option<(&'static str, Value)> {
+    Some(wake_file).filter(|wake_file| !wake_file.is_empty()).map(|wake_file| ("watchPaths", json!([wake_file])))
 }

@@ -2,7 +2,7 @@
 
 use relay_mesh_sdk::hooks::{Event as Happened, Reading};
 use relay_mesh_sdk::payload::{absolute, carries_mail};
-use relay_mesh_sdk::{Activity, Error, Moment, Session, turns};
+use relay_mesh_sdk::{Activity, Error, Occasion, Session, turns};
 
 use crate::memory;
 use crate::payload::{Event, Payload, Source};
@@ -26,10 +26,10 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             let mut reading = spoken(vec![busy]);
             // The hook that woke the session has shown it the mail.
             if !is_injected(prompt) {
-                reading.room = ROOM;
+                reading.max_bytes = ROOM;
                 reading.attended = payload.attended;
                 if payload.attended {
-                    reading.events.push(Happened::HumanSpoke(id));
+                    reading.events.push(Happened::UserSpoke(id));
                 }
             }
             reading
@@ -48,25 +48,21 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             // mail.
             let may_take = !is_subagent || turns::is_apart(&id)?;
             Reading {
-                room: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
-                moment: tool.ends_with("__register_agent").then_some(Moment::Registered),
+                max_bytes: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
+                occasion: tool.ends_with("__register_agent").then_some(Occasion::Registration),
                 ..spoken(vec![busy])
             }
         }
-        Event::PermissionRequest | Event::Elicitation => {
-            spoken(vec![Happened::Activity((id, Activity::AwaitingHuman))])
-        }
+        Event::PermissionRequest | Event::Elicitation => spoken(vec![Happened::Activity((id, Activity::NeedsInput))]),
         Event::ElicitationResult => spoken(vec![busy]),
         Event::Notification { kind } => match kind.as_str() {
-            "permission_prompt" | "elicitation_dialog" => {
-                spoken(vec![Happened::Activity((id, Activity::AwaitingHuman))])
-            }
+            "permission_prompt" | "elicitation_dialog" => spoken(vec![Happened::Activity((id, Activity::NeedsInput))]),
             "idle_prompt" => spoken(vec![Happened::Activity((id, Activity::Idle))]),
             _ => spoken(Vec::new()),
         },
         Event::Stop { again } => {
-            let room = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
-            Reading { room, ..spoken(vec![Happened::Activity((id, Activity::Idle))]) }
+            let max_bytes = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
+            Reading { max_bytes, ..spoken(vec![Happened::Activity((id, Activity::Idle))]) }
         }
         Event::SubagentStop { internal } if *internal || !is_subagent => Reading::nothing(),
         // Shows no mail: the reading does not know yet whether any waits.
@@ -75,10 +71,10 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
         // Claude Code forgets which files it watches, and asks again.
-        Event::CwdChanged => Reading { watches_bell: true, ..spoken(Vec::new()) },
+        Event::CwdChanged => Reading { watches_wake_file: true, ..spoken(Vec::new()) },
         // Other hooks may watch files too. Ours are in the folder of wake files.
-        Event::FileChanged { path, gone } if *gone || !is_bell(path) => Reading::nothing(),
-        Event::FileChanged { .. } => Reading { room: ROOM, ..spoken(Vec::new()) },
+        Event::FileChanged { path, gone } if *gone || !is_notification(path) => Reading::nothing(),
+        Event::FileChanged { .. } => Reading { max_bytes: ROOM, ..spoken(Vec::new()) },
         Event::SessionEnd { reason } => {
             turns::forget_blocks(&id)?;
             if let Some(process) = payload.process {
@@ -100,7 +96,7 @@ fn session_start(payload: &Payload, session: &Session, source: Source) -> Result
         Some(process) => memory::enter_window(process, &session.id)?,
         None => None,
     };
-    let mut events = vec![Happened::Seen(session.clone())];
+    let mut events = vec![Happened::Alive(session.clone())];
     if let (Source::Clear, Some(before)) = (source, before) {
         memory::follow(&before, &session.id)?;
         events.push(Happened::Rebound((before, session.id.clone())));
@@ -112,14 +108,14 @@ fn session_start(payload: &Payload, session: &Session, source: Source) -> Result
     Ok(Reading {
         speaker: Some(session.clone()),
         events,
-        moment: Some(match source {
-            Source::Startup | Source::Fork => Moment::SessionStart,
-            Source::Resume => Moment::Resumed,
-            Source::Clear | Source::Compact => Moment::Compacted,
+        occasion: Some(match source {
+            Source::Startup | Source::Fork => Occasion::Start,
+            Source::Resume => Occasion::Resume,
+            Source::Clear | Source::Compact => Occasion::Compaction,
         }),
-        room: ROOM_BESIDE_PROTOCOL,
+        max_bytes: ROOM_BESIDE_PROTOCOL,
         attended: payload.attended && source != Source::Compact,
-        watches_bell: true,
+        watches_wake_file: true,
         edits: Vec::new(),
     })
 }
@@ -134,6 +130,6 @@ fn is_injected(prompt: &str) -> bool {
 }
 
 /// Whether a path is a wake file: the host keeps them in a folder of that name.
-fn is_bell(path: &str) -> bool {
-    path.split(['/', '\\']).any(|step| step == "bells")
+fn is_notification(path: &str) -> bool {
+    path.split(['/', '\\']).any(|step| step == "wakes")
 }

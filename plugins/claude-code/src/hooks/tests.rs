@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading};
 use relay_mesh_sdk::testing::{self, FakeHost, Fakes, hook, mail, nothing_found};
-use relay_mesh_sdk::{Error, Hooks, Moment, turns};
+use relay_mesh_sdk::{Error, Hooks, Occasion, turns};
 use serde_json::Value;
 
 use crate::ClaudeCode;
@@ -65,63 +65,63 @@ fn with_mail() -> Findings {
 #[test]
 fn every_recorded_payload_means_something() {
     let _host = start();
-    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
-    reads("UserPromptSubmit-person", "S; S Busy; person spoke in S; room 9000; attended");
+    reads("SessionStart-startup", "S; alive S; S Idle; protocol Start; fits 6500; attended; watches");
+    reads("UserPromptSubmit-person", "S; S Busy; user spoke in S; fits 9000; attended");
     reads("UserPromptSubmit-wake", "S; S Busy");
     reads("UserPromptSubmit-subagent-done", "S; S Busy");
     reads("PreToolUse-mcp", "S; S Busy");
     reads("PreToolUse-Write", "S; S Busy; edits /home/u/app/a.txt");
-    reads("PostToolUse-mcp", "S; S Busy; protocol Registered; room 6500");
-    reads("PostToolUse-Write", "S; S Busy; room 6500");
-    reads("PermissionRequest", "S; S AwaitingHuman");
-    reads("Notification-permission_prompt", "S; S AwaitingHuman");
-    reads("Stop", "S; S Idle; room 9000");
-    reads("Stop-again", "S; S Idle; room 9000");
+    reads("PostToolUse-mcp", "S; S Busy; protocol Registration; fits 6500");
+    reads("PostToolUse-Write", "S; S Busy; fits 6500");
+    reads("PermissionRequest", "S; S NeedsInput");
+    reads("Notification-permission_prompt", "S; S NeedsInput");
+    reads("Stop", "S; S Idle; fits 9000");
+    reads("Stop-again", "S; S Idle; fits 9000");
     reads("CwdChanged", "S; watches");
-    reads("FileChanged", "S; room 9000");
+    reads("FileChanged", "S; fits 9000");
     reads("SubagentStop", "nobody; sub:a30f ended");
     reads("SubagentStop-internal", "nobody");
-    reads("SessionStart-compact", "S; seen S; protocol Compacted; room 6500; watches");
+    reads("SessionStart-compact", "S; alive S; protocol Compaction; fits 6500; watches");
     reads("SessionEnd-clear", "nobody; S ended");
     reads(
         "SessionStart-clear",
-        "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended; watches",
+        "S2; alive S2; S goes on as S2; S2 Idle; protocol Compaction; fits 6500; attended; watches",
     );
 }
 
 #[test]
 fn a_clear_is_followed_also_where_no_hook_saw_the_end() {
     let _host = start();
-    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
+    reads("SessionStart-startup", "S; alive S; S Idle; protocol Start; fits 6500; attended; watches");
     reads(
         "SessionStart-clear",
-        "S2; seen S2; S goes on as S2; S2 Idle; protocol Compacted; room 6500; attended; watches",
+        "S2; alive S2; S goes on as S2; S2 Idle; protocol Compaction; fits 6500; attended; watches",
     );
 }
 
 #[test]
 fn a_window_that_was_left_has_no_successor() {
     let _host = start();
-    reads("SessionStart-startup", "S; seen S; S Idle; protocol SessionStart; room 6500; attended; watches");
+    reads("SessionStart-startup", "S; alive S; S Idle; protocol Start; fits 6500; attended; watches");
     let left = fixture("SessionEnd-clear").replace("\"clear\"", "\"logout\"");
     ClaudeCode::read(&call("SessionEnd", left, "1")).expect("it is read");
-    reads("SessionStart-clear", "S2; seen S2; S2 Idle; protocol Compacted; room 6500; attended; watches");
+    reads("SessionStart-clear", "S2; alive S2; S2 Idle; protocol Compaction; fits 6500; attended; watches");
 }
 
 #[test]
 fn a_script_is_no_person() {
     let _host = start();
     let reading = ClaudeCode::read(&call("UserPromptSubmit", fixture("UserPromptSubmit-person"), "0"));
-    assert_eq!(told(&reading.expect("it is read")), "S; S Busy; room 9000");
+    assert_eq!(told(&reading.expect("it is read")), "S; S Busy; fits 9000");
 }
 
 #[test]
 fn the_other_starts_say_why_the_protocol_is_told() {
     let _host = start();
-    for (source, moment) in [("resume", Moment::Resumed), ("fork", Moment::SessionStart)] {
+    for (source, occasion) in [("resume", Occasion::Resume), ("fork", Occasion::Start)] {
         let payload = fixture("SessionStart-startup").replace("\"startup\"", &format!("\"{source}\""));
         let reading = ClaudeCode::read(&call("SessionStart", payload, "1")).expect("it is read");
-        assert_eq!(reading.moment, Some(moment), "{source}");
+        assert_eq!(reading.occasion, Some(occasion), "{source}");
         assert!(!reading.events.iter().any(|event| matches!(event, Event::Rebound(_))), "{source} keeps its own agent");
     }
 }
@@ -133,7 +133,7 @@ fn answers_take_the_shape_of_their_event() {
     answers(
         "SessionStart-startup",
         protocol(),
-        r#"0 | {"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"<protocol>\n\n<mail>","watchPaths":["/relay/bells/session"]}} | - | shows mail"#,
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"<protocol>\n\n<mail>","watchPaths":["/relay/wakes/session"]}} | - | shows mail"#,
     );
     answers(
         "UserPromptSubmit-person",
@@ -155,7 +155,7 @@ fn answers_take_the_shape_of_their_event() {
     answers(
         "CwdChanged",
         with_mail(),
-        r#"0 | {"hookSpecificOutput":{"hookEventName":"CwdChanged","watchPaths":["/relay/bells/session"]}} | - | no mail"#,
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"CwdChanged","watchPaths":["/relay/wakes/session"]}} | - | no mail"#,
     );
     answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
     answers("Stop", nothing_found(), "0 | - | - | no mail");
@@ -183,13 +183,13 @@ fn every_tool_that_writes_says_which_file() {
 }
 
 #[test]
-fn only_the_sessions_own_bell_wakes_it() {
+fn only_the_sessions_own_wake_file_wakes_it() {
     let _host = start();
-    let bell = || "/home/u/.relay-mesh/bells/s1".to_owned();
-    answers("FileChanged", Findings { bell: bell(), ..with_mail() }, "2 | - | <mail> | shows mail");
-    answers("FileChanged", Findings { bell: bell(), ..nothing_found() }, "0 | - | - | no mail");
+    let wake_file = || "/home/u/.relay-mesh/wakes/s1".to_owned();
+    answers("FileChanged", Findings { wake_file: wake_file(), ..with_mail() }, "2 | - | <mail> | shows mail");
+    answers("FileChanged", Findings { wake_file: wake_file(), ..nothing_found() }, "0 | - | - | no mail");
     answers("FileChanged", with_mail(), "0 | - | - | no mail");
-    for (from, to) in [("\"add\"", "\"unlink\""), ("/bells/", "/src/")] {
+    for (from, to) in [("\"add\"", "\"unlink\""), ("/wakes/", "/src/")] {
         let payload = fixture("FileChanged").replace(from, to);
         assert_eq!(told(&ClaudeCode::read(&call("FileChanged", payload, "1")).expect("it is read")), "nobody");
     }
@@ -198,7 +198,7 @@ fn only_the_sessions_own_bell_wakes_it() {
 #[test]
 fn the_end_of_a_turn_is_blocked_six_times_in_a_row_and_no_more() {
     let host = start();
-    let room = |name: &str| ClaudeCode::read(&recorded(name)).expect("it is read").room;
+    let room = |name: &str| ClaudeCode::read(&recorded(name)).expect("it is read").max_bytes;
     answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
     for _ in 1..turns::MOST_BLOCKS {
         assert!(room("Stop-again") > 0);
@@ -212,9 +212,9 @@ fn the_end_of_a_turn_is_blocked_six_times_in_a_row_and_no_more() {
 #[test]
 fn a_subagent_takes_mail_only_as_an_agent_of_its_own() {
     let _host = start();
-    reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registered");
+    reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registration");
     reads("PreToolUse-subagent", "sub:a337 of S2; sub:a337 Busy");
-    reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registered; room 6500");
+    reads("PostToolUse-subagent", "sub:a337 of S2; sub:a337 Busy; protocol Registration; fits 6500");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn hooks_that_cursor_runs_are_not_ours() {
     // Claude Code in a shell that Cursor's agent started.
     let mut inside = recorded("Stop");
     inside.environment.push(("CURSOR_VERSION".into(), "3.18.25".into()));
-    assert_eq!(told(&ClaudeCode::read(&inside).expect("it is read")), "S; S Idle; room 9000");
+    assert_eq!(told(&ClaudeCode::read(&inside).expect("it is read")), "S; S Idle; fits 9000");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -306,7 +306,7 @@ proptest! {
         let answered = hook::<ClaudeCode>(&call(name, payload.to_string(), "1"), |_| with_mail());
         if let Ok((reading, reply)) = answered {
             prop_assert!(reply.exit_code == 0 || (name == "FileChanged" && reply.exit_code == 2));
-            prop_assert!(reading.room <= 9_000);
+            prop_assert!(reading.max_bytes <= 9_000);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What we write into Claude Code's settings, and how we recognise it.
+//! What we write into Claude Code's settings, and how we match it.
 
 use relay_mesh_sdk::install::{Server, Setup, is_hook_line};
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
 
 fn group(hook: &Hook, setup: &Setup) -> Value {
     let mut words = setup.hook_words("claude-code", hook.event);
-    words.extend(hook.patience_s.into_iter().flat_map(|seconds| ["--patience".to_owned(), seconds.to_string()]));
+    words.extend(hook.patience_s.into_iter().flat_map(|seconds| ["--timeout".to_owned(), seconds.to_string()]));
     let (program, arguments) = words.split_first().expect("a command line has a program");
     // With `args` Claude Code runs the program without a shell.
     let mut handler = json!({"type": "command", "command": program, "args": arguments, "timeout": hook.timeout_s});
@@ -74,7 +74,7 @@ pub(super) fn is_our_handler(handler: &Value) -> bool {
     let arguments: Vec<&str> =
         handler.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let shell = handler.get("command").and_then(Value::as_str).unwrap_or_default();
-    matches!(arguments.as_slice(), [.., "hook", "claude-code", _] | [.., "hook", "claude-code", _, "--patience", _])
+    matches!(arguments.as_slice(), [.., "hook", "claude-code", _] | [.., "hook", "claude-code", _, "--timeout", _])
         || is_hook_line(shell, "claude-code")
 }
 

@@ -2,7 +2,7 @@
 
 use relay_mesh_sdk::hooks::{Event as Happened, Reading};
 use relay_mesh_sdk::payload::carries_mail;
-use relay_mesh_sdk::{Activity, Error, Moment, dated_state, turns};
+use relay_mesh_sdk::{Activity, Error, Occasion, dated_state, turns};
 
 use crate::payload::{Event, Payload, Source};
 use crate::{push, terminals};
@@ -31,30 +31,30 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             let before = terminals::enter(&id, &session.workdir, *source, payload.process.as_deref())?;
             let rebound = before.map(|before| Happened::Rebound((before, id.clone())));
             Reading {
-                moment: Some(match source {
-                    Source::Startup => Moment::SessionStart,
-                    Source::Resume => Moment::Resumed,
-                    Source::Clear | Source::Compact => Moment::Compacted,
+                occasion: Some(match source {
+                    Source::Startup => Occasion::Start,
+                    Source::Resume => Occasion::Resume,
+                    Source::Clear | Source::Compact => Occasion::Compaction,
                 }),
-                room: ROOM_BESIDE_PROTOCOL,
+                max_bytes: ROOM_BESIDE_PROTOCOL,
                 // Not attended: this runs in the first turn, no matter who started it. The hook of the user's
                 // prompt shows the mail that the prompt releases.
-                ..spoken(rebound.into_iter().chain([Happened::Seen(session.clone()), does(Activity::Busy)]).collect())
+                ..spoken(rebound.into_iter().chain([Happened::Alive(session.clone()), does(Activity::Busy)]).collect())
             }
         }
         Event::UserPromptSubmit { prompt } => {
             note_hooks(&id)?;
             let mut reading = spoken(vec![does(Activity::Busy)]);
-            reading.room = ROOM;
+            reading.max_bytes = ROOM;
             // A subagent's prompts come from its parent, and the notifications in the queue are ours.
-            if !is_subagent && !carries_mail(prompt) && !push::is_bell(prompt) {
+            if !is_subagent && !carries_mail(prompt) && !push::is_notification(prompt) {
                 reading.attended = true;
-                reading.events.push(Happened::HumanSpoke(id.clone()));
+                reading.events.push(Happened::UserSpoke(id.clone()));
             }
             reading
         }
         Event::PreToolUse { edits } => Reading { edits: edits.clone(), ..spoken(vec![does(Activity::Busy)]) },
-        Event::PermissionRequest => spoken(vec![does(Activity::AwaitingHuman)]),
+        Event::PermissionRequest => spoken(vec![does(Activity::NeedsInput)]),
         Event::PostToolUse { registers } => {
             if is_subagent && *registers {
                 turns::set_apart(&id)?;
@@ -63,15 +63,15 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             // mail.
             let may_take = !is_subagent || turns::is_apart(&id)?;
             Reading {
-                room: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
-                moment: registers.then_some(Moment::Registered),
+                max_bytes: if may_take { ROOM_BESIDE_PROTOCOL } else { 0 },
+                occasion: registers.then_some(Occasion::Registration),
                 ..spoken(vec![does(Activity::Busy)])
             }
         }
         Event::SubagentStart if !is_subagent => Reading::nothing(),
         Event::SubagentStart => {
             note_hooks(&id)?;
-            spoken(vec![Happened::Seen(session.clone()), does(Activity::Busy)])
+            spoken(vec![Happened::Alive(session.clone()), does(Activity::Busy)])
         }
         Event::SubagentStop if !is_subagent => Reading::nothing(),
         Event::SubagentStop => {
@@ -79,8 +79,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
         Event::Stop { again } => {
-            let room = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
-            Reading { room, ..spoken(vec![does(Activity::Idle)]) }
+            let max_bytes = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
+            Reading { max_bytes, ..spoken(vec![does(Activity::Idle)]) }
         }
         Event::Interrupt => spoken(vec![does(Activity::Idle)]),
         Event::SessionEnd => {

@@ -81,20 +81,20 @@ fn with_mail() -> Findings {
 #[test]
 fn every_recorded_payload_means_something() {
     let _host = start();
-    reads("SessionStart-startup", "S; seen S; S Busy; protocol SessionStart; room 6500");
-    reads("SessionStart-resume", "S; seen S; S Busy; protocol Resumed; room 6500");
-    reads("SessionStart-clear", "S; seen S; S Busy; protocol Compacted; room 6500");
-    reads("SessionStart-compact", "S; seen S; S Busy; protocol Compacted; room 6500");
-    reads("UserPromptSubmit-person", "S; S Busy; person spoke in S; room 9000; attended");
+    reads("SessionStart-startup", "S; alive S; S Busy; protocol Start; fits 6500");
+    reads("SessionStart-resume", "S; alive S; S Busy; protocol Resume; fits 6500");
+    reads("SessionStart-clear", "S; alive S; S Busy; protocol Compaction; fits 6500");
+    reads("SessionStart-compact", "S; alive S; S Busy; protocol Compaction; fits 6500");
+    reads("UserPromptSubmit-person", "S; S Busy; user spoke in S; fits 9000; attended");
     reads("PreToolUse-apply_patch", "S; S Busy; edits /home/u/app/new.txt");
-    reads("PostToolUse-apply_patch", "S; S Busy; room 6500");
-    reads("PostToolUse-mcp", "S; S Busy; protocol Registered; room 6500");
-    reads("SubagentStart", "sub of S; seen sub; sub Busy");
+    reads("PostToolUse-apply_patch", "S; S Busy; fits 6500");
+    reads("PostToolUse-mcp", "S; S Busy; protocol Registration; fits 6500");
+    reads("SubagentStart", "sub of S; alive sub; sub Busy");
     reads("SubagentStop", "nobody; sub ended");
-    reads("Stop", "S; S Idle; room 9000");
+    reads("Stop", "S; S Idle; fits 9000");
     reads("Interrupt", "S; S Idle");
     reads("SessionEnd", "nobody; S ended");
-    assert_eq!(told(&call("PermissionRequest", &fixture("PreToolUse-apply_patch"))), "S; S AwaitingHuman");
+    assert_eq!(told(&call("PermissionRequest", &fixture("PreToolUse-apply_patch"))), "S; S NeedsInput");
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn what_the_mesh_put_there_is_no_person() {
         "<relay-mesh-message id=\"01\" from=\"bob\">Hello</relay-mesh-message>",
         crate::app_server::NUDGE,
     ] {
-        assert_eq!(prompt(news), "S; S Busy; room 9000", "{news}");
+        assert_eq!(prompt(news), "S; S Busy; fits 9000", "{news}");
     }
-    let spoken = "S; S Busy; person spoke in S; room 9000; attended";
+    let spoken = "S; S Busy; user spoke in S; fits 9000; attended";
     assert_eq!(prompt("What is a relay-mesh message?"), spoken);
     let of_parent = with("UserPromptSubmit-person", "agent_id", json!("a1"));
-    assert_eq!(told(&of_parent), "sub of S; sub Busy; room 9000", "its parent prompts a subagent");
+    assert_eq!(told(&of_parent), "sub of S; sub Busy; fits 9000", "its parent prompts a subagent");
 }
 
 #[test]
@@ -141,8 +141,8 @@ fn a_subagent_takes_mail_only_as_an_agent_of_its_own() {
     other["tool_name"] = json!("Bash");
     assert_eq!(told(&call("PostToolUse", &other)), "sub of S; sub Busy");
     assert_eq!(told(&call("PostToolUse", &tool(true))), "sub of S; sub Busy", "a registration that was refused");
-    assert_eq!(told(&call("PostToolUse", &tool(false))), "sub of S; sub Busy; protocol Registered; room 6500");
-    assert_eq!(told(&call("PostToolUse", &other)), "sub of S; sub Busy; room 6500");
+    assert_eq!(told(&call("PostToolUse", &tool(false))), "sub of S; sub Busy; protocol Registration; fits 6500");
+    assert_eq!(told(&call("PostToolUse", &other)), "sub of S; sub Busy; fits 6500");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_end_of_a_turn_is_put_off_six_times_in_a_row_and_no_more() {
         answers(&again, with_mail(), blocked);
     }
     assert_eq!(told(&again), "S; S Idle", "after six");
-    reads("Stop", "S; S Idle; room 9000");
+    reads("Stop", "S; S Idle; fits 9000");
 }
 
 #[test]
@@ -235,7 +235,7 @@ proptest! {
         // No payload may cause a panic, and every reading must have an answer.
         if let Ok((reading, reply)) = hook::<Codex>(&call(name, &payload), |_| with_mail()) {
             prop_assert_eq!(reply.exit_code, 0);
-            prop_assert!(reading.room <= 9_000);
+            prop_assert!(reading.max_bytes <= 9_000);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What we write into Codex's settings, and how we recognise it.
+//! What we write into Codex's settings, and how we match it.
 
 use relay_mesh_sdk::edit::toml::{Document, Value as Toml};
 use relay_mesh_sdk::install::{Scope, Server, Setup, is_hook_line};

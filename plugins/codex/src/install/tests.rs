@@ -208,14 +208,14 @@ fn a_check_says_what_is_wrong() {
     check(
         "an app server for each terminal",
         &|host| host.write("config", "config.toml", trusting() + "[features]\ndaemon_auto_start = false\n"),
-        "warning: Codex's settings give each terminal an app server of its own, so an idle one hears of mail only \
-         when it looks into its queue, every ten seconds",
+        "warning: Codex's settings give each terminal an app server of its own, so an idle one gets mail only \
+         from its queue, which it reads every ten seconds",
     );
     check(
         "a terminal with an app server of its own",
         &|_| drop(terminals::enter("t1", "/w", Source::Startup, Some("7.1"))),
-        "warning: a Codex session runs an app server of its own, so an idle one hears of mail only when it looks into \
-         its queue, every ten seconds",
+        "warning: a Codex session runs an app server of its own, so an idle one gets mail only from its \
+         queue, which it reads every ten seconds",
     );
     check(
         "a comment",

@@ -2,7 +2,7 @@
 
 use relay_mesh_sdk::hooks::{Event as Happened, Reading};
 use relay_mesh_sdk::payload::{absolute, carries_mail};
-use relay_mesh_sdk::{Activity, Error, Moment};
+use relay_mesh_sdk::{Activity, Error, Occasion};
 
 use super::LOOP_LIMIT;
 use crate::memory::{self, Note};
@@ -27,14 +27,14 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         // says, and no mail, whose status would become shown.
         Event::SessionStart => {
             memory::clear_away()?;
-            Reading { moment: Some(Moment::SessionStart), ..spoken(vec![Happened::Seen(session.clone()), idle]) }
+            Reading { occasion: Some(Occasion::Start), ..spoken(vec![Happened::Alive(session.clone()), idle]) }
         }
         // Cursor's documents and its builds disagree on whether this event takes context.
         Event::BeforeSubmitPrompt { prompt } => {
             memory::clear_away()?;
             let mut events = vec![busy];
             if !carries_mail(prompt) {
-                events.push(Happened::HumanSpoke(id));
+                events.push(Happened::UserSpoke(id));
             }
             spoken(events)
         }
@@ -68,12 +68,12 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             let registered = ended.is_some_and(|(tool, _)| tool == "register_agent");
             // This event takes no context; the next tool's result is the first place for it.
             let compacted = memory::was_compacted(&id)?;
-            let moment = match (registered, compacted) {
-                (true, _) => Some(Moment::Registered),
-                (false, true) => Some(Moment::Compacted),
+            let occasion = match (registered, compacted) {
+                (true, _) => Some(Occasion::Registration),
+                (false, true) => Some(Occasion::Compaction),
                 (false, false) => None,
             };
-            Reading { room: ROOM_BESIDE_PROTOCOL, moment, ..spoken(vec![busy]) }
+            Reading { max_bytes: ROOM_BESIDE_PROTOCOL, occasion, ..spoken(vec![busy]) }
         }
         Event::PostToolUseFailure(call) => {
             if let Some((_, note)) = ours(payload, call) {
@@ -88,8 +88,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::Stop { completed, loop_count } => {
             memory::forget_calls_of(&id)?;
             // A turn that its user or a fault has interrupted must not continue.
-            let room = if *completed && *loop_count < LOOP_LIMIT { ROOM } else { 0 };
-            Reading { room, ..spoken(vec![idle]) }
+            let max_bytes = if *completed && *loop_count < LOOP_LIMIT { ROOM } else { 0 };
+            Reading { max_bytes, ..spoken(vec![idle]) }
         }
         Event::SessionEnd => {
             memory::forget_calls_of(&id)?;

@@ -63,18 +63,18 @@ fn calls(host: &FakeHost) -> usize {
 #[test]
 fn every_documented_payload_means_something() {
     let _host = start();
-    reads("sessionStart", "C; seen C; C Idle; protocol SessionStart");
-    reads("beforeSubmitPrompt", "C; C Busy; person spoke in C");
+    reads("sessionStart", "C; alive C; C Idle; protocol Start");
+    reads("beforeSubmitPrompt", "C; C Busy; user spoke in C");
     reads("beforeSubmitPrompt-followup", "C; C Busy");
     reads("preToolUse-mcp", "C; C Busy");
     reads("preToolUse-mcp-another", "C; C Busy");
     reads("preToolUse-Write", "C; C Busy; edits /home/u/app/a.txt");
     reads("preToolUse-Shell", "C; C Busy");
     reads("beforeMCPExecution", "C; C Busy");
-    reads("postToolUse-mcp", "C; C Busy; protocol Registered; room 6500");
-    reads("postToolUse-Shell", "C; C Busy; room 6500");
+    reads("postToolUse-mcp", "C; C Busy; protocol Registration; fits 6500");
+    reads("postToolUse-Shell", "C; C Busy; fits 6500");
     reads("postToolUseFailure", "C; C Busy");
-    reads("stop", "C; C Idle; room 9000");
+    reads("stop", "C; C Idle; fits 9000");
     reads("stop-aborted", "C; C Idle");
     reads("sessionEnd", "nobody; C ended");
 }
@@ -94,14 +94,14 @@ fn a_path_within_the_project_is_made_absolute() {
 fn what_was_compacted_is_told_the_protocol_with_its_next_tool_and_once() {
     let _host = start();
     reads("preCompact", "C; C Busy");
-    reads("postToolUse-Shell", "C; C Busy; protocol Compacted; room 6500");
-    reads("postToolUse-Shell", "C; C Busy; room 6500");
+    reads("postToolUse-Shell", "C; C Busy; protocol Compaction; fits 6500");
+    reads("postToolUse-Shell", "C; C Busy; fits 6500");
 }
 
 #[test]
 fn a_turn_is_gone_on_with_as_often_as_cursor_allows() {
     let _host = start();
-    for (loop_count, expected) in [(4, "C; C Idle; room 9000"), (5, "C; C Idle"), (6, "C; C Idle")] {
+    for (loop_count, expected) in [(4, "C; C Idle; fits 9000"), (5, "C; C Idle"), (6, "C; C Idle")] {
         assert_eq!(read(&changed("stop", &json!({"loop_count": loop_count}))), expected, "{loop_count}");
     }
     assert_eq!(read(&changed("stop", &json!({"status": "error"}))), "C; C Idle");
@@ -219,7 +219,7 @@ proptest! {
         // No payload may cause a panic, and every answer is one object with exit code 0.
         let answered = hook::<Cursor>(&Call { name: name.to_owned(), ..changed(fixture_name, &json!({field: value})) }, |_| with_mail());
         if let Ok((reading, reply)) = answered {
-            prop_assert!(reading.room <= 9_000);
+            prop_assert!(reading.max_bytes <= 9_000);
             prop_assert_eq!(reply.exit_code, 0);
             let printed: Value = serde_json::from_str(reply.stdout.as_deref().unwrap_or_default()).expect("JSON");
             prop_assert!(printed.is_object());

@@ -1,4 +1,4 @@
-//! What we write into Cursor's settings, and how we recognise it.
+//! What we write into Cursor's settings, and how we match it.
 
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::install::{Scope, Server, Setup, is_hook_line};

@@ -230,8 +230,8 @@ fn a_check_says_what_is_wrong() {
         "a URL",
         folders(),
         &edit("\"stop\": [", "\"afterFileEdit\": [{\"command\": \"curl https://example.org\"}], \"stop\": ["),
-        "broken: Cursor ignores all of .cursor/hooks.json: `curl https://example.org` holds `//`, which Cursor takes \
-         for a comment",
+        "broken: Cursor ignores all of .cursor/hooks.json: `curl https://example.org` contains `//`, which Cursor reads \
+         as a comment",
     );
     check(
         "no number of the format",

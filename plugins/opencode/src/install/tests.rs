@@ -184,7 +184,7 @@ fn the_check_names_what_keeps_a_session_from_the_mesh() {
         run(host, &setup(Action::Install, Scope::User));
     };
     check(folders(), elsewhere, "warning: `relay-mesh` is also installed for every project");
-    check(folders(), |_| dated_state::write("without-plugins", &()).expect("written"), "told to go without plugins");
+    check(folders(), |_| dated_state::write("without-plugins", &()).expect("written"), "started without plugins");
 }
 
 #[test]

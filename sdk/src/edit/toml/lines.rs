@@ -58,7 +58,7 @@ pub(super) fn append_block(text: &str, is_file: bool, block: &str) -> String {
         "" if is_file => block.to_owned(),
         "" => format!("{block}{newline}"),
         _ if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
-        // The file has no final newline, so the block gets none either: removal recognises it by that.
+        // The file has no final newline, so the block gets none either: removal matches it by that.
         _ => format!("{text}{newline}{newline}{block}"),
     }
 }

@@ -7,7 +7,7 @@ mod install;
 mod push;
 
 use exports::relay::adapter::{context, hooks, identity, sessions};
-use relay::adapter::types::{Activity, Error, Moment, Session};
+use relay::adapter::types::{Activity, Error, Occasion, Session};
 
 struct Faulty;
 
@@ -38,7 +38,7 @@ impl identity::Guest for Faulty {
 }
 
 impl sessions::Guest for Faulty {
-    fn detect(seen: sessions::Sighting) -> Result<Option<sessions::Detection>, Error> {
+    fn detect(seen: sessions::Caller) -> Result<Option<sessions::Detection>, Error> {
         let found = |id: &str| sessions::Detection { session: session(id), certainty: sessions::Certainty::Certain };
         let arguments = seen.arguments.unwrap_or_default();
         if is_wrong("believes-what-is-typed")
@@ -68,11 +68,11 @@ impl sessions::Guest for Faulty {
 }
 
 impl context::Guest for Faulty {
-    fn protocol(base: String, moment: Moment, _agent: Option<String>) -> Result<Option<String>, Error> {
+    fn protocol(base: String, occasion: Occasion, _agent: Option<String>) -> Result<Option<String>, Error> {
         if is_wrong("rewords-the-protocol") {
             return Ok(Some(base.to_uppercase()));
         }
-        Ok(matches!(moment, Moment::SessionStart).then(|| format!("Here:\n{base}")))
+        Ok(matches!(occasion, Occasion::Start).then(|| format!("Here:\n{base}")))
     }
 }
 
@@ -110,8 +110,8 @@ impl hooks::Guest for Faulty {
         Ok(hooks::Reading {
             events: vec![hooks::Event::Activity((speaker.id.clone(), does))],
             speaker: Some(speaker),
-            moment: Some(Moment::SessionStart),
-            room: 1_000,
+            occasion: Some(Occasion::Start),
+            max_bytes: 1_000,
             edits,
             ..nothing()
         })
@@ -145,10 +145,10 @@ fn nothing() -> hooks::Reading {
     hooks::Reading {
         speaker: None,
         events: Vec::new(),
-        moment: None,
-        room: 0,
+        occasion: None,
+        max_bytes: 0,
         attended: false,
-        watches_bell: false,
+        watches_wake_file: false,
         edits: Vec::new(),
     }
 }

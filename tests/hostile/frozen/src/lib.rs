@@ -3,7 +3,7 @@
 wit_bindgen::generate!({ path: "wit", world: "adapter", generate_all });
 
 use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
-use relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
+use relay::adapter::types::{Activity, Error, Mail, Occasion, Priority, Session};
 use relay::adapter::{channels, clock, files, http, log, notices, programs, state};
 
 struct Frozen;
@@ -60,17 +60,17 @@ impl hooks::Guest for Frozen {
         let seen = session(&call.payload);
         Ok(hooks::Reading {
             events: vec![
-                hooks::Event::Seen(seen.clone()),
+                hooks::Event::Alive(seen.clone()),
                 hooks::Event::Activity((call.payload.clone(), Activity::Idle)),
                 hooks::Event::Rebound(("before".to_owned(), call.payload.clone())),
-                hooks::Event::HumanSpoke(call.payload.clone()),
+                hooks::Event::UserSpoke(call.payload.clone()),
                 hooks::Event::Ended(call.payload),
             ],
             speaker: Some(seen),
-            moment: Some(Moment::Resumed),
-            room: 1_000,
+            occasion: Some(Occasion::Resume),
+            max_bytes: 1_000,
             attended: true,
-            watches_bell: true,
+            watches_wake_file: true,
             edits: vec!["a.rs".to_owned()],
         })
     }
@@ -81,7 +81,7 @@ impl hooks::Guest for Frozen {
 }
 
 impl sessions::Guest for Frozen {
-    fn detect(seen: sessions::Sighting) -> Result<Option<sessions::Detection>, Error> {
+    fn detect(seen: sessions::Caller) -> Result<Option<sessions::Detection>, Error> {
         let found =
             |id: String| sessions::Detection { session: session(&id), certainty: sessions::Certainty::Inherited };
         Ok(seen.meta.map(found))
@@ -97,7 +97,7 @@ impl sessions::Guest for Frozen {
 }
 
 impl context::Guest for Frozen {
-    fn protocol(base: String, _moment: Moment, _agent: Option<String>) -> Result<Option<String>, Error> {
+    fn protocol(base: String, _moment: Occasion, _agent: Option<String>) -> Result<Option<String>, Error> {
         Ok(Some(base))
     }
 }
@@ -105,18 +105,18 @@ impl context::Guest for Frozen {
 impl push::Guest for Frozen {
     fn routes(_to: Session) -> Result<Vec<push::Route>, Error> {
         Ok(vec![push::Route {
-            name: "letter".to_owned(),
-            load: push::Load::Letter,
-            proves: push::Rung::Shown,
+            name: "message".to_owned(),
+            carries: push::Carries::Message,
+            proves: push::DeliveryStatus::Shown,
             when: vec![Activity::Idle, Activity::Busy],
             least: Priority::Normal,
-            room: 10,
-            patience_ms: 5,
+            max_bytes: 10,
+            timeout_ms: 5,
         }])
     }
 
     fn deliver(_to: Session, _route: String, _mail: Mail) -> Result<push::Receipt, Error> {
-        Ok(push::Receipt { rung: push::Rung::Accepted, evidence: None })
+        Ok(push::Receipt { status: push::DeliveryStatus::Accepted, evidence: None })
     }
 
     fn confirm(_to: Session, _route: String, sent: push::Receipt) -> Result<push::Receipt, Error> {

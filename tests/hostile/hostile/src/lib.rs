@@ -7,7 +7,7 @@ mod deeds;
 mod treachery;
 
 use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
-use relay::adapter::types::{Activity, Error, Mail, Moment, Session};
+use relay::adapter::types::{Activity, Error, Mail, Occasion, Session};
 
 struct Hostile;
 
@@ -29,7 +29,7 @@ impl hooks::Guest for Hostile {
             Some(deed) => vec![deeds::perform(deed, &call)?],
             None => Vec::new(),
         };
-        Ok(hooks::Reading { speaker: None, events: Vec::new(), moment: None, room: 0, attended: false, watches_bell: false, edits })
+        Ok(hooks::Reading { speaker: None, events: Vec::new(), occasion: None, max_bytes: 0, attended: false, watches_wake_file: false, edits })
     }
 
     fn answer(call: hooks::Call, _found: hooks::Findings) -> Result<hooks::Reply, Error> {
@@ -42,7 +42,7 @@ impl hooks::Guest for Hostile {
 }
 
 impl sessions::Guest for Hostile {
-    fn detect(_seen: sessions::Sighting) -> Result<Option<sessions::Detection>, Error> {
+    fn detect(_seen: sessions::Caller) -> Result<Option<sessions::Detection>, Error> {
         Ok(None)
     }
 
@@ -56,7 +56,7 @@ impl sessions::Guest for Hostile {
 }
 
 impl context::Guest for Hostile {
-    fn protocol(base: String, _moment: Moment, _agent: Option<String>) -> Result<Option<String>, Error> {
+    fn protocol(base: String, _moment: Occasion, _agent: Option<String>) -> Result<Option<String>, Error> {
         Ok(Some(base))
     }
 }

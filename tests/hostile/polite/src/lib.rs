@@ -3,7 +3,7 @@
 wit_bindgen::generate!({ path: "../../../wit/v0.1", world: "adapter", generate_all });
 
 use exports::relay::adapter::{context, hooks, identity, install, push, sessions};
-use relay::adapter::types::{Activity, Error, Mail, Moment, Priority, Session};
+use relay::adapter::types::{Activity, Error, Mail, Occasion, Priority, Session};
 
 struct Polite;
 
@@ -29,15 +29,15 @@ impl hooks::Guest for Polite {
         Ok(hooks::Reading {
             speaker: Some(seen.clone()),
             events: vec![
-                hooks::Event::Seen(seen),
+                hooks::Event::Alive(seen),
                 hooks::Event::Activity((call.payload.clone(), Activity::Busy)),
                 hooks::Event::Rebound(("before".to_owned(), call.payload.clone())),
-                hooks::Event::HumanSpoke(call.payload.clone()),
+                hooks::Event::UserSpoke(call.payload.clone()),
             ],
-            moment: Some(Moment::Compacted),
-            room: 1000,
+            occasion: Some(Occasion::Compaction),
+            max_bytes: 1000,
             attended: true,
-            watches_bell: false,
+            watches_wake_file: false,
             edits: vec!["a.rs".to_owned()],
         })
     }
@@ -54,7 +54,7 @@ impl hooks::Guest for Polite {
 }
 
 impl sessions::Guest for Polite {
-    fn detect(seen: sessions::Sighting) -> Result<Option<sessions::Detection>, Error> {
+    fn detect(seen: sessions::Caller) -> Result<Option<sessions::Detection>, Error> {
         let detection =
             |id: String| sessions::Detection { session: session(&id), certainty: sessions::Certainty::Certain };
         Ok(seen.meta.map(detection))
@@ -65,36 +65,36 @@ impl sessions::Guest for Polite {
     }
 
     fn activity_of(id: String) -> Result<Activity, Error> {
-        if id == "asks" { Ok(Activity::AwaitingHuman) } else { Err(Error::NotFound(id)) }
+        if id == "asks" { Ok(Activity::NeedsInput) } else { Err(Error::NotFound(id)) }
     }
 }
 
 impl context::Guest for Polite {
-    fn protocol(base: String, moment: Moment, agent: Option<String>) -> Result<Option<String>, Error> {
-        Ok(Some(format!("{base} {moment:?} {agent:?}")))
+    fn protocol(base: String, occasion: Occasion, agent: Option<String>) -> Result<Option<String>, Error> {
+        Ok(Some(format!("{base} {occasion:?} {agent:?}")))
     }
 }
 
 impl push::Guest for Polite {
     fn routes(_to: Session) -> Result<Vec<push::Route>, Error> {
         Ok(vec![push::Route {
-            name: "bell".to_owned(),
-            load: push::Load::Bell,
-            proves: push::Rung::Offered,
+            name: "wake-file".to_owned(),
+            carries: push::Carries::Notification,
+            proves: push::DeliveryStatus::Notified,
             when: vec![Activity::Idle],
             least: Priority::High,
-            room: 0,
-            patience_ms: 5,
+            max_bytes: 0,
+            timeout_ms: 5,
         }])
     }
 
     fn deliver(to: Session, route: String, mail: Mail) -> Result<push::Receipt, Error> {
         let evidence = Some(format!("\"{} {route} {:?} {:?}\"", to.id, mail.ids, mail.priority));
-        Ok(push::Receipt { rung: push::Rung::Offered, evidence })
+        Ok(push::Receipt { status: push::DeliveryStatus::Notified, evidence })
     }
 
     fn confirm(_to: Session, _route: String, sent: push::Receipt) -> Result<push::Receipt, Error> {
-        Ok(push::Receipt { rung: push::Rung::Shown, evidence: sent.evidence })
+        Ok(push::Receipt { status: push::DeliveryStatus::Shown, evidence: sent.evidence })
     }
 }
 

@@ -57,7 +57,7 @@ struct Visit {
 
 /// A path that both branches match. The walk goes breadth first, so that it is a short one.
 pub(super) fn witness(ours: &Branch, theirs: &Branch) -> Option<String> {
-    // Most claims are of one file, and then there is only one path to try.
+    // Most reservations are of one file, and then there is only one path to try.
     for (one, other) in [(ours, theirs), (theirs, ours)] {
         if let Some(only) = one.only() {
             return (is_path(only) && other.matches(only)).then(|| only.to_owned());

@@ -141,9 +141,9 @@ fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Opt
     let told = together.map(|bytes| {
         let Command { from, to, command, stage, .. } = serde_json::from_slice(&bytes).expect("a command");
         let stage = match stage {
-            Stage::Pending { .. } => "pending",
-            Stage::Consumed { .. } => "consumed",
-            Stage::Done { .. } => "done",
+            CommandStage::Pending { .. } => "pending",
+            CommandStage::Running { .. } => "running",
+            CommandStage::Done { .. } => "done",
         };
         format!("{from} to {to}: {command} {stage}")
     });
@@ -154,8 +154,8 @@ fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Opt
 fn a_command_is_its_askers_and_how_far_it_is_its_takers() {
     let asked = ("here", "alice", "bob", "/build", "pending");
     commanded("asked", &[asked], Some("alice to bob: /build pending"));
-    let taken = ("there", "alice", "bob", "/build", "consumed");
-    commanded("taken", &[asked, taken], Some("alice to bob: /build consumed"));
+    let taken = ("there", "alice", "bob", "/build", "running");
+    commanded("taken", &[asked, taken], Some("alice to bob: /build running"));
     commanded("nobody asks as another", &[("evil", "alice", "bob", "/build", "pending")], None);
     let forged = ("evil", "alice", "bob", "/build", "done");
     commanded("nobody ends what is another's", &[asked, forged], Some("alice to bob: /build pending"));

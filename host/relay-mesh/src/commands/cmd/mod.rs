@@ -10,7 +10,7 @@ use mesh::command::CommandName;
 use mesh::names::{AgentName, MessageId};
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::patience;
+use crate::commands::waiting::timeout;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ use crate::exit::Exit;
     relay-mesh cmd take bob --json | jq -r .command\n  \
     relay-mesh cmd done 01JD8Z3K5V0000000000000000 'all green' --from bob\n  \
     relay-mesh cmd allow alice /review --to bob\n\n\
-    A command is pending until somebody takes it in TARGET's name, then consumed, then done with its result. \
+    A command is pending until somebody takes it in TARGET's name, then running, then done with its result. \
     One that nobody takes in time expires. With `--wait` it ends with 0 where the command succeeded, with 1 \
     where it failed, and with 7 where it expired or did not end in time.\n\n\
     Where the harness of TARGET can run commands of its own (OpenCode, Codex), it runs those of a SENDER whom the \
@@ -56,13 +56,13 @@ pub(crate) struct Args {
     #[arg(long)]
     wait: bool,
     /// With --wait: for how long [default: for as long as it takes]
-    #[arg(long, value_name = "TIME", requires = "wait", value_parser = patience)]
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = timeout)]
     timeout: Option<Duration>,
     /// Also send TARGET a message about it, and try every way to bring that one now
     #[arg(long)]
     wake: bool,
     /// For how long it may wait to be taken
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = patience)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = timeout)]
     ttl: Duration,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
     #[arg(long, value_name = "AGENT")]
@@ -119,7 +119,7 @@ struct TakeArgs {
     #[arg(long)]
     wait: bool,
     /// With --wait: for how long [default: for as long as it takes]
-    #[arg(long, value_name = "TIME", requires = "wait", value_parser = patience)]
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = timeout)]
     timeout: Option<Duration>,
 }
 

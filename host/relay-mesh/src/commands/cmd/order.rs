@@ -1,10 +1,10 @@
 //! Asking for a command, and waiting for its end.
 
 use mesh::Order;
-use mesh::command::{Command, Standing};
+use mesh::command::{Command, CommandStatus};
 use mesh::machine::Machine;
 use mesh::message::{Draft, Priority};
-use mesh::session::Caller;
+use mesh::session::Principal;
 
 use super::Args;
 use crate::commands::send;
@@ -24,7 +24,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     // From before it is stored: whoever gives up after that is told its id.
     let mut stop = if args.wait { Some(Stop::listen().map_err(StreamError::Input)?) } else { None };
     let open = context.open()?;
-    let caller = context.caller(&open, args.from).await?;
+    let caller = context.principal(&open, args.from).await?;
     let ttl = Some(u64::try_from(args.ttl.as_millis()).unwrap_or(u64::MAX));
     let command = open.mesh.order(&caller, Order { to, command, arguments: args.arguments, ttl }).await?;
     if args.wake {
@@ -99,18 +99,18 @@ fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Ex
     let now = open.machine.now();
     context.printer.show(&CommandShape::of(&command, now))?;
     Ok(match command.standing(now) {
-        Standing::Succeeded => Exit::Success,
-        Standing::Failed => Exit::Failure,
-        Standing::Unknown => {
+        CommandStatus::Succeeded => Exit::Success,
+        CommandStatus::Failed => Exit::Failure,
+        CommandStatus::Unknown => {
             context.printer.say("its session ran it, and nobody knows how it ended; it is not run again");
             Exit::TimedOut
         }
-        Standing::Expired | Standing::Pending | Standing::Consumed => Exit::TimedOut,
+        CommandStatus::Expired | CommandStatus::Pending | CommandStatus::Running => Exit::TimedOut,
     })
 }
 
 /// Sends the news that a command waits, and tries to bring it.
-async fn wake(context: &Context, open: &Open, caller: &Caller, command: &Command) -> Result<(), CommandError> {
+async fn wake(context: &Context, open: &Open, caller: &Principal, command: &Command) -> Result<(), CommandError> {
     let draft = Draft {
         body: format!(
             "A command waits for you: {} ({}). Take it with the tool take_command, or by `relay-mesh cmd take {}`.",

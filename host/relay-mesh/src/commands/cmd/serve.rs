@@ -14,12 +14,12 @@ use crate::shapes::commands::{CommandShape, CommandsShape};
 /// Takes one.
 pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let caller = context.caller(&open, Some(args.target.clone())).await?;
-    let patience = Patience::from_now(args.timeout);
+    let caller = context.principal(&open, Some(args.target.clone())).await?;
+    let timeout = Patience::from_now(args.timeout);
     let mut taken = open.mesh.take_command(&caller).await?;
     // Only the waiting is given up when time is up, never the taking. Somebody else may be faster every time.
     while args.wait && taken.is_none() {
-        match patience.wait(open.mesh.command_waits(&caller)).await? {
+        match timeout.wait(open.mesh.command_waits(&caller)).await? {
             Waited::For(waits) => waits?,
             Waited::InVain => {
                 context.printer.say(&format!("no command came for {} in time", args.target));
@@ -48,7 +48,7 @@ pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Exit, Comm
         result => result.unwrap_or_default(),
     };
     let open = context.open()?;
-    let caller = context.caller(&open, args.from).await?;
+    let caller = context.principal(&open, args.from).await?;
     let ended = if args.failed { Ended::Failed } else { Ended::Succeeded };
     let command = open.mesh.finish_command(&caller, args.id, ended, &result).await?;
     context.printer.show(&CommandShape::of(&command, open.machine.now()))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mesh::command::{Command, Ended};
 use mesh::names::MessageId;
-use mesh::session::Caller;
+use mesh::session::Principal;
 use mesh::{Mesh, reasons};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -21,7 +21,7 @@ const NOT_BEGUN: &str = "whoever listened for it ended before it was begun";
 /// The commands of one agent.
 pub(super) struct Orders {
     mesh: Arc<Mesh>,
-    caller: Caller,
+    caller: Principal,
     /// Who says that one has ended.
     receipts: Receipts,
     taken: mpsc::Receiver<Result<Command, String>>,
@@ -35,7 +35,7 @@ pub(super) struct Orders {
 
 impl Orders {
     /// Begins to take them.
-    pub(super) fn of(mesh: Arc<Mesh>, caller: Caller, receipts: Receipts) -> Orders {
+    pub(super) fn of(mesh: Arc<Mesh>, caller: Principal, receipts: Receipts) -> Orders {
         let (news, taken) = mpsc::channel(1);
         let room = Arc::new(Semaphore::new(1));
         let stop = CancellationToken::new();
@@ -89,7 +89,7 @@ impl Orders {
 /// somebody who has it.
 async fn take(
     mesh: Arc<Mesh>,
-    caller: Caller,
+    caller: Principal,
     room: Arc<Semaphore>,
     news: mpsc::Sender<Result<Command, String>>,
     stop: CancellationToken,
@@ -130,7 +130,7 @@ async fn take(
     }
 }
 
-async fn give_up(mesh: &Mesh, caller: &Caller, id: MessageId) {
+async fn give_up(mesh: &Mesh, caller: &Principal, id: MessageId) {
     if let Err(error) = mesh.finish_command(caller, id, Ended::Failed, NOT_BEGUN).await {
         tracing::warn!(%id, %error, "a command was taken and is neither begun nor ended");
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use mesh::session::SessionRef;
-use mesh::{Claim, Mesh, reasons};
+use mesh::{Lease, Mesh, reasons};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -40,7 +40,7 @@ pub(super) struct Desk {
     arrivals: mpsc::Sender<Arrival>,
     /// The tasks. Written when a target is watched or no longer watched.
     followed: BTreeMap<Target, Followed>,
-    /// What was printed, with its claim. Written by printing, by receipts and at the end.
+    /// What was printed, with its lease. Written by printing, by receipts and at the end.
     pub(super) pending: BTreeMap<(MessageId, Target), Printed>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Desk {
 #[derive(Clone)]
 pub(super) enum Printed {
     /// A message.
-    Mail(Claim),
+    Mail(Lease),
     /// An invitation, by a line of its own.
     Invitation,
     /// An invitation in the answer to a hook.
@@ -118,8 +118,8 @@ impl Desk {
                 Target::Session(session) => self.printer.line(&Said::Bound { session: &session.id, agent: &agent }),
             },
             // It came up while the connector asked not to be told any more.
-            Found::Message(fetched, claim) if !self.followed.contains_key(&target) => {
-                self.give_back(&(fetched.message.id, target), Printed::Mail(claim)).await;
+            Found::Message(fetched, lease) if !self.followed.contains_key(&target) => {
+                self.give_back(&(fetched.message.id, target), Printed::Mail(lease)).await;
                 Ok(())
             }
             Found::Invitation(taken) if !self.followed.contains_key(&target) => {
@@ -127,24 +127,26 @@ impl Desk {
                 Ok(())
             }
             Found::Invitation(taken) => self.invite(target, &taken).await,
-            Found::Message(fetched, claim) => {
+            Found::Message(fetched, lease) => {
                 let id = fetched.message.id;
                 let (text, _) = mesh::envelope(std::slice::from_ref(&fetched.message), usize::MAX);
                 let said = Said::Message {
                     session: target.session(),
-                    agent: &claim.agent,
+                    agent: &lease.agent,
                     message: Box::new(MessageShape::from(&fetched.message)),
                     text,
                 };
                 let printed = self.printer.line(&said);
                 match (printed, self.receipts) {
                     (Err(error), _) => {
-                        self.pending.insert((id, target), Printed::Mail(claim));
+                        self.pending.insert((id, target), Printed::Mail(lease));
                         Err(error)
                     }
-                    (Ok(()), Receipts::Printing) => Ok(self.mesh.confirm(&claim, Rung::Shown, ROUTE, None).await?),
+                    (Ok(()), Receipts::Printing) => {
+                        Ok(self.mesh.confirm(&lease, DeliveryStatus::Shown, ROUTE, None).await?)
+                    }
                     (Ok(()), Receipts::Lines) => {
-                        self.pending.insert((id, target), Printed::Mail(claim));
+                        self.pending.insert((id, target), Printed::Mail(lease));
                         Ok(())
                     }
                 }
@@ -166,7 +168,7 @@ impl Desk {
                 Ok(())
             }
             Heard::Receipt { id, session, news, evidence } => {
-                let outcome = match self.claimed(id, session.as_deref()) {
+                let outcome = match self.leased(id, session.as_deref()) {
                     Ok(key) => self.receipt(key, news, evidence).await,
                     Err(words) => match self.late(id, session, news, evidence).await {
                         Ok(true) => Ok(()),
@@ -196,8 +198,8 @@ impl Desk {
         arrived.close();
         while let Some(Arrival { target, news }) = arrived.recv().await {
             match news {
-                Found::Message(fetched, claim) => {
-                    self.pending.insert((fetched.message.id, target), Printed::Mail(claim));
+                Found::Message(fetched, lease) => {
+                    self.pending.insert((fetched.message.id, target), Printed::Mail(lease));
                 }
                 Found::Invitation(taken) => {
                     self.pending.insert((taken.id, target), Printed::Invitation);
@@ -236,8 +238,8 @@ impl Desk {
         }
     }
 
-    /// Which claim a receipt means. One message may have been printed for several sessions.
-    fn claimed(&self, id: MessageId, session: Option<&str>) -> Result<(MessageId, Target), String> {
+    /// Which lease a receipt means. One message may have been printed for several sessions.
+    fn leased(&self, id: MessageId, session: Option<&str>) -> Result<(MessageId, Target), String> {
         let fits = |target: &Target| session.is_none_or(|session| target.session() == Some(session));
         let mut found = self.pending.keys().filter(|(of, target)| *of == id && fits(target));
         match (found.next(), found.next()) {
@@ -253,17 +255,17 @@ impl Desk {
         news: News,
         evidence: Option<serde_json::Value>,
     ) -> Result<(), String> {
-        let claim = match self.pending.get(&key).cloned() {
-            Some(Printed::Mail(claim)) => claim,
+        let lease = match self.pending.get(&key).cloned() {
+            Some(Printed::Mail(lease)) => lease,
             Some(invitation @ (Printed::Invitation | Printed::AnsweredInvitation)) => {
                 return self.invitation_receipt(key, invitation, news).await;
             }
             None => return Ok(()),
         };
-        let rung = match news {
-            News::Offered => Rung::Offered,
-            News::Accepted => Rung::Accepted,
-            News::Shown | News::Acknowledged => Rung::Shown,
+        let status = match news {
+            News::Notified => DeliveryStatus::Notified,
+            News::Accepted => DeliveryStatus::Accepted,
+            News::Shown | News::Acknowledged => DeliveryStatus::Shown,
             News::Refused => {
                 if let Some(followed) = self.followed.get_mut(&key.1) {
                     let rest = Duration::from_millis(mesh::spaced(REST, followed.refused));
@@ -271,24 +273,24 @@ impl Desk {
                     followed.rest.send_replace(Some(Instant::now() + rest));
                 }
                 self.pending.remove(&key);
-                self.give_back(&key, Printed::Mail(claim)).await;
+                self.give_back(&key, Printed::Mail(lease)).await;
                 return Ok(());
             }
         };
-        self.mesh.confirm(&claim, rung, ROUTE, evidence).await.map_err(|error| reasons(&error))?;
-        if rung.settles() {
+        self.mesh.confirm(&lease, status, ROUTE, evidence).await.map_err(|error| reasons(&error))?;
+        if status.settles() {
             if let Some(followed) = self.followed.get_mut(&key.1) {
                 followed.refused = 0;
             }
             self.pending.remove(&key);
         }
         match news {
-            News::Acknowledged => self.acknowledge(&claim.agent, key.0).await,
-            News::Offered | News::Accepted | News::Shown | News::Refused => Ok(()),
+            News::Acknowledged => self.acknowledge(&lease.agent, key.0).await,
+            News::Notified | News::Accepted | News::Shown | News::Refused => Ok(()),
         }
     }
 
-    /// A receipt for what an earlier process printed, or whose claim has lapsed: a connector outlives
+    /// A receipt for what an earlier process printed, or whose lease has lapsed: a connector outlives
     /// the process that it listens by. Whether there was anything left to be said of that message.
     async fn late(
         &self,
@@ -305,14 +307,15 @@ impl Desk {
         }
         let view = self.mesh.session(&session).await.map_err(|error| reasons(&error))?;
         let Some(agent) = view.and_then(|view| view.record.agent) else { return Ok(false) };
-        let rung = match news {
-            News::Shown | News::Acknowledged => Rung::Shown,
-            News::Offered | News::Accepted | News::Refused => return Ok(false),
+        let status = match news {
+            News::Shown | News::Acknowledged => DeliveryStatus::Shown,
+            News::Notified | News::Accepted | News::Refused => return Ok(false),
         };
-        let noted = self.mesh.confirm_late(&agent, id, rung, ROUTE, evidence).await.map_err(|error| reasons(&error))?;
+        let noted =
+            self.mesh.confirm_late(&agent, id, status, ROUTE, evidence).await.map_err(|error| reasons(&error))?;
         match news {
             News::Acknowledged if noted => self.acknowledge(&agent, id).await.map(|()| true),
-            News::Acknowledged | News::Shown | News::Offered | News::Accepted | News::Refused => Ok(noted),
+            News::Acknowledged | News::Shown | News::Notified | News::Accepted | News::Refused => Ok(noted),
         }
     }
 
@@ -322,9 +325,9 @@ impl Desk {
 
     async fn give_back(&self, (id, target): &(MessageId, Target), printed: Printed) {
         match printed {
-            Printed::Mail(claim) => {
-                if let Err(error) = self.mesh.release(claim).await {
-                    tracing::warn!(%error, "a claim was not given back; it lapses by itself");
+            Printed::Mail(lease) => {
+                if let Err(error) = self.mesh.release(lease).await {
+                    tracing::warn!(%error, "a lease was not given back; it lapses by itself");
                 }
             }
             Printed::Invitation | Printed::AnsweredInvitation => self.give_back_invitation(*id, target).await,

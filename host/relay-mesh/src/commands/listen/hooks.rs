@@ -11,7 +11,7 @@ use super::words::Said;
 use crate::errors::CommandError;
 
 impl Desk {
-    /// Answers one event. Mail in the answer is claimed until the connector says what became of it.
+    /// Answers one event. Mail in the answer is leased until the connector says what became of it.
     pub(super) async fn hook(
         &mut self,
         name: String,
@@ -23,7 +23,7 @@ impl Desk {
         };
         let asked =
             HookCall { name, payload: payload.to_string(), environment: self.environment.clone(), process: None };
-        let HookOutcome { reply, speaker, claim, invitation } = match self.mesh.hook(harness, &asked).await {
+        let HookOutcome { reply, speaker, lease, invitation } = match self.mesh.hook(harness, &asked).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 let error = Some(reasons(&error));
@@ -31,11 +31,11 @@ impl Desk {
             }
         };
         let mut mail: Vec<MessageId> = Vec::new();
-        if let (Some(claim), Some(speaker)) = (claim, speaker) {
-            for claim in claim.each() {
-                mail.extend(&claim.messages);
-                for id in claim.messages.clone() {
-                    self.pending.insert((id, Target::Session(speaker.clone())), Printed::Mail(claim.clone()));
+        if let (Some(lease), Some(speaker)) = (lease, speaker) {
+            for lease in lease.each() {
+                mail.extend(&lease.messages);
+                for id in lease.messages.clone() {
+                    self.pending.insert((id, Target::Session(speaker.clone())), Printed::Mail(lease.clone()));
                 }
             }
         }

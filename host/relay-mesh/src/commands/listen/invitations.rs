@@ -1,7 +1,7 @@
 //! Invitations of sessions that have not joined: printed for the connector, and what it says became of them.
 
 use mesh::names::MessageId;
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use mesh::session::SessionRef;
 use mesh::{TakenInvitation, reasons};
 
@@ -27,7 +27,7 @@ impl Desk {
         let printed = self.printer.line(&said);
         match (printed, self.receipts) {
             (Ok(()), Receipts::Printing) => {
-                self.mesh.climb_invitation(session, taken.id, Rung::Shown).await?;
+                self.mesh.advance_invitation(session, taken.id, DeliveryStatus::Shown).await?;
                 Ok(())
             }
             (printed, Receipts::Printing | Receipts::Lines) => {
@@ -46,10 +46,10 @@ impl Desk {
         news: News,
     ) -> Result<(), String> {
         let (id, Target::Session(session)) = &key else { return Ok(()) };
-        let rung = match news {
-            News::Offered => Rung::Offered,
-            News::Accepted => Rung::Accepted,
-            News::Shown | News::Acknowledged => Rung::Shown,
+        let status = match news {
+            News::Notified => DeliveryStatus::Notified,
+            News::Accepted => DeliveryStatus::Accepted,
+            News::Shown | News::Acknowledged => DeliveryStatus::Shown,
             News::Refused => {
                 let outcome = match printed {
                     Printed::Invitation => self.mesh.refuse_invitation(session, *id).await,
@@ -62,8 +62,8 @@ impl Desk {
                 return outcome.map(|_| ()).map_err(|error| reasons(&error));
             }
         };
-        self.mesh.climb_invitation(session, *id, rung).await.map_err(|error| reasons(&error))?;
-        if rung.settles() {
+        self.mesh.advance_invitation(session, *id, status).await.map_err(|error| reasons(&error))?;
+        if status.settles() {
             self.pending.remove(&key);
         }
         Ok(())
@@ -78,16 +78,16 @@ impl Desk {
     ) -> Result<bool, String> {
         match news {
             News::Shown | News::Acknowledged => {
-                self.mesh.climb_invitation(session, id, Rung::Shown).await.map_err(|error| reasons(&error))
+                self.mesh.advance_invitation(session, id, DeliveryStatus::Shown).await.map_err(|error| reasons(&error))
             }
-            News::Offered | News::Accepted | News::Refused => Ok(false),
+            News::Notified | News::Accepted | News::Refused => Ok(false),
         }
     }
 
     pub(super) async fn give_back_invitation(&self, id: MessageId, target: &Target) {
         let Target::Session(session) = target else { return };
         if let Err(error) = self.mesh.give_back_invitation(session, id).await {
-            tracing::warn!(%error, "an invitation was not given back; its claim lapses by itself");
+            tracing::warn!(%error, "an invitation was not given back; its lease lapses by itself");
         }
     }
 }

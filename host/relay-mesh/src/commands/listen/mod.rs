@@ -1,7 +1,7 @@
 //! `relay-mesh listen`: prints each message as one JSON line when it comes, and takes receipts as
 //! JSON lines on standard input. What a connector inside a harness runs.
 //!
-//! Each message is claimed before it is printed, so that nobody else presents it meanwhile. A claim
+//! Each message is leased before it is printed, so that nobody else presents it meanwhile. A lease
 //! that is not confirmed lapses, and the message is printed again.
 
 mod commands;
@@ -54,8 +54,8 @@ const LONGEST_LINE: usize = 256 * 1024;
     A session gets what may interrupt what it does now: nothing low, only urgent mail while it works. \
     An invitation comes while it is idle, once, and wants its receipts like a message.\n\n\
     Lines in:\n  \
-    {\"id\":…,\"rung\":\"offered\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
-    {\"id\":…,\"rung\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
+    {\"id\":…,\"status\":\"notified\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
+    {\"id\":…,\"status\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
     {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n  \
     {\"command\":…,\"ended\":\"succeeded\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n  \
     {\"watch\":\"ses_2\",\"commands\":[\"review\"]}   commands of the harness's own that its session runs, see below\n  \
@@ -136,7 +136,7 @@ impl CommandSpec for Args {
             (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
             (Some(_), None) => {}
             (None, _) => {
-                let caller = context.caller(&open, self.agent).await?;
+                let caller = context.principal(&open, self.agent).await?;
                 let agent = caller.agent().ok_or(NoAgent)?;
                 desk.watch(Target::Agent(agent.clone())).await?;
                 orders = self.commands.then(|| Orders::of(open.mesh.clone(), caller, receipts));
@@ -202,7 +202,7 @@ async fn hear(heard: Heard, desk: &mut Desk, orders: &mut Option<Orders>, runs: 
         }
         (Heard::Runs { session, commands }, _) => {
             desk.hear(Heard::Watch(session.clone())).await?;
-            runs.offered(session, commands).or_else(|words| desk.complain(words))
+            runs.notified(session, commands).or_else(|words| desk.complain(words))
         }
         (Heard::Unwatch(session), _) => {
             runs.forget(&session);

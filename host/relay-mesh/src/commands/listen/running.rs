@@ -62,14 +62,14 @@ impl Runs {
     }
 
     /// The connector of a session can run these from now on, and no others.
-    pub(super) fn offered(&mut self, session: String, names: BTreeSet<String>) -> Result<(), &'static str> {
+    pub(super) fn notified(&mut self, session: String, names: BTreeSet<String>) -> Result<(), &'static str> {
         let Some(harness) = &self.harness else { return Err("sessions can be watched with `--harness` alone") };
         if let Some(running) = self.sessions.get(&session) {
             running.names.send_replace(names);
             return Ok(());
         }
-        let (names, offered) = watch::channel(names);
-        let runner = ByConnector { offered, asking: self.asking.clone() };
+        let (names, notified) = watch::channel(names);
+        let runner = ByConnector { notified, asking: self.asking.clone() };
         let stop = CancellationToken::new();
         let reference = SessionRef { harness: harness.clone(), id: session.clone() };
         let task = tokio::spawn(keep_running(Arc::clone(&self.mesh), reference, runner, stop.clone()));
@@ -166,7 +166,7 @@ async fn run_on(
     // Watching begins before looking, so that nothing can come in between.
     let mut watch = mesh.watch_for_commands().await?;
     loop {
-        runner.offered.borrow_and_update();
+        runner.notified.borrow_and_update();
         let agent = mesh.session(session).await?.and_then(|view| view.record.agent);
         // A run is never dropped half-way: whoever ends it is told that nobody knows any more.
         let wait = match agent {
@@ -182,7 +182,7 @@ async fn run_on(
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             changed = watch.changed() => changed?,
-            Ok(()) = runner.offered.changed() => {}
+            Ok(()) = runner.notified.changed() => {}
             () = later => {}
         }
     }
@@ -190,14 +190,14 @@ async fn run_on(
 
 /// Runs commands by lines.
 struct ByConnector {
-    offered: watch::Receiver<BTreeSet<String>>,
+    notified: watch::Receiver<BTreeSet<String>>,
     asking: mpsc::Sender<Asked>,
 }
 
 impl Runner for ByConnector {
     async fn plan(&self, _: &Session, command: &Command) -> Result<Means, HarnessError> {
-        let offered = self.offered.borrow();
-        match offered.contains(command.command.bare()) {
+        let notified = self.notified.borrow();
+        match notified.contains(command.command.bare()) {
             true => Ok(Means { name: MEANS.to_owned(), when: vec![Activity::Idle] }),
             false => Err(HarnessError::Unsupported(format!("its session has no command {}", command.command))),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mesh::message::LONGEST_BODY;
 use mesh::names::{AgentName, MessageId};
 use mesh::session::{Activity, SessionRef};
-use mesh::{Claim, Fetch, FetchError, FetchedMessage, MailWatch, Mesh, TakenInvitation};
+use mesh::{Fetch, FetchError, FetchedMessage, Lease, MailWatch, Mesh, TakenInvitation};
 use store::{Hold, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -50,9 +50,9 @@ pub(super) struct Arrival {
 pub(super) enum Found {
     /// An agent is bound to the session, for the first time or instead of another.
     Agent(AgentName),
-    /// A message, claimed.
-    Message(Box<FetchedMessage>, Claim),
-    /// An invitation of a session that has no agent, claimed.
+    /// A message, leased.
+    Message(Box<FetchedMessage>, Lease),
+    /// An invitation of a session that has no agent, leased.
     Invitation(Box<TakenInvitation>),
     /// A fault. It is tried again.
     Fault(String),
@@ -62,7 +62,7 @@ pub(super) enum Found {
 pub(super) type Rest = Option<Instant>;
 
 /// Follows a target until it is told to stop or nobody takes its news any more. It is never
-/// dropped half-way: between a claim and its news there is always somebody who has the claim.
+/// dropped half-way: between a lease and its news there is always somebody who has the lease.
 pub(super) async fn follow(
     mesh: Arc<Mesh>,
     target: Target,
@@ -139,7 +139,7 @@ async fn follow_once(
                 return Ok(());
             }
         }
-        // One claim for each message: each is confirmed by itself.
+        // One lease for each message: each is confirmed by itself.
         let ask = Fetch { limit: 1, max_length: LONGEST_BODY, interrupting: activity, ..Fetch::default() };
         let mut mail: Option<MailWatch<'_>> = None;
         let found = loop {
@@ -152,14 +152,14 @@ async fn follow_once(
                 Waited::Mail => {}
             }
             let fetched = mesh.fetch(&agent, &ask).await?;
-            if let (Some(message), Some(claim)) = (fetched.messages.into_iter().next(), fetched.claim) {
-                break Some((message, claim));
+            if let (Some(message), Some(lease)) = (fetched.messages.into_iter().next(), fetched.lease) {
+                break Some((message, lease));
             }
         };
-        let Some((message, claim)) = found else { continue };
-        let arrival = Arrival { target: target.clone(), news: Found::Message(Box::new(message), claim) };
-        if let Err(mpsc::error::SendError(Arrival { news: Found::Message(_, claim), .. })) = news.send(arrival).await {
-            mesh.release(claim).await?;
+        let Some((message, lease)) = found else { continue };
+        let arrival = Arrival { target: target.clone(), news: Found::Message(Box::new(message), lease) };
+        if let Err(mpsc::error::SendError(Arrival { news: Found::Message(_, lease), .. })) = news.send(arrival).await {
+            mesh.release(lease).await?;
             return Ok(());
         }
     }

@@ -33,7 +33,7 @@ pub(super) enum Said<'a> {
         /// Its agent.
         agent: &'a AgentName,
     },
-    /// A message, claimed for whoever reads this line.
+    /// A message, leased for whoever reads this line.
     Message {
         /// The session, where one is watched.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub(super) enum Said<'a> {
         /// What a model may be shown: the body inside an envelope.
         text: String,
     },
-    /// An invitation to join, for a watched session that has no agent: claimed for whoever reads this line.
+    /// An invitation to join, for a watched session that has no agent: leased for whoever reads this line.
     Invitation {
         /// The session.
         session: &'a str,
@@ -78,7 +78,7 @@ pub(super) enum Said<'a> {
         /// What the adapter answers: JSON where it is JSON, else text.
         #[serde(skip_serializing_if = "Option::is_none")]
         output: Option<serde_json::Value>,
-        /// The messages in it, claimed for whoever reads this line.
+        /// The messages in it, leased for whoever reads this line.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         mail: Vec<MessageId>,
         /// Why there is no answer.
@@ -156,7 +156,7 @@ pub(super) enum Ending {
 #[serde(rename_all = "lowercase")]
 pub(super) enum News {
     /// The harness was asked to take it.
-    Offered,
+    Notified,
     /// The harness said that it took it.
     Accepted,
     /// Its text is where the model reads.
@@ -175,7 +175,7 @@ pub(super) enum Misheard {
     Json(#[from] serde_json::Error),
     /// It says none of the things that can be said.
     #[error(
-        "a line was not understood: it must hold `id` and `rung`, or `watch`, or `unwatch`, or `hook`, or `command` and `ended`"
+        "a line was not understood: it must hold `id` and `status`, or `watch`, or `unwatch`, or `hook`, or `command` and `ended`"
     )]
     Nothing,
 }
@@ -208,7 +208,7 @@ impl FromStr for Heard {
                 unwatch: None,
                 hook: None,
                 id: Some(id),
-                rung: Some(news),
+                status: Some(news),
                 session,
                 evidence,
                 ..
@@ -227,7 +227,7 @@ struct Fields {
     watch: Option<String>,
     unwatch: Option<String>,
     id: Option<MessageId>,
-    rung: Option<News>,
+    status: Option<News>,
     session: Option<String>,
     evidence: Option<serde_json::Value>,
     hook: Option<String>,
@@ -260,11 +260,11 @@ mod tests {
         check(r#"{"unwatch":"ses_1"}"#, r#"Unwatch("ses_1")"#);
         check(r#"{"watch":"s","commands":["review"]}"#, r#"Runs { session: "s", commands: {"review"} }"#);
         check(
-            &format!(r#"{{"id":"{id}","rung":"shown","evidence":{{"turn":3}}}}"#),
+            &format!(r#"{{"id":"{id}","status":"shown","evidence":{{"turn":3}}}}"#),
             "news: Shown, evidence: Some(Object",
         );
         check(
-            &format!(r#"{{"id":"{id}","rung":"refused","session":"s","more":1}}"#),
+            &format!(r#"{{"id":"{id}","status":"refused","session":"s","more":1}}"#),
             r#"session: Some("s"), news: Refused"#,
         );
         check(
@@ -278,9 +278,9 @@ mod tests {
         check(&format!(r#"{{"command":"{id}"}}"#), "must hold");
         check(&format!(r#"{{"command":"{id}","ended":"over"}}"#), "unknown variant `over`");
         check(r#"{"hook":"session.idle","watch":"s"}"#, "must hold");
-        check(&format!(r#"{{"id":"{id}"}}"#), "must hold `id` and `rung`");
-        check(&format!(r#"{{"id":"{id}","rung":"fetched"}}"#), "unknown variant `fetched`");
-        check(r#"{"id":"7","rung":"shown"}"#, "is not an id");
+        check(&format!(r#"{{"id":"{id}"}}"#), "must hold `id` and `status`");
+        check(&format!(r#"{{"id":"{id}","status":"read"}}"#), "unknown variant `read`");
+        check(r#"{"id":"7","status":"shown"}"#, "is not an id");
         check(r#"{"watch":"a","unwatch":"a"}"#, "must hold");
         check("{}", "must hold");
         check("garbage", "was not understood");

@@ -14,21 +14,21 @@ use crate::shapes::rfc3339;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load --json")]
 pub(super) struct Args {
-    /// Load each one first, so that what is wrong with it shows
+    /// Carries each one first, so that what is wrong with it shows
     #[arg(long)]
     load: bool,
 }
 
 /// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
-    list(context, if args.load { First::Load } else { First::Nothing }).await
+    list(context, if args.load { First::Carries } else { First::Nothing }).await
 }
 
 /// What is done before the list is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     /// Each adapter is loaded.
-    Load,
+    Carries,
     /// Nothing runs.
     Nothing,
 }
@@ -37,7 +37,7 @@ async fn list(context: &Context, first: First) -> Result<Exit, CommandError> {
     use mesh::harness::Harnesses as _;
 
     let open = context.open()?;
-    if first == First::Load {
+    if first == First::Carries {
         for name in open.adapters.names() {
             // What went wrong is in the state that is shown below.
             let _shown_below = open.adapters.get(&name).await;

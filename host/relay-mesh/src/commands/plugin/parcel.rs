@@ -71,15 +71,15 @@ pub(super) fn words(examined: &Examination, question: &Question, heading: &str) 
         size(examined.size),
         &examined.digest.to_string()[..16]
     )];
-    let recognised = &manifest.recognises;
+    let matched = &manifest.matches;
     let named = |what: &str, names: &[String]| match names {
         [] => None,
         names if names.iter().any(|name| name == "*") => Some(format!("it is asked about every MCP client's {what}")),
         names => Some(format!("it is asked about MCP clients whose {what} is {}", names.join(" or "))),
     };
-    lines.extend(named("name", &recognised.clients));
-    if !recognised.environment.is_empty() {
-        lines.push(format!("it is asked about processes with the variable {}", recognised.environment.join(" or ")));
+    lines.extend(named("name", &matched.clients));
+    if !matched.environment.is_empty() {
+        lines.push(format!("it is asked about processes with the variable {}", matched.environment.join(" or ")));
     }
     if question.asks.is_empty() && question.claims.is_empty() {
         lines.push("it asks for nothing".to_owned());

@@ -30,8 +30,8 @@ const SHARED: &[Template] = templates!("shared":
     "fixtures/hooks/1.0-session-start-resumed.json",
     "fixtures/hooks/1.0-session-start.json",
     "fixtures/hooks/1.0-turn-end.json",
-    "fixtures/sightings/1.0-another-client.json",
-    "fixtures/sightings/1.0-tools-call.json",
+    "fixtures/callers/1.0-another-client.json",
+    "fixtures/callers/1.0-tools-call.json",
 );
 
 const RUST: &[Template] = templates!("rust":

@@ -6,7 +6,7 @@ mod export;
 use std::path::Path;
 use std::sync::Arc;
 
-use mesh::carrying::{Carried, Occupied};
+use mesh::carrying::{MigrationReport, Occupied};
 use store::Store;
 use store::files::FilesOptions;
 
@@ -26,7 +26,7 @@ use crate::shapes::carried::CarriedShape;
     relay-mesh store export --out mesh.jsonl\n  \
     relay-mesh store import mesh.jsonl --store nats://10.0.0.7:4222\n\n\
     What machines share is moved: agents, their mail with its receipts, reservations, commands, the log. Sessions, \
-    bells and keys belong to this machine and stay in its data folder. Nothing goes from where it is read. A move \
+    wake_files and keys belong to this machine and stay in its data folder. Nothing goes from where it is read. A move \
     that broke off goes on when it is run again. End what serves the mesh first (`relay-mesh down`).")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -110,7 +110,7 @@ fn is_there(dir: &Path) -> Result<(), CommandError> {
 }
 
 /// Says what was moved.
-fn told(context: &Context, carried: &Carried) -> Result<Exit, CommandError> {
+fn told(context: &Context, carried: &MigrationReport) -> Result<Exit, CommandError> {
     context.printer.show(&CarriedShape::of(carried))?;
     Ok(Exit::Success)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mesh::message::Draft;
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::{Ladder, Rung};
-use mesh::session::Caller;
+use mesh::receipt::{DeliveryHistory, DeliveryStatus};
+use mesh::session::Principal;
 use mesh::{LONGEST_WAKE, WakeError};
 
 use super::Args;
@@ -35,7 +35,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let ways = Ways::of(&context.settings);
     let order = order(args.methods, args.to.as_deref(), &ways)?;
     let open = context.open()?;
-    let caller = context.caller(&open, args.from).await?;
+    let caller = context.principal(&open, args.from).await?;
     let to = match &args.to {
         Some(address) => Some(open.mesh.resolve(address, caller.agent()).await?),
         None => None,
@@ -51,7 +51,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     for method in order {
         let outcome = match (method, &to) {
             (Method::Routes, Some(to)) => {
-                let (id, outcome) = by_routes(&open, &caller, to, &text, ways.patience).await?;
+                let (id, outcome) = by_routes(&open, &caller, to, &text, ways.timeout).await?;
                 about = Some(id);
                 shape.message = Some(id.to_string());
                 outcome
@@ -111,10 +111,10 @@ enum Routed {
 /// Sends the text and tries every route of the agent's harness.
 async fn by_routes(
     open: &Open,
-    caller: &Caller,
+    caller: &Principal,
     to: &AgentName,
     text: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(MessageId, Routed), CommandError> {
     let body = if text.trim().is_empty() { NUDGE } else { text };
     let draft = Draft { body: body.to_owned(), ..Draft::default() };
@@ -123,28 +123,28 @@ async fn by_routes(
         return Ok((sent.id, Routed::Held(format!("waking is held back: {reason}"))));
     }
     let has_session = open.mesh.agent(to).await?.is_some_and(|seen| seen.agent.session.is_some());
-    let patience = if has_session { patience } else { patience.min(WITHOUT_SESSION) };
-    let status = send::bring(open, caller, sent.id, patience).await?;
-    let ladder = status.recipients.into_iter().map(|recipient| recipient.ladder).next().unwrap_or_default();
+    let timeout = if has_session { timeout } else { timeout.min(WITHOUT_SESSION) };
+    let status = send::bring(open, caller, sent.id, timeout).await?;
+    let history = status.recipients.into_iter().map(|recipient| recipient.history).next().unwrap_or_default();
     let why_not = if has_session { "nobody took it" } else { "it has no session, and nobody listens for it" };
-    let routed = match &ladder.held {
+    let routed = match &history.held {
         Some(reason) => Routed::Held(format!("waking is held back: {reason}")),
-        None => Routed::Tried(judged(&ladder, why_not, patience)),
+        None => Routed::Tried(judged(&history, why_not, timeout)),
     };
     Ok((sent.id, routed))
 }
 
-/// What a message's ladder says of the routes.
-fn judged(ladder: &Ladder, why_not: &str, patience: Duration) -> Tried {
-    let rung = ladder.rung();
-    let route = ladder.climbed.get(&rung).map(|step| step.route.as_str()).unwrap_or_default();
-    if rung >= Rung::Accepted {
-        return Tried::Worked(format!("{} by {route}", rung.as_str()));
+/// What a message's history says of the routes.
+fn judged(history: &DeliveryHistory, why_not: &str, timeout: Duration) -> Tried {
+    let status = history.status();
+    let route = history.reached.get(&status).map(|step| step.route.as_str()).unwrap_or_default();
+    if status >= DeliveryStatus::Accepted {
+        return Tried::Worked(format!("{} by {route}", status.as_str()));
     }
-    let mut words = vec![format!("{why_not} within {}", humantime::format_duration(patience))];
-    if rung == Rung::Offered {
-        words.push(format!("offered by {route}"));
+    let mut words = vec![format!("{why_not} within {}", humantime::format_duration(timeout))];
+    if status == DeliveryStatus::Notified {
+        words.push(format!("notified by {route}"));
     }
-    words.extend(ladder.refused.iter().map(|(route, reason, _)| format!("{route}: {reason}")));
+    words.extend(history.refused.iter().map(|(route, reason, _)| format!("{route}: {reason}")));
     Tried::Failed(words.join("; "))
 }

@@ -1,8 +1,7 @@
 //! Errors about agents: names, registration, presence.
 
-
 use mesh::names::InvalidName;
-use mesh::{AddressError, AdoptError, FindError, HeartbeatError, RegisterError, WishError};
+use mesh::{AddressError, AdoptError, FindError, HeartbeatError, OfflineNoticeError, RegisterError};
 use store::{ServerTrouble, StoreError};
 
 use super::{WHO_ARE_YOU, WHO_IS_HERE, listed};
@@ -101,18 +100,18 @@ impl Explain for HeartbeatError {
     }
 }
 
-impl Explain for WishError {
+impl Explain for OfflineNoticeError {
     fn exit(&self) -> Exit {
         match self {
-            WishError::NotRegistered => Exit::Refused,
-            WishError::Store(_) => Exit::Store,
+            OfflineNoticeError::NotRegistered => Exit::Refused,
+            OfflineNoticeError::Store(_) => Exit::Store,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            WishError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
-            WishError::Store(error) => error.hint(),
+            OfflineNoticeError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
+            OfflineNoticeError::Store(error) => error.hint(),
         }
     }
 }
@@ -122,9 +121,7 @@ impl Explain for AdoptError {
         match self {
             AdoptError::Unknown(_) => Exit::NotFound,
             AdoptError::Here(_) | AdoptError::Heard { .. } => Exit::Refused,
-            AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => {
-                Exit::Refused
-            }
+            AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => Exit::Refused,
             AdoptError::Store(error) => error.exit(),
         }
     }

@@ -1,4 +1,4 @@
-//! Follows one message up the ladder and tells each rung as it comes.
+//! Follows one message up the history and tells each status as it comes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use mesh::MessageStatus;
 use mesh::harness::{Finding, Severity};
 use mesh::message::Draft;
 use mesh::names::AgentName;
-use mesh::receipt::{RecipientStatus, Rung};
+use mesh::receipt::{DeliveryStatus, RecipientStatus};
 
 use super::{broken, fine, shown};
 use crate::compose::Open;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
-/// How often the receipts are looked at. A rung is told with its own time, not with this one's.
+/// How often the receipts are looked at. A status is told with its own time, not with this one's.
 pub(crate) const EVERY: Duration = Duration::from_millis(50);
 
 /// The agent of a session, or the one of that name.
@@ -55,7 +55,7 @@ pub(crate) fn only_recipient(status: MessageStatus) -> Result<RecipientStatus, C
 /// What has been told of a message so far.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    told: BTreeSet<Rung>,
+    told: BTreeSet<DeliveryStatus>,
     refused: usize,
     held: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Follower {
 /// Whether there is more to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// A higher rung may come.
+    /// A higher status may come.
     Longer,
     /// Nothing further can be learned.
     Over,
@@ -73,21 +73,21 @@ impl Follower {
     /// The lines that have not been told yet.
     pub(crate) fn news(&mut self, status: &RecipientStatus) -> Vec<String> {
         let mut lines = Vec::new();
-        if self.told.insert(Rung::Stored) {
+        if self.told.insert(DeliveryStatus::Stored) {
             lines.push(format!("stored in the inbox of {}", status.to));
         }
-        for (rung, climbed) in &status.ladder.climbed {
-            if self.told.insert(*rung) {
-                let after = shown(Duration::from_millis(climbed.at.since(status.stored)));
-                lines.push(format!("{} after {after} by {}", rung.as_str(), climbed.route));
+        for (reached, proof) in &status.history.reached {
+            if self.told.insert(*reached) {
+                let after = shown(Duration::from_millis(proof.at.since(status.stored)));
+                lines.push(format!("{} after {after} by {}", reached.as_str(), proof.route));
             }
         }
-        for (route, reason, at) in status.ladder.refused.iter().skip(self.refused) {
+        for (route, reason, at) in status.history.refused.iter().skip(self.refused) {
             let after = shown(Duration::from_millis(at.since(status.stored)));
             lines.push(format!("refused by {route} after {after}: {reason}"));
         }
-        self.refused = status.ladder.refused.len();
-        if let Some(reason) = status.ladder.held.as_ref().filter(|_| !self.held) {
+        self.refused = status.history.refused.len();
+        if let Some(reason) = status.history.held.as_ref().filter(|_| !self.held) {
             self.held = true;
             lines.push(format!("held: {reason}"));
         }
@@ -98,23 +98,23 @@ impl Follower {
 /// Whether to look again. A message that was shown proves the wake; whether its agent says more is
 /// the agent's affair.
 pub(crate) fn wait(status: &RecipientStatus) -> Wait {
-    let ended = status.ladder.is_settled() || status.ladder.undeliverable.is_some();
+    let ended = status.history.is_settled() || status.history.undeliverable.is_some();
     if ended { Wait::Over } else { Wait::Longer }
 }
 
 /// What it came to, once nobody waits any more.
-pub(crate) fn verdict(status: &RecipientStatus, patience: Duration) -> Finding {
-    let ladder = &status.ladder;
-    let rung = ladder.rung();
-    let within = shown(patience);
-    if rung.settles() {
-        fine(format!("the message was {} within {within}", rung.as_str()))
-    } else if let Some(reason) = &ladder.undeliverable {
+pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
+    let history = &status.history;
+    let status = history.status();
+    let within = shown(timeout);
+    if status.settles() {
+        fine(format!("the message was {} within {within}", status.as_str()))
+    } else if let Some(reason) = &history.undeliverable {
         broken(
             format!("the message cannot be delivered: {reason}"),
             "start the session again and let its agent register",
         )
-    } else if let Some(reason) = &ladder.held {
+    } else if let Some(reason) = &history.held {
         let what = format!("waking is stopped: {reason}");
         Finding {
             severity: Severity::Warning,
@@ -123,7 +123,7 @@ pub(crate) fn verdict(status: &RecipientStatus, patience: Duration) -> Finding {
         }
     } else {
         broken(
-            format!("the message was {} and not shown within {within}", rung.as_str()),
+            format!("the message was {} and not shown within {within}", status.as_str()),
             "see whether the session is open and idle, and run `relay-mesh doctor HARNESS` for its hooks",
         )
     }
@@ -132,33 +132,33 @@ pub(crate) fn verdict(status: &RecipientStatus, patience: Duration) -> Finding {
 #[cfg(test)]
 mod tests {
     use mesh::machine::Instant;
-    use mesh::receipt::{Event, Ladder};
+    use mesh::receipt::{DeliveryHistory, Event};
 
     use super::*;
 
     fn status(events: &[(u64, Event)]) -> RecipientStatus {
-        let mut ladder = Ladder::default();
+        let mut history = DeliveryHistory::default();
         for (at, event) in events {
-            ladder.take(Instant(1000 + at), event.clone());
+            history.take(Instant(1000 + at), event.clone());
         }
-        RecipientStatus { to: "alice".parse().expect("a name"), stored: Instant(1000), ladder }
+        RecipientStatus { to: "alice".parse().expect("a name"), stored: Instant(1000), history }
     }
 
-    fn rung(rung: Rung, route: &str) -> Event {
-        Event::Rung { rung, route: route.to_owned(), evidence: None }
+    fn reached(status: DeliveryStatus, route: &str) -> Event {
+        Event::Status { status, route: route.to_owned(), evidence: None }
     }
 
     #[test]
-    fn each_rung_is_told_once_with_its_own_time() {
+    fn each_status_is_told_once_with_its_own_time() {
         let mut follower = Follower::default();
-        let offered = (3, rung(Rung::Offered, "bell"));
+        let notified = (3, reached(DeliveryStatus::Notified, "wake-file"));
         assert_eq!(follower.news(&status(&[])), ["stored in the inbox of alice"]);
-        assert_eq!(follower.news(&status(std::slice::from_ref(&offered))), ["offered after 3.0 ms by bell"]);
+        assert_eq!(follower.news(&status(std::slice::from_ref(&notified))), ["notified after 3.0 ms by wake-file"]);
         let refused = (9, Event::Refused { route: "notification".to_owned(), reason: "no desktop".to_owned() });
-        let news = follower.news(&status(&[offered.clone(), refused.clone()]));
+        let news = follower.news(&status(&[notified.clone(), refused.clone()]));
         assert_eq!(news, ["refused by notification after 9.0 ms: no desktop"]);
-        let shown = (640, rung(Rung::Shown, "hook:FileChanged"));
-        assert_eq!(follower.news(&status(&[offered, refused, shown])), ["shown after 640 ms by hook:FileChanged"]);
+        let shown = (640, reached(DeliveryStatus::Shown, "hook:FileChanged"));
+        assert_eq!(follower.news(&status(&[notified, refused, shown])), ["shown after 640 ms by hook:FileChanged"]);
     }
 
     fn check(events: &[(u64, Event)], expected_wait: Wait, severity: Severity, expected: &str) {
@@ -171,9 +171,14 @@ mod tests {
     #[test]
     fn only_a_message_that_was_shown_proves_a_wake() {
         check(&[], Wait::Longer, Severity::Broken, "stored and not shown within 30.0 s");
-        check(&[(1, rung(Rung::Offered, "bell"))], Wait::Longer, Severity::Broken, "offered and not shown");
-        check(&[(1, rung(Rung::Shown, "hook"))], Wait::Over, Severity::Ok, "was shown");
-        check(&[(1, rung(Rung::Acknowledged, "reply"))], Wait::Over, Severity::Ok, "was acknowledged");
+        check(
+            &[(1, reached(DeliveryStatus::Notified, "wake-file"))],
+            Wait::Longer,
+            Severity::Broken,
+            "notified and not shown",
+        );
+        check(&[(1, reached(DeliveryStatus::Shown, "hook"))], Wait::Over, Severity::Ok, "was shown");
+        check(&[(1, reached(DeliveryStatus::Acknowledged, "reply"))], Wait::Over, Severity::Ok, "was acknowledged");
         check(&[(1, Event::Held { reason: "12 hops".to_owned() })], Wait::Longer, Severity::Warning, "12 hops");
         check(&[(1, Event::Undeliverable { reason: "no route".to_owned() })], Wait::Over, Severity::Broken, "no route");
     }

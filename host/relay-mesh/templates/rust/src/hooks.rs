@@ -5,7 +5,7 @@
 
 use relay_mesh_sdk::hooks::{Call, Event, Findings, Reading, Reply, in_context};
 use relay_mesh_sdk::payload::{Fields, absolute, carries_mail};
-use relay_mesh_sdk::{Activity, Error, Hooks, Moment, Session, turns};
+use relay_mesh_sdk::{Activity, Error, Hooks, Occasion, Session, turns};
 use serde_json::{Value, json};
 
 use crate::Harness;
@@ -22,23 +22,23 @@ impl Hooks for Harness {
         let spoken = |events| Reading { speaker: Some(session.clone()), events, ..Reading::nothing() };
         Ok(match call.name.as_str() {
             "session-start" => {
-                turns::clear_away()?;
+                turns::remove_old()?;
                 Reading {
-                    moment: Some(match fields.required("source")?.as_str() {
-                        "resumed" => Moment::Resumed,
-                        _ => Moment::SessionStart,
+                    occasion: Some(match fields.required("source")?.as_str() {
+                        "resumed" => Occasion::Resume,
+                        _ => Occasion::Start,
                     }),
-                    room: ROOM,
+                    max_bytes: ROOM,
                     attended: true,
-                    ..spoken(vec![Event::Seen(session.clone()), does(Activity::Idle)])
+                    ..spoken(vec![Event::Alive(session.clone()), does(Activity::Idle)])
                 }
             }
             // If our hook made this prompt of mail at the end of a turn, it is not the user's.
             "prompt" if carries_mail(&fields.required("text")?) => spoken(vec![does(Activity::Busy)]),
             "prompt" => Reading {
-                room: ROOM,
+                max_bytes: ROOM,
                 attended: true,
-                ..spoken(vec![does(Activity::Busy), Event::HumanSpoke(session.id.clone())])
+                ..spoken(vec![does(Activity::Busy), Event::UserSpoke(session.id.clone())])
             },
             // The host refuses an edit of a file that another agent has reserved.
             "before-tool" => {
@@ -52,15 +52,15 @@ impl Hooks for Harness {
             "after-tool" => {
                 let registered = fields.required("tool")?.ends_with("/register_agent");
                 Reading {
-                    room: ROOM,
-                    moment: registered.then_some(Moment::Registered),
+                    max_bytes: ROOM,
+                    occasion: registered.then_some(Occasion::Registration),
                     ..spoken(vec![does(Activity::Busy)])
                 }
             }
             // Mail that waits now keeps the session going, a few times in a row.
             "turn-end" => {
-                let room = if turns::may_go_on(&session.id, fields.flag("again")?)? { ROOM } else { 0 };
-                Reading { room, ..spoken(vec![does(Activity::Idle)]) }
+                let max_bytes = if turns::may_go_on(&session.id, fields.flag("again")?)? { ROOM } else { 0 };
+                Reading { max_bytes, ..spoken(vec![does(Activity::Idle)]) }
             }
             "session-end" => {
                 turns::forget_blocks(&session.id)?;
@@ -104,7 +104,7 @@ mod tests {
     fn check(name: &str, read: &str, answered: &str) {
         let call = testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("1.0-{name}"));
         let found = |reading: &Reading| Findings {
-            mail: (reading.room > 0).then(|| mail("<mail>")),
+            mail: (reading.max_bytes > 0).then(|| mail("<mail>")),
             refusal: (!reading.edits.is_empty()).then(|| "it is held by `bob`".to_owned()),
             ..nothing_found()
         };
@@ -118,9 +118,9 @@ mod tests {
         let _host = Fakes::default().start();
         let context = r#"0 | {"context":"<mail>"} | - | shows mail"#;
         let silence = "0 | - | - | no mail";
-        check("session-start", "s1; seen s1; s1 Idle; protocol SessionStart; room 6000; attended", context);
-        check("session-start-resumed", "s1; seen s1; s1 Idle; protocol Resumed; room 6000; attended", context);
-        check("prompt", "s1; s1 Busy; person spoke in s1; room 6000; attended", context);
+        check("session-start", "s1; alive s1; s1 Idle; protocol Start; fits 6000; attended", context);
+        check("session-start-resumed", "s1; alive s1; s1 Idle; protocol Resume; fits 6000; attended", context);
+        check("prompt", "s1; s1 Busy; user spoke in s1; fits 6000; attended", context);
         check("prompt-continued", "s1; s1 Busy", silence);
         check(
             "before-tool-write",
@@ -128,9 +128,9 @@ mod tests {
             r#"0 | {"refuse":"it is held by `bob`"} | - | no mail"#,
         );
         check("before-tool-shell", "s1; s1 Busy", silence);
-        check("after-tool", "s1; s1 Busy; room 6000", context);
-        check("after-tool-register", "s1; s1 Busy; protocol Registered; room 6000", context);
-        check("turn-end", "s1; s1 Idle; room 6000", r#"0 | {"continue":"<mail>"} | - | shows mail"#);
+        check("after-tool", "s1; s1 Busy; fits 6000", context);
+        check("after-tool-register", "s1; s1 Busy; protocol Registration; fits 6000", context);
+        check("turn-end", "s1; s1 Idle; fits 6000", r#"0 | {"continue":"<mail>"} | - | shows mail"#);
         check("session-end", "nobody; s1 ended", silence);
     }
 

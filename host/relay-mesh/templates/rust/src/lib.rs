@@ -4,7 +4,7 @@
 mod hooks;
 mod install;
 
-use relay_mesh_sdk::sessions::{Detection, Sighting};
+use relay_mesh_sdk::sessions::{Detection, Caller};
 use relay_mesh_sdk::{About, Context, Error, Identity, Push, Session, Sessions};
 
 /// The adapter for {{title}}.
@@ -26,7 +26,7 @@ impl Identity for Harness {
 impl Sessions for Harness {
     /// The server's environment names the session that started it, which may have moved on, so it is inherited.
     /// Only what this very call proves is certain.
-    fn detect(seen: &Sighting) -> Result<Option<Detection>, Error> {
+    fn detect(seen: &Caller) -> Result<Option<Detection>, Error> {
         let Some(session) = seen.variable("{{NAME}}_SESSION") else { return Ok(None) };
         Ok(Some(Detection::inherited(Session::new(session, seen.workdir.as_deref().unwrap_or_default()))))
     }

@@ -7,7 +7,7 @@ use bench::Failure;
 use mesh::harness::{Harness, HarnessError, Harnesses};
 use mesh::machine::{Instant, Machine, Process};
 use mesh::names::AgentName;
-use mesh::session::{Call, Caller, Sighting};
+use mesh::session::{Call, Caller, Principal};
 use mesh::{Limits, LoopLimits, Mesh, Parts, Registration, Served};
 use store::Store;
 use store::files::{FilesOptions, FilesStore};
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 /// A machine with one agent, whose long-lived process runs.
 pub(crate) struct Host {
     pub(crate) mesh: Arc<Mesh>,
-    pub(crate) caller: Caller,
+    pub(crate) caller: Principal,
     parts: [Arc<dyn Store>; 2],
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -48,11 +48,11 @@ impl Host {
 
     /// The same mesh over the same connection, as a process that has read nothing yet.
     pub(crate) fn fresh_mesh(&self) -> Mesh {
-        mesh_of(&self.parts, self.mesh.machine().host().trim_start_matches("of-"))
+        mesh_of(&self.parts, self.mesh.machine().name().trim_start_matches("of-"))
     }
 
     /// A command line that speaks for nobody yet.
-    pub(crate) async fn caller_of_nobody(&self) -> Result<Caller, Failure> {
+    pub(crate) async fn caller_of_nobody(&self) -> Result<Principal, Failure> {
         Ok(self.mesh.identify(&shell(None)).await?)
     }
 
@@ -78,8 +78,8 @@ fn mesh_of([shared, local]: &[Arc<dyn Store>; 2], agent: &str) -> Mesh {
 }
 
 fn shell(claims_to_be: Option<AgentName>) -> Call {
-    let sighting = Sighting::of_command_line(Vec::new(), None);
-    Call { sighting, connection: None, ticket: None, key: None, claims_to_be }
+    let caller = Caller::of_command_line(Vec::new(), None);
+    Call { caller, connection: None, ticket: None, key: None, claims_to_be }
 }
 
 /// A machine that has a clock and a name.
@@ -103,7 +103,7 @@ impl Machine for BenchMachine {
         Process { pid: std::process::id(), start: 0 }
     }
 
-    fn host(&self) -> &str {
+    fn name(&self) -> &str {
         &self.host
     }
 
@@ -127,7 +127,7 @@ impl Harnesses for NoHarnesses {
         Ok(None)
     }
 
-    async fn candidates(&self, _: &Sighting) -> Vec<Arc<dyn Harness>> {
+    async fn candidates(&self, _: &Caller) -> Vec<Arc<dyn Harness>> {
         Vec::new()
     }
 }

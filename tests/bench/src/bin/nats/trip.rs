@@ -13,7 +13,7 @@ use futures::StreamExt;
 use mesh::Fetch;
 use mesh::message::Draft;
 use mesh::names::AgentName;
-use mesh::receipt::Rung;
+use mesh::receipt::DeliveryStatus;
 use test_support::NatsServer;
 use tokio::sync::mpsc;
 
@@ -40,8 +40,8 @@ pub(crate) async fn measure(server: &NatsServer, extent: Extent, report: &Report
         loop {
             let fetched = mesh.fetch(&name, &ask).await?;
             let at = Instant::now();
-            if let Some(claim) = &fetched.claim {
-                mesh.confirm(claim, Rung::Fetched, "fetch", None).await?;
+            if let Some(lease) = &fetched.lease {
+                mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await?;
             }
             for _ in &fetched.messages {
                 if came.send(at).await.is_err() {

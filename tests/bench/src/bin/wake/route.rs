@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use test_support::{Client, Host, Ladder, Model, OpenCode, Script, Stage, send, wait_for};
+use test_support::{Client, DeliveryHistory, Host, Model, OpenCode, Script, Stage, send, wait_for};
 
 use crate::seat::{Seat, open};
 
@@ -19,7 +19,7 @@ pub(crate) enum Route {
     AppServer,
     /// Codex's own queue, where a terminal has its app server inside.
     Queue,
-    /// Claude Code's watch on its bell.
+    /// Claude Code's watch on its wake file.
     FileWatch,
 }
 
@@ -68,13 +68,13 @@ impl Route {
         }
     }
 
-    /// The rung and the route in a receipt that prove that a message came this way.
+    /// The status and the route in a receipt that prove that a message came this way.
     fn proof(self) -> (&'static str, &'static str) {
         match self {
             Route::Connector => ("shown", "listen"),
             Route::Http => ("shown", "prompt_async"),
             Route::AppServer => ("shown", "app-server"),
-            Route::Queue => ("offered", "queue"),
+            Route::Queue => ("notified", "queue"),
             Route::FileWatch => ("shown", "hook:FileChanged"),
         }
     }
@@ -126,11 +126,11 @@ fn woken(route: Route, stage: &Stage, model: &Model, number: usize) -> (Duration
     let words = format!("Message number {number}.");
     let id = send(stage, "alice", &words);
     let heard = model.wait_for_news(&words);
-    let (rung, way) = route.proof();
-    let ladder = Ladder::up_to(stage, &id, rung);
-    assert_eq!(ladder.route(rung).as_deref(), Some(way), "{words} came by another way: {ladder:?}");
-    let stored = ladder.at("stored").unwrap_or_else(|| panic!("{words} was not stored: {ladder:?}"));
-    let taken = ["offered", "accepted", "shown"].into_iter().find_map(|rung| ladder.at(rung)).unwrap_or(stored);
+    let (status, way) = route.proof();
+    let history = DeliveryHistory::up_to(stage, &id, status);
+    assert_eq!(history.route(status).as_deref(), Some(way), "{words} came by another way: {history:?}");
+    let stored = history.at("stored").unwrap_or_else(|| panic!("{words} was not stored: {history:?}"));
+    let taken = ["notified", "accepted", "shown"].into_iter().find_map(|status| history.at(status)).unwrap_or(stored);
     (since(stored, heard.at), since(stored, taken))
 }
 
@@ -143,7 +143,7 @@ fn settle(seat: &dyn Seat, model: &Model) {
 /// Whether the mesh takes alice for somebody who does not work just now.
 fn is_at_rest(stage: &Stage) -> bool {
     let list: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).unwrap_or_default();
-    list["agents"].as_array().into_iter().flatten().any(|agent| agent["name"] == "alice" && agent["presence"] != "live")
+    list["agents"].as_array().into_iter().flatten().any(|agent| agent["name"] == "alice" && agent["presence"] != "busy")
 }
 
 /// Receipts have milliseconds, so what follows at once may seem to come before.

@@ -85,7 +85,7 @@ async fn all(answers: &mut Vec<PublishAckFuture>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One agent's messages to another, its list of them and the diary's lines.
+/// One agent's messages to another, its list of them and the event log's lines.
 async fn write(
     jetstream: &Context,
     host: &Host,
@@ -94,7 +94,7 @@ async fn write(
     answers: &mut Vec<PublishAckFuture>,
 ) -> Result<(), Failure> {
     let root = format!("relay.of-{}", name_of_machine(machine));
-    let (mut sent, mut diary) = (Vec::new(), Vec::new());
+    let (mut sent, mut event_log) = (Vec::new(), Vec::new());
     for _ in 0..EACH {
         let id: MessageId = ulid::Ulid::generate().to_string().parse()?;
         let draft = Draft { body: "It waits. ".repeat(BODY / 10), ..Draft::default() };
@@ -115,12 +115,12 @@ async fn write(
         };
         let Message { at, subject, thread, .. } = &message;
         sent.push(json!({ "id": id, "at": at, "to": [to], "subject": subject, "thread": thread }).to_string());
-        diary.push(json!({ "id": id, "from": from, "to": [to], "event": "sent", "at": at }).to_string());
+        event_log.push(json!({ "id": id, "from": from, "to": [to], "event": "sent", "at": at }).to_string());
         let inbox = format!("{root}.agents.{to}.inbox");
         answers.push(publish(jetstream, inbox, serde_json::to_string(&message)?).await?);
     }
     answers.push(publish(jetstream, format!("{root}.agents.{from}.sent"), sent.join("\n")).await?);
-    answers.push(publish(jetstream, format!("{root}.global"), diary.join("\n")).await?);
+    answers.push(publish(jetstream, format!("{root}.global"), event_log.join("\n")).await?);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What a call shows of its caller. Collected here, judged by the mesh.
 
 use axum::http::request::Parts;
-use mesh::session::{Call, Sighting, Ticket, Transport};
+use mesh::session::{Call, Caller, Ticket, Transport};
 use rmcp::RoleServer;
 use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
@@ -88,7 +88,7 @@ pub(crate) fn call(
         None => Vec::new(),
     };
     Call {
-        sighting: Sighting {
+        caller: Caller {
             transport: origin.transport,
             client_version: client.as_ref().map(|client| client.version.clone()),
             client_name: client.map(|client| client.name),

@@ -1,6 +1,6 @@
-//! What was swept: `gc`.
+//! What was cleanup: `gc`.
 
-use mesh::{Broom, Swept};
+use mesh::{Cleanup, DryRun};
 use serde::Serialize;
 
 use super::counted;
@@ -8,7 +8,7 @@ use crate::render::{Show, printable_line};
 
 /// `relay-mesh gc`.
 #[derive(Debug, Serialize)]
-pub(crate) struct SweptShape {
+pub(crate) struct CleanupShape {
     /// Whether it was only looked at.
     pub(crate) dry_run: bool,
     /// Reservations: `OWNER PATTERN`.
@@ -22,23 +22,27 @@ pub(crate) struct SweptShape {
     pub(crate) segments: Option<usize>,
 }
 
-impl SweptShape {
-    pub(crate) fn of(swept: &Swept, broom: Broom) -> SweptShape {
-        let dry_run = match broom {
-            Broom::Sweep => false,
-            Broom::Look => true,
+impl CleanupShape {
+    pub(crate) fn of(cleanup: &Cleanup, dry_run: DryRun) -> CleanupShape {
+        let dry_run = match dry_run {
+            DryRun::No => false,
+            DryRun::Yes => true,
         };
-        SweptShape {
+        CleanupShape {
             dry_run,
-            reservations: swept.reservations.iter().map(|(_, one)| format!("{} {}", one.owner, one.pattern)).collect(),
-            commands: swept.commands.iter().map(|command| command.id.to_string()).collect(),
-            agents: swept.agents.iter().map(ToString::to_string).collect(),
-            segments: (!dry_run).then_some(swept.segments),
+            reservations: cleanup
+                .reservations
+                .iter()
+                .map(|(_, one)| format!("{} {}", one.owner, one.pattern))
+                .collect(),
+            commands: cleanup.commands.iter().map(|command| command.id.to_string()).collect(),
+            agents: cleanup.agents.iter().map(ToString::to_string).collect(),
+            segments: (!dry_run).then_some(cleanup.segments),
         }
     }
 }
 
-impl Show for SweptShape {
+impl Show for CleanupShape {
     fn text(&self) -> String {
         let verb = if self.dry_run { "would remove" } else { "removed" };
         let line = |noun: &str, some: &[String]| {

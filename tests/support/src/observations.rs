@@ -1,4 +1,4 @@
-//! What a run of the real clients has proven, noted for the wake table: one line for each sighting, in a
+//! What a run of the real clients has proven, noted for the wake table: one line for each observation, in a
 //! folder that `make` names. A test that is run by hand notes nothing.
 
 use std::io::Write;
@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::client::Client;
 use crate::stage::Stage;
 
-/// The variable that names the file which sightings are added to.
-pub const SIGHTINGS: &str = "RELAY_SIGHTINGS";
+/// The variable that names the file which observations are added to.
+pub const CALLERS: &str = "RELAY_OBSERVATIONS";
 
 /// A column of the wake table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,9 +63,9 @@ impl Ability {
 /// # Panics
 /// Where the means is not known: a cell of the table has to say how.
 #[expect(clippy::disallowed_methods, reason = "make names the file, and a test run by hand has none")]
-pub fn sighted(stage: &Stage, client: Client, ability: Ability, by: Option<&str>) {
+pub fn observed(stage: &Stage, client: Client, ability: Ability, by: Option<&str>) {
     let by = by.unwrap_or_else(|| panic!("{}: {} by no means that is known", client.name(), ability.name()));
-    let Some(file) = std::env::var_os(SIGHTINGS).map(PathBuf::from) else { return };
+    let Some(file) = std::env::var_os(CALLERS).map(PathBuf::from) else { return };
     let line = json!({"harness": client.name(), "version": client.version(stage), "ability": ability.name(), "by": by});
     // One write of one short line: other tests may add theirs at the same time.
     let written = std::fs::OpenOptions::new().create(true).append(true).open(&file);
