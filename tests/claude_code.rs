@@ -395,7 +395,7 @@ fn a_session_that_has_not_joined_is_discovered_and_invited() {
         );
         let client = ClaudeCode::new(&stage, &model);
         let terminal = client.open();
-        let session = wait_for("the session is seen and hears its wake file", || {
+        let session = wait_for("the session is seen and watches its wake file", || {
             let found = discovered(&stage);
             let found = found.iter().find(|one| one["wakes_by"] == json!(["wake-file"]))?;
             assert_eq!((&found["agent"], &found["folder"]), (&Value::Null, &json!(project(&stage))));

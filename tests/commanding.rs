@@ -244,11 +244,11 @@ fn a_listener_takes_one_command_after_the_other_and_says_how_each_ended() {
         (&"command".into(), &"/one".into(), &asked[0].as_str().into())
     );
     assert_eq!(state(&stage, &asked[1]), "pending", "one at a time");
-    say(format!(r#"{{"command":"{}","ended":"succeeded","result":"all green"}}"#, asked[1]));
+    say(format!(r#"{{"command":"{}","ended":"done","result":"all green"}}"#, asked[1]));
     assert_eq!(line()["error"], format!("command `{}` has not been taken", asked[1]));
-    say(format!(r#"{{"command":"{}","ended":"succeeded","result":"all green"}}"#, asked[0]));
+    say(format!(r#"{{"command":"{}","ended":"done","result":"all green"}}"#, asked[0]));
     assert_eq!(line()["command"], "/two");
-    assert_eq!(state(&stage, &asked[0]), "succeeded");
+    assert_eq!(state(&stage, &asked[0]), "done");
     // Whoever goes leaves what was begun to be ended otherwise, and takes nothing more.
     drop(input);
     assert_eq!(listener.ended(), Some(0));

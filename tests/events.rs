@@ -106,7 +106,7 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
     told.sort();
     let expected = [
         "alice reserved src/1",
-        "command succeeded",
+        "command done",
         "command-taken",
         "commanded",
         "mail message 1 to bob",
@@ -133,7 +133,7 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
     told.sort();
     let expected = [
         "alice reserved src/2",
-        "command succeeded",
+        "command done",
         "command-taken",
         "commanded",
         "mail message 2 to bob",

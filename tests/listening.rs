@@ -340,7 +340,7 @@ fn a_connector_runs_the_commands_that_it_names_for_whom_the_person_has_allowed()
     assert_eq!(connector.next("command")["id"], json!(again));
     connector.say(json!({"command": again, "ended": "refused"}));
     assert_eq!(connector.next("command")["id"], json!(again));
-    connector.say(json!({"command": deploy, "ended": "succeeded"}));
+    connector.say(json!({"command": deploy, "ended": "done"}));
     assert!(connector.next("error")["error"].as_str().expect("words").contains("no command of that id"));
     connector.end();
     state(&again, "unknown");

@@ -105,7 +105,7 @@ fn machines_talk_and_reserve_under_the_printed_configuration() {
     assert!(there.ok(&["cmd", "take", "bob"]).contains("/build"));
     let id = order["id"].as_str().expect("an id");
     there.ok(&["cmd", "done", id, "--agent", "bob"]);
-    assert!(here.ok(&["cmd", "list", "--all"]).contains("succeeded"));
+    assert!(here.ok(&["cmd", "list", "--all"]).contains("done"));
 
     here.ok(&["reserve", "src/**", "--from", "alice", "--repo", "."]);
     let listed = here.ok(&["reservations"]);

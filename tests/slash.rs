@@ -29,7 +29,7 @@ fn opencode_runs_what_the_person_has_allowed_and_tells_everybody_else_what_it_ta
         let allowed = stage.relay_ok(&["cmd", "allow", "bob", "/greet", "--to", "alice"]);
         assert!(allowed.contains("bob may run /greet in the session of alice"), "{allowed}");
         let ended = ended(&stage, &id);
-        assert_eq!((&ended["state"], &ended["by"]), (&"succeeded".into(), &"connector".into()), "{ended}");
+        assert_eq!((&ended["state"], &ended["by"]), (&"done".into(), &"connector".into()), "{ended}");
         assert_eq!(ended["result"], "Good morning, world.");
         let heard = model.wait_for_news("Greet");
         assert!(heard.news().contains("kindly."), "{}", heard.news());
@@ -70,7 +70,7 @@ fn opencode_runs_a_command_over_http_where_no_connector_answers() {
         assert!(told.stderr.contains("has no command /nothing"), "{told:?}");
         let id = asked(&stage, &["cmd", "alice", "/greet", "the", "world", "--from", "bob"]);
         let ended = ended(&stage, &id);
-        assert_eq!((&ended["state"], &ended["by"]), (&"succeeded".into(), &"command".into()), "{ended}");
+        assert_eq!((&ended["state"], &ended["by"]), (&"done".into(), &"command".into()), "{ended}");
         assert_eq!(ended["result"], "Good morning, world.");
         assert_eq!(model.times_told("kindly"), 1, "once");
     });
@@ -88,7 +88,7 @@ fn opencode_compacts_an_idle_session_in_a_terminal() {
         terminal.wait_until_gone("esc interrupt");
         let outcome = stage.run(&["cmd", "alice", "/compact", "--from", "bob", "--wait", "--timeout", "50s", "--json"]);
         let ended: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"));
-        assert_eq!((&ended["state"], &ended["by"]), (&"succeeded".into(), &"connector".into()), "{ended}");
+        assert_eq!((&ended["state"], &ended["by"]), (&"done".into(), &"connector".into()), "{ended}");
         terminal.wait_for("They talked about the mesh.");
     });
 }
@@ -116,7 +116,7 @@ fn codex_compacts_and_reviews_for_a_sender_whom_the_person_has_allowed() {
         {
             let words: Vec<&str> = ["cmd", "alice"].into_iter().chain(line).chain(["--from", "bob"]).collect();
             let ended = ended(&stage, &asked(&stage, &words));
-            assert_eq!((&ended["state"], &ended["by"]), (&"succeeded".into(), &means.into()), "{ended}");
+            assert_eq!((&ended["state"], &ended["by"]), (&"done".into(), &means.into()), "{ended}");
         }
         let refused = stage.run(&["cmd", "alice", "/model", "x", "--from", "bob", "--ttl", "3s", "--wait"]);
         assert!(refused.stderr.contains("runs /model only from its own terminal"), "{refused:?}");

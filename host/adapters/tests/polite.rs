@@ -54,7 +54,7 @@ async fn a_component_answers_every_question() {
     assert_eq!(routes, [expected]);
     let mail = Mail { ids: Vec::new(), text: String::new(), priority: Priority::Urgent };
     let sent = polite.deliver(&session("one"), "wake-file", &mail).await.expect("an answer");
-    assert_eq!(sent.evidence.as_deref(), Some("\"one wake file [] Priority::Urgent\""));
+    assert_eq!(sent.evidence.as_deref(), Some("\"one wake-file [] Priority::Urgent\""));
     let seen = polite.confirm(&session("one"), "wake-file", &sent).await.expect("an answer");
     assert_eq!((seen.status, seen.evidence), (DeliveryStatus::Shown, sent.evidence));
     assert_eq!(polite.present().await, Ok(Some("1.0".to_owned())));

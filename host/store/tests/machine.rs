@@ -133,7 +133,7 @@ async fn read_only(folder: &Path) {
     }
     let refused = store.swap(&at, revision, Some(b"2"), Durability::Process).await;
     assert!(matches!(refused, Err(SwapError::Store(StoreError::Io { .. }))), "{refused:?}");
-    assert!(store.hold(&key("routes/wake file")).await.is_err());
+    assert!(store.hold(&key("routes/wakes")).await.is_err());
     let Err(StoreError::Io { what, source, .. }) = FilesStore::open(folder.join("other"), FilesOptions::default())
     else {
         panic!("no folder can be made here");

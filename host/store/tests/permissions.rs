@@ -58,5 +58,5 @@ async fn use_everything(root: &Path) {
     let at = key("agents/bob/meta");
     let revision = store.get(&at).await.expect("read").map(|value| value.revision);
     store.swap(&at, revision, Some(b"1"), Durability::Synced).await.expect("swapped");
-    assert!(store.hold(&key("routes/wake file")).await.expect("asked").is_some());
+    assert!(store.hold(&key("routes/wakes")).await.expect("asked").is_some());
 }

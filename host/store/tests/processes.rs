@@ -66,7 +66,7 @@ async fn append_and_tell(folder: &str, first: u64, count: u64) {
 /// makes is there already.
 async fn hold_and_check(folder: &str, rounds: u64) {
     let store = FilesStore::open(folder, options()).expect("a store");
-    let (at, alone) = (key("routes/wake file"), Path::new(folder).join("alone"));
+    let (at, alone) = (key("routes/wakes"), Path::new(folder).join("alone"));
     let mut done = 0;
     while done < rounds {
         let Some(hold) = store.hold(&at).await.expect("asked") else {
@@ -193,7 +193,7 @@ async fn one_process_at_a_time_holds_a_key_and_a_killed_one_lets_go() {
     }
     for round in 0..4 {
         let holder = receiver.recv_timeout(Duration::from_secs(30)).expect("somebody holds the key");
-        assert!(store.hold(&key("routes/wake file")).await.expect("asked").is_none(), "round {round}");
+        assert!(store.hold(&key("routes/wakes")).await.expect("asked").is_none(), "round {round}");
         let child = &mut children[holder];
         if round % 2 == 0 {
             child.kill().expect("killed");
@@ -203,5 +203,5 @@ async fn one_process_at_a_time_holds_a_key_and_a_killed_one_lets_go() {
             assert!(child.wait().expect("ended").success(), "it never found another holder");
         }
     }
-    assert!(store.hold(&key("routes/wake file")).await.expect("asked").is_some(), "all have let go");
+    assert!(store.hold(&key("routes/wakes")).await.expect("asked").is_some(), "all have let go");
 }

@@ -255,13 +255,13 @@ class Connector {
       if (name === COMPACT) {
         const body = { providerID: model?.providerID, modelID: model?.modelID }
         await client.session.summarize({ path, body, throwOnError: true })
-        return ended("succeeded", "")
+        return ended("done", "")
       }
       const chosen = model && `${model.providerID}/${model.modelID}`
       const body = { command: name, arguments: words.line, agent, model: chosen, variant }
       const { data } = await client.session.command({ path, body, throwOnError: true })
       const wrong = data?.info?.error
-      ended(wrong ? "failed" : "succeeded", wrong ? (wrong.data?.message ?? wrong.name) : texts(data?.parts).trim(), { turn: data?.info?.id })
+      ended(wrong ? "failed" : "done", wrong ? (wrong.data?.message ?? wrong.name) : texts(data?.parts).trim(), { turn: data?.info?.id })
     } catch (error) {
       ended("failed", (error as Any)?.message ?? JSON.stringify(error))
       this.does(session, "session.idle") // No turn began whose end would say so.

@@ -22,7 +22,7 @@ pub fn reading(reading: &Reading, short: impl Fn(&str) -> String) -> String {
     }));
     for event in &reading.events {
         words.push(match event {
-            Event::Alive(session) => format!("seen {}", short(&session.id)),
+            Event::Alive(session) => format!("alive {}", short(&session.id)),
             Event::Activity((id, activity)) => format!("{} {}", short(id), case(activity)),
             Event::Rebound((from, to)) => format!("{} goes on as {}", short(from), short(to)),
             Event::UserSpoke(id) => format!("user spoke in {}", short(id)),

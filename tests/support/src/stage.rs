@@ -194,7 +194,7 @@ impl Stage {
 /// The binary that [`BINARY`] names, or else the one that is given.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says by this variable which binary is tested")]
 fn chosen(built: &str) -> PathBuf {
-    let binary = std::env::var_os(BINARY).map_or_else(|| PathBuf::from(built), PathBuf::from);
-    assert!(binary.is_absolute() && binary.is_file(), "{BINARY} has to be a file's whole path: {}", binary.display());
-    binary
+    let Some(named) = std::env::var_os(BINARY).map(PathBuf::from) else { return PathBuf::from(built) };
+    assert!(named.is_absolute() && named.is_file(), "{BINARY} has to be a file's whole path: {}", named.display());
+    named
 }

@@ -23,7 +23,7 @@ fn a_headless_run_asks_the_scripted_model_and_nobody_else() {
 fn an_idle_session_in_a_terminal_wakes_when_a_watched_file_changes() {
     isolated(|| {
         let stage = Stage::new("/nowhere/relay-mesh");
-        let wake_file = stage.folder.join("wakes/wake file");
+        let wake_file = stage.folder.join("wakes/one");
         std::fs::create_dir_all(wake_file.parent().expect("it has a folder")).expect("the stage is writable");
         let watch = json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "watchPaths": [wake_file]}});
         let hooks = json!({"hooks": {

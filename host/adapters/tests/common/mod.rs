@@ -132,7 +132,7 @@ impl Desk for TestHookHost {
             mail: Some(Mail { ids: Vec::new(), text: "you have mail".to_owned(), priority: Priority::High }),
             protocol: None,
             refusal: Some("no".to_owned()),
-            wake_file: "/wake file".to_owned(),
+            wake_file: "/wake-file".to_owned(),
             ticket: "ticket".to_owned(),
         }
     }

@@ -97,12 +97,12 @@ async fn one_agent_asks_and_another_runs() {
             ("finish_command", &of(""), "has not been taken. Call take_command first."),
             ("take_command", "{}", "\"/review src\" is running"),
             ("take_command", "{}", "no command waits for you"),
-            ("finish_command", &of(r#", "result": "fine""#), "is succeeded: \"fine\""),
+            ("finish_command", &of(r#", "result": "fine""#), "is done: \"fine\""),
             ("finish_command", &of(r#", "failed": true"#), "has ended before. "),
         ],
     )
     .await;
-    check(&alice, &[("command_status", &of(""), "is succeeded: \"fine\"")]).await;
+    check(&alice, &[("command_status", &of(""), "is done: \"fine\"")]).await;
     let carol = world.joined_with_everything("carol").await;
     check(&carol, &[("command_status", &of(""), "was sent by you or to you")]).await;
 }

@@ -28,7 +28,7 @@ impl Tool for FinishCommand {
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<CommandView>, ToolError> {
         let id = message_id(&input.id)?;
-        let ended = if input.failed == Some(true) { Ended::Failed } else { Ended::Succeeded };
+        let ended = if input.failed == Some(true) { Ended::Failed } else { Ended::Done };
         let result = input.result.unwrap_or_default();
         let command = call.mesh.finish_command(&call.caller, id, ended, &result).await?;
         Ok(CommandView::of(&command, call.mesh.machine().now()).into())

@@ -269,7 +269,7 @@ pub(crate) async fn command_ended(core: &Core, id: MessageId) -> Result<Option<C
         };
         let now = core.machine.now();
         match command.standing(now) {
-            CommandStatus::Expired | CommandStatus::Unknown | CommandStatus::Succeeded | CommandStatus::Failed => {
+            CommandStatus::Expired | CommandStatus::Unknown | CommandStatus::Done | CommandStatus::Failed => {
                 return Ok(Some(command));
             }
             CommandStatus::Pending | CommandStatus::Running => {}

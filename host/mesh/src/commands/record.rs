@@ -85,7 +85,8 @@ impl fmt::Debug for CommandName {
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// It did.
-    Succeeded,
+    #[serde(alias = "succeeded")]
+    Done,
     /// It did not.
     Failed,
 }
@@ -175,7 +176,7 @@ pub enum CommandStatus {
     /// Its harness ran it, and whoever knew how it ended is not heard of any more.
     Unknown,
     /// It did what it was asked.
-    Succeeded,
+    Done,
     /// It did not.
     Failed,
 }
@@ -188,7 +189,7 @@ impl CommandStatus {
             CommandStatus::Expired => "expired",
             CommandStatus::Running => "running",
             CommandStatus::Unknown => "unknown",
-            CommandStatus::Succeeded => "done",
+            CommandStatus::Done => "done",
             CommandStatus::Failed => "failed",
         }
     }
@@ -197,7 +198,7 @@ impl CommandStatus {
     pub fn is_final(self) -> bool {
         match self {
             CommandStatus::Pending | CommandStatus::Running => false,
-            CommandStatus::Expired | CommandStatus::Unknown | CommandStatus::Succeeded | CommandStatus::Failed => true,
+            CommandStatus::Expired | CommandStatus::Unknown | CommandStatus::Done | CommandStatus::Failed => true,
         }
     }
 }
@@ -210,7 +211,7 @@ impl Command {
             CommandStage::Pending { .. } => CommandStatus::Pending,
             CommandStage::Running { run: Some(run), .. } if now >= run.until => CommandStatus::Unknown,
             CommandStage::Running { .. } => CommandStatus::Running,
-            CommandStage::Done { ended: Ended::Succeeded, .. } => CommandStatus::Succeeded,
+            CommandStage::Done { ended: Ended::Done, .. } => CommandStatus::Done,
             CommandStage::Done { ended: Ended::Failed, .. } => CommandStatus::Failed,
         }
     }

@@ -128,7 +128,7 @@ impl Runner for ByAdapter {
                         }
                     }
                 }
-                ProgressStage::Succeeded => Some(Ended::Succeeded),
+                ProgressStage::Succeeded => Some(Ended::Done),
                 ProgressStage::Failed => Some(Ended::Failed),
             };
             return Ok(told(progress, ended));

@@ -107,7 +107,7 @@ async fn a_command_that_was_taken_and_never_ended_goes_late() {
     for _ in 0..2 {
         let taken = world.mesh.take_command(&bob).await.expect("taken").expect("a command");
         if taken.line() == "/done" {
-            world.mesh.finish_command(&bob, taken.id, Ended::Succeeded, "").await.expect("ended");
+            world.mesh.finish_command(&bob, taken.id, Ended::Done, "").await.expect("ended");
         }
     }
     world.machine.pass(HOUR);

@@ -71,7 +71,7 @@ async fn the_roster_has_who_joined_and_who_only_lives() {
     assert_eq!(
         roster(&world).await,
         [
-            "s1 in /work: alice, idle, by [wake file]",
+            "s1 in /work: alice, idle, by [wake-file]",
             "s2 in /elsewhere: nobody, busy, by []",
             "s4 in /elsewhere: nobody, unknown, by []",
         ]

@@ -73,13 +73,13 @@ impl Servers {
     /// Whether the servers take a message.
     fn takes(&self, log: &Key, entries: &[Vec<u8>]) -> Result<(), StoreError> {
         let refused =
-            |trouble: ServerTrouble| StoreError::server("could not append to", log, trouble, "the server refuses it");
+            |trouble, reason: &str| StoreError::server("could not append to", log, trouble, reason.to_owned());
         match *self.line.lock().expect("no test panics while it holds this") {
             Line::TakesNoLonger(most) if entries.iter().any(|entry| entry.len() > most) => {
-                Err(refused(ServerTrouble::TooLong))
+                Err(refused(ServerTrouble::TooLong, "the message is too long"))
             }
             Line::HasNoBytesFor(agent) if log.as_str() == format!("agents/{agent}/inbox") => {
-                Err(refused(ServerTrouble::Full))
+                Err(refused(ServerTrouble::Full, "the stream is full"))
             }
             Line::Good
             | Line::Cut

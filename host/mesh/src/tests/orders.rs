@@ -34,7 +34,7 @@ impl World {
 
     async fn finish(&self, who: &str, id: MessageId, result: &str) -> String {
         let caller = self.mesh.identify(&shell_call(Some(who))).await.expect("identified");
-        match self.mesh.finish_command(&caller, id, Ended::Succeeded, result).await {
+        match self.mesh.finish_command(&caller, id, Ended::Done, result).await {
             Ok(command) => command.standing(command.created).as_str().to_owned(),
             Err(error) => error.to_string(),
         }
@@ -66,9 +66,9 @@ async fn a_command_is_taken_once_and_ends_once() {
     assert_eq!(world.take_line().await, "/test");
     assert_eq!(world.take_line().await, "");
     assert_eq!(world.finish("alice", first, "").await, format!("no command `{first}` was for you"));
-    assert_eq!(world.finish("bob", first, "fine").await, "succeeded");
+    assert_eq!(world.finish("bob", first, "fine").await, "done");
     assert_eq!(world.finish("bob", first, "not fine").await, format!("command `{first}` has ended before"));
-    assert_eq!(world.standings().await, "/review src main succeeded, /test running");
+    assert_eq!(world.standings().await, "/review src main done, /test running");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn whoever_waits_hears_how_it_ended() {
     world.take().await;
     world.finish("bob", id, "three remarks").await;
     let ended = waiting.await.expect("no panic");
-    assert_eq!(ended.standing(ended.created), CommandStatus::Succeeded);
+    assert_eq!(ended.standing(ended.created), CommandStatus::Done);
     assert!(format!("{:?}", ended.stage).contains("three remarks"));
 }
 
@@ -135,7 +135,7 @@ async fn a_clock_that_jumps_costs_no_command() {
     world.machine.go_back(3_600_000);
     assert_eq!(world.take_line().await, "/two");
     world.machine.go_back(86_400_000);
-    assert_eq!(world.finish("bob", id, "fine").await, "succeeded", "it ends, though before it began");
+    assert_eq!(world.finish("bob", id, "fine").await, "done", "it ends, though before it began");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

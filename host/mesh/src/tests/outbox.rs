@@ -143,7 +143,7 @@ async fn what_the_servers_never_take_comes_back_and_stands_in_nobodys_way() {
     assert_eq!(one.say("bob", "short").await, "queued");
     one.line(Line::TakesNoLonger(2_000));
     assert_eq!(one.say("bob", "last").await, "stored");
-    let why = "could not append to agents/bob/inbox: file too large";
+    let why = "could not append to agents/bob/inbox: the message is too long";
     assert_eq!(one.outbox().await, format!("long came back from bob: {why}"));
     assert_eq!(other.read("bob").await, "short, last");
 }
@@ -158,7 +158,7 @@ async fn what_the_servers_do_not_take_now_holds_up_what_its_sender_says_next_and
     assert_eq!(one.say_as("carol", "alice", "hers").await, "queued");
     one.line(Line::HasNoBytesFor("bob"));
     assert_eq!(one.say("alice", "two").await, "queued", "it overtakes nothing");
-    let why = "could not append to agents/bob/inbox: quota exceeded";
+    let why = "could not append to agents/bob/inbox: the stream is full";
     let expected = format!("one waits for bob ({why}); to herself waits for alice; two waits for alice");
     assert_eq!(one.outbox().await, expected);
     assert_eq!(one.read("alice").await, "hers");

@@ -43,7 +43,7 @@ impl Runner for Player {
         if command.command.as_str() == "/slow" {
             tokio::time::sleep(std::time::Duration::from_secs(150)).await;
         }
-        let ran = Ran { ended: Some(Ended::Succeeded), said: "done".to_owned(), evidence: None };
+        let ran = Ran { ended: Some(Ended::Done), said: "done".to_owned(), evidence: None };
         self.outcomes.lock().expect("unpoisoned").pop().unwrap_or(Ok(ran))
     }
 }
@@ -111,7 +111,7 @@ async fn a_sender_whom_the_person_has_allowed_has_a_command_run_once() {
     let id = stage.ask(Some("alice"), "/review", "src").await;
     assert_eq!(stage.pass().await, Some(0), "there may be another one");
     assert_eq!(stage.pass().await, None);
-    assert_eq!((stage.ran(), stage.tells(id).await), ("/review src".to_owned(), "succeeded by fake".to_owned()));
+    assert_eq!((stage.ran(), stage.tells(id).await), ("/review src".to_owned(), "done by fake".to_owned()));
 }
 
 /// Asks for a command and looks once: it waits for this reason, and nothing is run.
@@ -210,7 +210,7 @@ async fn a_long_run_stays_known_for_as_long_as_somebody_runs_it() {
         assert_eq!(stage.tells(id).await, "running by fake");
     }
     pass.await;
-    assert_eq!(stage.tells(id).await, "succeeded by fake");
+    assert_eq!(stage.tells(id).await, "done by fake");
 }
 
 #[tokio::test]

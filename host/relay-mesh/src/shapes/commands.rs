@@ -36,7 +36,7 @@ fn when(command: &CommandShape, now: Instant) -> String {
     match command.standing {
         CommandStatus::Pending => format!("{} left", span(command.expires.0.since(now))),
         CommandStatus::Expired => ago(command.expires.0, now),
-        CommandStatus::Running | CommandStatus::Unknown | CommandStatus::Succeeded | CommandStatus::Failed => {
+        CommandStatus::Running | CommandStatus::Unknown | CommandStatus::Done | CommandStatus::Failed => {
             ago(command.since.unwrap_or(command.created).0, now)
         }
     }

@@ -184,7 +184,7 @@ async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
 }
 
 async fn one_at_a_time_holds_a_key(pair: Pair) {
-    let at = key("routes/wake file");
+    let at = key("routes/wakes");
     let held = pair.one.hold(&at).await.expect("asked").expect("nobody had it");
     assert_eq!(held.key(), &at);
     assert!(pair.other.hold(&at).await.expect("asked").is_none(), "somebody else has it");

@@ -99,7 +99,7 @@ fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Ex
     let now = open.machine.now();
     context.printer.show(&CommandShape::of(&command, now))?;
     Ok(match command.standing(now) {
-        CommandStatus::Succeeded => Exit::Success,
+        CommandStatus::Done => Exit::Success,
         CommandStatus::Failed => Exit::Failure,
         CommandStatus::Unknown => {
             context.printer.say("its session ran it, and nobody knows how it ended; it is not run again");

@@ -57,7 +57,7 @@ const LONGEST_LINE: usize = 256 * 1024;
     {\"id\":…,\"status\":\"notified\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
     {\"id\":…,\"status\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
     {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n  \
-    {\"command\":…,\"ended\":\"succeeded\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n  \
+    {\"command\":…,\"ended\":\"done\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n  \
     {\"watch\":\"ses_2\",\"commands\":[\"review\"]}   commands of the harness's own that its session runs, see below\n  \
     {\"hook\":\"session.idle\",\"payload\":{…},\"call\":7}   an event of the harness, as `relay-mesh hook` takes it\n\
     What a connector names by `commands` comes to it as a `command` line with `session`, one at a time, while that \
@@ -194,7 +194,7 @@ async fn hear(heard: Heard, desk: &mut Desk, orders: &mut Option<Orders>, runs: 
         (Heard::Ended { id, ended, result, evidence }, _) if runs.ended(id, ended, &result, evidence.clone()) => Ok(()),
         (Heard::Ended { id, ended, result, .. }, Some(orders)) => {
             let ended = match ended {
-                Ending::Succeeded => Ended::Succeeded,
+                Ending::Done => Ended::Done,
                 Ending::Failed => Ended::Failed,
                 Ending::Refused => return desk.complain("only a command that a session runs can be refused"),
             };

@@ -109,7 +109,7 @@ impl Runs {
         let Some((_, answer)) = self.begun.remove(&id) else { return false };
         let ran = |ended| Ok(Ran { ended: Some(ended), said: said.to_owned(), evidence });
         let told = match ending {
-            Ending::Succeeded => ran(Ended::Succeeded),
+            Ending::Done => ran(Ended::Done),
             Ending::Failed => ran(Ended::Failed),
             Ending::Refused => Err(HarnessError::Busy(REST)),
         };

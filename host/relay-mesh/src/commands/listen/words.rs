@@ -144,7 +144,8 @@ pub(super) enum Heard {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Ending {
     /// It did what it was asked.
-    Succeeded,
+    #[serde(alias = "succeeded")]
+    Done,
     /// It did not.
     Failed,
     /// It was not begun, and may come again.
