@@ -204,7 +204,7 @@ fn a_disk_that_is_full() {
         fill();
         check!(stage, "disk-is-full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
         let gc = at(&["gc", "--stale", "0s"]).run();
-        assert!(gc.code == Some(5) && gc.stderr.contains("no room left even to note what is let go of"), "{gc:?}");
+        assert!(gc.code == Some(5) && gc.stderr.contains("no space left even to note what is deleted"), "{gc:?}");
         assert!(gc.stderr.contains("hint: free a few hundred kilobytes on that disk"), "{gc:?}");
         let up = at(&["up", "--http", "127.0.0.1:0"]).run();
         assert!(up.code == Some(1) && up.stderr.contains("hint: run `relay-mesh serve`"), "it has no log: {up:?}");

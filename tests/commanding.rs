@@ -47,7 +47,7 @@ fn what_waits_too_long_says_so() {
     assert_eq!(waits.stop(), Some(1));
     let mut told = String::new();
     waits.child.stdout.take().expect("a pipe").read_to_string(&mut told).expect("text");
-    assert!(told.contains("shell → ci  consumed  /y"), "{told}");
+    assert!(told.contains("shell → ci  running  /y"), "{told}");
     assert_eq!(code(&["cmd", "ci", "/expires", "--ttl", "1s", "--wait"]), Some(7));
     assert_eq!(code(&["wait-for", "alice", "nobody", "--timeout", "10ms"]), Some(7));
     assert_eq!(code(&["wait-for", "alice", "ci"]), Some(0));

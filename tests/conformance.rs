@@ -75,7 +75,7 @@ fn what_does_not_hold_is_told_with_what_was_expected() {
     isolated(|| {
         let stage = stage();
         let generic = plugins().into_iter().find(|folder| folder.ends_with("generic")).expect("generic");
-        let folder = stage.folder.join("fixtures/observations");
+        let folder = stage.folder.join("fixtures/callers");
         std::fs::create_dir_all(&folder).expect("made");
         let wrong = r#"{"client-name": "zed", "detects": {"session": "s1"}}"#;
         std::fs::write(folder.join("zed.json"), wrong).expect("written");

@@ -109,7 +109,7 @@ fn two_conversations_of_one_window_are_two_agents() {
             assert!(fetched.text.contains("From the first."), "{rewritten:?}: {}", fetched.text);
             assert_eq!(
                 statuses(&stage, &id),
-                ["stored", "fetched by fetch", "acknowledged by acknowledge"],
+                ["stored", "read by fetch", "acknowledged by acknowledge"],
                 "{rewritten:?}"
             );
             // A call that no hook saw speaks for nobody, whoever registered on this connection.

@@ -84,8 +84,8 @@ fn sweeping_takes_what_is_over_and_nothing_else() {
     assert!(stage.relay_ok(&["gc", "--expired-only"]).contains("removed 1 reservation: alice short"));
     assert_eq!(listed(), Some(1));
     stage.configure("away-after = '0s'\n");
-    let swept = json(&["gc", "--stale", "0s", "--json"]);
-    assert_eq!(swept["agents"], serde_json::json!(["alice"]), "bob holds a reservation, carol has mail");
+    let deleted = json(&["gc", "--stale", "0s", "--json"]);
+    assert_eq!(deleted["agents"], serde_json::json!(["alice"]), "bob holds a reservation, carol has mail");
     assert_eq!(stage.relay_ok(&["gc", "--stale", "0s"]).trim(), "nothing is over and old");
     let log = stage.relay_ok(&["log", "--type", "deleted"]);
     assert_eq!(log.lines().count(), 2, "{log}");
@@ -99,11 +99,11 @@ fn a_host_sweeps_by_itself() {
     // It waits for a command that nobody takes for as long as the reservation lasts.
     assert_eq!(stage.run(&["cmd", "alice", "/x", "--ttl", "1s", "--wait"]).code, Some(7));
     let _host = Host::start(&stage);
-    let swept = wait_for("the host has swept", || {
+    let deleted = wait_for("the server has cleaned up", || {
         let log = stage.relay_ok(&["log", "--type", "deleted"]);
         (!log.is_empty()).then_some(log)
     });
-    assert!(swept.contains("reservations=1"), "{swept}");
+    assert!(deleted.contains("reservations=1"), "{deleted}");
     assert!(!stage.relay_ok(&["reservations", "--expired"]).contains("short"));
 }
 

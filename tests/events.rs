@@ -335,7 +335,7 @@ fn a_socket_is_replaced_only_where_nobody_listens_at_it() {
     let log = std::fs::read_to_string(stage.folder.join("serve.log")).expect("a log");
     assert!(log.contains("another process listens at") && log.contains("end that process"), "{log}");
     let told: Value = serde_json::from_str(&stage.relay_ok(&["status", "--json"])).expect("JSON");
-    assert_eq!((&told["host"]["running"], &told["host"]["events"]), (&true.into(), &Value::Null));
+    assert_eq!((&told["server"]["running"], &told["server"]["events"]), (&true.into(), &Value::Null));
     drop((host, somebody));
 
     let deep = stage.folder.join("deep/".repeat(30));

@@ -107,7 +107,7 @@ fn what_is_refused_others_may_carry() {
     connector.next("error");
     assert!(stage.relay_ok(&["read", "--agent", "bob", "--unread"]).contains("hello"));
     connector.end();
-    assert_eq!(statuses(&stage, &id), ["stored", "fetched by read"]);
+    assert_eq!(statuses(&stage, &id), ["stored", "read by read"]);
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn a_terminal_follows_the_mail_as_it_comes() {
     send(&stage, "second");
     assert_eq!(bodies(), "second");
     assert_eq!(reader.stop(), Some(0));
-    assert_eq!(statuses(&stage, &id), ["stored", "fetched by read"]);
+    assert_eq!(statuses(&stage, &id), ["stored", "read by read"]);
 }
 
 #[test]
@@ -381,18 +381,18 @@ fn the_host_comes_up_once_and_goes_down() {
         assert_eq!(token.trim().len(), 64);
 
         let third = stage.run(&["serve", "--http", "127.0.0.1:7500"]);
-        assert!(third.code == Some(1) && third.stderr.contains("a host runs already"), "{}", third.stderr);
+        assert!(third.code == Some(1) && third.stderr.contains("a server runs already"), "{}", third.stderr);
         let elsewhere = stage.run(&["serve", "--dir", "elsewhere"]);
         assert!(elsewhere.code == Some(1) && elsewhere.stderr.contains("port 7423"), "{}", elsewhere.stderr);
 
         let down = |expected: &str| assert!(stage.relay_ok(&["down"]).contains(expected));
-        down("stopped the host");
-        down("no host runs");
+        down("stopped the server");
+        down("no server runs");
         let pid = first["pid"].to_string();
         // What ended and waits to be reaped has no program any more.
         assert!(!std::path::Path::new("/proc").join(pid).join("exe").exists(), "its process is gone");
         assert_eq!(up(&[])["outcome"], "started", "and it can be started again");
-        down("stopped the host");
+        down("stopped the server");
         assert_eq!(std::fs::read_to_string(stage.data.join("http.token")).expect("a token"), token, "the token stays");
     });
 }

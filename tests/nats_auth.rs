@@ -221,7 +221,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
         evil.publish(&format!("relay.{host}.agents.bob.receipts"), None, HeaderMap::new(), &settled).await;
     }
     // It makes bob's record its own, moves bob's home, hides bob's mail, is bob's heartbeat.
-    let record = json!({ "name": "bob", "origin": "command-line", "host": evil.name, "registered": 1, "bound": 9 });
+    let record = json!({ "name": "bob", "origin": "command-line", "machine": evil.name, "registered": 1, "bound": 9 });
     for host in [there, &evil.name] {
         for (key, value) in [
             ("_homes.agents.bob", json!({})),

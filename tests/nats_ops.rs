@@ -305,7 +305,8 @@ async fn what_comes_back_spoilt_is_an_error_with_a_hint_and_costs_nothing_else()
     let js = jetstream::new(async_nats::connect(server.url()).await.expect("connected"));
     let map = js.get_stream("KV_RELAY_MAP").await.expect("a bucket");
     let record = map.get_last_raw_message_by_subject("$KV.RELAY_MAP.*.agents.carol.meta").await.expect("a record");
-    for spoilt in ["{ torn", r#"{"name":"carol","origin":"of-a-newer-version","host":"h","registered":1,"bound":1}"#] {
+    for spoilt in ["{ torn", r#"{"name":"carol","origin":"of-a-newer-version","machine":"h","registered":1,"bound":1}"#]
+    {
         let sent = js.publish(record.subject.clone(), spoilt.into()).await.expect("sent");
         sent.await.expect("kept");
         let refused = stage.run(&["send", "carol", "Hello."]);

@@ -15,7 +15,7 @@
 //! - [`payload`] reads a hook's payload, [`dated_state`] and [`turns`] remember what a later call needs,
 //!   and [`hook_groups`] and [`hook_output`] are for harnesses whose hooks have Claude Code's shape.
 //! - [`words`] holds the texts that agents of every harness get.
-//! - [`testing`] fakes every host function, so you test an adapter with plain `cargo test`.
+//! - [`testing`] fakes all host functions, so you test an adapter with plain `cargo test`.
 //!
 //! A hook that shows waiting mail after each tool, and its test:
 //!

@@ -74,7 +74,8 @@ impl FromStr for Profile {
     fn from_str(text: &str) -> Result<Profile, UnknownGroup> {
         text.split(',').try_fold(Profile::default(), |profile, name| match name.trim() {
             "core" => Ok(profile.with(Group::Core)),
-            "reservations" => Ok(profile.with(Group::Reservations)),
+            // `claims` is what it was called before 0.1.
+            "reservations" | "claims" => Ok(profile.with(Group::Reservations)),
             "commands" => Ok(profile.with(Group::Commands)),
             other => Err(UnknownGroup(other.to_owned())),
         })

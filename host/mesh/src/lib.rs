@@ -61,7 +61,7 @@ pub use sessions::discover::{Roster, RosterError, Rostered};
 pub use sessions::identify::IdentifyError;
 pub use sessions::record::SessionView;
 pub use sessions::ticket::TicketError;
-pub use storage::event_log::{Event, Stretch};
+pub use storage::event_log::{Event, Stretch, kind_of_today};
 pub use storage::ownership::Homes;
 pub use store::reasons;
 

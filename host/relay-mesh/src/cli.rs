@@ -160,16 +160,16 @@ commands! {
     Events(events::Args),
     /// Wake an agent, or whoever listens
     Wake(wake::Args),
-    /// Let go of what is over and old
+    /// Delete what is finished and old
     Gc(gc::Args),
 
-    /// Start the host in the background
+    /// Start the server in the background
     #[command(alias = "mesh-up")]
     Up(up::Args),
-    /// Stop the host that runs in the background
+    /// Stop the server that runs in the background
     #[command(alias = "mesh-down")]
     Down(down::Args),
-    /// Run the host here: MCP over HTTP, and delivery for every session
+    /// Run the server here: MCP over HTTP, and delivery for every session
     Serve(serve::Args),
 
     /// Set a harness up for the mesh

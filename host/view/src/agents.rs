@@ -79,7 +79,7 @@ pub struct AgentDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     // The machine where it runs.
-    pub host: String,
+    pub machine: String,
     // When its name was first registered.
     pub registered: Timestamp,
     // What to call it if it has no harness.
@@ -93,7 +93,7 @@ impl From<&AgentSummary> for AgentDetail {
         AgentDetail {
             agent: AgentView::of(seen, None),
             session: agent.session.as_ref().map(|session| session.id.clone()),
-            host: agent.machine.clone(),
+            machine: agent.machine.clone(),
             registered: Timestamp(agent.registered),
             origin: agent.origin,
         }

@@ -123,6 +123,7 @@ async fn a_client_is_shown_the_groups_that_were_asked_for() {
     for (text, expected) in [
         ("core", Ok(())),
         ("reservations", Ok(())),
+        ("claims", Ok(())),
         ("core,runs", Err("`runs` is no group of tools: core, reservations, commands")),
     ] {
         assert_eq!(

@@ -14,6 +14,7 @@ use crate::tool_error::ToolError;
 pub(super) struct Input {
     team: Option<String>,
     harness: Option<String>,
+    #[serde(alias = "include_gone")]
     include_offline: Option<bool>,
 }
 
@@ -21,8 +22,8 @@ pub(super) struct Input {
 pub(super) struct Output {
     /// By name.
     agents: Vec<AgentView>,
-    /// How many agents are left out because they are gone.
-    gone: usize,
+    /// How many agents are left out because they are offline.
+    offline: usize,
 }
 
 pub(super) struct ListAgents;
@@ -39,7 +40,7 @@ impl Tool for ListAgents {
         let all = call.mesh.agents().await?;
         let in_team =
             all.iter().filter(|seen| input.team.as_deref().is_none_or(|team| seen.agent.name.team() == Some(team)));
-        let mut gone = 0;
+        let mut offline = 0;
         let mut agents = Vec::new();
         for seen in in_team {
             let agent = AgentView::of(seen, call.caller.agent());
@@ -47,15 +48,15 @@ impl Tool for ListAgents {
                 continue;
             }
             if seen.presence == Presence::Offline && input.include_offline != Some(true) {
-                gone += 1;
+                offline += 1;
             } else {
                 agents.push(agent);
             }
         }
         let mut text = lines(&agents, "nobody is here");
-        if gone > 0 {
-            text.push_str(&format!("\n{gone} gone and not listed (include_offline)"));
+        if offline > 0 {
+            text.push_str(&format!("\n{offline} offline and not listed (include_offline)"));
         }
-        Ok(ToolOutput::new(Output { agents, gone }, text))
+        Ok(ToolOutput::new(Output { agents, offline }, text))
     }
 }

@@ -26,6 +26,7 @@ pub(super) struct Input {
     project: Option<String>,
     program: Option<String>,
     /// issue you work on
+    #[serde(alias = "bead")]
     issue: Option<String>,
 }
 

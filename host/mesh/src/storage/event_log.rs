@@ -45,7 +45,7 @@ impl Event {
 }
 
 /// The word of today for a kind of event. Lines of before 0.1 stay in the log until retention deletes them.
-fn kind_of_today(kind: &str) -> &str {
+pub fn kind_of_today(kind: &str) -> &str {
     match kind {
         "fell-silent" => "agent-offline",
         "came-back" => "agent-online",

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SESSION")]
     wake: Option<String>,
     /// How long to wait for it, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wake", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, alias = "patience", value_name = "SECONDS", default_value_t = 30, requires = "wake", value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
 }
 
@@ -72,7 +72,7 @@ impl CommandSpec for Args {
         }
         let address = context.settings.listen.value.to_string();
         let heard = host::ask(&address).await;
-        tell(Proof::new("host", None, host::finding(&address, &heard)))?;
+        tell(Proof::new("server", None, host::finding(&address, &heard)))?;
         let names = match &self.harness {
             Some(name) => match open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))? {
                 Some((manifest, _)) => vec![manifest.name],

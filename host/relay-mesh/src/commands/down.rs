@@ -1,4 +1,4 @@
-//! `relay-mesh down`: stop the host of this data folder, and no other process.
+//! `relay-mesh down`: stop the server of this data folder, and no other process.
 
 use crate::command::CommandSpec;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::server::nats::{self, ServerRecord};
 use crate::server::{HostRecord, background};
 use crate::shapes::host::DownShape;
 
-/// Stop the host that runs in the background
+/// Stop the server that runs in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh down\n\n\
     A nats-server that `relay-mesh up --nats` started is stopped with it; what it keeps stays.")]
@@ -25,7 +25,7 @@ impl CommandSpec for Args {
             }
             None => ("not running", None),
         };
-        // The host goes first: it may have something to say to the server.
+        // The server goes first: it may have something to say to the server.
         let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
         if let Some(record) = &server {
             nats::stop(record, open.machine.as_ref()).await?;

@@ -1,4 +1,4 @@
-//! `relay-mesh events`: follow events as JSON lines, without a host.
+//! `relay-mesh events`: follow events as JSON lines, without a server.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
     relay-mesh events --agent bob | jq -r 'select(.topic == \"inbox\") | .body'\n  \
     relay-mesh events --subscribe commands --cursor \"$(cat cursor)\"\n\n\
     Each event once, from now on, or from where --cursor says: every line bears the place after it, for the same \
-    topics and agent. Mail is looked at and stays as it was. A host tells the same at a Unix socket, see docs/events.md.")]
+    topics and agent. Mail is looked at and stays as it was. A server tells the same at a Unix socket, see docs/events.md.")]
 pub(crate) struct Args {
     /// What to follow [default: all, mail where an agent is named]
     #[arg(long, value_name = "TOPIC,…", value_enum, value_delimiter = ',')]

@@ -1,4 +1,4 @@
-//! `relay-mesh gc`: let go of what is over and old.
+//! `relay-mesh gc`: delete what is finished and old.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::cleanup::CleanupShape;
 
-/// Let go of what is over and old
+/// Delete what is finished and old
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh gc --dry-run\n  \
@@ -46,14 +46,14 @@ impl CommandSpec for Args {
     }
 }
 
-/// Why nothing more could be let go of. Whoever runs this may do so because the disk is full.
+/// Why nothing more could be deleted. A user may run this because the disk is full.
 fn failed(error: StoreError) -> CommandError {
     let is_full = |source: &io::Error| matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
     if !matches!(&error, StoreError::Io { source, .. } if is_full(source)) {
         return error.into();
     }
     CommandError::from(Failure {
-        what: "there is no room left even to note what is let go of".to_owned(),
+        what: "there is no space left even to note what is deleted".to_owned(),
         hint: Some(
             "free a few hundred kilobytes on that disk, of something else, and run it again; delete nothing in the \
              data folder by hand"

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Which of its hooks, in its own spelling
     event: String,
     /// For how many seconds the harness may wait, where what this hook answers can be said by no later one
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=60))]
+    #[arg(long, alias = "patience", value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=60))]
     timeout: Option<u8>,
     /// Passed over: a harness may add words of its own
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]

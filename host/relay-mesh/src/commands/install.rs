@@ -39,10 +39,10 @@ pub(crate) struct Args {
 struct NamedArgs {
     #[command(flatten)]
     place: Place,
-    /// How the harness reaches relay-mesh: it starts one itself (the default), or connects to the host
+    /// How the harness reaches relay-mesh: it starts one itself (the default), or connects to the server
     #[arg(long, value_enum)]
     transport: Option<Transport>,
-    /// Where the host serves MCP; means `--transport http`
+    /// Where the server serves MCP; means `--transport http`
     #[arg(long, value_name = "URL")]
     http_url: Option<HostUrl>,
     /// Groups of tools that the harness's own server shows: core, reservations, commands [default: those of the settings]
@@ -61,7 +61,7 @@ struct NamedArgs {
 enum Transport {
     /// It starts `relay-mesh mcp` for itself.
     Stdio,
-    /// It connects to a host that runs.
+    /// It connects to a server that runs.
     Http,
 }
 
@@ -69,8 +69,8 @@ impl NamedArgs {
     fn reach(&self, host: HostUrl) -> Result<Reach, CommandError> {
         if self.tools.is_some() && (self.transport == Some(Transport::Http) || self.http_url.is_some()) {
             return Err(CommandError::usage(
-                "the host shows the same tools to each of its clients",
-                "leave out `--tools`, and say it to the host: `relay-mesh up --tools core,reservations`",
+                "the server shows the same tools to each of its clients",
+                "leave out `--tools`, and say it to the server: `relay-mesh up --tools core,reservations`",
             ));
         }
         match (self.transport, &self.http_url) {
@@ -180,7 +180,7 @@ mod tests {
         check("claude-code --tools reservations --transport http", "the same tools to each");
         check("claude-code --transport http", "http://127.0.0.1:7423/mcp");
         check("claude-code --http-url http://127.0.0.1:9/mcp", "Http(HostUrl(\"http://127.0.0.1:9/mcp\"))");
-        check("claude-code --http-url nowhere", "is not a URL of a host");
+        check("claude-code --http-url nowhere", "is not a URL of a server");
         check("claude-code --transport stdio --http-url http://127.0.0.1:9/mcp", "connects to no URL");
         check("claude-code --project . --user", "cannot be used with");
     }

@@ -37,8 +37,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = Since::parse)]
     since: Option<Since>,
     /// Only events of this kind, as the second column names them; may be given several times
-    #[arg(long = "type", value_name = "KIND")]
+    #[arg(long = "type", value_name = "KIND", value_parser = kind)]
     kinds: Vec<String>,
+}
+
+/// A kind of event, also as it was called before 0.1.
+fn kind(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(mesh::kind_of_today(text).to_owned())
 }
 
 /// An agent, or the command line that speaks for none.

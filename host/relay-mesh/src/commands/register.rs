@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long)]
     role: Option<String>,
     /// The issue that it works on, in the tracker's own spelling
-    #[arg(long)]
+    #[arg(long, alias = "bead")]
     issue: Option<String>,
     /// What it can do; may be given several times
     #[arg(long = "skill", value_name = "SKILL")]

@@ -1,4 +1,4 @@
-//! `relay-mesh serve`: the long-lived host, in the foreground.
+//! `relay-mesh serve`: the long-lived server, in the foreground.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::server::{HostError, HostRecord, token};
 use crate::signals::Stop;
 
-/// How the host listens; `serve` and `up` take the same.
+/// How the server listens; `serve` and `up` take the same.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct HostFlags {
     /// Address and port for MCP over HTTP [$RELAY_HTTP, else 127.0.0.1:7423]
@@ -51,7 +51,7 @@ impl HostFlags {
     }
 }
 
-/// Run the host here: MCP over HTTP, and delivery for every session
+/// Run the server here: MCP over HTTP, and delivery for every session
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh serve\n  \
@@ -100,7 +100,7 @@ impl CommandSpec for Args {
         let events = offer_events(context).await;
         let record = HostRecord {
             process: open.machine.this_process(),
-            host: open.machine.name().to_owned(),
+            machine: open.machine.name().to_owned(),
             listen: listener.address().to_string(),
             url: listener.url(),
             events: events.as_ref().map(|socket| socket.file().to_owned()),
@@ -128,7 +128,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// What a person can do once the host runs.
+/// What a person can do once the server runs.
 const NEXT_STEPS: &str = "next: `relay-mesh harnesses` shows what is here, `relay-mesh install claude-code` sets one up,\n\
     and in another shell `relay-mesh register alice` joins from the command line";
 
@@ -158,7 +158,7 @@ async fn serve(open: &Open, listener: Listener, events: Option<Socket>, asked: &
     Ok(outcome?)
 }
 
-/// The socket for events. A host without one does everything else, so that it only says why there is none.
+/// The socket for events. A server without one does everything else, so that it only says why there is none.
 async fn offer_events(context: &Context) -> Option<Socket> {
     let bound = match Socket::path(&context.settings.dir.value, &context.environment) {
         Ok(path) => Socket::bind(&path).await,
@@ -182,7 +182,7 @@ fn taken(context: &Context, open: &Open) -> Result<HostError, HostError> {
     })
 }
 
-/// Held by the one host of a data folder.
+/// Held by the one server of a data folder.
 fn lease() -> Key {
     "serve".parse().expect("a constant of this file is a key")
 }

@@ -1,4 +1,4 @@
-//! `relay-mesh up`: start the host in the background, and say what to do next.
+//! `relay-mesh up`: start the server in the background, and say what to do next.
 
 use mesh::harness::Harnesses;
 
@@ -13,13 +13,13 @@ use crate::server::nats::{self, ServerRecord};
 use crate::server::{HostRecord, background};
 use crate::shapes::host::{ServerShape, UpShape};
 
-/// Start the host in the background
+/// Start the server in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh up\n  \
     relay-mesh up --http 127.0.0.1:8000\n  \
     relay-mesh up --nats\n\n\
-    Its log is host.log in the data folder. `relay-mesh down` stops it.\n\n\
+    Its log is server.log in the data folder. `relay-mesh down` stops it.\n\n\
     With `--nats` a nats-server of this machine's own is started too, if one is installed: on loopback, with a token \
     and its data in nats/ of the data folder. It is for trying the mesh on servers; docs/nats.md has the rest.")]
 pub(crate) struct Args {
@@ -50,7 +50,7 @@ impl CommandSpec for Args {
                 let wanted = context.settings.store_shown();
                 if let Some(store) = record.store.as_ref().filter(|store| **store != wanted) {
                     return Err(Failure {
-                        what: format!("the host that runs keeps its mesh at {store}, and not at {wanted}"),
+                        what: format!("the server that runs keeps its mesh at {store}, and not at {wanted}"),
                         hint: Some("stop it by `relay-mesh down`, and then start it with this store".to_owned()),
                         exit: Exit::Failure,
                         source: None,
@@ -118,7 +118,7 @@ async fn server(context: &Context) -> Result<ServerRecord, CommandError> {
     Ok(nats::start(dir, &program, open.machine.as_ref()).await?)
 }
 
-/// The command line of the host: what is settled here must not be settled otherwise there.
+/// The command line of the server: what is settled here must not be settled otherwise there.
 fn arguments(settings: &Settings) -> Vec<String> {
     let mut arguments = vec!["serve".to_owned(), "--background".to_owned()];
     let mut flag = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
@@ -162,6 +162,6 @@ async fn next_steps(open: &Open) -> Vec<String> {
         }
     }
     steps.push("`relay-mesh register alice` joins from the command line".to_owned());
-    steps.push("`relay-mesh down` stops the host".to_owned());
+    steps.push("`relay-mesh down` stops the server".to_owned());
     steps
 }

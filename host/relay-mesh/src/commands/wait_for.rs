@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// [default: `away-after` of the settings]
     #[arg(long, value_name = "TIME", requires = "until_stale", value_parser = timeout)]
     stale: Option<Duration>,
-    /// With --until-stale: do not wait, but have a message sent to you once, by a host or by whoever follows
+    /// With --until-stale: do not wait, but have a message sent to you once, by a server or by whoever follows
     /// events
     #[arg(long, requires = "until_stale", conflicts_with_all = ["timeout", "stale"])]
     by_mail: bool,
@@ -59,7 +59,7 @@ impl CommandSpec for Args {
             if self.by_mail {
                 let caller = context.principal(&open, self.from).await?;
                 open.mesh.notify_when_offline(&caller, &self.agents).await?;
-                context.printer.say("you will have a message; a host that runs sends it (`relay-mesh up`)");
+                context.printer.say("you will have a message; a server that runs sends it (`relay-mesh up`)");
                 return Ok(Exit::Success);
             }
             timeout.wait(open.mesh.stale(&self.agents)).await?

@@ -144,7 +144,9 @@ struct Loops {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Reservations {
     mode: Option<Mode>,
+    #[serde(alias = "auto-claim")]
     auto_reserve: Option<bool>,
+    #[serde(alias = "auto-claim-ttl")]
     auto_reserve_ttl: Option<Lease>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) const PROJECT_FILE: &str = ".relay-mesh.toml";
 const USER_FILE: &str = "relay-mesh/config.toml";
 /// The data folder below the home.
 const DEFAULT_DIR: &str = ".relay-mesh";
-/// Where the host listens unless it is told otherwise.
+/// Where the server listens unless it is told otherwise.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7423);
 
 /// A setting and where it came from.
@@ -92,9 +92,9 @@ pub(crate) struct Settings {
     pub(crate) team: Setting<Option<String>>,
     /// When a message counts as stored.
     pub(crate) durability: Setting<Durable>,
-    /// Where the host listens.
+    /// Where the server listens.
     pub(crate) listen: Setting<SocketAddr>,
-    /// Whether the host asks for its token.
+    /// Whether the server asks for its token.
     pub(crate) token: Setting<TokenUse>,
     /// Folders with adapters beside the built-in ones.
     pub(crate) plugins: Setting<Vec<PathBuf>>,

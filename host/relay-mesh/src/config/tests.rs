@@ -232,3 +232,12 @@ fn a_project_opens_no_door_for_the_people_who_clone_it() {
         check(file, "", &[], nothing(), "dir", &refused);
     }
 }
+
+#[test]
+fn settings_of_before_0_1_are_understood() {
+    let user = "tools = 'core,claims'\n[reservations]\nauto-claim = true\nauto-claim-ttl = '5m'";
+    let from_user = |value: &str| format!("{value} by ~/.config/relay-mesh/config.toml");
+    check("", user, &[], nothing(), "tools", &from_user("core,reservations"));
+    check("", user, &[], nothing(), "reservations.auto-reserve", &from_user("on"));
+    check("", user, &[], nothing(), "reservations.auto-reserve-ttl", &from_user("5m"));
+}

@@ -34,7 +34,7 @@ impl Durable {
     }
 }
 
-/// Whether the host asks clients over HTTP for its token.
+/// Whether the server asks clients over HTTP for its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenUse {
     /// It does.

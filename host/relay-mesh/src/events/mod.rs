@@ -1,4 +1,4 @@
-//! The mesh's events as lines of JSON: what `relay-mesh events` prints, and what a host offers at its Unix
+//! The mesh's events as lines of JSON: what `relay-mesh events` prints, and what a server offers at its Unix
 //! socket.
 //!
 //! Nothing is kept for a follower: each reads the store's own logs at its own pace, from the place that its

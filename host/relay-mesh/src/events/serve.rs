@@ -1,4 +1,4 @@
-//! The followers of one host: each has a task of its own, and none can harm another or the host.
+//! The followers of one server: each has a task of its own, and none can harm another or the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::socket::Socket;
 use super::words::{Cursor, Said, Subscription};
 use crate::line_reader::{Line, Lines};
 
-/// How many may follow at once. Each costs a file handle, and the host needs some for itself.
+/// How many may follow at once. Each costs a file handle, and the server needs some for itself.
 const MOST_FOLLOWERS: usize = 256;
 /// How long one may take to say what it wants to follow, and to read a line.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ async fn serve_one(mesh: &Mesh, stream: UnixStream) {
         Followed::Cut(cut) => outlet.close(&cut, cursor).await,
         Followed::Store(error) => {
             tracing::warn!(%error, "a follower of events is cut, because the store failed");
-            outlet.close(&Cut::Nonsense("the store could not be read; the host's log says why"), cursor).await;
+            outlet.close(&Cut::Nonsense("the store could not be read; the server's log says why"), cursor).await;
         }
     }
 }

@@ -53,8 +53,8 @@ impl SocketError {
                  needs no socket"
             }
             SocketError::InUse(_) => "end that process, or use another data folder",
-            SocketError::NotASocket(_) => "move that file away and start the host again",
-            SocketError::Bind { .. } => "see whether this user may write there, and start the host again",
+            SocketError::NotASocket(_) => "move that file away and start the server again",
+            SocketError::Bind { .. } => "see whether this user may write there, and start the server again",
         }
     }
 }
@@ -77,7 +77,7 @@ impl Socket {
         let runtime = environment.get("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
         let mut hasher = DefaultHasher::new();
         dir.hash(&mut hasher);
-        // The host's record names the path, so that it need not be the same in every release.
+        // The server's record names the path, so that it need not be the same in every release.
         let name = format!("relay-mesh-{:016x}.sock", hasher.finish());
         let aside = runtime.map(|folder| folder.join(name));
         match aside.filter(|path| fits(path)) {
@@ -128,7 +128,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(%error, "the socket's file stays; the next host replaces it");
+            tracing::debug!(%error, "the socket's file stays; the next server replaces it");
         }
     }
 }
@@ -174,6 +174,6 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         assert!(bound(Socket::bind(&path).await).is_err_and(|error| error.contains("another process listens")));
         drop(first);
-        assert!(!path.exists(), "it goes with its host");
+        assert!(!path.exists(), "it goes with its server");
     }
 }

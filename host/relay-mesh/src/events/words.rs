@@ -25,7 +25,7 @@ pub(crate) enum Topic {
     Reservations,
     /// Commands: asked for, taken, ended
     Commands,
-    /// Who registers, falls silent, comes back, is brought here, is invited, is woken, is held back or is let go of
+    /// Who registers, goes offline, comes back, is adopted, is invited, is woken, is held back or is deleted
     Agents,
 }
 
@@ -247,7 +247,7 @@ impl FromStr for Subscription {
     }
 }
 
-/// A line in. Other fields are passed over, so that a follower may be newer than its host.
+/// A line in. Other fields are passed over, so that a follower may be newer than its server.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]

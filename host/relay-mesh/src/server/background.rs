@@ -1,4 +1,4 @@
-//! Starting the host in the background, and ending exactly that process.
+//! Starting the server in the background, and ending exactly that process.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -14,18 +14,18 @@ use mesh::machine::{Machine, Process};
 use super::{HostError, HostRecord};
 use crate::setup::doctor::host::{Heard, ask};
 
-/// How long a host may take to listen and answer. The first start compiles the adapters.
+/// How long a server may take to listen and answer. The first start compiles the adapters.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a host may take to finish what it does and end.
+/// How long a server may take to finish what it does and end.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
-/// How much of a log is shown when its host did not come up.
+/// How much of a log is shown when its server did not come up.
 const LOG_TAIL: u64 = 2048;
 
-/// Where the log of a host in the background lies.
+/// Where the log of a server in the background lies.
 pub(crate) fn log_path(dir: &Path) -> PathBuf {
-    dir.join("host.log")
+    dir.join("server.log")
 }
 
 /// Starts `relay-mesh serve` in a session of its own, and returns once it answers.
@@ -52,7 +52,7 @@ pub(crate) async fn start(dir: &Path, arguments: &[String], machine: &dyn Machin
     }
 }
 
-/// Asks a host to stop, and returns once its process is gone.
+/// Asks a server to stop, and returns once its process is gone.
 pub(crate) async fn stop(record: &HostRecord, machine: &dyn Machine) -> Result<(), HostError> {
     end(record.process, STOP_PATIENCE, machine).await
 }
@@ -90,7 +90,7 @@ pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// What the host wrote into its log since it was started, as one clause.
+/// What the server wrote into its log since it was started, as one clause.
 fn last_words(log: &Path, from: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;
     file.seek(SeekFrom::Start(from)).ok()?;

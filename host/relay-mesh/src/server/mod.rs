@@ -1,4 +1,4 @@
-//! The long-lived host of a data folder, as other processes find it: its record, its token, its end.
+//! The long-lived server of a data folder, as other processes find it: its record, its token, its end.
 
 pub(crate) mod background;
 pub(crate) mod nats;
@@ -11,11 +11,11 @@ use crate::errors::Explain;
 use crate::exit::Exit;
 pub(crate) use record::HostRecord;
 
-/// Why the host could not be started, found or stopped.
+/// Why the server could not be started, found or stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostError {
     /// One runs already.
-    #[error("a host runs already on `{}`: {url}, process {pid}", dir.display())]
+    #[error("a server runs already on `{}`: {url}, process {pid}", dir.display())]
     Running {
         /// The data folder.
         dir: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) enum HostError {
         pid: u32,
     },
     /// Another process is just starting one, or holds the folder without saying who it is.
-    #[error("another host is being started on `{}`", dir.display())]
+    #[error("another server is being started on `{}`", dir.display())]
     Starting {
         /// The data folder.
         dir: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) enum HostError {
     #[error(transparent)]
     Listen(#[from] mcp::http::BindError),
     /// It was started and did not come up.
-    #[error("the host did not come up: {why}")]
+    #[error("the server did not come up: {why}")]
     Start {
         /// What was seen of it.
         why: String,
@@ -42,16 +42,16 @@ pub(crate) enum HostError {
         log: PathBuf,
     },
     /// Its program or its log could not be opened.
-    #[error("the host could not be started in the background")]
+    #[error("the server could not be started in the background")]
     Spawn(#[source] std::io::Error),
     /// It was asked to stop and did not.
-    #[error("the host, process {pid}, was asked to stop and still runs")]
+    #[error("the server, process {pid}, was asked to stop and still runs")]
     Stubborn {
         /// Its process.
         pid: u32,
     },
     /// It could not be asked to stop.
-    #[error("the host, process {pid}, could not be asked to stop")]
+    #[error("the server, process {pid}, could not be asked to stop")]
     Signal {
         /// Its process.
         pid: u32,
@@ -59,7 +59,7 @@ pub(crate) enum HostError {
         source: std::io::Error,
     },
     /// The token could not be read or made.
-    #[error("the host's token in `{}` cannot be used", path.display())]
+    #[error("the server's token in `{}` cannot be used", path.display())]
     Token {
         /// The file.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub(crate) enum HostError {
         source: std::io::Error,
     },
     /// The record could not be read or written.
-    #[error("the host's record in `{}` cannot be used", path.display())]
+    #[error("the server's record in `{}` cannot be used", path.display())]
     Record {
         /// The file.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub(crate) enum HostError {
         source: std::io::Error,
     },
     /// It ended by a fault.
-    #[error("the host stopped serving")]
+    #[error("the server stopped serving")]
     Http(#[from] mcp::http::ServeError),
     /// The conversation with the client that started us ended by a fault.
     #[error("the conversation with the client broke off")]

@@ -1,4 +1,4 @@
-//! The file `host.json` in the data folder: which process is the host, and where it listens.
+//! The file `server.json` in the data folder: which process is the server, and where it listens.
 
 use std::fs;
 use std::io;
@@ -12,13 +12,14 @@ use super::HostError;
 use crate::atomic_write;
 use crate::shapes::host::HostShape;
 
-/// The host that runs on a data folder.
+/// The server that runs on a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostRecord {
     /// Its process, told apart from a later one of the same number.
     pub(crate) process: Process,
     /// The machine on which that process runs.
-    pub(crate) host: String,
+    #[serde(alias = "host")]
+    pub(crate) machine: String,
     /// The address, as in `127.0.0.1:7423`.
     pub(crate) listen: String,
     /// Where MCP clients reach it.
@@ -36,10 +37,10 @@ pub(crate) struct HostRecord {
 impl HostRecord {
     /// Where it lies.
     pub(crate) fn path(dir: &Path) -> PathBuf {
-        dir.join("host.json")
+        dir.join("server.json")
     }
 
-    /// The host that runs on a folder now. A record of a process that ended is none.
+    /// The server that runs on a folder now. A record of a process that ended is none.
     pub(crate) fn find(dir: &Path, machine: &dyn Machine) -> Result<Option<HostRecord>, HostError> {
         let path = HostRecord::path(dir);
         let bytes = match fs::read(&path) {
@@ -49,10 +50,10 @@ impl HostRecord {
         };
         // It is written by rename, so that what cannot be parsed is nobody's.
         let record = serde_json::from_slice::<HostRecord>(&bytes).ok();
-        Ok(record.filter(|record| record.host == machine.name() && machine.lives(record.process)))
+        Ok(record.filter(|record| record.machine == machine.name() && machine.lives(record.process)))
     }
 
-    /// Says that this host runs.
+    /// Says that this server runs.
     pub(crate) fn write(&self, dir: &Path) -> Result<(), HostError> {
         let path = HostRecord::path(dir);
         let write = || {
@@ -62,7 +63,7 @@ impl HostRecord {
         write().map_err(|source| HostError::Record { path: path.clone(), source })
     }
 
-    /// Says that it no longer runs. The record of another host stays.
+    /// Says that it no longer runs. The record of another server stays.
     pub(crate) fn remove(&self, dir: &Path, machine: &dyn Machine) -> Result<(), HostError> {
         match HostRecord::find(dir, machine)? {
             Some(found) if found.process == self.process => {
@@ -100,7 +101,7 @@ mod tests {
         let machine = ThisMachine::named_in(dir).expect("a machine");
         let this = HostRecord {
             process: machine.this_process(),
-            host: machine.name().to_owned(),
+            machine: machine.name().to_owned(),
             listen: "127.0.0.1:1".to_owned(),
             url: "http://127.0.0.1:1/mcp".to_owned(),
             events: None,
@@ -111,7 +112,7 @@ mod tests {
         for (case, record, expected) in [
             ("a living one", this.clone(), true),
             ("one of another start", HostRecord { process: dead, ..this.clone() }, false),
-            ("one of another machine", HostRecord { host: "elsewhere".to_owned(), ..this.clone() }, false),
+            ("one of another machine", HostRecord { machine: "elsewhere".to_owned(), ..this.clone() }, false),
         ] {
             record.write(dir).expect("a record");
             assert_eq!(HostRecord::find(dir, &machine).expect("a folder").is_some(), expected, "{case}");

@@ -15,17 +15,17 @@ use crate::exit::Exit;
 /// What our server is called in a harness's settings.
 pub(crate) const SERVER_NAME: &str = "relay-mesh";
 
-/// An address of the host, as it is put into a harness's settings.
+/// An address of the server, as it is put into a harness's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostUrl(String);
 
 /// Why text is not such an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a URL of a host: write it as in `http://127.0.0.1:7423/mcp`")]
+#[error("`{0}` is not a URL of a server: write it as in `http://127.0.0.1:7423/mcp`")]
 pub(crate) struct InvalidHostUrl(String);
 
 impl HostUrl {
-    /// The address at which the host of this machine serves MCP.
+    /// The address at which the server of this machine serves MCP.
     pub(crate) fn of_listener(listen: impl fmt::Display) -> HostUrl {
         HostUrl(format!("http://{listen}/mcp"))
     }
@@ -52,7 +52,7 @@ impl FromStr for HostUrl {
 pub(crate) enum Reach {
     /// It starts one for itself, which shows these groups of tools; those of the settings, where nothing is said.
     Stdio(Option<Profile>),
-    /// It connects to the host.
+    /// It connects to the server.
     Http(HostUrl),
 }
 

@@ -73,7 +73,7 @@ pub(crate) struct HarnessLine {
 /// A finding, as `doctor` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Proof {
-    /// What was looked at: `data folder`, `host`, `adapter`, `settings`, `hook`, `harness`, `wake`.
+    /// What was looked at: `data folder`, `server`, `adapter`, `settings`, `hook`, `harness`, `wake`.
     pub(crate) subject: &'static str,
     /// The harness that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]

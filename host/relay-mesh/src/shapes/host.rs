@@ -1,4 +1,4 @@
-//! The host and the mesh as a whole: `up`, `down`, `status` and `version`.
+//! The server and the mesh as a whole: `up`, `down`, `status` and `version`.
 
 use mesh::agent::AgentSummary;
 use mesh::machine::Instant;
@@ -11,7 +11,7 @@ use super::mail::{QueuedShape, queued_table};
 use super::reservations::{ListedShapes, reservations_table};
 use crate::render::{Show, printable_line, table};
 
-/// The long-lived host of a data folder.
+/// The long-lived server of a data folder.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct HostShape {
     /// Whether one runs.
@@ -35,7 +35,7 @@ pub(crate) struct HostShape {
 pub(crate) struct UpShape {
     /// `started` or `running` (it was before).
     pub(crate) outcome: &'static str,
-    /// The host.
+    /// The server.
     #[serde(flatten)]
     pub(crate) host: HostShape,
     /// The nats-server of this machine's own, where one was asked for.
@@ -61,8 +61,8 @@ impl Show for UpShape {
         let url = self.host.url.as_deref().unwrap_or_default();
         let pid = self.host.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
         let host = match self.outcome {
-            "started" => format!("the host runs: {url}{pid}"),
-            _ => format!("the host runs already: {url}{pid}"),
+            "started" => format!("the server runs: {url}{pid}"),
+            _ => format!("the server runs already: {url}{pid}"),
         };
         match &self.server {
             Some(server) => format!("nats-server runs: {}, process {}\n{host}", server.url, server.pid),
@@ -87,8 +87,8 @@ pub(crate) struct DownShape {
 impl Show for DownShape {
     fn text(&self) -> String {
         let host = match self.pid {
-            Some(pid) => format!("stopped the host, process {pid}"),
-            None => "no host runs".to_owned(),
+            Some(pid) => format!("stopped the server, process {pid}"),
+            None => "no server runs".to_owned(),
         };
         match self.server_pid {
             Some(pid) => format!("{host}\nstopped nats-server, process {pid}"),
@@ -115,7 +115,8 @@ pub(crate) struct HeldShape {
 pub(crate) struct StatusShape<'a> {
     /// The data folder.
     pub(crate) dir: String,
-    /// The host.
+    /// The server.
+    #[serde(rename = "server")]
     pub(crate) host: HostShape,
     /// Every agent.
     #[serde(serialize_with = "each_agent")]

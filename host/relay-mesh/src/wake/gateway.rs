@@ -55,7 +55,7 @@ pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String>
     Err(format!("`{shown}` ended with {status}{}", last.map_or_else(String::new, |last| format!(": {last}"))))
 }
 
-/// Reads what it complains of to the end. What is too much is let go of, so that it never waits for us.
+/// Reads what it complains of to the end. What is too much is dropped, so that it never waits for us.
 async fn hear(errors: &mut ChildStderr, complaint: &mut Vec<u8>) {
     let mut part = [0; 1_024];
     // A pipe that breaks ends what it complains of.

@@ -14,7 +14,7 @@ const TITLE = "{{title}}";
 const ROOM = 6_000;
 // How often in a row our hook may keep a turn from ending.
 const MOST_BLOCKS = 6;
-const EVENTS = ["start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"];
+const EVENTS = ["session-start", "prompt", "before-tool", "after-tool", "turn-end", "session-end"];
 // The program in a project's settings, which a team commits: it holds nothing of one machine.
 const COMMITTED_PROGRAM = "${RELAY_MESH_BIN:-relay-mesh}";
 // By this key we match our file.
@@ -68,7 +68,7 @@ export const hooks = telling({
             speaker: session, events: [], occasion: null, maxBytes: 0, attended: false, watchesWakeFile: false, edits: [],
         };
         switch (call.name) {
-            case "start": {
+            case "session-start": {
                 const resumed = text(call, payload, "source") === "resumed";
                 clearAway();
                 reading.events = [{ tag: "alive", val: session }, does("idle")];
@@ -129,7 +129,7 @@ export const hooks = telling({
         const says = {};
         let showsMail = false;
         switch (call.name) {
-            case "start":
+            case "session-start":
             case "prompt":
             case "after-tool": {
                 const parts = [found.protocol, mail].filter(Boolean);

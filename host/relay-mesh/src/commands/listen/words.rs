@@ -157,6 +157,7 @@ pub(super) enum Ending {
 #[serde(rename_all = "lowercase")]
 pub(super) enum News {
     /// The harness was asked to take it.
+    #[serde(alias = "offered")]
     Notified,
     /// The harness said that it took it.
     Accepted,
@@ -228,6 +229,7 @@ struct Fields {
     watch: Option<String>,
     unwatch: Option<String>,
     id: Option<MessageId>,
+    #[serde(alias = "rung")]
     status: Option<News>,
     session: Option<String>,
     evidence: Option<serde_json::Value>,
@@ -268,6 +270,8 @@ mod tests {
             &format!(r#"{{"id":"{id}","status":"refused","session":"s","more":1}}"#),
             r#"session: Some("s"), news: Refused"#,
         );
+        // A connector of before 0.1 says it in the words of then.
+        check(&format!(r#"{{"id":"{id}","rung":"offered"}}"#), "news: Notified");
         check(
             r#"{"hook":"session.idle","payload":{"session":"s"},"call":7}"#,
             r#"Hook { name: "session.idle", payload: Object {"session": String("s")}, call: Some(7) }"#,

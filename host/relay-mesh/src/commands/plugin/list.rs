@@ -1,4 +1,4 @@
-//! `relay-mesh plugin list`: the adapters, what they are lent, and how they have fared.
+//! `relay-mesh plugin list`: the adapters, what they may do, and whether they work.
 
 use adapters::{AdapterState, Compilation, Condition, Source, Unused};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::render::{Show, printable, printable_line, table};
 use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
 use crate::shapes::rfc3339;
 
-/// Show every adapter: where it comes from, what it is lent, how it has fared
+/// Show every adapter: where it comes from, what it may do, whether it works
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load --json")]
 pub(super) struct Args {

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// What is done with the adapters.
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
-    /// Show every adapter: where it comes from, what it is lent, how it has fared
+    /// Show every adapter: where it comes from, what it may do, whether it works
     List(list::Args),
     /// Install an adapter from a file or a folder, after showing what it will be able to do
     Install(install::Args),

@@ -79,7 +79,7 @@ pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<
     let make = async || units.removal().map_err(told);
     let confirmation = Confirmation::from_flags(args.dry_run, args.yes);
     if !args.dry_run && !make().await?.edits.is_empty() {
-        context.printer.say(&format!("systemd lets go of them by `systemctl --user disable --now {PATH_UNIT}`."));
+        context.printer.say(&format!("systemd drops them with `systemctl --user disable --now {PATH_UNIT}`."));
     }
     let about = about(confirmation, "No units are installed.", "The units are removed");
     let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());

@@ -119,7 +119,7 @@ impl Explain for StatusError {
                 Some("an agent sees what it sent or was sent; `relay-mesh read` prints the ids".to_owned())
             }
             StatusError::Nowhere(_) => Some(
-                "`relay-mesh send` and `relay-mesh read` print the ids; what was settled long ago is let go of"
+                "`relay-mesh send` and `relay-mesh read` print the ids; messages that were settled long ago are deleted"
                     .to_owned(),
             ),
             StatusError::Store(error) => error.hint(),

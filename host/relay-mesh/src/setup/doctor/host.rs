@@ -1,4 +1,4 @@
-//! Asks the long-lived host whether it is well, over the same socket that MCP clients use.
+//! Asks the long-lived server whether it is well, over the same socket that MCP clients use.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use tokio::time::timeout;
 
 use super::{broken, fine, shown};
 
-/// How long a host on the same machine may take to answer.
+/// How long a server on the same machine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// More than this is no answer of ours.
 const LONGEST_ANSWER: u64 = 64 * 1024;
 
-/// What was heard of the host.
+/// What was heard of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// It said that it is well.
@@ -23,7 +23,7 @@ pub(crate) enum Heard {
     Silence,
     /// Nobody can be asked: this machine does not reach the address.
     NoWay(String),
-    /// Somebody listens and does not answer as our host does.
+    /// Somebody listens and does not answer as our server does.
     Strange(String),
 }
 
@@ -44,18 +44,20 @@ pub(crate) async fn ask(address: &str) -> Heard {
     }
 }
 
-/// What a person is told of it. No host is fine: nothing but HTTP needs one.
+/// What a person is told of it. No server is fine: nothing but HTTP needs one.
 pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
     match heard {
-        Heard::Well(took) => fine(format!("the host at {address} is well and answered in {}", shown(*took))),
-        Heard::Silence => fine(format!("no host runs at {address}; only clients over HTTP need one (`relay-mesh up`)")),
+        Heard::Well(took) => fine(format!("the server at {address} is well and answered in {}", shown(*took))),
+        Heard::Silence => {
+            fine(format!("no server runs at {address}; only clients over HTTP need one (`relay-mesh up`)"))
+        }
         Heard::NoWay(why) => broken(
-            format!("this machine does not reach {address}, where a host would listen: {why}"),
+            format!("this machine does not reach {address}, where a server would listen: {why}"),
             "look at its network: is the loopback interface up (`ip link show lo`), or does `http.listen` in the \
              configuration name an address of another machine?",
         ),
         Heard::Strange(why) => broken(
-            format!("what listens at {address} does not answer as a host does: {why}"),
+            format!("what listens at {address} does not answer as a server does: {why}"),
             "end the other program, or choose another address by `http.listen` in the configuration",
         ),
     }

@@ -132,7 +132,7 @@ fn why_no_stream(name: &str, error: &StoreError) -> String {
 fn why_not_kept(error: &StoreError) -> &'static str {
     match trouble(error) {
         Some(ServerTrouble::Full) => {
-            "it is full: raise the limits of the stream or the account, or let go of what is old by `relay-mesh gc`"
+            "it is full: raise the limits of the stream or the account, or delete what is old with `relay-mesh gc`"
         }
         Some(
             ServerTrouble::Denied
@@ -217,7 +217,7 @@ fn of_warning(name: &str, warning: &StreamWarning) -> Option<Finding> {
         ),
         StreamWarning::Forgets(after) => (
             Severity::Warning,
-            format!("{name} lets go of everything after {}, also of what nobody has read", long(after)),
+            format!("{name} deletes everything after {}, also what nobody has read", long(after)),
             edit("--max-age=7d (0 for the bucket of values)"),
         ),
         StreamWarning::TakesNoLonger(most) if *most < needed => (

@@ -1,0 +1,89 @@
+//! A data folder of before 0.1, made by the binary of then (commit 62019fd) with two shells, a session of Claude Code,
+//! mail at every delivery status, and commands. Today's binary reads all of it, and rewrites its records once.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use test_support::Stage;
+
+/// The session in that folder, below `sessions/claude-code/`.
+const SESSION: &str = "sessions/claude-code/5d20e1e5-4937-4c69-a085-49c47ebb9562.json";
+
+#[test]
+fn mail_and_receipts_of_an_older_folder_are_there_in_the_words_of_today() {
+    let stage = older_folder();
+    for (id, expected) in [
+        ("01M828QMESAY7C71NQV8PM73KP", ["stored", "read"].as_slice()),
+        ("01M828QMJX0T6NF9JQV7FPT81D", &["stored", "read", "acknowledged"]),
+        ("01M828QN9VQ5H5V59X5264W3BC", &["stored"]),
+        ("01M828RQKTFQQQY59C65B55K5S", &["stored", "notified", "shown"]),
+        ("01M828RQQJ5SQ4E8018NSKM0B3", &["stored", "notified"]),
+    ] {
+        let message = parse(&stage.relay_ok(&["message", id, "--json"]));
+        let history = message["recipients"][0]["history"].as_array().expect("a history").iter();
+        assert_eq!(
+            history.map(|step| step["status"].as_str().unwrap_or_default()).collect::<Vec<_>>(),
+            expected,
+            "{id}"
+        );
+    }
+    let unread = stage.relay_ok(&["read", "--agent", "bob", "--unread"]);
+    assert!(unread.contains("unread one") && unread.contains("unread two"), "{unread}");
+    assert!(!unread.contains("read one\n  read one") && !unread.contains("acknowledged one"), "{unread}");
+    let events = stage.relay_ok(&["log", "--type", "registered", "--since", "3650d"]);
+    assert_eq!(events.lines().filter(|line| line.contains("registered")).count(), 3, "{events}");
+
+    stage.relay_ok(&["send", "bob", "of today", "--from", "alice"]);
+    assert!(stage.relay_ok(&["read", "--agent", "bob", "--unread"]).contains("of today"), "the folder goes on");
+}
+
+#[test]
+fn records_of_an_older_folder_are_rewritten_once_and_what_was_killed_in_between_goes_on() {
+    let stage = older_folder();
+    stage.relay_ok(&["agents"]);
+    let at = |path: &str| parse(&read(&stage.data.join(path)))["value"].clone();
+    assert_eq!(at(SESSION)["activity"], "needs-input");
+    assert_eq!(at("agents/carol/meta.json")["profile"]["issue"], "RM-2");
+    assert_eq!(at("agents/carol/meta.json")["machine"], json!(read(&stage.data.join("machine")).trim()));
+    assert_eq!(at("commands/01M828QNE9YHQ46507ZW9P7FN1.json")["stage"]["is"], "running");
+    assert!(!stage.data.join("host").exists(), "the machine's name has the name of today");
+
+    let rewritten = read(&stage.data.join(SESSION));
+    stage.relay_ok(&["agents"]);
+    assert_eq!(read(&stage.data.join(SESSION)), rewritten, "once is enough");
+
+    // As after a kill between the last record and the end.
+    fs::rename(stage.data.join("machine"), stage.data.join("host")).expect("the stage is writable");
+    stage.relay_ok(&["agents"]);
+    assert_eq!(read(&stage.data.join(SESSION)), rewritten);
+    assert!(stage.data.join("machine").exists());
+}
+
+/// A stage whose data folder is that one.
+fn older_folder() -> Stage {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/data-folder-before-0.1"), &stage.data);
+    stage
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the stage is writable");
+    for entry in fs::read_dir(from).expect("the fixture can be read") {
+        let entry = entry.expect("the fixture can be read");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("the stage is writable");
+        }
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
