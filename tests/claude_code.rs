@@ -264,7 +264,7 @@ fn an_agent_keeps_its_name_and_its_mail_when_its_session_is_resumed() {
             (presence_of(&stage, "alice").as_deref() == Some("offline")).then_some(())
         });
         let id = send(&stage, "While you were away, the build broke.");
-        assert_eq!(statuses(&stage, &id), ["stored"], "nobody was there to be offered it");
+        assert_eq!(statuses(&stage, &id), ["stored"], "nobody was there to be notified");
         let again = client.ask("Go on.", &["--resume", &first.session]);
         assert_eq!((again.result.as_str(), &again.session), ("I read it.", &first.session), "{:?}", again.outcome);
         assert_eq!(statuses(&stage, &id), ["stored", "shown"]);
@@ -316,7 +316,7 @@ fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
             (presence_of(&stage, "alice").as_deref() == Some("offline")).then_some(())
         });
         let id = send(&stage, "Before the crash you were asked to test.");
-        assert_eq!(statuses(&stage, &id), ["stored"], "a dead session is notified nothing");
+        assert_eq!(statuses(&stage, &id), ["stored"], "a dead session is not notified");
         let again = client.ask("Go on.", &["--resume", &first]);
         assert_eq!(
             (again.result.as_str(), again.session.as_str()),

@@ -74,7 +74,7 @@ async fn identity_and_detection() {
 
 #[tokio::test]
 async fn context_and_hooks() {
-    check("rewords-the-protocol", "protocol: compacted: YOU ARE").await;
+    check("rewords-the-protocol", "protocol: compaction: YOU ARE").await;
     check("takes-one-for-another", "hooks: 1.0-turn: session: somebody").await;
     check("loses-mail", "hooks: 1.0-turn: mail nowhere whole").await;
     check("cuts-mail", "hooks: 1.0-turn: mail nowhere whole").await;

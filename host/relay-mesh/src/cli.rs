@@ -138,7 +138,7 @@ commands! {
     Discover(discover::Args),
     /// Ask a session to join
     Invite(invite::Args),
-    /// Lease paths of a repository
+    /// Reserve paths of a repository
     Reserve(reserve::Args),
     /// Give back what you reserved
     Release(release::Args),

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{Failure, Subject, programs};
 use bench::report::Report;
 
-/// The binary, and the same packed as it is notified for download.
+/// The binary, and the same packed as it is offered for download.
 pub(crate) fn size(subject: &Subject, report: &Report) -> Result<(), Failure> {
     let packed = subject.scratch.path().join("relay-mesh.gz");
     let script = r#"gzip -9 -c "$0" >"$1""#;

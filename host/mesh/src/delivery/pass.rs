@@ -201,7 +201,7 @@ async fn try_route(
     }
 }
 
-/// Rings the wake file for messages that it was notified for in vain, or not yet.
+/// Writes to the wake file for messages for which that was in vain, or did not happen yet.
 async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<(), StoreError> {
     let Some(to) = agents::list::load_agent(core, agent).await? else { return Ok(()) };
     let record = presence::traces(core, &to).await?.record;

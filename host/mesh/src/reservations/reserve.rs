@@ -1,4 +1,4 @@
-//! Reservations: agents reservation paths of a repository, and no two reservations that exclude each other hold at once.
+//! Reservations: agents reserve paths of a repository, and no two reservations that exclude each other hold at once.
 
 use store::{Durability, StoreError};
 

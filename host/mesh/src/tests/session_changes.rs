@@ -45,7 +45,7 @@ async fn a_crashed_session_that_is_resumed_is_the_same_agent_and_finds_its_mail(
     world.machine.kill(1);
     assert_eq!(presence(&world, "alice").await, "offline: its process no longer runs");
     let id = world.say("alice", "while you were down").await;
-    assert_eq!(world.history(id).await, "stored", "nobody was notified anything");
+    assert_eq!(world.history(id).await, "stored", "nobody was notified");
     assert_eq!(world.register(&session_call("c2", "s2"), "alice").await, "alice-2 numbered", "mail waits for alice");
     world.machine.start(2);
     world.hook_of("s1", "resume", Some(2)).await;

@@ -60,7 +60,7 @@ pub(crate) fn never_break_the_harness(args: &Args) {
     let started = watch.spawn(move || {
         let soon = timeout.min(DEADLINE);
         std::thread::sleep(soon);
-        // Now, and not only at the end: a harness that has less timeout than it said ends this process before.
+        // Now, and not only at the end: a harness that waits less than it said ends this process before.
         let goes_on = go_on();
         std::thread::sleep(timeout.saturating_sub(soon));
         let seconds = timeout.as_secs();

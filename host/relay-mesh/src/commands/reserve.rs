@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::render::printable_line;
 use crate::shapes::reservations::ReservedShape;
 
-/// Lease paths of a repository
+/// Reserve paths of a repository
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Patterns start at this folder: `*` and `?` stay within a name, `**` is any number of folders, \

@@ -147,7 +147,7 @@ struct Reservations {
     #[serde(alias = "auto-claim")]
     auto_reserve: Option<bool>,
     #[serde(alias = "auto-claim-ttl")]
-    auto_reserve_ttl: Option<Lease>,
+    auto_reserve_ttl: Option<ReservationTtl>,
 }
 
 /// What happens when a file is written that another agent holds.
@@ -168,12 +168,12 @@ impl Mode {
 }
 
 /// How long a reservation lasts, as people write it.
-struct Lease(Ttl);
+struct ReservationTtl(Ttl);
 
-impl<'de> Deserialize<'de> for Lease {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lease, D::Error> {
+impl<'de> Deserialize<'de> for ReservationTtl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReservationTtl, D::Error> {
         let Duration(milliseconds) = Duration::deserialize(deserializer)?;
-        Ttl::new(milliseconds).map(Lease).map_err(serde::de::Error::custom)
+        Ttl::new(milliseconds).map(ReservationTtl).map_err(serde::de::Error::custom)
     }
 }
 

@@ -166,7 +166,11 @@ impl Mark {
             Some((segment, offset)) => Some(Failed { segment: segment.parse().ok()?, offset: offset.parse().ok()? }),
             None => None,
         };
-        let gate = value_of("gate")?;
+        // `turn` is what a mark of before 0.1 says: a failed sync that it remembers still counts.
+        let gate = match (words.next()?, words.next()?) {
+            ("gate" | "turn", word) => word,
+            _ => return None,
+        };
         let gate = [Gate::Even, Gate::Odd].into_iter().find(|known| known.word() == gate)?;
         (found_boot == boot).then_some(Mark {
             boot: found_boot.to_owned(),
@@ -248,6 +252,9 @@ mod tests {
             assert_eq!(record.len(), RECORD_BYTES, "{record:?}");
             assert_eq!(Mark::parse(record.as_bytes(), &mark.boot), Some(mark.clone()));
             assert_eq!(Mark::parse(record.as_bytes(), "another"), None);
+            let words = record.rsplit_once(" check ").expect("a checksum").0.replace(" gate ", " turn ");
+            let old = format!("{words} check {:08x}", crc32fast::hash(words.as_bytes()));
+            assert_eq!(Mark::parse(old.as_bytes(), &mark.boot), Some(mark.clone()), "a mark of before 0.1");
             assert_eq!(Mark::parse(&record.as_bytes()[..60], &mark.boot), None);
         }
         assert_eq!(Mark::parse(&[0; RECORD_BYTES], "b"), None);
