@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use test_support::{Ability, CALLERS};
+use test_support::{Ability, OBSERVATIONS};
 
 /// Set by `make clients`: the table is written, not compared.
 const WRITE: &str = "RELAY_WAKE_TABLE_WRITE";
@@ -63,10 +63,11 @@ struct Observations {
 
 impl Observations {
     fn read() -> Observations {
-        let file = variable(CALLERS).unwrap_or_else(|| panic!("no run is named by {CALLERS}; use `make clients`"));
+        let file =
+            variable(OBSERVATIONS).unwrap_or_else(|| panic!("no run is named by {OBSERVATIONS}; use `make clients`"));
         let mut observations = Observations { versions: BTreeMap::new(), means: BTreeMap::new() };
         for line in read(Path::new(&file)).lines() {
-            let line: Value = serde_json::from_str(line).expect("each line is a observation");
+            let line: Value = serde_json::from_str(line).expect("each line is an observation");
             let field = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
             observations.versions.entry(field("harness")).or_default().insert(field("version"));
             observations.means.entry((field("harness"), field("ability"))).or_default().insert(field("by"));

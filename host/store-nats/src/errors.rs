@@ -342,7 +342,7 @@ mod tests {
             (PublishErrorKind::Other, 10077, false),
             (PublishErrorKind::WrongLastMessageId, 10070, false),
         ] {
-            let error = PublishError::with_source(kind.clone(), of_server(code, "wrong last sequence"));
+            let error = PublishError::with_source(kind, of_server(code, "wrong last sequence"));
             assert_eq!(is_lost_race(&error), lost, "{kind} {code}");
         }
         assert!(!is_lost_race(&PublishError::new(PublishErrorKind::TimedOut)));

@@ -42,7 +42,7 @@ pub use mcp_stdio::StdioClient;
 pub use model::{Answer, Dialect, Heard, Model, Script};
 pub use nats_server::NatsServer;
 pub use network::Machine;
-pub use observations::{Ability, CALLERS, observed};
+pub use observations::{Ability, OBSERVATIONS, observed};
 pub use official::{Official, Reach, Sdk};
 pub use opencode::{OpenCode, Served};
 pub use programs::{Outcome, Program, Running, search_path};

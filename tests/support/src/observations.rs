@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::stage::Stage;
 
 /// The variable that names the file which observations are added to.
-pub const CALLERS: &str = "RELAY_OBSERVATIONS";
+pub const OBSERVATIONS: &str = "RELAY_OBSERVATIONS";
 
 /// A column of the wake table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ impl Ability {
 #[expect(clippy::disallowed_methods, reason = "make names the file, and a test run by hand has none")]
 pub fn observed(stage: &Stage, client: Client, ability: Ability, by: Option<&str>) {
     let by = by.unwrap_or_else(|| panic!("{}: {} by no means that is known", client.name(), ability.name()));
-    let Some(file) = std::env::var_os(CALLERS).map(PathBuf::from) else { return };
+    let Some(file) = std::env::var_os(OBSERVATIONS).map(PathBuf::from) else { return };
     let line = json!({"harness": client.name(), "version": client.version(stage), "ability": ability.name(), "by": by});
     // One write of one short line: other tests may add theirs at the same time.
     let written = std::fs::OpenOptions::new().create(true).append(true).open(&file);
