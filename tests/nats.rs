@@ -62,7 +62,7 @@ fn a_name_stays_with_its_machine_also_when_its_agent_is_let_go_of() {
     one.stage.configure("away-after = '0s'\n");
     one.ok(&["register", "carol"]);
     one.ok(&["gc", "--stale", "0s"]);
-    assert!(!other.ok(&["agents"]).contains("carol"), "she was let go of");
+    assert!(!other.ok(&["agents"]).contains("carol"), "she was deleted");
     let registered = other.json(&["register", "carol", "--json"]);
     assert_eq!(registered["name"], "carol-2", "{registered}");
     assert_eq!(one.json(&["register", "carol", "--json"])["name"], "carol");

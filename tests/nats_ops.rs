@@ -197,7 +197,7 @@ fn a_stream_that_keeps_nothing_is_not_used_and_one_that_keeps_less_is_told() {
         "HOUR",
         "HOUR_MESSAGES",
         json!({ "subjects": ["hour.>"], "max_age": hour }),
-        "lets go of everything after 1h",
+        "deletes everything after 1h",
     );
     check_told(
         "FIVE",
@@ -206,7 +206,7 @@ fn a_stream_that_keeps_nothing_is_not_used_and_one_that_keeps_less_is_told() {
         "drops what is old",
     );
     let values = json!({ "subjects": ["$KV.DAY_MAP.>"], "max_msgs_per_subject": 1, "max_age": 24 * hour });
-    check_told("DAY", "KV_DAY_MAP", values, "lets go of everything after 1day");
+    check_told("DAY", "KV_DAY_MAP", values, "deletes everything after 1day");
     let blink = json!({ "subjects": ["blink.>"], "duplicate_window": 100_000_000 });
     check_told("BLINK", "BLINK_MESSAGES", blink, "knows a message that is sent again only for 100ms");
 }

@@ -59,7 +59,7 @@ pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), StreamMisf
             return keeps_nothing("its retention is `interest`: it keeps only what a consumer waits for");
         }
         RetentionPolicy::WorkQueue => {
-            return keeps_nothing("its retention is `workqueue`: it lets go of what one consumer has taken");
+            return keeps_nothing("its retention is `workqueue`: it deletes what one consumer has taken");
         }
     }
     if config.no_ack {

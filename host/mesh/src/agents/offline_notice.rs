@@ -44,7 +44,7 @@ impl Mesh {
                     (_, presence, _) if is_here(presence) => continue,
                     (_, presence, because) => format!("is {}: {because}", presence.as_str()),
                 },
-                None => "was let go of".to_owned(),
+                None => "was deleted".to_owned(),
             };
             let wishes =
                 records::load::<Vec<OfflineNotice>>(self.core.local.as_ref(), &key).await?.map(|(_, wishes)| wishes);

@@ -93,7 +93,7 @@ async fn whoever_registers_again_is_back_and_whoever_is_let_go_is_nobody_any_mor
     resident.looks().await;
     world.mesh.clean_up(Scope::Everything, DryRun::No, None).await.expect("cleanup");
     resident.looks().await;
-    assert!(world.mesh.agent(&name("alice")).await.expect("readable").is_none(), "it was let go of");
+    assert!(world.mesh.agent(&name("alice")).await.expect("readable").is_none(), "it was deleted");
     world.register(&shell_call(None), "alice").await;
     resident.looks().await;
     let told = world.silences().await;
