@@ -86,7 +86,7 @@ fn sweeping_takes_what_is_over_and_nothing_else() {
     stage.configure("away-after = '0s'\n");
     let deleted = json(&["gc", "--stale", "0s", "--json"]);
     assert_eq!(deleted["agents"], serde_json::json!(["alice"]), "bob holds a reservation, carol has mail");
-    assert_eq!(stage.relay_ok(&["gc", "--stale", "0s"]).trim(), "nothing is over and old");
+    assert_eq!(stage.relay_ok(&["gc", "--stale", "0s"]).trim(), "nothing is finished and old");
     let log = stage.relay_ok(&["log", "--type", "deleted"]);
     assert_eq!(log.lines().count(), 2, "{log}");
 }

@@ -59,6 +59,6 @@ impl Show for CleanupShape {
         .into_iter()
         .flatten()
         .collect();
-        if lines.is_empty() { "nothing is over and old".to_owned() } else { lines.join("\n") }
+        if lines.is_empty() { "nothing is finished and old".to_owned() } else { lines.join("\n") }
     }
 }

@@ -189,19 +189,19 @@ impl StatusShape<'_> {
 
 impl Show for StatusShape<'_> {
     fn text(&self) -> String {
-        let host = match (&self.host.url, self.host.pid) {
+        let server = match (&self.host.url, self.host.pid) {
             (Some(url), Some(pid)) => format!("{url}, process {pid}"),
             (Some(_), None) | (None, _) => "not running; only clients over HTTP need one (`relay-mesh up`)".to_owned(),
         };
         let mut blocks = vec![format!(
-            "data   {}\nhost   {host}\nmail   {}, {}",
+            "data    {}\nserver  {server}\nmail    {}, {}",
             self.dir,
             counted(self.agents.len(), "agent"),
             waits(self.waiting)
         )];
         if self.counted > 0 {
             blocks[0].push_str(&format!(
-                "\n       {} of these by the servers' count: nobody has read them yet, nor whether all are sound",
+                "\n        {} of these by the servers' count: nobody has read them yet, nor whether all are sound",
                 counted(self.counted, "message")
             ));
         }

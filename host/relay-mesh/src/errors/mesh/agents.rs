@@ -128,19 +128,21 @@ impl Explain for AdoptError {
 
     fn hint(&self) -> Option<String> {
         match self {
- AdoptError::Unknown(_) => Some(WHO_IS_HERE.to_owned()),
- AdoptError::Here(name) => Some(format!("speak as it: `relay-mesh register {name}`")),
- AdoptError::Heard { .. } => Some(
-   "end it there, or wait: it can be brought here once nothing was heard of it for `away-after`".to_owned(),
- ),
- AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => Some(
-   "only the operator may bring an agent to another machine: set RELAY_NATS_USER and RELAY_NATS_PASSWORD to the \
-    operator's for this one command".to_owned(),
- ),
- AdoptError::Store(error) => {
-   let then = "; running it again goes on from where it broke off";
-   error.hint().map(|hint| format!("{hint}{then}"))
- }
-}
+            AdoptError::Unknown(_) => Some(WHO_IS_HERE.to_owned()),
+            AdoptError::Here(name) => Some(format!("speak as it: `relay-mesh register {name}`")),
+            AdoptError::Heard { .. } => Some(
+                "end it there, or wait: it can be brought here once nothing was heard of it for `away-after`"
+                    .to_owned(),
+            ),
+            AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => Some(
+                "only the operator may bring an agent to another machine: set RELAY_NATS_USER and RELAY_NATS_PASSWORD \
+                 to the operator's for this one command"
+                    .to_owned(),
+            ),
+            AdoptError::Store(error) => {
+                let then = "; running it again goes on from where it broke off";
+                error.hint().map(|hint| format!("{hint}{then}"))
+            }
+        }
     }
 }
