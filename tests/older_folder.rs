@@ -58,6 +58,13 @@ fn records_of_an_older_folder_are_rewritten_once_and_what_was_killed_in_between_
     stage.relay_ok(&["agents"]);
     assert_eq!(read(&stage.data.join(SESSION)), rewritten);
     assert!(stage.data.join("machine").exists());
+
+    // As after a binary of before 0.1 has opened the upgraded folder, found no name, and made one up.
+    let name = read(&stage.data.join("machine"));
+    fs::write(stage.data.join("host"), "made-up-1").expect("the stage is writable");
+    stage.relay_ok(&["agents"]);
+    assert_eq!(read(&stage.data.join("machine")), name, "the machine stays who it is");
+    assert!(!stage.data.join("host").exists());
 }
 
 /// A stage whose data folder is that one.

@@ -78,7 +78,10 @@ impl ThisMachine {
 
     /// Says that a data folder holds no record in the words of before 0.1 any more.
     pub(crate) fn is_of_today(data: &Path) -> io::Result<()> {
-        match fs::rename(data.join(OLD_NAME_FILE), data.join(NAME_FILE)) {
+        let (old, name) = (data.join(OLD_NAME_FILE), data.join(NAME_FILE));
+        // A binary of before 0.1 that opened an upgraded folder made up another name: the one that is there counts.
+        let outcome = if is_name(&name) { fs::remove_file(old) } else { fs::rename(old, name) };
+        match outcome {
             // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             outcome => outcome,
