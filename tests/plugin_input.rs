@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use test_support::Stage;
 use test_support::components::{component, manifest, ship};
 
-/// Installs a parcel, with everything that it might ask for, and expects to be refused.
+/// Installs a package, with everything that it might ask for, and expects to be refused.
 fn check(make: impl Fn(&Stage) -> PathBuf, expected: &[&str]) {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let path = make(&stage).display().to_string();
@@ -24,14 +24,14 @@ fn check(make: impl Fn(&Stage) -> PathBuf, expected: &[&str]) {
     assert_eq!(left, [] as [PathBuf; 0], "{expected:?}: nothing is half-installed");
 }
 
-/// A parcel of these bytes, with the polite adapter's manifest.
+/// A package of these bytes, with the polite adapter's manifest.
 fn of_bytes(bytes: Vec<u8>) -> impl Fn(&Stage) -> PathBuf {
-    move |stage| ship(&stage.folder.join("parcel"), "polite", &bytes, &manifest("polite"))
+    move |stage| ship(&stage.folder.join("package"), "polite", &bytes, &manifest("polite"))
 }
 
 /// The polite adapter with another manifest.
 fn of_manifest(change: impl Fn(String) -> String) -> impl Fn(&Stage) -> PathBuf {
-    move |stage| ship(&stage.folder.join("parcel"), "polite", &built("polite"), &change(manifest("polite")))
+    move |stage| ship(&stage.folder.join("package"), "polite", &built("polite"), &change(manifest("polite")))
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_is_no_component_is_refused() {
     let whole = built("polite");
     check(of_bytes(whole[..whole.len() / 2].to_vec()), &["it is not a component that can be run"]);
     let two = |stage: &Stage| {
-        let folder = ship(&stage.folder.join("parcel"), "one", &built("polite"), &manifest("polite"));
+        let folder = ship(&stage.folder.join("package"), "one", &built("polite"), &manifest("polite"));
         ship(&folder, "two", &built("polite"), &manifest("polite"))
     };
     check(two, &["there are several components in it: one.wasm, two.wasm", "name the one that you mean"]);
@@ -61,7 +61,7 @@ fn what_is_no_component_is_refused() {
 #[test]
 fn what_is_written_for_something_else_is_refused() {
     let other = |name: &'static str| {
-        move |stage: &Stage| ship(&stage.folder.join("parcel"), name, &built(name), &manifest(name))
+        move |stage: &Stage| ship(&stage.folder.join("package"), name, &built(name), &manifest(name))
     };
     check(other("too-new"), &["is written for interface 0.2.0, and this relay-mesh speaks 0.1"]);
     check(other("stuck"), &["failed in `describe`: it ran for more than"]);
@@ -72,7 +72,7 @@ fn what_is_written_for_something_else_is_refused() {
 #[test]
 fn what_is_far_too_large_is_refused() {
     let sparse = |stage: &Stage| {
-        let path = ship(&stage.folder.join("parcel"), "polite", b"\0asm\x0d\0\x01\0", &manifest("polite"));
+        let path = ship(&stage.folder.join("package"), "polite", b"\0asm\x0d\0\x01\0", &manifest("polite"));
         let file = File::options().write(true).open(path.join("polite.wasm")).expect("the stage is writable");
         file.set_len(65 << 20).expect("the stage is writable");
         path
@@ -146,7 +146,7 @@ fn a_manifest_is_refused_where_it_is_wrong() {
     );
     check(of_manifest(|text| text.replace("wit = \"0.1\"", "wit = \"0.9\"")), &["is written for interface 0.9"]);
     let not_text = |stage: &Stage| {
-        let folder = ship(&stage.folder.join("parcel"), "polite", &built("polite"), "");
+        let folder = ship(&stage.folder.join("package"), "polite", &built("polite"), "");
         std::fs::write(folder.join("adapter.toml"), b"name = \"\xff\"").expect("the stage is writable");
         folder
     };
@@ -164,7 +164,7 @@ fn a_root_that_is_a_file_is_no_root() {
     let rooted = |stage: &Stage| {
         std::fs::write(stage.home.join(".polite"), "a file").expect("the home is writable");
         let text = format!("{}\n[grants.roots.config]\npath = \"~/.polite\"\n", manifest("polite"));
-        ship(&stage.folder.join("parcel"), "polite", &built("polite"), &text)
+        ship(&stage.folder.join("package"), "polite", &built("polite"), &text)
     };
     check(rooted, &["the root `config` asks for ~/.polite", "is not a folder"]);
 }
@@ -195,7 +195,7 @@ fn a_shelf_that_cannot_be_written_is_told() {
     stage.relay_ok(&["register", "alice"]);
     std::fs::write(stage.data.join("plugins"), "a file").expect("the home is writable");
     let path =
-        ship(&stage.folder.join("parcel"), "polite", &built("polite"), &manifest("polite")).display().to_string();
+        ship(&stage.folder.join("package"), "polite", &built("polite"), &manifest("polite")).display().to_string();
     let refused = stage.relay(&["plugin", "install", &path, "--yes"]).env("XDG_CACHE_HOME", cache()).run();
     assert_eq!(refused.code, Some(5), "{}", refused.stderr);
     assert!(refused.stderr.contains("plugins`") && refused.stderr.contains("hint: "), "{}", refused.stderr);

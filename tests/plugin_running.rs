@@ -69,7 +69,7 @@ fn an_adapter_in_a_folder_is_given_what_it_asks_for_by_its_digest() {
 #[test]
 fn faults_in_a_row_pause_an_adapter_over_all_processes_and_everybody_sees_it() {
     let stage = stage();
-    let path = ship(&stage.folder.join("parcel"), "hostile", &built("hostile"), &manifest("hostile"));
+    let path = ship(&stage.folder.join("package"), "hostile", &built("hostile"), &manifest("hostile"));
     relay(&stage, &["plugin", "install", &path.display().to_string(), "--yes", "--grant", "state"], 0);
     let listed = || listed(&stage, "hostile");
     for number in 1..=5 {
@@ -118,7 +118,7 @@ fn a_cache_that_cannot_be_used_costs_time_and_nothing_else() {
     let cache = stage.folder.join("not-a-folder");
     std::fs::write(&cache, "a file").expect("the stage is writable");
     let run = |arguments: &[&str]| stage.relay(arguments).env("XDG_CACHE_HOME", &cache).run();
-    let path = polite(&stage.folder.join("parcel"), "1.0.0", "polite-client");
+    let path = polite(&stage.folder.join("package"), "1.0.0", "polite-client");
     let outcome = run(&["plugin", "install", &path, "--yes"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let inspected = run(&["plugin", "inspect", "polite"]);

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store::{Durability, Key, Store, StoreError, SwapError};
+use store::{Durability, Key, Revision, Store, StoreError, SwapError};
 
 use crate::agents::agent::Agent;
 use crate::commands::record::Command;
@@ -80,21 +80,24 @@ async fn rewrite<T: Serialize + DeserializeOwned>(store: &dyn Store, key: &Key) 
     if next == value.bytes {
         return Ok(0);
     }
-    match store.swap(key, Some(value.revision), Some(&next), Durability::Synced).await {
-        Ok(_) => Ok(1),
-        Err(SwapError::Changed { .. }) => Ok(0),
-        Err(SwapError::Store(error)) => Err(error),
-    }
+    swap(store, key, Some(value.revision), Some(&next)).await
 }
 
 /// Gives a value another key. Killed in between, it has both, and the next try removes the old one.
 async fn rename(store: &dyn Store, from: &Key, to: &Key) -> Result<usize, StoreError> {
     let Some(value) = store.get(from).await? else { return Ok(0) };
-    match store.swap(to, None, Some(&value.bytes), Durability::Synced).await {
-        Ok(_) | Err(SwapError::Changed { .. }) => {}
-        Err(SwapError::Store(error)) => return Err(error),
-    }
-    match store.swap(from, Some(value.revision), None, Durability::Synced).await {
+    swap(store, to, None, Some(&value.bytes)).await?;
+    swap(store, from, Some(value.revision), None).await
+}
+
+/// Changes a value that is still as it was read. Gives how many were changed: none if somebody was faster.
+async fn swap(
+    store: &dyn Store,
+    key: &Key,
+    expected: Option<Revision>,
+    next: Option<&[u8]>,
+) -> Result<usize, StoreError> {
+    match store.swap(key, expected, next, Durability::Synced).await {
         Ok(_) => Ok(1),
         Err(SwapError::Changed { .. }) => Ok(0),
         Err(SwapError::Store(error)) => Err(error),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::install::{grant_lines, of_shelf, shelf};
 use super::list::condition;
-use super::parcel;
+use super::package;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors;
@@ -33,8 +33,9 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let text = args.adapter.as_str();
     let is_path = text.contains(['/', '.']);
     let (examined, consent) = if is_path {
-        let parcel = parcel::read(context, Path::new(text))?;
-        let examined = open.adapters.try_out(&parcel).await.map_err(|error| parcel::unusable(&parcel.file, error))?;
+        let package = package::read(context, Path::new(text))?;
+        let examined =
+            open.adapters.try_out(&package).await.map_err(|error| package::unusable(&package.file, error))?;
         (examined, Consent::default())
     } else {
         match open.adapters.look_over(text).await.map_err(|error| errors::adapters::failed(text, error))? {
@@ -185,7 +186,7 @@ impl Show for Portrait {
             line("aliases", self.aliases.join(", "));
         }
         line("digest", self.digest.clone());
-        line("size", parcel::size(self.size));
+        line("size", package::size(self.size));
         line("interface", self.interfaces.join(", "));
         line("code", self.machine_code.to_owned());
         line(

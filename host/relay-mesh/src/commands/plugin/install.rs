@@ -9,7 +9,7 @@ use mesh::machine::Machine as _;
 
 use super::asking::{Question, Said, agree};
 use super::shapes::Placed;
-use super::{order, parcel};
+use super::{order, package};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
@@ -35,9 +35,9 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let shelf = shelf(&open)?;
-    let parcel = parcel::read(context, &args.path)?;
-    let name = parcel.manifest.name.as_str();
-    order::version(name, &parcel.manifest.version)?;
+    let package = package::read(context, &args.path)?;
+    let name = package.manifest.name.as_str();
+    order::version(name, &package.manifest.version)?;
     // A damaged record is no reason to refuse: installing again is how it is mended.
     let before = match shelf.record(name) {
         Err(InstalledError::Damaged { .. }) => None,
@@ -47,7 +47,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     if let Some(installed) = before.as_ref().and_then(|record| record.installed.as_ref())
         && shelf.is_sound(name)
     {
-        if installed.digest != parcel.digest {
+        if installed.digest != package.digest {
             return Err(Failure {
                 what: format!("`{name}` is installed already, in version {}", installed.version),
                 hint: Some(format!(
@@ -60,39 +60,39 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             .into());
         }
         context.printer.say(&format!("{name} {} is installed already, and this is the same.", installed.version));
-        let consent = before.as_ref().map(|record| record.consent(&parcel.digest)).unwrap_or_default();
-        context.printer.show(&placed(&parcel, "unchanged", None, &consent))?;
+        let consent = before.as_ref().map(|record| record.consent(&package.digest)).unwrap_or_default();
+        context.printer.show(&placed(&package, "unchanged", None, &consent))?;
         return Ok(Exit::Success);
     }
-    let examined = parcel::try_out(&open, &parcel).await?;
+    let examined = package::try_out(&open, &package).await?;
     let question = Question {
         adapter: name.to_owned(),
-        asks: asked(&parcel),
-        claims: open.adapters.built_in_claims(&parcel.manifest),
+        asks: asked(&package),
+        claims: open.adapters.built_in_claims(&package.manifest),
     };
     if context.printer.format() == Format::Text {
-        context.printer.data(&parcel::words(&examined, &question, "it asks to be able to"))?;
+        context.printer.data(&package::words(&examined, &question, "it asks to be able to"))?;
     }
     let Some(consent) = agree(context, &question, &args.said)? else {
         context.printer.say("Nothing was installed.");
-        context.printer.show(&placed(&parcel, "declined", None, &Consent::default()))?;
+        context.printer.show(&placed(&package, "declined", None, &Consent::default()))?;
         return Ok(Exit::Refused);
     };
     let consent = with_state(consent);
-    put(&open, &parcel, &consent, Enablement::Enabled, found)?;
-    context.printer.say(&format!("{} {} is installed.", parcel.manifest.title, parcel.manifest.version));
-    tell_what_is_missing(context, &parcel, &consent);
+    put(&open, &package, &consent, Enablement::Enabled, found)?;
+    context.printer.say(&format!("{} {} is installed.", package.manifest.title, package.manifest.version));
+    tell_what_is_missing(context, &package, &consent);
     context.printer.say(&format!(
         "Next: `relay-mesh install {name} --project .` sets the harness up; `relay-mesh plugin inspect {name}` shows \
          what it may do"
     ));
-    context.printer.show(&placed(&parcel, "installed", None, &consent))?;
+    context.printer.show(&placed(&package, "installed", None, &consent))?;
     Ok(Exit::Success)
 }
 
-/// Everything that a parcel asks for and that a person is asked about.
-pub(super) fn asked(parcel: &Package) -> Vec<(String, String)> {
-    parcel.manifest.asks.words().into_iter().filter(|(name, _)| name != grants::STATE).collect()
+/// Everything that a package asks for and that a person is asked about.
+pub(super) fn asked(package: &Package) -> Vec<(String, String)> {
+    package.manifest.asks.words().into_iter().filter(|(name, _)| name != grants::STATE).collect()
 }
 
 /// Small notes of its own are part of being installed.
@@ -104,20 +104,20 @@ pub(super) fn with_state(consent: Consent) -> Consent {
 /// Puts a version on the shelf.
 pub(super) fn put(
     open: &Open,
-    parcel: &Package,
+    package: &Package,
     consent: &Consent,
     standing: Enablement,
     found: FoundVersion,
 ) -> Result<(), CommandError> {
-    let install = Install { package: parcel, consent, standing, at: open.machine.now() };
+    let install = Install { package, consent, standing, at: open.machine.now() };
     shelf(open)?.install(install, found).map(drop).map_err(of_shelf)
 }
 
 /// Says what was asked for and is not given.
-pub(super) fn tell_what_is_missing(context: &Context, parcel: &Package, consent: &Consent) {
-    let name = &parcel.manifest.name;
+pub(super) fn tell_what_is_missing(context: &Context, package: &Package, consent: &Consent) {
+    let name = &package.manifest.name;
     let missing: Vec<String> =
-        asked(parcel).into_iter().map(|(grant, _)| grant).filter(|grant| !consent.grants.contains(grant)).collect();
+        asked(package).into_iter().map(|(grant, _)| grant).filter(|grant| !consent.grants.contains(grant)).collect();
     if !missing.is_empty() {
         context
             .printer
@@ -125,15 +125,15 @@ pub(super) fn tell_what_is_missing(context: &Context, parcel: &Package, consent:
     }
 }
 
-/// The shape of what became of a parcel.
-pub(super) fn placed(parcel: &Package, outcome: &'static str, before: Option<String>, consent: &Consent) -> Placed {
-    let manifest = &parcel.manifest;
+/// The shape of what became of a package.
+pub(super) fn placed(package: &Package, outcome: &'static str, before: Option<String>, consent: &Consent) -> Placed {
+    let manifest = &package.manifest;
     Placed {
         adapter: manifest.name.clone(),
         outcome,
         version: manifest.version.clone(),
         before,
-        digest: parcel.digest.to_string(),
+        digest: package.digest.to_string(),
         grants: grant_lines(&manifest.name, &manifest.asks, consent),
     }
 }

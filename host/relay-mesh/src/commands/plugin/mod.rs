@@ -7,7 +7,7 @@ mod install;
 mod list;
 mod new;
 mod order;
-mod parcel;
+mod package;
 mod remove;
 mod shapes;
 mod stand;

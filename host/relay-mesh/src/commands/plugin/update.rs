@@ -9,7 +9,7 @@ use adapters::{Consent, Package};
 use super::asking::{Question, Said, agree};
 use super::install::{asked, of_shelf, placed, put, shelf, tell_what_is_missing, with_state};
 use super::order::{self, Step};
-use super::parcel;
+use super::package;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
@@ -43,14 +43,14 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     else {
         return Err(absent(name, &args.path));
     };
-    let parcel = parcel::read(context, &args.path)?;
-    if parcel.manifest.name != name {
+    let package = package::read(context, &args.path)?;
+    if package.manifest.name != name {
         return Err(CommandError::usage(
-            &format!("`{}` is the adapter `{}` and not `{name}`", args.path.display(), parcel.manifest.name),
+            &format!("`{}` is the adapter `{}` and not `{name}`", args.path.display(), package.manifest.name),
             &format!("install it beside the other: `relay-mesh plugin install {}`", args.path.display()),
         ));
     }
-    let next = order::version(name, &parcel.manifest.version)?;
+    let next = order::version(name, &package.manifest.version)?;
     let step = order::step(&order::version(name, &installed.version)?, &next);
     if step == Step::Down && !args.allow_downgrade {
         return Err(Failure {
@@ -62,16 +62,16 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         .into());
     }
     let given = record.consent(&installed.digest);
-    if installed.digest == parcel.digest && shelf(&open)?.is_sound(name) {
+    if installed.digest == package.digest && shelf(&open)?.is_sound(name) {
         context.printer.say(&format!("{name} {next} is installed already, and this is the same."));
-        context.printer.show(&placed(&parcel, "unchanged", Some(installed.version.clone()), &given))?;
+        context.printer.show(&placed(&package, "unchanged", Some(installed.version.clone()), &given))?;
         return Ok(Exit::Success);
     }
-    let examined = parcel::try_out(&open, &parcel).await?;
-    let carried = carry(&open.adapters, name, &given, &parcel);
+    let examined = package::try_out(&open, &package).await?;
+    let carried = carry(&open.adapters, name, &given, &package);
     if context.printer.format() == Format::Text {
         let heading = "it asks to be able to, beyond what it asked before";
-        context.printer.data(&parcel::words(&examined, &carried.question, heading))?;
+        context.printer.data(&package::words(&examined, &carried.question, heading))?;
     }
     let consent = if carried.question.asks.is_empty() && carried.question.claims.is_empty() {
         // Nothing is asked that was not asked before, so nobody has to answer.
@@ -79,7 +79,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     } else {
         let Some(more) = agree(context, &carried.question, &args.said)? else {
             context.printer.say(&format!("Nothing was changed; {name} {} stays.", installed.version));
-            context.printer.show(&placed(&parcel, "declined", Some(installed.version.clone()), &given))?;
+            context.printer.show(&placed(&package, "declined", Some(installed.version.clone()), &given))?;
             return Ok(Exit::Refused);
         };
         let kept = carried.kept;
@@ -88,10 +88,10 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             replaces_built_in: kept.replaces_built_in || more.replaces_built_in,
         }
     };
-    put(&open, &parcel, &consent, installed.standing, FoundVersion(Some(installed.digest)))?;
-    context.printer.say(&format!("{} went from {} to {next}.", parcel.manifest.title, installed.version));
-    tell_what_is_missing(context, &parcel, &consent);
-    context.printer.show(&placed(&parcel, "updated", Some(installed.version.clone()), &consent))?;
+    put(&open, &package, &consent, installed.standing, FoundVersion(Some(installed.digest)))?;
+    context.printer.say(&format!("{} went from {} to {next}.", package.manifest.title, installed.version));
+    tell_what_is_missing(context, &package, &consent);
+    context.printer.show(&placed(&package, "updated", Some(installed.version.clone()), &consent))?;
     Ok(Exit::Success)
 }
 
@@ -110,22 +110,22 @@ struct Carried {
     question: Question,
 }
 
-fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, parcel: &Package) -> Carried {
+fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, package: &Package) -> Carried {
     // Where the installed one can no longer be read, nothing is known of what it asked for.
     let old = adapters.installed_manifest(name);
     let all = old.as_ref().map(|old| old.asks.words().into_iter().map(|(grant, _)| grant).collect());
     let settled = match (&old, &all) {
-        (Some(old), Some(all)) => old.asks.kept(all, &parcel.manifest.asks),
+        (Some(old), Some(all)) => old.asks.kept(all, &package.manifest.asks),
         (Some(_) | None, _) => std::collections::BTreeSet::new(),
     };
-    let claims = adapters.built_in_claims(&parcel.manifest);
+    let claims = adapters.built_in_claims(&package.manifest);
     let before = old.as_ref().map(|old| adapters.built_in_claims(old)).unwrap_or_default();
     let replaces_built_in = given.replaces_built_in && claims.iter().all(|claim| before.contains(claim));
     Carried {
         kept: Consent { grants: given.grants.intersection(&settled).cloned().collect(), replaces_built_in },
         question: Question {
             adapter: name.to_owned(),
-            asks: asked(parcel).into_iter().filter(|(grant, _)| !settled.contains(grant)).collect(),
+            asks: asked(package).into_iter().filter(|(grant, _)| !settled.contains(grant)).collect(),
             claims: if replaces_built_in { Vec::new() } else { claims },
         },
     }

@@ -40,9 +40,9 @@ pub(super) fn read(context: &Context, path: &Path) -> Result<Package, CommandErr
 }
 
 /// Loads it without any grant, and lets it say who it is. What cannot be loaded is not installed.
-pub(super) async fn try_out(open: &Open, parcel: &Package) -> Result<Examination, CommandError> {
-    let name = &parcel.manifest.name;
-    if let Some(objection) = open.adapters.objection(&parcel.manifest) {
+pub(super) async fn try_out(open: &Open, package: &Package) -> Result<Examination, CommandError> {
+    let name = &package.manifest.name;
+    if let Some(objection) = open.adapters.objection(&package.manifest) {
         let hint = Some(objection.hint());
         return Err(CommandError::caused_by(
             &format!("`{name}` cannot be installed here"),
@@ -51,7 +51,7 @@ pub(super) async fn try_out(open: &Open, parcel: &Package) -> Result<Examination
             objection,
         ));
     }
-    open.adapters.try_out(parcel).await.map_err(|error| unusable(&parcel.file, error))
+    open.adapters.try_out(package).await.map_err(|error| unusable(&package.file, error))
 }
 
 /// A component that cannot be loaded.
