@@ -1,13 +1,13 @@
-//! An agent whose machine was lost goes on at another one, because a person says so: with the mail that waits for
-//! it, under its own name, and with nothing delivered twice when the lost machine comes back. The real binary on
-//! three machines, which know of each other by a real server alone.
+//! The user adopts an agent whose machine was lost: it continues on another machine with its mail and its name, and
+//! nothing is delivered twice when the lost machine returns. The real binary on three machines, connected only by a
+//! real server.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use test_support::{NatsServer, Outcome, Program, Stage, StdioClient, wait_for};
 
-/// A machine whose mesh is on the server, and which takes a silence of a second for one.
+/// A machine with its mesh on the server and a short `away-after`.
 struct Host {
     stage: Stage,
 }
@@ -31,13 +31,13 @@ impl Host {
         serde_json::from_str(&self.ok(&[arguments, &["--json"]].concat())).expect("JSON")
     }
 
-    /// A program that serves one session, as its harness would start it.
+    /// The MCP server of one session, as its harness would start it.
     fn session(&self, log: &str) -> StdioClient {
         let process = self.stage.relay(&["mcp"]).start(&self.stage.folder.join(log));
         StdioClient::connected(process, "a-plain-client")
     }
 
-    /// Brings an agent here as soon as nothing is heard of it any more.
+    /// Adopts an agent as soon as it has been silent long enough.
     fn adopts(&self, agent: &str) -> Value {
         wait_for("it is silent for long enough", || {
             let outcome = self.run(&["adopt", agent, "--json"]);
@@ -51,7 +51,7 @@ impl Host {
         })
     }
 
-    /// How often each text lies in an agent's inbox and counts.
+    /// How often each text is in an agent's inbox.
     fn texts(&self, agent: &str) -> BTreeMap<String, usize> {
         bodies(&self.json(&["read", "--agent", agent, "--peek", "--last", "1000"]))
     }
@@ -88,7 +88,7 @@ fn an_agent_of_a_lost_machine_goes_on_at_another_and_nothing_comes_twice() {
     assert_eq!(bodies(&fetched.structured), once(&["first"]));
     before.call("send_message", json!({"to": "bob", "body": "from the old machine"}));
 
-    // It lives: nobody else takes it. Then its machine freezes, as a laptop that is closed.
+    // It is alive, so no other machine can adopt it. Then its machine freezes, like a closed laptop.
     let refused = third.run(&["adopt", "alice"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.stderr.contains("`alice` is idle on the machine"), "{}", refused.stderr);
@@ -97,7 +97,7 @@ fn an_agent_of_a_lost_machine_goes_on_at_another_and_nothing_comes_twice() {
     let adopted = new.adopts("alice");
     assert_eq!((&adopted["name"], &adopted["waiting"]), (&json!("alice"), &json!(2)), "{adopted}");
     let there = third.ok(&["agents", "alice"]);
-    assert!(there.contains("offline") && there.contains("was brought here from"), "{there}");
+    assert!(there.contains("offline") && there.contains("was adopted from"), "{there}");
 
     let mut after = new.session("alice.log");
     assert_eq!(after.call("register_agent", json!({"name": "alice"})).structured["name"], "alice");
@@ -108,7 +108,7 @@ fn an_agent_of_a_lost_machine_goes_on_at_another_and_nothing_comes_twice() {
     let taken = new.json(&["cmd", "list", "--all"]);
     assert_eq!(taken["commands"][0]["id"], order["id"], "its command waits still: {taken}");
 
-    // The old machine wakes up in the belief that it is alice.
+    // The old machine resumes and still acts as alice.
     signal("-CONT", &before);
     third.ok(&["send", "alice", "fourth", "--from", "bob"]);
     for (tool, arguments) in [
@@ -125,7 +125,7 @@ fn an_agent_of_a_lost_machine_goes_on_at_another_and_nothing_comes_twice() {
     let all = ["from the old machine", "from the new machine", "I am another one now."];
     assert_eq!(third.texts("bob"), once(&all), "nothing is lost, nothing is there twice");
 
-    // And back again: a laptop that was mended.
+    // And back again: the laptop was repaired.
     after.server.kill();
     let refused = old.run(&["adopt", "nobody"]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
@@ -155,7 +155,7 @@ fn what_waited_at_a_lost_machine_as_an_agent_that_went_on_comes_back_to_its_send
     new.adopts("alice");
     new.ok(&["register", "alice"]);
     new.ok(&["send", "bob", "as alice, from here", "--from", "alice"]);
-    // Whoever comes first of the old machine's processes sends what may be sent.
+    // The first process on the old machine sends what may be sent.
     old.ok(&["send", "bob", "as carol again", "--from", "carol"]);
     assert_eq!(new.texts("bob"), once(&["as carol", "as carol again", "as alice, from here"]));
     let status = old.ok(&["status"]);
@@ -163,7 +163,7 @@ fn what_waited_at_a_lost_machine_as_an_agent_that_went_on_comes_back_to_its_send
     let refused = old.run(&["send", "bob", "It is me.", "--from", "alice"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.stderr.contains("`alice` lives on the machine"), "{}", refused.stderr);
-    // Who asks for the name of one that seems lost is told how to go on as it.
+    // Registering the name of an agent that seems lost explains how to adopt it.
     wait_for("carol is silent", || new.ok(&["agents", "carol"]).contains("away").then_some(()));
     let registered = new.run(&["register", "carol"]);
     assert!(registered.stdout.contains("registered carol-2"), "{registered:?}");

@@ -1,6 +1,6 @@
-//! The author's guide, followed literally: every shell block of docs/adapters.md is run in an empty folder,
-//! one after the other, and ends with an adapter that is tested and installed. And the same adapter in
-//! another language, from its template to the conformance kit.
+//! The author's guide, followed literally: every shell block of docs/adapters.md runs in an empty folder, in order, and
+//! the result is a tested and installed adapter. The same in another language, from its template to the conformance
+//! kit.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use test_support::{Outcome, Program, Stage, search_path};
 fn the_guide_ends_with_an_adapter_that_is_tested_and_installed() {
     let stage = stage();
     let target = stage.build_folder().join("components");
-    // Where the published sdk lies, as nothing is published yet; and what is built of it is kept, under the name
-    // that the guide uses.
+    // The packaged sdk stands in for the published one, because nothing is published yet; its build is kept under the
+    // name that the guide uses.
     let author = Author::new(&stage)
         .with("RELAY_MESH_SDK", &stage.published_sdk().display().to_string())
         .with("CARGO_TARGET_DIR", &target.display().to_string());
@@ -65,7 +65,7 @@ fn the_tools_that_templates_pin_are_those_that_are_tested() {
     }
 }
 
-/// From the template of a language to an adapter that is installed and answers a hook of its harness.
+/// From a language's template to an installed adapter that answers a hook of its harness.
 fn passes_and_installs(language: &str, build: impl FnOnce(&Author<'_>) -> String) {
     let stage = stage();
     let author = Author::new(&stage);
@@ -81,7 +81,7 @@ fn passes_and_installs(language: &str, build: impl FnOnce(&Author<'_>) -> String
     let install: Vec<&str> =
         [&*relay, "plugin", "install", "adapter.wasm", "--yes"].into_iter().chain(consent).collect();
     succeeded(&author.run(&install));
-    // As its harness would run it, with the machine code that the install has left.
+    // As its harness would run it, with the compiled code from the install.
     let hook = r#"printf '{"session":"s1","cwd":"/home/u/app","source":"new"}' | "$0" hook toad session-start"#;
     let answer = author.run(&["sh", "-c", hook, &relay]);
     let answer: serde_json::Value =
@@ -89,14 +89,14 @@ fn passes_and_installs(language: &str, build: impl FnOnce(&Author<'_>) -> String
     assert!(answer["context"].as_str().is_some_and(|text| text.contains("register_agent")), "{answer}");
 }
 
-/// A tool that tests/setup brings.
+/// A tool installed by tests/setup.
 fn tool(path: &str) -> PathBuf {
     let tool = root().join("tests").join(path);
     assert!(tool.exists(), "there is no {}; run `tests/setup` first", tool.display());
     tool
 }
 
-/// Somebody who writes an adapter, in an empty folder of their own.
+/// The author of an adapter, in an empty folder.
 struct Author<'a> {
     stage: &'a Stage,
     folder: PathBuf,
@@ -120,8 +120,8 @@ impl<'a> Author<'a> {
         self
     }
 
-    /// Runs a program as this person: with this machine's Rust, without a network, and with the home and the
-    /// relay-mesh of the stage.
+    /// Runs a program as the author: with this machine's Rust, without a network, and with the stage's home and
+    /// relay-mesh.
     fn run(&self, words: &[&str]) -> Outcome {
         let environment = self.stage.environment();
         let own = environment.iter().filter(|(name, _)| name != "HOME" && name != "PATH");

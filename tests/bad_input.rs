@@ -1,6 +1,5 @@
-//! What people, disks and programs get wrong, against the real binary: exit code, standard output and
-//! standard error together, after filters for paths, ids and times. Each also shows that nothing was
-//! lost and nothing half-written.
+//! Errors of users, disks and programs, against the real binary: exit code, standard output and standard error
+//! together, with paths, ids and times filtered. Each test also shows that nothing was lost or half-written.
 
 use std::fs::Permissions;
 use std::io::Write;
@@ -23,13 +22,13 @@ macro_rules! check {
         for (pattern, word) in FILTERS {
             settings.add_filter(pattern, *word);
         }
-        // The contents of a plan are a snapshot of its adapter; here its files are enough.
+        // The plan's contents are in the adapter's own snapshots; here its files are enough.
         settings.add_filter(r"(?m)^(---|@@|\+(?:[^+]|$)).*\n", "");
         settings.bind(|| insta::assert_snapshot!($name, told(&$outcome)));
     }};
 }
 
-/// What differs from run to run.
+/// Replaces what differs between runs.
 const FILTERS: &[(&str, &str)] = &[
     (r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "[ID]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
@@ -99,7 +98,7 @@ fn a_data_folder_that_cannot_be_used() {
         let closed = stage.folder.join("closed");
         std::fs::create_dir(&closed).expect("the stage is writable");
         Program::new("chmod").arg("0000").arg(&closed).succeed();
-        // Root may open anything, unless it lays that right down first.
+        // Root may open anything unless it drops that capability.
         let powerless = Program::new("setpriv")
             .args(["--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"])
             .arg(stage.binary())
@@ -133,7 +132,7 @@ fn a_folder_that_others_use_is_not_shut_to_them() {
         let copied = stage.run(&["store", "copy", &store, &format!("files:{}", stage.folder.join("copy").display())]);
         assert_eq!(copied.code, Some(5), "{}", copied.stderr);
 
-        // What was once a data folder is one, however it came to be open.
+        // A former data folder is accepted even if others may enter it.
         std::fs::remove_file(shared.join("somebody's")).expect("it is ours");
         with_data(&stage, &shared).run();
         open_to_all();
@@ -193,13 +192,13 @@ fn a_disk_that_is_full() {
         };
         let fill = || {
             let mut filler = std::fs::File::create(small.join("filler")).expect("the disk has room for a name");
-            // Writing until it fails is the point.
+            // Fills the disk until a write fails.
             while filler.write_all(&[0; 4096]).is_ok() {}
         };
         at(&["register", "bob"]).succeed();
         at(&["send", "bob", "This one was stored."]).succeed();
         reserve();
-        // As in a data folder of before, where nothing kept the room that removing takes.
+        // As in an older data folder, which did not reserve the space that removing needs.
         std::fs::remove_file(small.join("mesh/reservations/.values.lock")).expect("it can be taken away");
         fill();
         check!(stage, "disk-is-full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
@@ -246,7 +245,7 @@ fn damaged_files_in_the_data_folder() {
         std::fs::write(&meta, "{ not JSON").expect("the stage is writable");
         check!(stage, "corrupt-agent-record", stage.run(&["send", "bob", "hello"]));
         assert_eq!(std::fs::read_to_string(&meta).expect("it is still there"), "{ not JSON", "it is left for a look");
-        // Both ends are as they were, and what stands between them is not.
+        // Both ends are intact, but not the text between them.
         let damaged = sound.replace("\"profile\":", "\"profile\"");
         std::fs::write(&meta, &damaged).expect("the stage is writable");
         check!(stage, "agent-record-that-is-corrupt-inside", stage.run(&["send", "bob", "hello"]));
@@ -363,13 +362,13 @@ fn an_install_that_was_only_looked_at_or_not_agreed_to_changes_nothing() {
     });
 }
 
-/// An outcome as a person sees it.
+/// An outcome as the user sees it.
 fn told(outcome: &Outcome) -> String {
     let code = outcome.code.map_or_else(|| "by a signal".to_owned(), |code| code.to_string());
     format!("exit code: {code}\n──── stdout\n{}──── stderr\n{}", outcome.stdout, outcome.stderr)
 }
 
-/// A path as a pattern.
+/// A path escaped as a regular expression.
 fn escaped(path: &Path) -> String {
     path.display().to_string().replace('.', r"\.")
 }
@@ -378,7 +377,7 @@ fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
 }
 
-/// A message to bob, with this data folder.
+/// Sends a message to bob, with this data folder.
 fn with_data(stage: &Stage, data: &Path) -> Program {
     stage.relay(&["send", "bob", "hello"]).env("RELAY_DIR", data)
 }
@@ -387,7 +386,7 @@ fn install(stage: &Stage) -> Program {
     stage.relay(&["install", "claude-code", "--project"]).arg(&stage.project).arg("--yes")
 }
 
-/// The one file under a folder whose name begins so.
+/// The only file below a folder whose name begins with `beginning`.
 fn find(folder: &Path, beginning: &str) -> std::path::PathBuf {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut found: Vec<_> = entries

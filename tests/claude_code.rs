@@ -1,5 +1,5 @@
-//! The main job, end to end: the real Claude Code and a plain MCP client find each other through the
-//! real binary and talk, and the idle one is woken. Only the model is played.
+//! The main job, end to end: the real Claude Code and a plain MCP client find each other through the real binary and
+//! talk, and the idle client is woken. Only the model is scripted.
 
 use std::sync::Arc;
 
@@ -128,8 +128,8 @@ fn an_agent_keeps_its_name_and_its_mail_after_clear() {
         keeps_its_name(|stage, terminal| {
             let before = session_of(stage, "alice");
             terminal.type_line("/clear");
-            // Mail may come as soon as anybody can see the new session, whether or not the client
-            // watches its wake file by then.
+            // Mail may arrive as soon as the new session is visible, even if the client does not watch its wake file
+            // yet.
             let moved = || session_of(stage, "alice").filter(|session| Some(session) != before.as_ref());
             wait_for("the agent has moved to the new session", moved);
         });
@@ -174,8 +174,8 @@ fn a_wake_is_no_person_and_a_person_frees_what_was_held() {
             let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
             assert!(reply.text.contains("And to you."), "{reply:?}");
         }
-        // Two messages and two answers are four hops without a person: the wakes in between counted
-        // for nothing, or this one would wake again.
+        // Two messages and two answers are four hops without the user: if the wakes in between did not count, this
+        // message would wake again.
         let third = bob.call("send_message", json!({"to": "alice", "body": "Greeting 3"}));
         let id = third.structured["id"].as_str().expect("a message has an id");
         let status = status(&stage, id);
@@ -343,7 +343,7 @@ fn a_subagent_that_registers_is_an_agent_of_its_own_and_takes_nobody_elses_mail(
                     Answer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
                 })
                 .say("helper", "The helper is done.")
-                // Whether the mail comes with the helper's result or at the end of the turn is a matter of time.
+                // Timing decides whether the mail comes with the helper's result or at the end of the turn.
                 .say("For alice alone", "All done.")
                 .say("The helper is done.", "All done."),
         );
@@ -432,8 +432,8 @@ fn a_session_without_hooks_is_discovered_and_cannot_be_woken() {
     });
 }
 
-/// An agent joins, its session is given a new context, and it still has its name and gets its mail.
-/// Gives what its model was told then.
+/// An agent joins, its session gets a new context, and it still has its name and gets its mail. Returns the request in
+/// which its model was told so.
 fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) -> (Arc<Stage>, Heard) {
     let stage = installed();
     let model = Model::start(joining("alice").say("Do you still hear me?", "I hear you."));
@@ -451,20 +451,20 @@ fn keeps_its_name(renew: impl Fn(&Stage, &Terminal)) -> (Arc<Stage>, Heard) {
     (stage, woken)
 }
 
-/// Notes by which route a mail was shown whose text the model was told.
+/// Records the route by which a mail was shown to the model.
 fn seen_as(stage: &Stage, ability: Ability, told: &Heard, text: &str) {
     let history = DeliveryHistory::up_to(stage, &id_of(&told.news(), text), "shown");
     observed(stage, Client::ClaudeCode, ability, history.route("shown").as_deref());
 }
 
-/// What came for alice while her subagent worked was shown to her, and to nobody else.
+/// Mail for alice that arrived while her subagent worked was shown only to her.
 fn the_root_alone_is_told(model: &Model) {
     let told = model.wait_for_news("For alice alone");
     assert!(told.everything().contains("Join the mesh as alice"), "the root is told: {}", told.everything());
     assert_eq!(model.times_told("For alice alone"), 1, "once");
 }
 
-/// What the model asks a subagent to do.
+/// The task that the model gives a subagent.
 fn task(prompt: &str) -> Value {
     json!({"description": "Help", "prompt": prompt, "subagent_type": "general-purpose"})
 }
@@ -495,31 +495,31 @@ fn id_in(news: &str) -> String {
     after.split('"').next().unwrap_or_default().to_owned()
 }
 
-/// Sends to alice from the command line; gives the message's id.
+/// Sends to alice from the command line and returns the message's id.
 fn send(stage: &Stage, body: &str) -> String {
     let sent = stage.relay_ok(&["send", "alice", body, "--json"]);
     let sent: Value = serde_json::from_str(&sent).expect("--json writes JSON");
     sent["id"].as_str().expect("a message has an id").to_owned()
 }
 
-/// The sessions that live, as the person sees them.
+/// The live sessions, as the user sees them.
 fn discovered(stage: &Stage) -> Vec<Value> {
     let list: Value = serde_json::from_str(&stage.relay_ok(&["discover", "--json"])).expect("--json writes JSON");
     list["sessions"].as_array().cloned().unwrap_or_default()
 }
 
-/// The statuses that a message reached with its one recipient.
+/// The statuses of a message with one recipient.
 fn statuses(stage: &Stage, id: &str) -> Vec<String> {
     let steps = status(stage, id)["recipients"][0]["history"].as_array().cloned().unwrap_or_default();
     steps.iter().filter_map(|step| step["status"].as_str().map(str::to_owned)).collect()
 }
 
-/// What became of a message, as the person sees it.
+/// The delivery of a message, as the user sees it.
 fn status(stage: &Stage, id: &str) -> Value {
     serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
 }
 
-/// Waits until the session has said this and is idle again, its hooks at an end.
+/// Waits until the session has said this, its hooks have ended and it is idle again.
 fn says(terminal: &Terminal, words: &str) {
     terminal.wait_for(&format!("● {words}"));
     terminal.wait_until_gone("esc to interrupt");

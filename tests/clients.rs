@@ -1,5 +1,5 @@
-//! The harnesses together, with the real clients and scripted models: who sends, who is woken, and what the
-//! sender sees of it. What one harness does by itself is in its own file beside this one.
+//! The harnesses together, with real clients and scripted models: who sends, who is woken, and what the sender sees.
+//! What one harness does alone is in its own test file.
 
 #[path = "clients/pairs.rs"]
 mod pairs;
@@ -77,7 +77,7 @@ fn mail_for_a_closed_session_of_opencode_is_shown_when_it_is_opened_again() {
     isolated(|| comes_back(Client::OpenCode));
 }
 
-/// Mail is sent while nobody is there, and waits for the agent under its name.
+/// Mail is sent while the agent is offline, and waits for it under its name.
 fn comes_back(client: Client) {
     let stage = stage();
     client.install(&stage);
@@ -93,7 +93,7 @@ fn comes_back(client: Client) {
     let session = session_of(&stage, "alice").expect("alice is bound to her session");
     seat.terminal.close();
     let id = send(&stage, "alice", "While you were away");
-    // Codex's app server keeps a thread whose terminal is closed, and has it read its mail.
+    // Codex's app server keeps a thread running after its terminal is closed, and lets it read its mail.
     if client != Client::Codex {
         assert_eq!(unread(&stage, "alice").len(), 1, "it waits");
     }

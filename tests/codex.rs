@@ -1,6 +1,5 @@
-//! The main job with the real Codex: it joins, its idle terminal is woken by the shared app server or by
-//! Codex's own queue, subagents are agents of their own, and nothing is shown twice. Only the model is
-//! played.
+//! The main job with the real Codex: it joins, its idle terminal is woken by the shared app server or by Codex's own
+//! queue, subagents are separate agents, and nothing is shown twice. Only the model is scripted.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ fn an_idle_terminal_is_woken_by_the_shared_app_server() {
             "What is the answer?",
             &Codex::tool("send_message"),
             move |news| {
-                // A reply acknowledges. The host has seen by then that the message stands in the turn.
+                // A reply acknowledges. By then the server has seen the message in the turn.
                 let id = id_of(news, "What is the answer?");
                 DeliveryHistory::up_to(&looked_at, &id, "shown");
                 json!({"to": "bob", "body": "The answer is 42.", "reply_to": id})
@@ -120,7 +119,7 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
         );
         let run = Codex::new(&stage, &model).ask("Join the mesh as alice.", &[]);
         assert_eq!(run.result, "Now I am done.", "{:?}", run.outcome);
-        // What a hook says at a turn's end Codex puts into an element of its own, and spells out our brackets.
+        // Codex wraps a hook's output at a turn's end in its own element and escapes our brackets.
         let told = model.wait_for_news("One more thing").news();
         assert!(told.contains("&lt;relay-mesh-message id="), "it stands in its envelope: {told}");
         assert_eq!(model.times_told("One more thing"), 1, "shown once, and not again");
@@ -240,7 +239,7 @@ fn hooks_that_were_changed_since_somebody_trusted_them_are_named_by_the_doctor()
     });
 }
 
-/// Commands of the model run as they are, without a sandbox.
+/// The model's commands run without a sandbox.
 const UNBOUND: &str = "--dangerously-bypass-approvals-and-sandbox";
 
 fn stage() -> Stage {
@@ -253,7 +252,7 @@ fn installed() -> Arc<Stage> {
     Arc::new(stage)
 }
 
-/// Notes by which route alice's only message was shown.
+/// Records the route by which alice's only message was shown.
 fn saw(stage: &Stage, ability: Ability) {
     let mail: Value =
         serde_json::from_str(&stage.relay_ok(&["read", "--agent", "alice", "--json"])).expect("--json writes JSON");
@@ -262,7 +261,7 @@ fn saw(stage: &Stage, ability: Ability) {
     observed(stage, Client::Codex, ability, history.route("shown").as_deref());
 }
 
-/// The role, or else the kind, of the last item that holds a text.
+/// The role, or else the kind, of the last item that contains a text.
 fn role_of(body: &Value, text: &str) -> String {
     let items = body["input"].as_array().cloned().unwrap_or_default();
     let item = items.iter().rfind(|item| item.to_string().contains(text)).expect("an item holds it");

@@ -1,5 +1,5 @@
-//! What the real Codex's terminals go through: a conversation that is cleared away, an app server of their
-//! own, a turn that urgent mail breaks into, and settings that lie deep. Only the model is played.
+//! Cases of the real Codex's terminals: a cleared conversation, an embedded app server, a turn interrupted by urgent
+//! mail, and settings in another folder. Only the model is scripted.
 
 use serde_json::{Value, json};
 use test_support::{
@@ -16,7 +16,7 @@ fn an_agent_goes_with_its_terminal_through_clear_where_the_app_server_is_its_own
     isolated(|| goes_on_after_clear(AppServer::Embedded));
 }
 
-/// Twice, for the second time there is one more thread that it might have come from.
+/// Twice, because the second time there is one more thread that it could belong to.
 fn goes_on_after_clear(app_server: AppServer) {
     let stage = installed();
     let again = |script: Script, number| {
@@ -42,7 +42,7 @@ fn goes_on_after_clear(app_server: AppServer) {
         codex.is_idle("alice");
         match app_server {
             AppServer::Shared => {}
-            // It looks into its queue every ten seconds, which another test waits for.
+            // It checks its queue every ten seconds; another test waits for that.
             AppServer::Embedded => continue,
         }
         let id = send(&stage, "alice", &format!("Are you there, {number}?"));
@@ -141,7 +141,7 @@ fn urgent_mail_breaks_into_a_turn_and_other_mail_waits() {
         assert_eq!(told.place_of("The house is on fire.").as_deref(), Some("function_call_output"), "nobody's order");
         assert_eq!(told.place_of("An urgent relay-mesh message").as_deref(), Some("user"), "our own words");
         assert_eq!(model.times_told("The house is on fire."), 1, "shown once");
-        // What waited goes with the break, by the hook of the prompt, and broke into nothing itself.
+        // The waiting message comes with the interruption, by the prompt hook, and interrupted nothing itself.
         let history = DeliveryHistory::up_to(&stage, &patient, "shown");
         assert_ne!(history.route("shown").as_deref(), Some("steer"));
         assert_eq!(model.times_told("Nothing that could not wait."), 1, "shown once");

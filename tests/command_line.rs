@@ -1,5 +1,5 @@
-//! Two shells talk, and a script reads along: the real binary, its exit code, standard output and
-//! standard error together.
+//! Two shells talk and a script reads the output: the real binary's exit code, standard output and standard error
+//! together.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use serde_json::Value;
 use test_support::{Outcome, Program, Stage, wait_for};
 
-/// What differs from run to run.
+/// Replaces what differs between runs.
 const FILTERS: &[(&str, &str)] = &[
     (r"\b[0-9A-HJKMNP-TV-Z]{26}\b", "[ID]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
     (r"just now|\d+ s ago", "[AGO]"),
-    // Columns are as wide as the longest path or age in them.
+    // Column widths depend on the longest path or age.
     (r"(\S) {2,}", "$1  "),
 ];
 
@@ -133,11 +133,11 @@ fn the_same_key_is_stored_once() {
     let (error, hint) = refused.stderr.split_once("\nhint: ").expect("an error and a hint");
     let id = id_in(&first);
     assert_eq!(error, format!("error: the idempotency key `deploy-7` stands for another message to `bob`, `{id}`"));
-    assert!(hint.starts_with("give what is new a key of its own"), "{hint}");
+    assert!(hint.starts_with("use a new key for a new message"), "{hint}");
     stage.relay_ok(&["register", "anna"]);
     let half = other("anna,bob");
     assert_eq!(half.code, Some(1), "something was done: {half:?}");
-    assert!(half.stderr.contains("hint: it was stored for `anna`; give what is new"), "{half:?}");
+    assert!(half.stderr.contains("hint: it was stored for `anna`; use a new key for a new message"), "{half:?}");
     let read = stage.relay_ok(&["read", "--agent", "bob"]);
     assert_eq!((read.matches("deployed").count(), read.matches("rolled back").count()), (1, 0), "{read}");
 }
@@ -146,7 +146,7 @@ fn the_same_key_is_stored_once() {
 fn a_name_is_in_the_team_that_it_says_or_nothing_is_registered() {
     let stage = stage();
     let refused = stage.run(&["register", "anna@red", "--team", "blue"]);
-    let expected = "error: `anna@red` is in the team its name says, and not in `blue`\n\
+    let expected = "error: the name `anna@red` already has a team, which is not `blue`\n\
         hint: leave `--team` out, or write `anna@blue`\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (Some(2), expected));
     assert_eq!(stage.relay_ok(&["agents", "--json"]).matches("anna").count(), 0, "nobody was registered");
@@ -289,7 +289,12 @@ fn a_hook_never_stops_its_harness() {
     check("a harness that nobody knows", &["hook", "nope", "Stop"], "{}", "no adapter is named `nope`");
     check("no event", &["hook", "claude-code"], "", "required arguments");
     check("a flag of another version", &["hook", "--later"], "", "unexpected argument");
-    check("a payload without end", &["hook", "claude-code", "Stop"], &"x".repeat(8 * 1024 * 1024 + 1), "more than the");
+    check(
+        "a payload without end",
+        &["hook", "claude-code", "Stop"],
+        &"x".repeat(8 * 1024 * 1024 + 1),
+        "more than 8388608 bytes",
+    );
     check("no data folder", &["hook", "claude-code", "Stop", "--dir", "/proc/nowhere"], "{}", "cannot be used");
     broken(".relay-mesh.toml", "nonsense = 1\n");
     check("settings that are broken", &["hook", "claude-code", "Stop"], "{}", "unknown field `nonsense`");
@@ -338,7 +343,7 @@ fn a_hook_that_alone_can_say_something_waits_until_its_adapter_is_compiled() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
 }
 
-/// Takes away what was compiled of an adapter, and holds what whoever compiles it has to lock: the others wait.
+/// Removes the compiled adapters and holds the locks for compiling them, so that other processes wait.
 fn to_be_compiled_again(stage: &Stage) -> Vec<File> {
     stage.relay_ok(&["plugin", "verify", "claude-code"]);
     let compiled = kept(stage, "cwasm");
@@ -349,21 +354,21 @@ fn to_be_compiled_again(stage: &Stage) -> Vec<File> {
     locks
 }
 
-/// The files of the adapters' cache that end so.
+/// The files in the adapters' cache with this extension.
 fn kept(stage: &Stage, extension: &str) -> Vec<PathBuf> {
     let found = std::fs::read_dir(stage.home.join(".cache/relay-mesh/adapters")).expect("the cache is there");
     let paths = found.map(|entry| entry.expect("an entry").path());
     paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }
 
-/// Whether a process runs that was started with these arguments at the end.
+/// Whether a process is running whose command line ends with these arguments.
 fn runs(arguments: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("a list of processes").flatten();
     let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     lines.into_iter().any(|line| String::from_utf8_lossy(&line).trim_end_matches('\0').ends_with(arguments))
 }
 
-/// A command and what became of it, as a person would paste it.
+/// A command and its output, as a user would paste it.
 fn shown(arguments: &[&str], outcome: &Outcome) -> String {
     let code = outcome.code.map_or_else(|| "by a signal".to_owned(), |code| code.to_string());
     let quoted = arguments.iter().map(|argument| match argument.contains([' ', '\n']) {

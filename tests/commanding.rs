@@ -1,5 +1,5 @@
-//! Commands and presence through the real binary: a script asks, another takes and answers, a third waits; of
-//! many takers each command has one.
+//! Commands and presence through the real binary: a script orders a command, an agent takes it and reports the result,
+//! another process waits. If many take, each command goes to one.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read as _, Write};
@@ -25,7 +25,7 @@ fn a_script_asks_and_another_answers() {
         asked.join().expect("the asker ends")
     });
     let ended = json(&waiting.stdout);
-    assert_eq!((waiting.code, &ended["state"]), (Some(1), &"failed".into()), "{}", waiting.stderr);
+    assert_eq!((waiting.code, &ended["status"]), (Some(1), &"failed".into()), "{}", waiting.stderr);
     assert_eq!(ended["result"], "3 of 40 failed\nsee the log");
     assert_eq!(stage.relay_ok(&["status", "--commands"]).trim(), "no command waits");
     let all = stage.relay_ok(&["cmd", "list", "--all"]);
@@ -39,7 +39,7 @@ fn what_waits_too_long_says_so() {
     assert_eq!(code(&["cmd", "take", "ci"]), Some(3));
     assert_eq!(code(&["cmd", "take", "ci", "--wait", "--timeout", "10ms"]), Some(7));
     assert_eq!(code(&["cmd", "ci", "/x", "--wait", "--timeout", "10ms"]), Some(7));
-    // Whoever gives up is shown how far it is by then, and not how it was asked for.
+    // A caller that gives up sees the command's current status, not that of the order.
     let mut waits = stage.relay(&["cmd", "ci", "/y", "--wait"]).start(&stage.folder.join("waits.log"));
     for _ in ["/x", "/y"] {
         stage.relay_ok(&["cmd", "take", "ci", "--wait"]);
@@ -75,8 +75,8 @@ fn what_cannot_be_is_refused_with_a_hint() {
     check(&["cmd", "ci", "/x", "--timeout", "1s"], 2, "--wait");
     check(&["cmd", "take", "nobody"], 3, "nobody");
     check(&["cmd", "done", id, "fine", "--from", "ci"], 4, "has not been taken");
-    check(&["cmd", "done", id, "fine", "--from", "alice"], 3, "was for you");
-    check(&["cmd", "done", "01JD8Z3K5V0000000000000000", "--from", "ci"], 3, "was for you");
+    check(&["cmd", "done", id, "fine", "--from", "alice"], 3, "you have no command");
+    check(&["cmd", "done", "01JD8Z3K5V0000000000000000", "--from", "ci"], 3, "you have no command");
     check(&["heartbeat"], 4, "you have not registered");
     check(&["heartbeat", "--from", "ci", "--task", &"x".repeat(201)], 2, "may have 200");
 }
@@ -90,12 +90,12 @@ fn whose_commands_run_is_the_persons_to_say() {
         assert!(outcome.stderr.contains(words) && outcome.stderr.contains("hint: "), "{}", outcome.stderr);
     };
     let none = stage.run(&["cmd", "allowed"]);
-    assert!(none.stderr.contains("nobody's commands run by themselves here"), "{none:?}");
-    refused(&["cmd", "allow", "shell"], 2, "`shell` is nobody");
+    assert!(none.stderr.contains("no sender's commands run by themselves here"), "{none:?}");
+    refused(&["cmd", "allow", "shell"], 2, "`shell` is no agent");
     refused(&["cmd", "disallow", "alice"], 3, "nothing like that is allowed");
     let agents = stage.relay(&["cmd", "allow", "alice"]).env("RELAY_OPENCODE_SESSION", "ses_1").run();
     assert_eq!(agents.code, Some(4), "{}", agents.stderr);
-    assert!(agents.stderr.contains("an agent gives no consent in its person's place"), "{}", agents.stderr);
+    assert!(agents.stderr.contains("an agent cannot consent for its user"), "{}", agents.stderr);
 
     stage.relay_ok(&["cmd", "allow", "alice", "/review", "--to", "ci"]);
     stage.relay_ok(&["cmd", "allow", "alice", "/test"]);
@@ -111,7 +111,7 @@ fn whose_commands_run_is_the_persons_to_say() {
     stage.relay_ok(&["cmd", "disallow", "alice", "/review"]);
     assert_eq!(stage.relay_ok(&["cmd", "allowed"]), "alice may run /test in the session of every agent here\n");
 
-    // What a project's settings choose is another mesh, in which nothing is allowed.
+    // The project's settings name another mesh, on which nothing is allowed.
     std::fs::write(stage.project.join(".relay-mesh.toml"), "dir = 'mesh'\n").expect("written");
     let elsewhere = stage.relay(&["cmd", "allowed", "--json"]).env("RELAY_DIR", "").run();
     assert_eq!(json(&elsewhere.stdout)["allowed"], serde_json::json!([]), "{elsewhere:?}");
@@ -161,7 +161,7 @@ fn who_is_killed_while_commanding_leaves_nothing_half_done() {
     }
     let all = json(&stage.relay_ok(&["cmd", "list", "--all", "--json"]));
     let states: Vec<&str> =
-        all["commands"].as_array().expect("a list").iter().filter_map(|one| one["state"].as_str()).collect();
+        all["commands"].as_array().expect("a list").iter().filter_map(|one| one["status"].as_str()).collect();
     assert!(states.len() >= 4 && states.iter().all(|state| matches!(*state, "pending" | "running")), "{states:?}");
     let pending = states.iter().filter(|state| **state == "pending").count();
     let left = (0..).take_while(|_| stage.run(&["cmd", "take", "ci"]).code == Some(0)).count();
@@ -249,18 +249,18 @@ fn a_listener_takes_one_command_after_the_other_and_says_how_each_ended() {
     say(format!(r#"{{"command":"{}","ended":"done","result":"all green"}}"#, asked[0]));
     assert_eq!(line()["command"], "/two");
     assert_eq!(state(&stage, &asked[0]), "done");
-    // Whoever goes leaves what was begun to be ended otherwise, and takes nothing more.
+    // A process that ends takes no more commands; another must finish the one it began.
     drop(input);
     assert_eq!(listener.ended(), Some(0));
     assert_eq!((state(&stage, &asked[1]).as_str(), state(&stage, &asked[2]).as_str()), ("running", "pending"));
     stage.relay_ok(&["cmd", "done", &asked[1], "by hand", "--from", "ci"]);
 }
 
-/// How far a command is.
+/// A command's status.
 fn state(stage: &Stage, id: &str) -> String {
     let all = json(&stage.relay_ok(&["cmd", "list", "--all", "--json"]));
     let found = all["commands"].as_array().expect("a list").iter().find(|one| one["id"] == id);
-    found.and_then(|one| one["state"].as_str()).unwrap_or_default().to_owned()
+    found.and_then(|one| one["status"].as_str()).unwrap_or_default().to_owned()
 }
 
 /// A stage on which these agents have registered.

@@ -1,5 +1,5 @@
-//! The conformance kit as an author runs it: the real binary, on a component and its fixtures. Every
-//! adapter of this repository passes it.
+//! The conformance kit as an author runs it: the real binary on a component and its fixtures. Every adapter of this
+//! repository passes.
 
 use std::path::{Path, PathBuf};
 

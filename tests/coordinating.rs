@@ -1,6 +1,6 @@
-//! Two machines work at one repository and share its mesh by a real server: fifty who race for what overlaps,
-//! whoever follows the log or the host's Unix socket, and waking across machines. What one folder promises
-//! (`reserving`, `events`, `waking`), a server promises too.
+//! Two machines work on one repository and share its mesh by a real server: fifty agents race for overlapping
+//! reservations, processes follow the event log and the server's Unix socket, and agents are woken across machines. A
+//! mesh on a server promises the same as one in a folder (`reserving`, `events`, `waking`).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -30,7 +30,7 @@ fn of_fifty_on_two_machines_that_race_only_those_win_that_may() {
     const RACERS: usize = 50;
     let server = NatsServer::start();
     let stages = machines(&server);
-    // Each meets most of the others; two only meet by a path that stands in neither.
+    // Each overlaps most others; some pairs overlap only by a path that neither names.
     let pattern = |number: usize| match number % 5 {
         0 => "src/**".to_owned(),
         1 => "**/*.rs".to_owned(),
@@ -66,7 +66,7 @@ fn of_fifty_on_two_machines_that_race_only_those_win_that_may() {
         let mut held = stage.held();
         held.sort();
         assert_eq!(held, expected, "who was told that they won holds it, and nobody else does");
-        // Whoever holds it is in the way of anybody else who asks for the same, on either machine.
+        // The winner conflicts with everyone else who asks for the same, on both machines.
         for number in &won {
             let asked = stage.run(&["reserve", &pattern(*number), "--check", "--json"]);
             let told: Value = serde_json::from_str(&asked.stdout).expect("JSON");
@@ -77,7 +77,7 @@ fn of_fifty_on_two_machines_that_race_only_those_win_that_may() {
     }
 }
 
-/// Lines of a program or a socket, as JSON.
+/// Lines of a program's output or a socket, as JSON.
 fn lines(source: impl std::io::Read) -> impl Iterator<Item = Value> {
     BufReader::new(source).lines().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON"))
 }
@@ -118,7 +118,7 @@ fn who_follows_on_one_machine_is_told_once_what_happens_on_the_other() {
     there.relay_ok(&["register", "zed"]);
 
     let (mut mail, mut events) = (BTreeMap::new(), Vec::new());
-    // Mail and the other events lie in two logs: each comes in its own order.
+    // Mail and the other events are in two logs: each is in its own order.
     while mail.len() < MESSAGES || events.last() != Some(&"registered".to_owned()) {
         let line = told.next().expect("the host goes on");
         match line["event"].as_str().unwrap_or_default() {
@@ -153,7 +153,7 @@ fn an_agent_is_woken_from_the_other_machine() {
     assert!(history.contains("shown") && history.contains("listen"), "what was seen there is told here: {history}");
     assert!(!there.data.join("wake/trigger").exists() && !here.data.join("wake/trigger").exists());
 
-    // Nobody listens there any more: the message waits, and the last resort is this machine's own.
+    // No process listens there any more: the message waits, and this machine's wake file is the last resort.
     assert_eq!(listener.stop(), Some(0));
     here.configure(&format!("store = '{}'\n[wake]\ntimeout = '100ms'\n", server.url()));
     let woken = json_of(&here, &["wake", "still red", "--to", "bob", "--from", "alice"]);

@@ -1,12 +1,12 @@
-//! Cursor as its documents describe it: the hooks that were installed are run by a shell, with payloads
-//! of the documented shapes, around calls to the server that was installed. Cursor itself cannot be run
-//! here; plugins/cursor/README.md says what that leaves untried.
+//! Cursor as its documentation describes it: a shell runs the installed hooks with payloads of the documented shapes,
+//! around calls to the installed server. Cursor itself cannot be run here; plugins/cursor/README.md lists what is
+//! therefore untested.
 
 use serde_json::{Map, Value, json};
 use test_support::{Program, Stage, StdioClient, ToolAnswer, isolated};
 
-/// What Cursor does with the arguments that a hook writes anew for an MCP tool. Its documents say that it
-/// passes them on; nobody has been seen to measure it.
+/// What Cursor does with arguments of an MCP tool that a hook rewrote. Its documentation says that it passes them on;
+/// we know of no measurement.
 #[derive(Clone, Copy, Debug)]
 enum Rewritten {
     Passed,
@@ -30,7 +30,7 @@ impl<'a> Window<'a> {
         Window { stage, server: StdioClient::connected(running, "a-name-of-the-command-line"), rewritten }
     }
 
-    /// Runs every hook of an event that is installed in the project; gives their answers.
+    /// Runs every hook of an event that is installed in the project and returns their answers.
     fn hook(&self, conversation: &str, event: &str, fields: Value) -> Value {
         let payload = payload(self.stage, conversation, event, fields);
         let settings = jsonc(self.stage, ".cursor/hooks.json");
@@ -53,7 +53,7 @@ impl<'a> Window<'a> {
         Value::Object(answer)
     }
 
-    /// A conversation calls one of our tools. Gives what the tool said, and what a hook added to it.
+    /// A conversation calls one of our tools. Returns the tool's answer and the text that a hook added.
     fn call(&mut self, conversation: &str, tool: &str, arguments: &Value) -> (ToolAnswer, String) {
         let fields =
             json!({"tool_name": format!("MCP:{tool}"), "tool_input": arguments, "tool_use_id": "call-0\nfc_0"});
@@ -81,7 +81,7 @@ impl<'a> Window<'a> {
         name
     }
 
-    /// A conversation's turn ends; gives what is submitted next.
+    /// A conversation's turn ends; returns the text that is submitted next.
     fn stop(&self, conversation: &str, status: &str, loop_count: u32) -> String {
         let answer = self.hook(conversation, "stop", json!({"status": status, "loop_count": loop_count}));
         answer["followup_message"].as_str().unwrap_or_default().to_owned()
@@ -96,7 +96,7 @@ fn two_conversations_of_one_window_are_two_agents() {
             let mut window = Window::open(&stage, rewritten);
             assert_eq!(window.register("c1", "alice"), "alice");
             assert_eq!(window.register("c2", "bob"), "bob");
-            // Each is itself again, though both come by one connection and the other spoke last.
+            // Each keeps its identity, though both use one connection and the other called last.
             for (conversation, name) in [("c1", "alice"), ("c2", "bob"), ("c1", "alice")] {
                 let (again, _) = window.call(conversation, "register_agent", &json!({"name": "mallory"}));
                 assert_eq!((&again.structured["name"], &again.structured["outcome"]), (&json!(name), &json!("same")));
@@ -112,7 +112,7 @@ fn two_conversations_of_one_window_are_two_agents() {
                 ["stored", "read by fetch", "acknowledged by acknowledge"],
                 "{rewritten:?}"
             );
-            // A call that no hook saw speaks for nobody, whoever registered on this connection.
+            // A call that no hook saw has no agent, even if one registered on this connection.
             let stranger = window.server.call("send_message", json!({"to": "bob", "body": "Unseen."}));
             assert!(stranger.failed, "{stranger:?}");
         }
@@ -173,7 +173,7 @@ fn claude_codes_hooks_say_nothing_when_cursor_runs_them() {
         let mut window = Window::open(&stage, Rewritten::Passed);
         window.register("c1", "alice");
         send(&stage, "Once is enough.");
-        // As Cursor runs them: its own payload, or the fields under Claude Code's names as well.
+        // As Cursor runs them: its own payload, or with the fields under Claude Code's names too.
         let both = json!({"status": "completed", "loop_count": 0, "cwd": project(&stage), "stop_hook_active": false});
         let claude = stage
             .relay(&["hook", "claude-code", "Stop"])
@@ -279,7 +279,7 @@ fn project(stage: &Stage) -> String {
     stage.project.display().to_string()
 }
 
-/// A settings file as Cursor reads it: whatever follows two slashes is a comment.
+/// A settings file as Cursor reads it: text after `//` is a comment.
 fn jsonc(stage: &Stage, path: &str) -> Value {
     let text = std::fs::read_to_string(stage.project.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     let stripped: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or(line)).collect();
@@ -304,7 +304,7 @@ fn payload(stage: &Stage, conversation: &str, event: &str, fields: Value) -> Val
     payload
 }
 
-/// Sends to alice from the command line; gives the message's id.
+/// Sends to alice from the command line and returns the message's id.
 fn send(stage: &Stage, body: &str) -> String {
     let sent: Value =
         serde_json::from_str(&stage.relay_ok(&["send", "alice", body, "--json"])).expect("--json writes JSON");

@@ -1,5 +1,5 @@
-//! examples/dispatch, as cron or CI runs it: with the real Claude Code against a scripted model, stopped in the
-//! middle, killed in the middle, and with what somebody else holds.
+//! examples/dispatch, as cron or CI runs it: with the real Claude Code and a scripted model, stopped or killed midway,
+//! and if another agent holds the reservation.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ fn a_run_that_fails_is_stopped_or_finds_the_way_barred_gives_everything_back() {
     assert_eq!(reserved(&stage), Vec::<String>::new());
     assert!(reports(&stage).contains("3 of 40 failed"));
 
-    // Of what is no text, or was cut in the middle of a letter, the text is reported.
+    // If the output is not valid UTF-8 or was cut within a character, its valid text is reported.
     for (prints, expected) in [
         (r"printf 'wei\377rd \303end'", "weird end"),
         (r"printf 'ü%.0s' $(seq 3000); printf '\nlast line.'", "last line."),
@@ -93,7 +93,7 @@ fn a_run_that_fails_is_stopped_or_finds_the_way_barred_gives_everything_back() {
     assert_eq!(reserved(&stage), ["boss src/lib.rs"], "all or nothing");
     stage.relay_ok(&["release", "--all", "--from", "boss"]);
 
-    // The command says when it runs, and waits for a signal.
+    // The command reports that it runs, and waits for a signal.
     let waits = "trap 'echo tidied > stopped; exit 0' TERM; : > begun; while :; do sleep 0.05; done";
     let mut running =
         dispatch(&stage, &["--as", "ci", "--reserve", "src/**", "--report", "boss", "--", "sh", "-c", waits])
@@ -123,7 +123,7 @@ fn a_run_that_is_killed_is_taken_up_by_the_next_one() {
     let other = stage.run(&["reserve", "src/a.rs", "--from", "boss"]);
     assert_eq!(other.code, Some(6), "until it lapses it is held");
     Program::new("kill").arg(pid.to_string()).run();
-    // Mail that has come meanwhile does not cost it its name.
+    // It keeps its name although mail has arrived meanwhile.
     stage.relay_ok(&["send", "ci", "are you there?", "--from", "boss"]);
     let outcome = dispatch(&stage, &["--as", "ci", "--reserve", "src/**", "--", "true"]).run();
     assert_eq!(outcome.code, Some(0), "{outcome:?}");

@@ -1,5 +1,4 @@
-//! What the doctor proves, against the real Claude Code, and what a person is asked before their
-//! settings are changed.
+//! What the doctor checks, against the real Claude Code, and what the user is asked before settings are changed.
 
 use serde_json::{Value, json};
 use test_support::{ClaudeCode, Model, Outcome, Program, Script, Stage, Terminal, isolated, wait_for};
@@ -114,14 +113,14 @@ fn a_person_is_asked_and_only_a_yes_changes_their_settings() {
     });
 }
 
-/// Runs a command and looks at its exit code and at what it says, on either stream.
+/// Runs a command and checks its exit code and its output on both streams.
 fn check(stage: &Stage, arguments: &[&str], code: i32, says: &str) {
     let outcome: Outcome = stage.run(arguments);
     assert_eq!(outcome.code, Some(code), "{arguments:?}: {outcome:?}");
     assert!(outcome.stdout.contains(says) || outcome.stderr.contains(says), "{arguments:?}: {outcome:?}");
 }
 
-/// Gives a command in a terminal of its own, which stays open after the command has ended.
+/// Runs a command in a new terminal, which stays open after the command has ended.
 fn ask(stage: &Stage, name: &str, arguments: &[&str]) -> Terminal {
     let folder = stage.folder.join(name);
     std::fs::create_dir(&folder).expect("the stage is writable");

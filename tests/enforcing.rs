@@ -1,5 +1,5 @@
-//! Edits of what another agent holds, by the real clients: the hook refuses, the model is told who holds the
-//! file, and once it is released the same edit passes. Only the model is played.
+//! The real clients edit files that another agent holds: the hook refuses, the model is told who holds the file, and
+//! after the release the same edit passes. Only the model is scripted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use test_support::{Answer, ClaudeCode, Codex, Headless, Model, OpenCode, Script, Stage, isolated};
 
-/// What every refusal says, whatever harness brings it.
+/// The text of every refusal, in all harnesses.
 const REFUSED: &str = "- src/a.rs is held by alice through src/** (exclusive, ";
-/// And the reason of the one who holds it.
+/// The holder's reason.
 const REASON: &str = "new grammar";
 
 #[test]
@@ -115,7 +115,7 @@ fn what_claude_code_edits_is_reserved_for_it_where_that_is_wished() {
     });
 }
 
-/// The model edits a file, is refused, has it released, and edits it once more.
+/// The model edits a file, is refused, gets it released, and edits it again.
 fn refused_then_written(
     harness: &str,
     edit: impl Fn(&Stage) -> Answer + Send + Copy + 'static,
@@ -142,7 +142,7 @@ fn refused_then_written(
     assert_eq!(written, "fn a() {}\n");
 }
 
-/// A stage with a harness set up, where alice holds the sources.
+/// A stage with a harness set up, on which alice holds the sources.
 fn alice_holds(harness: &str) -> Arc<Stage> {
     let stage = stage(harness);
     stage.relay_ok(&["register", "alice"]);

@@ -1,4 +1,4 @@
-//! The log of events and the sweeping of what is old, through the real binary.
+//! The event log and the cleanup of old data, through the real binary.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -30,7 +30,7 @@ fn a_follower_is_told_everything_once_while_others_work_and_sweep() {
             });
         }
     });
-    // What is said last ends the following.
+    // The last event ends the following.
     stage.relay_ok(&["register", "the-last"]);
     let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in lines {
@@ -54,7 +54,7 @@ fn a_follower_is_told_everything_once_while_others_work_and_sweep() {
     assert_eq!(only.lines().count(), ROUNDS, "{only}");
     assert!(only.lines().all(|line| line.contains("  released  agent=worker-1  ")), "{only}");
     assert_eq!(stage.relay_ok(&["log", "--since", "2999-01-01T00:00:00Z"]), "");
-    // What is not known of an event is not said, and a time reads as a time.
+    // Unknown fields of an event are left out, and times are readable.
     let joined = stage.relay_ok(&["log", "--agent", "worker-1", "--type", "registered"]);
     assert!(joined.ends_with("Z  registered  agent=worker-1\n"), "{joined}");
     let reserved = stage.relay_ok(&["log", "--agent", "worker-1", "--type", "reserved"]);
@@ -70,7 +70,7 @@ fn sweeping_takes_what_is_over_and_nothing_else() {
     stage.relay_ok(&["reserve", "short", "--ttl", "1s", "--from", "alice"]);
     stage.relay_ok(&["reserve", "long", "--from", "bob"]);
     stage.relay_ok(&["send", "carol", "still unread"]);
-    // It waits for a command that nobody takes for as long as the reservation lasts.
+    // Waits as long as the reservation lasts, for a command that no agent takes.
     assert_eq!(stage.run(&["cmd", "bob", "/x", "--ttl", "1s", "--wait"]).code, Some(7));
     let json = |arguments: &[&str]| -> Value { serde_json::from_str(&stage.relay_ok(arguments)).expect("JSON") };
     let looked = json(&["gc", "--dry-run", "--stale", "0s", "--json"]);
@@ -96,7 +96,7 @@ fn a_host_sweeps_by_itself() {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     stage.relay_ok(&["register", "alice"]);
     stage.relay_ok(&["reserve", "short", "--ttl", "1s", "--from", "alice"]);
-    // It waits for a command that nobody takes for as long as the reservation lasts.
+    // Waits as long as the reservation lasts, for a command that no agent takes.
     assert_eq!(stage.run(&["cmd", "alice", "/x", "--ttl", "1s", "--wait"]).code, Some(7));
     let _host = Host::start(&stage);
     let deleted = wait_for("the server has cleaned up", || {

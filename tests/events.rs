@@ -1,5 +1,5 @@
-//! The events of the mesh, as a script follows them: at the host's Unix socket, and without a host. Each once
-//! and in order, from any place on; and whatever one follower does, the others and the host go on.
+//! The events of the mesh, as a script follows them: at the server's Unix socket, and without a server. Each event once
+//! and in order, from any cursor on. A faulty follower does not affect the others or the server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ impl Follower {
         Follower { stream, lines }
     }
 
-    /// Connects and subscribes, and waits until it is followed.
+    /// Connects, subscribes, and waits for the confirmation.
     fn of(stage: &Stage, wanted: Value) -> Follower {
         let mut follower = Follower::connect(stage);
         follower.write(&wanted.to_string());
@@ -43,7 +43,7 @@ impl Follower {
         }
     }
 
-    /// The lines up to one that says this, in short.
+    /// The lines up to this one, in short.
     fn until(&mut self, last: &str) -> Vec<String> {
         let mut told = Vec::new();
         loop {
@@ -57,7 +57,7 @@ impl Follower {
     }
 }
 
-/// A line as a sentence.
+/// A line as a short text.
 fn in_short(line: &Value) -> String {
     let word = |field: &str| line[field].as_str().unwrap_or_default();
     match word("event") {
@@ -79,7 +79,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// Something of every kind happens.
+/// Causes an event of every kind.
 fn something_happens(stage: &Stage, number: usize) {
     stage.relay_ok(&["send", "bob", &format!("message {number}"), "--from", "alice"]);
     stage.relay_ok(&["reserve", &format!("src/{number}"), "--from", "alice"]);
@@ -102,7 +102,7 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
     something_happens(&stage, 1);
     stage.relay_ok(&["register", "carol"]);
     let mut told = bob.until("registered carol");
-    // Mail and the other events lie in two logs: each in its own order.
+    // Mail and the other events are in two logs: each is in its own order.
     told.sort();
     let expected = [
         "alice reserved src/1",
@@ -117,7 +117,7 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
     assert_eq!(in_short(&reserved), "alice reserved src/1", "it is told nothing else");
     assert_eq!(unread(&stage), 1, "following is looking: the message still waits");
 
-    // What happens while nobody follows is told to whoever comes back with the last cursor.
+    // A follower that returns with its last cursor gets the events it missed.
     stage.relay_ok(&["send", "bob", "the last before", "--from", "alice"]);
     let last = bob.next();
     assert_eq!(in_short(&last), "mail the last before to bob");
@@ -148,7 +148,7 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
         "each line says where it ends"
     );
 
-    // The same without a host.
+    // The same without a server.
     drop(host);
     let cursor = again["cursor"].as_str().expect("a cursor");
     let mut alone =
@@ -168,7 +168,7 @@ fn a_follower_is_told_each_event_once_and_goes_on_where_it_was() {
 fn a_fall_and_a_return_are_told_once_however_many_look_and_whoever_is_killed() {
     let stage = stage();
     let mut host = Host::start(&stage);
-    // Two more that live on and look.
+    // Two more processes that keep running and watch.
     let beside: Vec<Running> = [&["events", "--subscribe", "agents"] as &[&str], &["log", "--follow"]]
         .into_iter()
         .map(|arguments| stage.relay(arguments).start(&stage.folder.join("beside.log")))
@@ -191,7 +191,7 @@ fn a_fall_and_a_return_are_told_once_however_many_look_and_whoever_is_killed() {
             Some(test_support::unread(&stage, "alice")).filter(|mail| !mail.is_empty())
         });
         assert!(mail.len() == 1 && mail[0].contains("zed is offline: its process no longer runs"), "{mail:?}");
-        // One that looks is killed, and another begins: it finds what is told.
+        // A watching process is killed and another starts: it finds what was sent.
         host.process.kill();
         host = Host::start(&stage);
         follower = Follower::of(&stage, agents.clone());
@@ -232,13 +232,13 @@ fn whatever_a_follower_says_it_is_told_what_is_wrong_and_nobody_else_notices() {
     check(r#"{"subscribe":["inbox"]}"#, "wants an `agent`");
     check(r#"{"subscribe":["inbox"],"agent":"nobody"}"#, "no agent named `nobody`");
     check(r#"{"subscribe":["inbox"],"agent":"../bob"}"#, "is not a name");
-    check(r#"{"subscribe":["agents"],"cursor":"x"}"#, "is no cursor");
+    check(r#"{"subscribe":["agents"],"cursor":"x"}"#, "is not a cursor");
     check(&"x".repeat(1 << 20), "longer than is taken");
     let mut lost = Follower::connect(&stage);
     lost.write(r#"{"subscribe":["agents"],"cursor":"99999999999999-0"}"#);
-    assert_eq!(in_short(&lost.next()), "cut: the cursor lies beyond the end of the logs: it is of another mesh");
+    assert_eq!(in_short(&lost.next()), "cut: the cursor is beyond the end of the logs: it belongs to another mesh");
 
-    // Half a line and gone; nothing and gone; a subscription and gone.
+    // Followers that disconnect after half a line, after nothing, after a subscription.
     for half in ["{\"subscr", "", "{\"subscribe\":[\"agents\"]}\n"] {
         Follower::connect(&stage).stream.write_all(half.as_bytes()).expect("the host reads");
     }
@@ -254,7 +254,7 @@ fn whatever_a_follower_says_it_is_told_what_is_wrong_and_nobody_else_notices() {
     }
     let cut = (0..18).map(|_| babbling.next()).find(|line| line["event"] == "cut").expect("it is cut then, too");
     Follower::of(&stage, json!({"subscribe": ["agents"], "cursor": cut["cursor"].as_str().expect("where to go on")}));
-    // One that closed its own side is still told.
+    // A follower that closed its sending side still gets events.
     let mut listening = Follower::of(&stage, json!({"subscribe": ["reservations"]}));
     listening.stream.shutdown(std::net::Shutdown::Write).expect("a side is closed");
     assert_eq!(listening.next()["event"], "alive");
@@ -269,7 +269,7 @@ fn a_thousand_at_once_and_those_who_never_read_harm_nobody() {
     let stage = stage();
     let host = Host::start(&stage);
     let mut well_behaved = Follower::of(&stage, json!({"subscribe": ["reservations"]}));
-    // They ask for everything there is and take none of it.
+    // They subscribe to everything and read nothing.
     let mut mute: Vec<Follower> = Vec::new();
     for _ in 0..50 {
         let mut follower = Follower::connect(&stage);
@@ -288,7 +288,7 @@ fn a_thousand_at_once_and_those_who_never_read_harm_nobody() {
     let mut client = host.client("zed");
     let answer = client.call("list_agents", json!({}));
     assert!(!answer.failed, "MCP is served as ever: {answer:?}");
-    // One that begins to read is told everything, in whole lines.
+    // One that begins to read gets everything, in whole lines.
     drop(mute.split_off(1));
     let mut late = mute.remove(0);
     wait_for("there is room again", || {
@@ -302,7 +302,7 @@ fn a_thousand_at_once_and_those_who_never_read_harm_nobody() {
         let line = late.next();
         match line["event"].as_str() {
             Some("message") => messages += 1,
-            // It may have been too late: then it is told from where to go on.
+            // It may have been too late: then the last line says where to continue.
             Some("cut") => {
                 let again = json!({"subscribe": ["inbox"], "agent": "bob", "cursor": line["cursor"]});
                 late = Follower::of(&stage, again);
@@ -323,7 +323,7 @@ fn a_socket_is_replaced_only_where_nobody_listens_at_it() {
     assert!(socket.exists(), "a host that is killed leaves it behind");
     let mut host = Host::start(&stage);
     Follower::of(&stage, json!({"subscribe": ["agents"]}));
-    // A second host of the folder changes nothing about the first.
+    // A second server of the folder does not affect the first.
     let second = stage.run(&["serve", "--http", "127.0.0.1:0"]);
     assert!(second.code != Some(0) && second.stderr.contains("runs already"), "{}", second.stderr);
     Follower::of(&stage, json!({"subscribe": ["agents"]}));

@@ -1,8 +1,8 @@
-//! Following what grows fast: 100,000 messages in one inbox and as many events, over many segments, and whoever
-//! follows with the real binary misses none and is told none twice.
+//! Following fast-growing logs: 100,000 messages in one inbox and as many events, over many segments. A follower by the
+//! real binary misses none and gets none twice.
 //!
-//! The logs are written here by way of the store, a few hundred entries in one append: it is the reader that is
-//! tested. Who writes them for real is tested in `many_senders`.
+//! The test writes the logs directly to the store, a few hundred entries per append, because it tests the reader.
+//! `many_senders` tests real writers.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ use test_support::{Running, Stage};
 const MESSAGES: usize = 100_000;
 const WRITERS: usize = 4;
 const AT_ONCE: usize = 250;
-/// Small, so that the logs are sealed and begun anew some hundred times.
+/// Small, so that the logs have some hundred segments.
 const SEGMENT: u64 = 256 * 1024;
 
 #[test]
@@ -50,7 +50,7 @@ fn start(stage: &Stage, arguments: &[&str], name: &str) -> Running {
     stage.relay(arguments).start(&stage.folder.join(format!("{name}.log")))
 }
 
-/// Reads a follower until it has been told as much as was written, and then asks it to stop.
+/// Reads a follower until it has printed as many entries as were written, then stops it.
 fn numbers(mut follower: Running, number: impl Fn(&Value) -> Option<u64>) -> Vec<u64> {
     let pipe = follower.child.stdout.take().expect("its output is a pipe");
     let lines = BufReader::new(pipe).lines().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON"));

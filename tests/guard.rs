@@ -1,5 +1,5 @@
-//! The guard of commits, with real git: what another agent holds is not committed, whatever stood in the hook's
-//! place goes on, and everything is taken out to the byte. What manages hooks is in `hook_managers.rs`.
+//! The guard of commits, with real git: paths that another agent holds are not committed, an earlier hook still runs,
+//! and uninstalling restores every byte. Hook managers are tested in `hook_managers.rs`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -128,7 +128,7 @@ fn without_relay_mesh_or_its_data_a_commit_goes_on_and_says_so() {
     fs::write(hook(&stage), script.replace(&binary, "/nowhere/relay-mesh")).expect("the hook is writable");
     write(&stage, "src/a.rs", "2");
     let passed = commit(&stage, None);
-    let said = "relay-mesh guard: /nowhere/relay-mesh is not there, so nobody looked who holds what is committed\n";
+    let said = "relay-mesh guard: /nowhere/relay-mesh was not found, so reservations were not checked\n";
     assert_eq!((passed.code, passed.stderr.as_str()), (Some(0), said));
 }
 
@@ -191,7 +191,7 @@ fn hooks_of_the_projects_own_folder_are_guarded_for_the_team_and_those_of_many_r
     assert_eq!((outside.code, &told["exit"]), (Some(3), &3.into()), "{told}");
 }
 
-/// Everything in git's own folder of hooks, with what may be done with it.
+/// Every file in git's own hooks folder, with its mode.
 fn hooks(stage: &Stage) -> Vec<(PathBuf, u32, Vec<u8>)> {
     let entry = |path: PathBuf| {
         let found = path.symlink_metadata().expect("it is there");

@@ -1,5 +1,5 @@
-//! The guard of commits where something else manages the hooks: the real husky, lefthook and pre-commit, whose own
-//! hooks go on, also after they were set up once more.
+//! The guard of commits with hook managers: the real husky, lefthook and pre-commit. Their own hooks still run, also
+//! after they are set up again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn with_pre_commit_the_guard_runs_before_its_hooks_whichever_came_first() {
     }
 }
 
-/// What alice holds only she commits, and the manager's own hook runs for her.
+/// Only alice can commit what she holds, and the manager's own hook runs for her.
 fn is_guarded(stage: &Stage, said: &str) {
     write(
         stage,

@@ -1,6 +1,6 @@
-//! Machines that share a mesh by a server, each in a network of its own: what becomes of their mail when
-//! cables are unplugged, processes die, clocks are wrong, the server is full or lets nobody in. Each
-//! fault ends with its figures: nothing that was acknowledged is lost, and nothing is there twice.
+//! Machines that share a mesh by a server, each in its own network: their mail if cables are unplugged, processes die,
+//! clocks are wrong, or the server is full or refuses logins. Each test ends with figures: no acknowledged message is
+//! lost, and none is there twice.
 
 #[path = "hosts/machines.rs"]
 mod machines;
@@ -31,7 +31,7 @@ fn what_is_stored_on_one_machine_is_delivered_on_the_other() {
             "her machine says what she does: {carols:?}"
         );
 
-        // Her process dies between two messages: what comes meanwhile waits for whoever has her name next.
+        // Her process dies between two messages: mail that arrives meanwhile waits for the next session with her name.
         carol.server.kill();
         let mut figures = Figures::default();
         for number in 0..50 {
@@ -53,15 +53,15 @@ fn what_is_stored_on_one_machine_is_delivered_on_the_other() {
     });
 }
 
-/// How many messages each of two machines sends: some before its cable is unplugged, most while it is, and the last
-/// ones when it is plugged in again.
+/// Messages sent by each of two machines: some before its cable is unplugged, most meanwhile, and the last ones after
+/// it is plugged in again.
 const EACH: usize = 1_000;
-/// How many of these are not sent before the cables are plugged in again.
+/// How many of these are sent only after the cables are plugged in again.
 const AFTERWARDS: usize = 200;
-/// For how long they are unplugged.
+/// How long the cables are unplugged.
 const CUT: Duration = Duration::from_secs(60);
 
-/// Says that it is over when it goes, also where that is because something failed.
+/// Sets the flag when dropped, also after a panic.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -80,7 +80,7 @@ fn a_cable_that_is_unplugged_costs_nothing() {
         let mut clients = sides.map(|(host, name, ..)| host.agent(name));
         let over = &AtomicBool::new(false);
         let figures: Vec<Figures> = std::thread::scope(|scope| {
-            // However this ends, the senders end too.
+            // The senders end however this ends.
             let _over = Over(over);
             let senders: Vec<_> = sides
                 .iter()
@@ -105,8 +105,8 @@ fn a_cable_that_is_unplugged_costs_nothing() {
                     })
                 })
                 .collect();
-            // Some have come through when the cables are unplugged, and both sides have noticed before they are
-            // plugged in again: that takes longer than the clients wait for an answer to their pings.
+            // Some messages have arrived when the cables are unplugged, and both sides have noticed the cut before they
+            // are plugged in again: that takes longer than the clients wait for an answer to their pings.
             wait_for("both have sent some", || {
                 let some = |host: &Host, agent: &str| host.texts(agent).len() > 20;
                 (some(&one, "dora") && some(&other, "carol")).then_some(())
@@ -159,7 +159,7 @@ fn a_command_line_without_its_server_keeps_what_it_is_told_to_send() {
         let history = one.ok(&["message", &id]);
         assert!(history.contains("queued") && history.contains("outbox"), "{history}");
         let agents = one.ok(&["agents"]);
-        assert!(agents.contains("bob") && agents.contains("the servers cannot be reached since"), "{agents}");
+        assert!(agents.contains("bob") && agents.contains("the servers have been unreachable since"), "{agents}");
         let reserved = one.run(&["reserve", "src/**", "--from", "alice"]);
         assert_eq!(reserved.code, Some(5), "what cannot be promised is refused: {reserved:?}");
         one.machine.plug_in();
@@ -297,7 +297,7 @@ fn a_machine_that_is_let_in_no_more_keeps_what_it_sends_until_it_is() {
             let outcome = one.run(&["status"]);
             (outcome.code == Some(5)).then_some(outcome)
         });
-        assert!(refused.stderr.contains("does not know you"), "{refused:?}");
+        assert!(refused.stderr.contains("refused this login"), "{refused:?}");
         for number in 0..2 {
             let text = format!("meanwhile {number}");
             let status = send(&mut carol, "bob", &text);

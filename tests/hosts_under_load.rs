@@ -1,6 +1,5 @@
-//! Two machines while something dies under them: what one sends and the other takes from its inbox as it comes.
-//! Each fault ends with its figures: what was sent, acknowledged and delivered, and that nothing which was
-//! acknowledged is lost or was delivered twice.
+//! Two machines during failures: one sends, and the other reads its inbox as mail arrives. Each test ends with figures
+//! of what was sent, acknowledged and delivered: no acknowledged message is lost or delivered twice.
 
 #[path = "hosts/machines.rs"]
 mod machines;
@@ -13,12 +12,11 @@ use test_support::{NatsServer, Program, StdioClient, isolated, wait_for};
 
 use machines::{Figures, Host, send};
 
-/// How many messages are sent.
 const MESSAGES: usize = 400;
-/// How often somebody looks how things stand while a leader is elected.
+/// How often the status is queried while a leader is elected.
 const LOOKS: usize = 30;
 
-/// What is there of an inbox when it was fetched once; each text, and how often it was shown.
+/// Fetches an inbox once and counts how often each text was shown.
 fn fetch(client: &mut StdioClient, there: &mut BTreeMap<String, usize>) -> bool {
     let ask = json!({ "limit": 20, "acknowledge": true, "wait_seconds": 1 });
     let fetched = client.call("fetch_messages", ask);
@@ -29,7 +27,8 @@ fn fetch(client: &mut StdioClient, there: &mut BTreeMap<String, usize>) -> bool 
     !messages.is_empty()
 }
 
-/// Carol on one machine sends to dora on the other, who takes what comes; when a third is sent, something happens.
+/// Carol on one machine sends to dora on the other, who reads what arrives; after a third of the messages, `happens`
+/// runs.
 fn check(what: &str, one: &Host, other: &Host, happens: impl FnOnce() + Send) {
     let mut carol = one.agent("carol");
     let mut dora = other.agent("dora");
@@ -56,7 +55,7 @@ fn check(what: &str, one: &Host, other: &Host, happens: impl FnOnce() + Send) {
             fetch(&mut dora, &mut there);
         }
         fault.join().expect("it happened");
-        // Her process goes on: it is what sends what waits.
+        // Her process keeps running, because it sends the queued messages.
         let (figures, _carol) = sender.join().expect("all is sent");
         wait_for("nothing waits any more", || (one.waiting() == 0).then_some(()));
         let acknowledged = figures.stored.len() + figures.queued.len();
@@ -96,7 +95,7 @@ fn a_cluster_whose_leader_is_killed_loses_nothing() {
         let leader = wait_for("somebody leads", || led_by(&servers));
         let fault = || {
             servers[leader].kill();
-            // Whoever looks meanwhile is shown what is known.
+            // Queries meanwhile show the last known state.
             for _ in 0..LOOKS {
                 one.waiting();
             }
@@ -108,7 +107,7 @@ fn a_cluster_whose_leader_is_killed_loses_nothing() {
 #[test]
 fn who_is_too_slow_for_the_server_is_cut_off_and_misses_nothing() {
     isolated(|| {
-        // Hardly anything fits on the way between server and client, and the server does not wait for long.
+        // Small socket buffers between server and client, and a short write deadline of the server.
         let narrow = |which: &str| {
             let order = format!("echo '4096 16384 16384' > /proc/sys/net/ipv4/{which}");
             Program::new("sh").args(["-c", &order]).succeed();

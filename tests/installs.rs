@@ -1,6 +1,5 @@
-//! Installing and taking out, with the real binary, for every harness, on files as people keep them: with
-//! comments, with servers and hooks of others, indented as they like it. A second install changes nothing,
-//! and after the removal every byte is as it was.
+//! Installing and uninstalling with the real binary for every harness, in realistic files: with comments, other servers
+//! and hooks, and any indentation. A second install changes nothing, and the removal restores every byte.
 
 #[path = "installs/people.rs"]
 mod people;
@@ -13,14 +12,13 @@ use test_support::{Stage, isolated};
 
 use people::{Kept, PEOPLE};
 
-/// Where an install goes.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
     Project,
     User,
 }
 
-/// Whether an install finds files to change in this scope; any client is set up by hand.
+/// Whether an install changes files; the adapter for any client is set up by hand.
 fn edits(harness: &str) -> bool {
     harness != "generic"
 }
@@ -82,9 +80,9 @@ fn all_come_and_go_side_by_side() {
     });
 }
 
-/// What a team commits is the same on every machine.
+/// Files that a team commits must be the same on every machine.
 fn names_nothing_of_this_machine(stage: &Stage) {
-    // What each harness keeps for one machine alone, and says so.
+    // Files that are for one machine only, and that the install reports as such.
     let own = [".claude/settings.local.json", ".opencode/relay-mesh.local.json"].map(|path| stage.project.join(path));
     let machine = [stage.folder.display().to_string(), stage.binary().display().to_string()];
     let committed: Vec<_> = files(stage).into_iter().filter(|(path, _)| path.starts_with(&stage.project)).collect();
@@ -96,7 +94,7 @@ fn names_nothing_of_this_machine(stage: &Stage) {
     }
 }
 
-/// What somebody writes into a file of ours meanwhile is theirs.
+/// Text that the user adds to our file meanwhile survives the removal.
 fn outlives(stage: &Stage, remove: impl Fn()) {
     let rules = stage.project.join("AGENTS.md");
     let text = std::fs::read_to_string(&rules).expect("Codex has its part in it");
@@ -110,8 +108,7 @@ fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
 }
 
-/// Has a person's files where they keep them, and takes every file away afterwards: a stage of its own for
-/// each person would compile every adapter anew.
+/// Sets up a user's files and removes every file afterwards: a separate stage per user would recompile every adapter.
 fn with(stage: &Stage, person: &Kept, body: impl FnOnce(&Stage)) {
     let everybodys = files(stage);
     for (path, text) in person.files {
@@ -133,20 +130,20 @@ fn run(stage: &Stage, command: &str, harness: &str, scope: Scope) {
     };
 }
 
-/// Every file in the home, but for those of the mesh itself.
+/// Every file in the home except the mesh's own.
 fn files(stage: &Stage) -> BTreeMap<PathBuf, String> {
     let all = stage.tree(&stage.home).into_iter().filter(|(path, _)| path.is_file());
     let theirs = all.filter(|(path, _)| !path.starts_with(&stage.data) && !path.starts_with(stage.home.join(".cache")));
     theirs.map(|(path, bytes)| (path, String::from_utf8(bytes).expect("settings are text"))).collect()
 }
 
-/// The comments in a file, each with the line that it stands on.
+/// The comments in a file, each with its line.
 fn comments(text: &str) -> Vec<String> {
     let marks = |line: &&str| line.contains("// ") || line.trim_start().starts_with('#') || line.contains(" # ");
     text.lines().filter(marks).map(str::to_owned).collect()
 }
 
-/// The adapters that are built in, by name.
+/// The names of the built-in adapters.
 fn adapters(stage: &Stage) -> Vec<String> {
     let listed: Value = serde_json::from_str(&stage.relay_ok(&["harnesses", "--json"])).expect("--json writes JSON");
     let harnesses = listed["harnesses"].as_array().into_iter().flatten();

@@ -1,5 +1,5 @@
-//! A clock that jumps by an hour, a day, a year, forwards and backwards, and locks that the dead have left,
-//! against the real binary: nothing is lost, and nothing is promised twice.
+//! A clock that jumps by an hour, a day or a year, forwards and backwards, and stale locks of dead processes, against
+//! the real binary: nothing is lost, and nothing is granted twice.
 
 use std::fs::OpenOptions;
 
@@ -17,7 +17,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// Runs a command while the clock is wrong by so many seconds.
+/// Runs a command with a clock that is wrong by this many seconds.
 fn at(stage: &Stage, wrong_by: i64, arguments: &[&str]) -> Outcome {
     stage.relay(arguments).env("RELAY_TEST_CLOCK_WRONG_BY", wrong_by.to_string()).run()
 }
@@ -28,7 +28,7 @@ fn ok(stage: &Stage, wrong_by: i64, arguments: &[&str]) -> String {
     outcome.stdout
 }
 
-/// What was written, whatever time it bears.
+/// The message texts, whatever their times.
 fn bodies(told: &str) -> Vec<String> {
     let mail: Value = serde_json::from_str(told).expect("JSON");
     let messages = mail["messages"].as_array().cloned().unwrap_or_default();
@@ -72,14 +72,14 @@ fn what_is_reserved_is_never_held_by_two_whatever_the_clock_says() {
     for earlier in [-HOUR, -DAY, -400 * DAY] {
         assert_eq!(at(&stage, earlier, &bob).code, Some(6), "the clock went back by {earlier} s");
     }
-    // An hour is over, and it is bob's; then the clock is set right again.
+    // After an hour the reservation is bob's; then the clock is corrected.
     ok(&stage, HOUR + 1, &bob);
     for later in [HOUR + 1, 0, -DAY] {
         assert_eq!(held(later), "bob", "at {later}");
         assert_eq!(at(&stage, later, &["reserve", "src/**", "--from", "alice"]).code, Some(6), "at {later}");
     }
     let asked: Value = serde_json::from_str(&ok(&stage, 0, &["cmd", "bob", "/test", "--json"])).expect("JSON");
-    // What was asked for in time can still be taken when the clock goes back, and is ended once.
+    // A command ordered in time can still be taken after the clock goes back, and ends once.
     ok(&stage, -DAY, &["cmd", "take", "bob"]);
     let id = asked["id"].as_str().expect("an id");
     ok(&stage, -2 * DAY, &["cmd", "done", id, "fine", "--from", "bob"]);
@@ -93,10 +93,10 @@ fn a_lock_that_the_dead_have_left_holds_nobody_up() {
     ok(&stage, 0, &["send", "bob", "before", "--from", "alice"]);
     ok(&stage, 0, &["read", "--agent", "bob"]);
     for lock in locks {
-        // The file stays, as it does after every crash, and holds what it held then.
+        // The file stays, as after every crash, with its content.
         assert!(OpenOptions::new().write(true).open(stage.data.join(lock)).is_ok(), "{lock} is there");
         ok(&stage, 0, &["send", "bob", "with it", "--from", "alice"]);
-        // And as no release of ours ever left it.
+        // And with a content that no release of ours ever wrote.
         std::fs::write(stage.data.join(lock), "4711 a process that is long gone\n").expect("the stage is writable");
         ok(&stage, 0, &["send", "bob", "after it", "--from", "alice"]);
     }

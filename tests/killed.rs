@@ -1,6 +1,5 @@
-//! Killed in the middle: each command that changes something is ended by force at its first write, its second, at
-//! its first rename, and so on. Whatever it left, everything can be read, and the same command done again does
-//! what it should.
+//! Killed midway: each command that changes something is killed at its first write, its second, its first rename, and
+//! so on. Afterwards everything can be read, and the repeated command works.
 
 use std::borrow::Cow;
 use std::fs::Permissions;
@@ -9,24 +8,24 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 use test_support::{Stage, wait_for};
 
-/// What changes files, or waits for them to be on disk. Not every system has each.
+/// System calls that change files or sync them. Not every system has each.
 const CALLS: [&str; 9] =
     ["write", "pwrite64", "?rename", "?renameat", "?renameat2", "fdatasync", "fsync", "?unlink", "unlinkat"];
-/// It is killed at most at so many calls of each kind.
+/// The most calls of each kind at which it is killed.
 const MOST_CALLS: usize = 6;
 
-/// A command, what came before it, and what must hold after it was killed and then done once more.
+/// A command, its preparation, and what must hold after it was killed and repeated.
 struct Case {
     before: &'static [&'static [&'static str]],
     killed: &'static [&'static str],
-    /// Done again. Its exit code may be one of these: what was killed may have been all but over.
+    /// The repetition. Several exit codes are allowed, because the killed one may have been almost done.
     again: (&'static [&'static str], &'static [i32]),
-    /// Puts everything back, for the next time.
+    /// Restores the state for the next run.
     after: &'static [&'static [&'static str]],
     holds: fn(&Stage, &str),
 }
 
-/// Stands in a command for the id of the newest command, and of bob's newest message.
+/// Placeholders in a command for the ids of the newest command and of bob's newest message.
 const NEWEST_COMMAND: &str = "NEWEST COMMAND";
 const NEWEST_MESSAGE: &str = "NEWEST MESSAGE";
 const RESERVE: &[&str] = &["reserve", "src/**", "--from", "alice"];
@@ -70,7 +69,7 @@ fn whoever_is_killed_in_the_middle_of_a_command_leaves_nothing_half_done() {
         again: (&["cmd", "alice", "/test", "--from", "bob"], &[0]),
         after: &[],
         holds: |stage, cut| {
-            // The one that was killed was asked for, or not; each can be taken once.
+            // The killed order was stored, or not; each command can be taken once.
             let asked = count(stage, &["cmd", "list", "--json"], "commands");
             assert!((1..=2).contains(&asked), "{cut}: {asked}");
             for _ in 0..asked {
@@ -86,7 +85,7 @@ fn whoever_is_killed_in_the_middle_of_a_command_leaves_nothing_half_done() {
         again: (TAKE, &[0]),
         after: &[],
         holds: |stage, cut| {
-            // The first was taken by the one that was killed, or by the one after it.
+            // The killed process took the first command, or the next one did.
             let left = if stage.run(TAKE).code == Some(0) { 1 } else { 0 };
             assert_eq!(stage.run(TAKE).code, Some(3), "{cut}: {left}");
             assert_eq!(count(stage, &["cmd", "list", "--json"], "commands"), 2, "{cut}");
@@ -127,7 +126,7 @@ fn whoever_is_killed_while_writing_or_reading_loses_no_mail() {
         again: (SEND, &[0]),
         after: &[READ],
         holds: |stage, cut| {
-            // The one that was killed has sent its message, or not.
+            // The killed process has sent its message, or not.
             let messages = messages(stage, "bob", &["--unread"]);
             assert!((1..=2).contains(&messages.len()), "{cut}: {messages:?}");
             assert!(messages.iter().all(|message| message == "one message"), "{cut}: {messages:?}");
@@ -163,7 +162,7 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
         after: &[&["release", "--all", "--from", "bob"], &["read", "--agent", "alice", "--unread", "--mark-read"]],
         holds: |stage, cut| {
             assert_eq!(stage.held(), ["bob src/x"], "{cut}");
-            // Whoever lost it is told, also where the one that took it was killed right behind it.
+            // The former holder is told, even if the process that took it was killed right after.
             let told = messages(stage, "alice", &["--unread"]);
             assert!(!told.is_empty() && told.iter().all(|one| one.starts_with("bob took over")), "{cut}: {told:?}");
         },
@@ -179,12 +178,12 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
     check(&Case {
         before: &[&["cmd", "alice", "/test", "--from", "bob"], &["cmd", "take", "alice"]],
         killed: &["cmd", "done", NEWEST_COMMAND, "all green", "--from", "alice"],
-        // It is ended once: the second time it has ended before.
+        // It ends once: the repetition may find it ended.
         again: (&["cmd", "done", NEWEST_COMMAND, "all green", "--from", "alice"], &[0, 4]),
         after: &[],
         holds: |stage, cut| {
             let newest = newest(stage, &["cmd", "list", "--all", "--json"], "commands");
-            assert_eq!((&newest["state"], &newest["result"]), (&"done".into(), &"all green".into()), "{cut}");
+            assert_eq!((&newest["status"], &newest["result"]), (&"done".into(), &"all green".into()), "{cut}");
         },
     });
     check(&Case {
@@ -204,7 +203,7 @@ fn whoever_is_killed_while_taking_over_or_ending_leaves_nothing_half_done() {
         again: (WISH, &[0]),
         after: &[&["read", "--agent", "alice", "--unread", "--mark-read"]],
         holds: |stage, cut| {
-            // By the settings of this stage bob is silent at once, which whoever follows events sees.
+            // With this stage's settings bob goes offline at once, and followers of the log see it.
             let mut following = stage.relay(&["log", "--follow"]).start(&stage.folder.join("follow.log"));
             let told = wait_for("alice to be told", || {
                 Some(messages(stage, "alice", &["--unread"])).filter(|all| !all.is_empty())
@@ -254,7 +253,7 @@ fn whoever_is_killed_while_setting_something_up_leaves_it_whole() {
 
 #[test]
 fn whoever_is_killed_while_putting_a_guard_in_or_out_leaves_the_hook_that_was_there() {
-    // None, a script that takes lines, and one that is kept beside ours.
+    // No hook, a script that our lines can be inserted into, and one that is kept beside ours.
     for old in [None, Some("#!/bin/sh\necho mine\n"), Some("#!/usr/bin/env python3\nprint('mine')\n")] {
         let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
         let hook = stage.project.join(".git/hooks/pre-commit");
@@ -270,7 +269,7 @@ fn whoever_is_killed_while_putting_a_guard_in_or_out_leaves_the_hook_that_was_th
                 let ended = end_at(&stage, &["guard".into(), command.into()], call, nth);
                 kills += usize::from(ended == Ended::Killed);
                 let cut = format!("{command} over {old:?} killed at {call} number {nth}");
-                // Git runs what lies there: the old one or ours, which runs the old one.
+                // Git runs the old hook, or ours, which runs the old one.
                 assert!(old.is_none() || hook.exists(), "{cut}");
                 stage.relay_ok(&["guard", command]);
                 match command {
@@ -283,7 +282,7 @@ fn whoever_is_killed_while_putting_a_guard_in_or_out_leaves_the_hook_that_was_th
     }
 }
 
-/// The bodies of an agent's mail, looked at.
+/// The bodies of an agent's mail, without marking it read.
 fn messages(stage: &Stage, agent: &str, which: &[&str]) -> Vec<String> {
     let read = stage.relay_ok(&[&["read", "--agent", agent, "--peek", "--json"], which].concat());
     let mail: Value = serde_json::from_str(&read).expect("JSON");
@@ -293,7 +292,7 @@ fn messages(stage: &Stage, agent: &str, which: &[&str]) -> Vec<String> {
 
 fn check(case: &Case) {
     let stage = &Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    // By then everybody is silent who says nothing just now; and a wake waits for nobody.
+    // Every agent counts as away at once, and a wake does not wait.
     stage.configure("away-after = '0s'\n[wake]\ntimeout = '1ms'\n");
     for agent in ["alice", "bob"] {
         stage.relay_ok(&["register", agent]);
@@ -328,7 +327,7 @@ fn check(case: &Case) {
     assert!(kills > 1, "{:?} was killed {kills} times", case.killed);
 }
 
-/// A command with the ids that it is about.
+/// The command with its placeholders replaced.
 fn meant<'c>(stage: &Stage, command: &[&'c str]) -> Vec<Cow<'c, str>> {
     let id = |newest: Value| Cow::Owned(newest["id"].as_str().expect("an id").to_owned());
     let word = |word: &&'c str| match *word {
@@ -339,18 +338,17 @@ fn meant<'c>(stage: &Stage, command: &[&'c str]) -> Vec<Cow<'c, str>> {
     command.iter().map(word).collect()
 }
 
-/// How a command ended that was to be killed.
 #[derive(PartialEq, Eq)]
 enum Ended {
-    /// So.
+    /// It was killed.
     Killed,
-    /// A program that it had started was killed, and it gave up.
+    /// A program that it started was killed, and it gave up.
     InVain,
-    /// It did not come so far, and did what it should.
+    /// It made fewer such calls and succeeded.
     ByItself,
 }
 
-/// Runs a command and kills whoever of it makes a system call for the nth time.
+/// Runs a command and kills its process that makes a system call for the nth time.
 fn end_at(stage: &Stage, command: &[Cow<'_, str>], call: &str, nth: usize) -> Ended {
     match stage.run_killed_at(call, nth, command.iter().map(AsRef::<str>::as_ref)).code {
         None => Ended::Killed,
@@ -359,7 +357,7 @@ fn end_at(stage: &Stage, command: &[Cow<'_, str>], call: &str, nth: usize) -> En
     }
 }
 
-/// The last of a list that a command prints.
+/// The last entry of a list that a command prints.
 fn newest(stage: &Stage, arguments: &[&str], list: &str) -> Value {
     let told: Value = serde_json::from_str(&stage.relay_ok(arguments)).expect("JSON");
     told[list].as_array().and_then(|all| all.last()).cloned().expect("there is one")
@@ -370,7 +368,7 @@ fn count(stage: &Stage, arguments: &[&str], list: &str) -> usize {
     told[list].as_array().expect("a list").len()
 }
 
-/// Ends every command that was taken.
+/// Finishes every taken command.
 fn finish_all(stage: &Stage) {
     let told: Value = serde_json::from_str(&stage.relay_ok(&["cmd", "list", "--json"])).expect("JSON");
     for command in told["commands"].as_array().expect("a list") {

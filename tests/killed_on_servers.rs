@@ -1,14 +1,14 @@
-//! Killed on the way to the servers: a command that says several things to a real nats-server is ended by force before
-//! the first of them, the second, and so on. Whatever came through, everything can be read, and the same command done
-//! again does what it should (`killed` is the same on files).
+//! Killed while talking to the servers: a command that sends several requests to a real nats-server is killed before
+//! the first, the second, and so on. Afterwards everything can be read, and the repeated command works (`killed` tests
+//! the same on files).
 
 use serde_json::Value;
 use test_support::{NatsServer, Stage};
 
-/// What says something to a server.
+/// The system call that sends a request.
 const CALL: &str = "writev";
-/// It is killed at most at so many calls: more than what a command says of its own, and commands that look through
-/// others say something for each of those.
+/// The most calls at which it is killed. More than a command's own requests; commands that read others' records send
+/// one for each of those.
 const MOST_CALLS: usize = 24;
 
 #[test]
@@ -35,7 +35,7 @@ fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
             let log = stage.run(&["log"]);
             assert_eq!((log.code, log.stderr.as_str()), (Some(0), ""), "{cut}: every event is whole");
             let again = stage.run(killed);
-            // What was to be given back, or taken, may be gone by then.
+            // The reservation or command may already be gone.
             assert!(matches!(again.code, Some(0 | 3)), "{cut}: {again:?}");
             holds(&cut);
             for command in after {
@@ -60,13 +60,13 @@ fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
         },
     );
     check(&[], &["send", "bob", "a message", "--from", "alice"], &[READ], &|cut| {
-        // The one that was killed has sent its message, or not.
+        // The killed process has sent its message, or not.
         let messages = unread(&stage, "bob");
         assert!(messages == ["a message"] || messages == ["a message", "a message"], "{cut}: {messages:?}");
     });
     check(&[&["send", "bob", "a message"]], READ, &[], &|cut| assert!(unread(&stage, "bob").is_empty(), "{cut}"));
     check(&[], ASK, &[], &|cut| {
-        // So was the one that asked.
+        // The same for the process that ordered a command.
         let asked = commands(&stage, "pending").len();
         assert!((1..=2).contains(&asked), "{cut}: {asked}");
         for _ in 0..asked {
@@ -81,21 +81,21 @@ fn whoever_is_killed_on_the_way_to_the_servers_leaves_nothing_half_done() {
     });
 }
 
-/// Runs a command and kills it where it makes a system call for the nth time; whether it came so far.
+/// Runs a command and kills it at its nth such system call; false if it made fewer.
 fn killed_at(stage: &Stage, command: &[&str], nth: usize) -> bool {
     stage.run_killed_at(CALL, nth, command).code.is_none()
 }
 
-/// The bodies of the mail that waits for an agent.
+/// The bodies of an agent's unread mail.
 fn unread(stage: &Stage, agent: &str) -> Vec<String> {
     let all = list(stage, &["read", "--agent", agent, "--peek", "--unread"], "messages");
     all.iter().map(|message| word(message, "body")).collect()
 }
 
-/// The commands in one state.
+/// The commands with one status.
 fn commands(stage: &Stage, state: &str) -> Vec<Value> {
     let all = list(stage, &["cmd", "list", "--all"], "commands");
-    all.into_iter().filter(|command| word(command, "state") == state).collect()
+    all.into_iter().filter(|command| word(command, "status") == state).collect()
 }
 
 fn list(stage: &Stage, arguments: &[&str], name: &str) -> Vec<Value> {

@@ -1,5 +1,5 @@
-//! A connector listens: lines out, receipts in, and what is given back when it ends. And the host
-//! comes up in the background and goes down again.
+//! A connector listens: lines out, receipts in, and leases returned when it ends. The server starts in the background
+//! and stops again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -7,7 +7,7 @@ use std::process::{ChildStdin, ChildStdout};
 use serde_json::{Value, json};
 use test_support::{Running, Stage, StdioClient, isolated};
 
-/// A connector that a test steers.
+/// A connector driven by the test.
 struct Connector {
     running: Running,
     input: Option<ChildStdin>,
@@ -23,7 +23,7 @@ impl Connector {
         Connector { running, input, output }
     }
 
-    /// The next line; it must be of this event.
+    /// The next line, which must be this event.
     fn next(&mut self, event: &str) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
@@ -36,7 +36,7 @@ impl Connector {
         writeln!(self.input.as_mut().expect("a pipe"), "{line}").expect("it still listens");
     }
 
-    /// Has it watch an OpenCode session, of which it tells that it is there; gives the session's ticket.
+    /// Reports an OpenCode session to it and returns the session's ticket.
     fn begins(&mut self, session: &str) -> Value {
         self.say(json!({"watch": session}));
         let ticket = self.next("watching")["ticket"].clone();
@@ -46,7 +46,7 @@ impl Connector {
         ticket
     }
 
-    /// Ends its input and waits for its end.
+    /// Closes its input and waits for its end.
     fn end(mut self) {
         self.input = None;
         assert_eq!(self.running.ended(), Some(0));
@@ -188,7 +188,7 @@ fn a_connector_tells_events_by_line_and_gets_what_may_interrupt() {
     let woken = send_to(&stage, "carol", "wake up");
     assert_eq!(connector.next("message")["id"], json!(woken), "what is low wakes nobody");
 
-    // It ends without a word; whoever listens next is told what was shown meanwhile.
+    // It is killed; the next listener is told what was shown meanwhile.
     connector.running.kill();
     let mut connector = Connector::start(&stage, &["--harness", "opencode"]);
     connector.say(json!({"watch": "ses_1"}));
@@ -230,10 +230,10 @@ fn an_invitation_comes_by_line_and_its_receipts_are_told_to_whoever_invites() {
 
     let (told, _) = invite("ses_1", "Once more.", &says(&["refused"]));
     assert_eq!(told.code, Some(1), "{told:?}");
-    let why = "session `ses_1` was not woken: listen: whoever listens for it did not take it";
+    let why = "session `ses_1` was not woken: listen: its listener refused it";
     assert!(told.stderr.contains(why), "{told:?}");
 
-    // It joins in the end, and a receipt that comes after that is no error.
+    // It joins in the end, and a later receipt is no error.
     let (told, invitation) = invite("ses_1", "And once more.", &|_, _| {
         let log = stage.folder.join("mcp.log");
         let mut server = StdioClient::connected(stage.relay(&["mcp"]).start(&log), "opencode");
@@ -260,7 +260,7 @@ fn what_nobody_brought_is_told_as_stored_and_comes_with_the_next_answer_to_a_hoo
     assert_eq!((&told["route"], &told["status"]), (&json!("listen"), &json!("stored")), "{told}");
     assert!(told["lapses"].as_str().is_some_and(|at| at.ends_with('Z')), "{told}");
     let another = stage.run(&["invite", "ses_1", "--from", "bob"]);
-    assert!(another.code == Some(4) && another.stderr.contains("has an invitation of `shell`"), "{another:?}");
+    assert!(another.code == Some(4) && another.stderr.contains("has an invitation from `shell`"), "{another:?}");
     let event = json!({"hook": "tool.execute.after", "payload": {"session": "ses_1"}, "call": 3});
     connector.say(&event);
     let answer = connector.next("answer");
@@ -273,13 +273,13 @@ fn what_nobody_brought_is_told_as_stored_and_comes_with_the_next_answer_to_a_hoo
     connector.say(&event);
     assert_eq!(connector.next("answer").get("mail"), None, "it was shown");
 
-    // Killed, it listens no more, and nothing is left with anybody.
+    // Killed, it listens no more, and no lease remains.
     connector.running.kill();
     let refused = stage.run(&["invite", "ses_1"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("no way to wake session `ses_1`"), "{refused:?}");
     assert!(refused.stderr.contains("hint: "), "{refused:?}");
     let examine = || stage.run(&["doctor", "opencode"]).stdout;
-    let deserted = "nobody listens any more for the OpenCode session ses_1";
+    let deserted = "no connector listens any more for the OpenCode session ses_1";
     let (_, fix) = examine().split_once(deserted).map(|(_, after)| ((), after.to_owned())).expect("the doctor says so");
     assert!(fix.lines().nth(1).is_some_and(|line| line.contains("fix: start OpenCode again")), "{fix}");
     let mut another = Connector::start(&stage, &["--harness", "opencode"]);
@@ -318,7 +318,7 @@ fn a_connector_runs_the_commands_that_it_names_for_whom_the_person_has_allowed()
         all["commands"].as_array().into_iter().flatten().find(|one| one["id"] == id).cloned().expect("it is listed")
     };
     let state = |id: &str, expected: &str| {
-        test_support::wait_for(expected, || (of(id)["state"] == expected).then_some(()));
+        test_support::wait_for(expected, || (of(id)["status"] == expected).then_some(()));
     };
     let review = ask(&["/review", "src", "two words"]);
     let deploy = ask(&["/deploy"]);
@@ -335,13 +335,13 @@ fn a_connector_runs_the_commands_that_it_names_for_whom_the_person_has_allowed()
     assert_eq!((&of(&review)["result"], &of(&review)["evidence"]), (&json!("3 remarks"), &json!({"turn": 7})));
     assert!(of(&deploy)["waits"].as_str().expect("words").contains("its session has no command /deploy"));
 
-    // What was not begun comes again; what was begun and not ended has an end that nobody knows.
+    // A command that was not begun comes again; one that was begun and not finished has an unknown result.
     let again = ask(&["/review"]);
     assert_eq!(connector.next("command")["id"], json!(again));
     connector.say(json!({"command": again, "ended": "refused"}));
     assert_eq!(connector.next("command")["id"], json!(again));
     connector.say(json!({"command": deploy, "ended": "done"}));
-    assert!(connector.next("error")["error"].as_str().expect("words").contains("no command of that id"));
+    assert!(connector.next("error")["error"].as_str().expect("words").contains("no command with that id"));
     connector.end();
     state(&again, "unknown");
 }
@@ -389,7 +389,7 @@ fn the_host_comes_up_once_and_goes_down() {
         down("stopped the server");
         down("no server runs");
         let pid = first["pid"].to_string();
-        // What ended and waits to be reaped has no program any more.
+        // A zombie has no `exe` link.
         assert!(!std::path::Path::new("/proc").join(pid).join("exe").exists(), "its process is gone");
         assert_eq!(up(&[])["outcome"], "started", "and it can be started again");
         down("stopped the server");
@@ -405,7 +405,7 @@ fn two_agents() -> Stage {
     stage
 }
 
-/// Sends bob a message from alice; gives its id.
+/// Sends bob a message from alice and returns its id.
 fn send(stage: &Stage, body: &str) -> String {
     send_to(stage, "bob", body)
 }

@@ -1,7 +1,6 @@
-//! Twenty processes send a thousand messages each to one agent, each under a key of its own, while somebody
-//! follows the status and one sweep after the other looks for what is over. One of the senders is killed
-//! half-way, and another goes on in its place from before there, saying again what may not have been heard.
-//! Everything is there, and nothing is there twice.
+//! Twenty processes send a thousand messages each to one agent, each with its own idempotency key, while others follow
+//! the status and run one cleanup after another. One sender is killed half-way; its successor starts a little earlier
+//! and repeats messages that may already be stored. Every message is there, and none twice.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ const MESSAGES: usize = 1_000;
 /// Which sender is killed, and after how many answers.
 const VICTIM: usize = 13;
 const HALF_WAY: usize = MESSAGES / 2;
-/// How many of its answered messages are sent again by whoever goes on in its place.
+/// How many of its acknowledged messages its successor sends again.
 const AGAIN: usize = 20;
 
 #[test]
@@ -52,7 +51,7 @@ fn twenty_processes_lose_nothing_and_double_nothing_though_one_is_killed() {
             assert!(sweeper.join().expect("it sweeps") > 0);
             let stored: usize = acknowledged.iter().sum();
             let shown = follower.join().expect("it is read");
-            // What the killed one said last may have been stored.
+            // The killed sender's last message may have been stored.
             assert!((stored..=stored + 1).contains(&shown), "the status showed {shown} messages at last, not {stored}");
             acknowledged
         });
@@ -65,12 +64,12 @@ fn twenty_processes_lose_nothing_and_double_nothing_though_one_is_killed() {
         let lost: Vec<usize> = (0..HALF_WAY).filter(|number| !stored.contains_key(&text(VICTIM, *number))).collect();
         assert_eq!(lost, Vec::<usize>::new(), "what the killed one was told is stored is there");
 
-        // Somebody else goes on where the killed one stopped, not knowing quite where that was.
+        // Its successor continues about where the killed sender stopped.
         let mut heir = sender(&stage, VICTIM);
         for number in HALF_WAY - AGAIN..MESSAGES {
             let expected: &[bool] = match number.cmp(&HALF_WAY) {
                 Ordering::Less => &[true],
-                // Whether the killed one's last message was stored, nobody has heard.
+                // Nothing told whether the killed sender's last message was stored.
                 Ordering::Equal => &[true, false],
                 Ordering::Greater => &[false],
             };
@@ -84,7 +83,7 @@ fn twenty_processes_lose_nothing_and_double_nothing_though_one_is_killed() {
     });
 }
 
-/// Reads a status that goes on until as many messages wait as can be; gives how many.
+/// Reads a followed status until the greatest possible number of messages waits, and returns the number.
 fn last_count(shown: impl BufRead) -> usize {
     let all_but_the_killed = (SENDERS - 1) * MESSAGES + HALF_WAY;
     let waiting = |line: String| {
@@ -98,12 +97,12 @@ fn last_count(shown: impl BufRead) -> usize {
     counts.find(|count| *count >= all_but_the_killed).unwrap_or_default()
 }
 
-/// Sends all of one sender's messages, and gives how many were acknowledged.
+/// Sends all of one sender's messages and returns how many were acknowledged.
 fn send_all(stage: &Stage, number_of_sender: usize) -> usize {
     let mut client = sender(stage, number_of_sender);
     for number in 0..MESSAGES {
         if number_of_sender == VICTIM && number == HALF_WAY {
-            // It has written its next message and not heard of it when it dies.
+            // It dies after writing its next message and before reading the answer.
             client.write(
                 &json!({
                     "jsonrpc": "2.0",
@@ -147,7 +146,7 @@ fn text(sender: usize, number: usize) -> String {
     format!("message {number} of sender {sender}")
 }
 
-/// How often each text lies in the inbox, as the person reads it.
+/// How often each text is in the inbox, as the user reads it.
 fn read_back(stage: &Stage) -> BTreeMap<String, usize> {
     let read = stage.relay_ok(&["read", "--agent", "everyone-writes-me", "--peek", "--last", "100000", "--json"]);
     let mail: Value = serde_json::from_str(&read).expect("--json writes JSON");

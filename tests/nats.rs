@@ -1,9 +1,9 @@
-//! Two machines share one mesh by a NATS server: the real binary with two homes and data folders, which
-//! know of each other by the server alone.
+//! Two machines share one mesh by a NATS server: the real binary with two homes and data folders, connected only by the
+//! server.
 
 use test_support::{NatsServer, Outcome, Stage};
 
-/// A machine: a stage of its own, whose mesh is on a server.
+/// A machine: its own stage, with its mesh on a server.
 struct Host {
     stage: Stage,
     server: String,
@@ -47,7 +47,7 @@ fn two_machines_talk_by_a_server() {
     let answer = one.ok(&["read", "--agent", "alice"]);
     assert!(answer.contains("It is."), "{answer}");
 
-    // A name is one agent's, on whichever machine it lives.
+    // A name belongs to one agent, whatever its machine.
     let taken = other.json(&["register", "alice", "--json"]);
     assert_eq!(taken["name"], "alice-2", "{taken}");
     for host in [&one, &other] {
@@ -102,12 +102,12 @@ fn mail_of_many_is_counted_by_the_server_and_not_read() {
             other.ok(&["send", &names.join(","), "It waits."]);
         }
     };
-    // A little is read to say how much it is.
+    // Few messages are read in order to count them.
     send(1);
     let status = other.json(&["status", "--json"]);
     assert_eq!((&status["waiting"], &status["counted"]), (&30.into(), &serde_json::Value::Null), "{status}");
     send(34);
-    // Of the mail of agent-0 more is known than its number, so it is read.
+    // More than the number of agent-0's mail is known, so it is read.
     one.ok(&["read", "--agent", "agent-0", "--unread", "--mark-read"]);
     other.ok(&["send", "agent-0", "One more."]);
     let status = other.json(&["status", "--json"]);

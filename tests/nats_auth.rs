@@ -1,6 +1,6 @@
-//! Machines of one mesh under exactly the configuration that `relay-mesh nats-auth` prints: they talk as ever,
-//! and one of them that is hostile, with its own login and every means of the protocol, neither speaks,
-//! settles nor reserves as an agent of another, and destroys nothing.
+//! Machines of one mesh under exactly the configuration that `relay-mesh nats-auth` prints: they talk as usual, and a
+//! hostile one, with its own login and every means of the protocol, can neither send, settle nor reserve as another
+//! machine's agent, and destroys nothing.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use async_nats::{Client, ConnectOptions, HeaderMap};
 use serde_json::{Value, json};
 use test_support::{NatsServer, Outcome, Stage};
 
-/// How long the hostile machine waits for an answer. What is not there answers at once or never.
+/// How long the hostile machine waits for an answer. A missing service answers at once or never.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A machine of the mesh.
@@ -25,7 +25,7 @@ impl Machine {
         Machine { stage, name: told["machine"].as_str().expect("a name").to_owned() }
     }
 
-    /// Sets the machine up as the next steps of `nats-auth` say.
+    /// Sets up the machine as the next steps of `nats-auth` say.
     fn joins(&self, server: &NatsServer, domain: &str) {
         let file = self.stage.home.join("password");
         std::fs::write(&file, password(&self.name)).expect("the home is writable");
@@ -71,7 +71,7 @@ fn mesh() -> Mesh {
     let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let server = NatsServer::configured(&text(&told["configuration"]), &variables);
 
-    // The operator makes the streams, on any machine.
+    // The operator creates the streams, on any machine.
     let file = here.stage.home.join("operator");
     std::fs::write(&file, "secret-of-the-operator").expect("the home is writable");
     let operator = text(&told["operator"]);
@@ -114,7 +114,7 @@ fn machines_talk_and_reserve_under_the_printed_configuration() {
     assert!(!here.ok(&["reservations"]).contains("alice"));
     here.ok(&["gc"]);
 
-    // A name is one machine's, and a command line speaks for the agents of its own.
+    // A name belongs to one machine, and a command line acts only for its own machine's agents.
     let second: Value = serde_json::from_str(&there.ok(&["register", "alice", "--json"])).expect("JSON");
     assert_eq!(second["name"], "alice-2", "{second}");
     let refused = there.run(&["send", "bob", "It is me.", "--from", "alice"]);
@@ -126,7 +126,7 @@ fn machines_talk_and_reserve_under_the_printed_configuration() {
 struct Evil {
     client: Client,
     name: String,
-    /// The machines that it would like to be.
+    /// The machines that it tries to impersonate.
     victims: [String; 2],
 }
 
@@ -139,9 +139,9 @@ impl Evil {
         Evil { client, name, victims: [mesh.here.name.clone(), mesh.there.name.clone()] }
     }
 
-    /// Publishes and asks for an answer at a subject; what comes of it shows in the mesh.
+    /// Publishes with a reply subject; the mesh shows the effect.
     async fn publish(&self, subject: &str, reply: Option<&str>, headers: HeaderMap, body: &Value) {
-        // Values are known in its account by the name that they have in the domain.
+        // Its account knows values by their name in the domain.
         if subject.starts_with("$KV.") {
             self.publish_at(&format!("$JS.relay.API.{subject}"), reply, headers.clone(), body).await;
         }
@@ -159,7 +159,7 @@ impl Evil {
         sent.expect("the client takes it");
     }
 
-    /// Waits until the server has done what was asked of it before.
+    /// Waits until the server has handled all earlier requests.
     async fn settled(&self) {
         let sent = jetstream::new(self.client.clone())
             .publish(format!("relay.{}.barrier", self.name), "{}".into())
@@ -169,7 +169,7 @@ impl Evil {
     }
 }
 
-/// What was printed, without the minutes that are left: they pass meanwhile.
+/// Output without the minutes left, which change meanwhile.
 fn timeless(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let passes = |at: usize| words.get(at + 1) == Some(&"min") && words[at].bytes().all(|byte| byte.is_ascii_digit());
@@ -210,7 +210,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
     let evil = Evil::connected(&mesh).await;
     let [here, there] = &evil.victims;
 
-    // It speaks as alice under alice's machine's name, and under its own.
+    // It sends as alice under alice's machine's name, and under its own.
     let lie = forged(FORGED, "alice", "This one is a lie.");
     for host in [here, there, &evil.name] {
         evil.publish(&format!("relay.{host}.agents.bob.inbox"), None, HeaderMap::new(), &lie).await;
@@ -220,7 +220,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
     for host in [there, &evil.name] {
         evil.publish(&format!("relay.{host}.agents.bob.receipts"), None, HeaderMap::new(), &settled).await;
     }
-    // It makes bob's record its own, moves bob's home, hides bob's mail, is bob's heartbeat.
+    // It takes over bob's record, moves bob to itself, hides bob's mail, and sends bob's heartbeat.
     let record = json!({ "name": "bob", "origin": "command-line", "machine": evil.name, "registered": 1, "bound": 9 });
     for host in [there, &evil.name] {
         for (key, value) in [
@@ -233,7 +233,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
             evil.publish(&format!("$KV.RELAY_MAP.{host}.{key}"), None, HeaderMap::new(), &value).await;
         }
     }
-    // It ends the command, and gives back what alice reserved, where they lie.
+    // It ends the command and releases alice's reservation in the stored records.
     let js = jetstream::context::ContextBuilder::new().domain("relay").timeout(PATIENCE).build(evil.client.clone());
     let map = js.get_stream("KV_RELAY_MAP").await.expect("it may read");
     let key = format!("$KV.RELAY_MAP.{here}.reservations.>");
@@ -252,7 +252,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
     evil.settled().await;
     assert_eq!(seen(), before, "what it says counts for nothing");
 
-    // It has the server answer at others' subjects.
+    // It lets the server answer at others' subjects.
     let own = format!("$KV.RELAY_MAP.{}.bait", evil.name);
     evil.publish(&own, None, HeaderMap::new(), &settled).await;
     for target in [
@@ -273,7 +273,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
     evil.settled().await;
     assert_eq!(seen(), before, "the server answers in its own account alone");
 
-    // It removes.
+    // It deletes.
     for name in ["KV_RELAY_MAP", "RELAY_MESSAGES"] {
         let stream = js.get_stream(name).await.expect("it may read");
         stream.purge().await.expect_err("it may not purge");
@@ -301,7 +301,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_belongs_to_one_machine_never_leaves_it() {
     let mesh = mesh();
-    // A session with a process, a folder and variables of its own, and a route to it.
+    // A session with its own process, folder and variables, and a route to it.
     let seat = mesh.here.stage.folder.join("seat.log");
     let client = mesh.here.stage.relay(&["mcp"]).env("A_SECRET_OF_THIS_MACHINE", "swordfish").start(&seat);
     let mut client = test_support::StdioClient::connected(client, "a-plain-client");
@@ -338,7 +338,8 @@ async fn only_the_operator_brings_an_agent_to_another_machine() {
     mesh.evil.stage.configure(&format!("away-after = '1s'\n{settings}"));
     let evil = Evil::connected(&mesh).await;
 
-    // Neither by the command with its own login, nor by writing what an operator would, nor by being one.
+    // It cannot adopt bob: neither by the command with its own login, nor by writing the operator's records, nor by
+    // logging in as operator.
     let refused = test_support::wait_for("nothing is heard of bob", || {
         let outcome = mesh.evil.run(&["adopt", "bob"]);
         (!outcome.stderr.contains("on the machine")).then_some(outcome)
@@ -354,7 +355,7 @@ async fn only_the_operator_brings_an_agent_to_another_machine() {
     let named = mesh.here.run(&["nats-auth", "_moved"]);
     assert!(named.stderr.contains("cannot be part of a subject"), "{named:?}");
 
-    // With the operator's login it is done from wherever the agent is to go on.
+    // The operator's login allows it, on the machine where the agent continues.
     let file = mesh.here.stage.home.join("operator");
     mesh.here.stage.configure(&format!(
         "away-after = '1s'\n{}",

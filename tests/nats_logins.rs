@@ -1,6 +1,6 @@
-//! Ways to log in that need more than a password: a JWT of an operator's in a `.creds` file, one that ends and one
-//! that is revoked while its machine is connected, and the NKeys of the configuration that `relay-mesh nats-auth`
-//! prints. Real servers; what an operator's tool would sign is signed here.
+//! Logins beyond passwords: an operator's JWT in a `.creds` file, one that expires and one that is revoked while its
+//! machine is connected, and the NKeys of the configuration that `relay-mesh nats-auth` prints. Real servers; the test
+//! signs what an operator's tool would.
 
 #[path = "hosts/machines.rs"]
 mod machines;
@@ -18,12 +18,12 @@ use test_support::{NatsServer, Outcome, Stage, StdioClient, now, wait_for};
 
 use machines::Figures;
 
-/// Seconds since 1970, from now on.
+/// Seconds since 1970, `later` seconds from now.
 fn seconds(later: u64) -> u64 {
     now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() + later
 }
 
-/// A JWT as NATS knows them: who signs says of whom what holds.
+/// A JWT as NATS expects it: signed by `signer`, about `subject`.
 fn jwt(signer: &KeyPair, subject: &str, name: &str, further: &Value) -> String {
     let mut claims =
         json!({ "iat": seconds(0), "iss": signer.public_key(), "sub": subject, "name": name, "jti": name });
@@ -36,12 +36,12 @@ fn jwt(signer: &KeyPair, subject: &str, name: &str, further: &Value) -> String {
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// An operator with a server of theirs, and the account in which the mesh is.
+/// An operator with their own server and the mesh's account.
 struct Operator {
     server: NatsServer,
     key: KeyPair,
     account: KeyPair,
-    /// The login of whoever tells the server of accounts.
+    /// The login of the system account, which updates the server's accounts.
     system: String,
     folder: tempfile::TempDir,
 }
@@ -75,7 +75,7 @@ impl Operator {
         file
     }
 
-    /// Lets a user in no more who was let in before.
+    /// Revokes a user's login.
     async fn revoke(&self, user: &KeyPair) {
         let revoked = json!({ user.public_key(): seconds(1) });
         let claims = jwt(&self.key, &self.account.public_key(), "mesh", &of_account(Reach::Streams, &revoked));
@@ -86,7 +86,7 @@ impl Operator {
         assert_eq!(answer["data"]["code"], 200, "{answer}");
     }
 
-    /// A machine with an agent of the command line, who logs in by a file.
+    /// A machine with a command-line agent that logs in by a file.
     fn machine(&self, file: &Path) -> Stage {
         let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
         stage.configure(&format!("store = '{}'\n[nats]\ncredentials = '{}'\n", self.server.url(), file.display()));
@@ -94,7 +94,6 @@ impl Operator {
     }
 }
 
-/// What an account may keep.
 #[derive(Clone, Copy)]
 enum Reach {
     Nothing,
@@ -138,13 +137,13 @@ fn session(stage: &Stage) -> StdioClient {
     client
 }
 
-/// Sends, and gives how far it got.
+/// Sends and returns the status.
 fn send(client: &mut StdioClient, text: &str) -> String {
     let answer = client.call("send_message", json!({ "to": "bob", "body": text }));
     answer.structured["recipients"][0]["status"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
 
-/// How often each text lies in bob's inbox.
+/// How often each text is in bob's inbox.
 fn texts(stage: &Stage) -> BTreeMap<String, usize> {
     let mail: Value =
         serde_json::from_str(&stage.relay_ok(&["read", "--agent", "bob", "--peek", "--last", "1000", "--json"]))
@@ -156,8 +155,8 @@ fn texts(stage: &Stage) -> BTreeMap<String, usize> {
     texts
 }
 
-/// Sends as a machine whose login ends, until what it sends is kept there, and then until it is let in again:
-/// everything comes, and nothing twice.
+/// Sends as a machine whose login ends, until its messages are queued there, and then until it is let in again:
+/// everything arrives, and nothing twice.
 fn check_that_nothing_is_lost(client: &mut StdioClient, other: &Stage, renew: impl FnOnce()) {
     let mut acknowledged = BTreeMap::new();
     let mut number = 0;
@@ -201,7 +200,7 @@ fn a_login_by_jwt_works_and_one_that_has_ended_says_when() {
     refused(
         &ended.run(&["agents"]),
         "ended.creds` holds until 2023-11-14 22:13:20 UTC",
-        "is renewed by whoever gave it to you",
+        "ask whoever issued it for a new one",
     );
     let examined = ended.run(&["doctor", "--store"]);
     assert!(examined.stdout.contains("holds until 2023-11-14 22:13:20 UTC"), "{examined:?}");
@@ -209,10 +208,10 @@ fn a_login_by_jwt_works_and_one_that_has_ended_says_when() {
     let stranger = KeyPair::new_account();
     let strange = operator.folder.path().join("strange.creds");
     std::fs::write(&strange, credentials(&stranger, &user, None)).expect("written");
-    refused(&operator.machine(&strange).run(&["agents"]), "could not connect to", "does not know you");
+    refused(&operator.machine(&strange).run(&["agents"]), "could not connect to", "refused this login");
     let cut = operator.folder.path().join("cut.creds");
     std::fs::write(&cut, "-----BEGIN NATS USER JWT-----\n").expect("written");
-    refused(&operator.machine(&cut).run(&["agents"]), "it holds no JWT and no seed", "look at the file");
+    refused(&operator.machine(&cut).run(&["agents"]), "it has no JWT or no seed", "inspect the file");
     let missing = operator.machine(Path::new("/nowhere/at/all.creds")).run(&["agents"]);
     assert!(missing.code == Some(5) && missing.stderr.contains("/nowhere/at/all.creds"), "{missing:?}");
 }
@@ -226,11 +225,7 @@ fn a_login_that_ends_while_connected_costs_nothing_and_a_renewed_file_counts_at_
     let stage = operator.machine(&operator.file("short.creds", &user, Some(seconds(8))));
     let mut client = session(&stage);
     check_that_nothing_is_lost(&mut client, &other, || {
-        refused(
-            &stage.run(&["status", "--agents"]),
-            "short.creds` holds until",
-            "is renewed by whoever gave it to you",
-        );
+        refused(&stage.run(&["status", "--agents"]), "short.creds` holds until", "ask whoever issued it for a new one");
         operator.file("short.creds", &user, None);
     });
 }
@@ -260,7 +255,7 @@ async fn a_login_that_is_revoked_while_connected_costs_nothing() {
     for _ in 0..20 {
         assert_eq!(sent(&mut client), "queued");
     }
-    refused(&stage.run(&["agents"]), "could not connect to", "does not know you");
+    refused(&stage.run(&["agents"]), "could not connect to", "refused this login");
     operator.file("own.creds", &KeyPair::new_user(), None);
     wait_for("it is let in again", || (sent(&mut client) == "stored").then_some(()));
     wait_for("nothing is missing", || (texts(&other).len() >= figures.sent).then_some(()));
@@ -303,11 +298,11 @@ fn machines_log_in_by_the_nkeys_of_the_printed_configuration() {
     let [(here, ..), (there, _, key_of_there)] = machines.as_slice() else { panic!("there are two") };
     here.relay_ok(&["send", "bob", "By an NKey.", "--from", "alice"]);
     assert!(there.relay_ok(&["read", "--agent", "bob"]).contains("By an NKey."));
-    // The key of one machine opens another's account, and there nothing of its own name is to be written.
+    // With another machine's key it logs in to that machine's account, where it may not write under its own name.
     settings(here, key_of_there);
     let stranger = here.run(&["send", "bob", "Under a wrong name.", "--from", "alice"]);
-    refused(&stranger, "nobody takes what", "see `[nats]` in `relay-mesh config`");
+    refused(&stranger, "no stream takes what", "see `[nats]` in `relay-mesh config`");
     assert!(!there.relay_ok(&["read", "--agent", "bob"]).contains("wrong name"), "{stranger:?}");
     settings(here, &KeyPair::new_user());
-    refused(&here.run(&["agents"]), "could not connect to", "does not know you");
+    refused(&here.run(&["agents"]), "could not connect to", "refused this login");
 }

@@ -1,5 +1,5 @@
-//! What an operator of a mesh on servers meets: servers that are set up wrong, each with what is wrong and what
-//! to do; every way to log in; moving a mesh there and back; a server of one's own.
+//! Cases for the operator of a mesh on servers: misconfigured servers, each with the diagnosis and fix; every login;
+//! moving a mesh to servers and back; this machine's own server.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
 }
 
-/// Looks at a server with these settings, and gives what the doctor says of it.
+/// Runs the doctor on a server with these settings.
 fn examined(stage: &Stage, url: &str, settings: &str) -> Outcome {
     stage.configure(&format!("store = '{url}'\n[nats]\n{settings}"));
     stage.run(&["doctor", "--store"])
 }
 
-/// A server that is wrong in some way, and what the doctor says: what is wrong, and a fix.
+/// A misconfigured server, and the doctor's diagnosis and fix.
 fn check(case: &str, configuration: &str, settings: &str, wrong: &str, fix: &str) {
     let server = NatsServer::configured(configuration, &[]);
     let outcome = examined(&stage(), &server.url(), settings);
@@ -69,7 +69,7 @@ fn the_doctor_says_what_is_wrong_with_a_server_and_what_to_do() {
     let server = NatsServer::start();
     stage.relay(&["register", "bob"]).env("RELAY_STORE", server.url()).succeed();
     let away = stage.relay(&["send", "bob", "Later.", "--nats-option", "domain=away"]).env("RELAY_STORE", server.url());
-    // As behind a leaf node whose hub is away.
+    // As behind a leaf node that has lost its hub.
     assert!(away.succeed().contains(" queued for bob"));
     let nobody = examined(&stage, "nats://127.0.0.1:1", "");
     refused("nobody listens", &nobody, "could not connect to nats://127.0.0.1:1", "start nats-server");
@@ -147,7 +147,7 @@ fn a_flag_is_stronger_than_a_variable_and_that_than_the_file() {
     let missing = stage.run(&["agents", "--nats-option", "ca=/nowhere/ca.pem"]);
     assert!(missing.stderr.contains("`/nowhere/ca.pem`, which `nats.ca` names, cannot be read"), "{}", missing.stderr);
     let half = stage.run(&["agents", "--nats-option", "certificate=/etc/hosts"]);
-    assert!(half.stderr.contains("`nats.certificate` is set, and no `nats.key`"), "{}", half.stderr);
+    assert!(half.stderr.contains("`nats.certificate` is set, but not `nats.key`"), "{}", half.stderr);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_stream_that_keeps_nothing_is_not_used_and_one_that_keeps_less_is_told() {
         assert!(sent.stderr.contains(why), "{prefix}: {}", sent.stderr);
         assert!(sent.stderr.contains("hint: ") && sent.stderr.contains("set `prefix` in [nats]"), "{}", sent.stderr);
     };
-    let stays = "nothing sent there would stay";
+    let stays = "the stream would not keep messages";
     let on = |subject: &str, retention: &str| json!({ "subjects": [subject], "retention": retention });
     check_refused("INT", "INT_MESSAGES", on("int.*.>", "interest"), "its retention is `interest`", stays);
     check_refused("WQ", "WQ_MESSAGES", on("wq.*.>", "workqueue"), "its retention is `workqueue`", stays);
@@ -284,7 +284,7 @@ fn every_way_to_log_in_works_and_no_secret_is_shown() {
             assert!(!shown.contains(secret), "{case}: a secret is shown:\n{shown}");
         }
     }
-    check("an authority that nobody knows", &alone, "", "certificate", "name the authority's certificate by `ca`");
+    check("an authority that nobody knows", &alone, "", "certificate", "set `ca` in [nats] to the");
     let ca = format!("ca = '{}'", at("ca.pem"));
     check("no certificate of ours", &both, &ca, "could not connect", "`certificate` and `key`");
 }
@@ -344,7 +344,7 @@ fn a_mesh_moves_to_servers_and_back_and_to_a_file() {
     let unread = on_servers(&["read", "--agent", "bob", "--unread"]);
     assert!(unread.contains("Not read.") && !unread.contains("Read.\n\nNot"), "{unread}");
 
-    // Back, into a folder of its own; and to a file and from it.
+    // Back into a separate folder; and to a file and from it.
     let back = format!("files:{}", there.folder.join("back").display());
     there.relay_ok(&["store", "copy", &nats, &back]);
     let out = there.folder.join("mesh.jsonl").display().to_string();
@@ -357,7 +357,7 @@ fn a_mesh_moves_to_servers_and_back_and_to_a_file() {
     assert!(exported.contains("\"log\":\"agents/bob/receipts\"") && exported.contains("Not read."), "{exported}");
     assert_eq!(there.relay_ok(&["store", "export", "--store", &from_file]), exported, "nothing is lost or there twice");
 
-    // A target that holds another mesh stays as it is.
+    // A target that contains another mesh stays as it is.
     let other = stage();
     for name in ["zoe", "bob"] {
         other.relay_ok(&["register", name]);
@@ -366,7 +366,7 @@ fn a_mesh_moves_to_servers_and_back_and_to_a_file() {
     let target = format!("files:{}", other.data.display());
     let refused = there.run(&["store", "copy", &files, &target]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    assert!(refused.stderr.contains("the target holds something else under"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the target holds different data under"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--add"), "{}", refused.stderr);
 }
 
@@ -394,7 +394,7 @@ fn a_server_of_ones_own_starts_is_found_again_and_stops() {
     let out = format!("files:{}", stage.folder.join("out").display());
     stage.relay_ok(&["store", "export", "--store", &url]);
     stage.relay_ok(&["store", "copy", &url, &out]);
-    // Another folder knows nothing of the server's token.
+    // Another folder does not have the server's token.
     let stranger = stage.relay(&["store", "copy", &url, &out]).env("RELAY_DIR", stage.folder.join("other")).run();
     assert!(stranger.stderr.contains("caused by: authorization violation"), "{}", stranger.stderr);
     assert!(!stranger.stderr.contains("ERROR"), "said once: {}", stranger.stderr);
@@ -403,7 +403,7 @@ fn a_server_of_ones_own_starts_is_found_again_and_stops() {
     assert_eq!(down["server_pid"], first["server"]["pid"]);
     assert_eq!(with(&["read", "--agent", "bob"]).code, Some(5), "the server is gone");
 
-    // A host that runs on files serves nobody's mail on a server.
+    // A server on files does not serve a mesh on servers.
     let on_files = stage.relay(&["up"]).env("RELAY_HTTP", "127.0.0.1:0").run();
     assert_eq!(on_files.code, Some(0), "{on_files:?}");
     let another = stage.relay(&["up", "--nats"]).env("PATH", &path).env("RELAY_HTTP", "127.0.0.1:0").run();
@@ -412,7 +412,7 @@ fn a_server_of_ones_own_starts_is_found_again_and_stops() {
     assert!(another.stderr.contains("hint: stop it by `relay-mesh down`"), "{}", another.stderr);
     stage.relay_ok(&["down"]);
 
-    // The record of a server that is no more is nobody's, and the next one takes its place and its data.
+    // A dead server's record is ignored, and the next server takes over its port and data.
     let second = up(&["up", "--nats", "--json"]);
     assert_ne!(second["server"]["pid"], first["server"]["pid"]);
     assert_eq!(second["server"]["url"], first["server"]["url"]);

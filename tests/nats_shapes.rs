@@ -1,5 +1,5 @@
-//! Servers as docs/nats.md describes them, under the configuration that `relay-mesh nats-auth` prints: three that
-//! form a cluster, of which one dies, and a hub with a leaf node on each machine, whose cable is unplugged.
+//! Servers as docs/nats.md describes them, under the configuration that `relay-mesh nats-auth` prints: a cluster of
+//! three of which one dies, and a hub with a leaf node on each machine, whose cable is unplugged.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use test_support::{Machine, NatsServer, Stage, StdioClient, isolated, wait_for};
 
 const OPERATOR: &str = "secret-of-the-operator";
 
-/// The configuration for some machines, by their names, with the variables that it names.
+/// The configuration for some machines, with the variables that it uses.
 struct Printed {
     configuration: String,
     variables: Vec<(String, String)>,
@@ -38,18 +38,18 @@ fn json_of(stage: &Stage, arguments: &[&str]) -> Value {
     serde_json::from_str(&stage.relay_ok(&[arguments, &["--json"]].concat())).expect("JSON")
 }
 
-/// What a machine is called.
+/// A machine's name.
 fn name_of(stage: &Stage) -> String {
     json_of(stage, &["nats-auth"])["machine"].as_str().expect("a name").to_owned()
 }
 
-/// The operator makes the streams.
+/// The operator creates the streams.
 fn make_streams(stage: &Stage, url: &str, settings: &str) {
     let file = stage.home.join("operator");
     std::fs::write(&file, OPERATOR).expect("the home is writable");
     let login = format!("user = 'relay-operator'\npassword = '{}'\n", file.display());
     stage.configure(&format!("store = '{url}'\n[nats]\n{login}{settings}"));
-    // Servers that have just started agree on who leads first.
+    // Servers that have just started must elect a leader first.
     wait_for("the streams are made", || (stage.run(&["doctor", "--store"]).code == Some(0)).then_some(()));
 }
 
@@ -61,13 +61,13 @@ fn session(stage: &Stage, name: &str) -> StdioClient {
     client
 }
 
-/// Sends; gives how far it got, none where it was refused.
+/// Sends and returns the status; none if refused.
 fn send(client: &mut StdioClient, to: &str, text: &str) -> Option<String> {
     let answer = client.call("send_message", json!({ "to": to, "body": text }));
     answer.structured["recipients"][0]["status"].as_str().map(str::to_owned)
 }
 
-/// How often each text lies in an agent's inbox.
+/// How often each text is in an agent's inbox.
 fn texts(mail: &str) -> BTreeMap<String, usize> {
     let mail: Value = serde_json::from_str(mail).expect("JSON");
     let mut texts = BTreeMap::new();
@@ -124,7 +124,7 @@ fn machines_with_accounts_of_their_own_go_on_when_a_server_of_three_dies() {
     assert!(refused.stderr.contains("lives on the machine"), "{refused:?}");
 }
 
-/// A machine with a leaf node of its own.
+/// A machine with its own leaf node.
 struct Leaf {
     machine: Machine,
     name: String,
@@ -132,7 +132,7 @@ struct Leaf {
 }
 
 impl Leaf {
-    /// Starts the server and sets the machine up.
+    /// Starts the server and sets up the machine.
     fn start(machine: Machine, name: &str, hub: u16, own: &str) -> Leaf {
         let remote = format!("nats://{name}:{}@{}", password(name), machine.at(hub));
         let configuration = format!("{own}\nleafnodes {{ reconnect: 1, remotes: [{{ url: \"{remote}\" }}] }}\n");
@@ -161,7 +161,7 @@ fn machines_with_a_leaf_node_each_talk_by_the_hub_and_a_link_that_is_cut_costs_n
         let configuration = format!("{}\nleafnodes {{ listen: \"0.0.0.0:{port}\" }}\n", printed.configuration);
         let hub = NatsServer::configured(&configuration, &printed.variables());
         make_streams(&operator, &hub.url(), "");
-        // One keeps nothing by itself, the other has streams of its own in a domain of its own.
+        // One stores nothing itself, the other has its own streams in its own domain.
         let own = ["", "jetstream { domain: laptop }"];
         let mut leaves = machines
             .into_iter()
@@ -182,7 +182,7 @@ fn machines_with_a_leaf_node_each_talk_by_the_hub_and_a_link_that_is_cut_costs_n
         let refused = there.run(&["send", "bob", "It is me.", "--from", "alice"]);
         assert!(refused.stderr.contains(&here.name), "what a machine may not do it may not do here: {refused:?}");
 
-        // Somebody waits on the other machine, while this one's cable is unplugged.
+        // An agent waits on the other machine while this one's cable is unplugged.
         let mut carol = here.machine.within(|| session(&here.machine.stage, "carol"));
         let mut acknowledged: BTreeMap<String, usize> = [("Over two leaf nodes.".to_owned(), 1)].into();
         let mut number = 0;

@@ -1,10 +1,9 @@
-//! Clients that other people wrote, over both transports and in every protocol era that we speak;
-//! and clients that have no business here.
+//! Third-party clients, over both transports and in every protocol era that we support, and unwelcome clients.
 
 use serde_json::{Value, json};
 use test_support::{Host, HttpClient, Official, Reach, Sdk, Stage, StdioClient, handshake, isolated};
 
-/// The tools that every client is shown.
+/// The tools that every client sees.
 const CORE: [&str; 8] = [
     "bind_session",
     "broadcast",
@@ -16,7 +15,7 @@ const CORE: [&str; 8] = [
     "send_message",
 ];
 
-/// Each official SDK in each era that it speaks.
+/// Each official SDK in each protocol era that it supports.
 const SPOKEN: [(Sdk, &str, &str); 5] = [
     (Sdk::TypeScript, "2025-06-18", "2025-06-18"),
     (Sdk::TypeScript, "2025-11-25", "2025-11-25"),
@@ -81,7 +80,7 @@ fn who_has_no_business_with_the_host_is_turned_away() {
         let stage = stage();
         let host = Host::start(&stage);
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": handshake("2025-11-25", "x")});
-        // What is different from a good request, and the status that answers it.
+        // The difference from a good request, and the response's status.
         let cases: [(&str, Option<&str>, u16); 6] = [
             ("authorization", Some("Bearer of bad news"), 401),
             ("authorization", None, 401),
@@ -108,8 +107,7 @@ fn who_has_no_business_with_the_host_is_turned_away() {
     });
 }
 
-/// An official client registers, sends to itself in another's name, waits for it, and asks what
-/// became of it.
+/// An official client registers, sends itself a message under another name, waits for it, and queries its delivery.
 fn converses(stage: &Stage, sdk: Sdk, asked: &str, agreed: &str, reach: Reach<'_>) {
     let told = format!("{sdk:?} asking for {asked}");
     let mut client = Official::connect(stage, sdk, asked, reach);
@@ -127,7 +125,7 @@ fn converses(stage: &Stage, sdk: Sdk, asked: &str, agreed: &str, reach: Reach<'_
     let registered = client.call("register_agent", json!({"name": "alice"}));
     assert!(!registered.failed && registered.text.contains("alice"), "{told}: {registered:?}");
     let key = registered.structured["agent_key"].as_str().map(str::to_owned);
-    // Where neither a connection nor a session says who calls, the key does.
+    // If neither connection nor session identifies the caller, the key does.
     let with_key = |mut arguments: Value| {
         if let Some(key) = &key {
             arguments["agent_key"] = json!(key);

@@ -1,5 +1,5 @@
-//! A data folder of before 0.1, made by the binary of then (commit 62019fd) with two shells, a session of Claude Code,
-//! mail at every delivery status, and commands. Today's binary reads all of it, and rewrites its records once.
+//! A data folder from before 0.1, made by that binary (commit 62019fd) with two shells, a session of Claude Code, mail
+//! at every delivery status, and commands. Today's binary reads all of it and upgrades it once.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn records_of_an_older_folder_are_rewritten_once_and_what_was_killed_in_between_
     assert_eq!(read(&stage.data.join(SESSION)), rewritten);
     assert!(stage.data.join("machine").exists());
 
-    // As after a binary of before 0.1 has opened the upgraded folder, found no name, and made one up.
+    // As after a binary from before 0.1 has opened the upgraded folder, found no name, and made one up.
     let name = read(&stage.data.join("machine"));
     fs::write(stage.data.join("host"), "made-up-1").expect("the stage is writable");
     stage.relay_ok(&["agents"]);
@@ -67,7 +67,7 @@ fn records_of_an_older_folder_are_rewritten_once_and_what_was_killed_in_between_
     assert!(!stage.data.join("host").exists());
 }
 
-/// A stage whose data folder is that one.
+/// A stage with that data folder.
 fn older_folder() -> Stage {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/data-folder-before-0.1"), &stage.data);

@@ -1,5 +1,5 @@
-//! OpenCode in the mesh, end to end: the real client in a terminal, headless and as a server, its idle
-//! sessions woken by the connector inside it and over HTTP. Only the model is played.
+//! OpenCode in the mesh, end to end: the real client in a terminal, headless and as a server. Its idle sessions are
+//! woken by its connector and over HTTP. Only the model is scripted.
 
 use std::sync::Arc;
 
@@ -371,7 +371,7 @@ fn a_connector_that_is_killed_loses_nothing_and_shows_nothing_twice() {
         let model = Model::start(
             joining("alice")
                 .answer_with("While it lives", |_| {
-                    // The message is before the model; whether its receipt was taken is anybody's guess.
+                    // The model has the message; its receipt may or may not have been processed.
                     OpenCode::end_listener();
                     Answer::Say("One.".to_owned())
                 })
@@ -452,8 +452,8 @@ fn project(stage: &Stage) -> String {
     stage.project.display().to_string()
 }
 
-/// The project without what OpenCode makes for itself wherever it finds a folder of its own: an ignore
-/// file that hides itself and what is fetched beside it.
+/// The project without the files that OpenCode creates in each of its folders: an ignore file that hides itself and the
+/// downloads beside it.
 fn tree_without_its_own(stage: &Stage) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>> {
     let own = stage.project.join(".opencode");
     let mut tree = stage.tree(&stage.project);
@@ -461,7 +461,7 @@ fn tree_without_its_own(stage: &Stage) -> std::collections::BTreeMap<std::path::
     tree
 }
 
-/// Sends from the command line; gives the message's id.
+/// Sends from the command line and returns the message's id.
 fn send(stage: &Stage, to: &str, body: &str) -> String {
     let sent: Value = serde_json::from_str(&stage.relay_ok(&["send", to, body, "--json"])).expect("--json writes JSON");
     sent["id"].as_str().expect("a message has an id").to_owned()
@@ -472,7 +472,7 @@ fn told(model: &Model, text: &str) -> Vec<Heard> {
     model.heard().into_iter().filter(|heard| heard.news().contains(text)).collect()
 }
 
-/// What a session was asked, by its person or by the mesh.
+/// The prompts of a session, from its user or the mesh.
 fn prompts(messages: &[Value]) -> Vec<Value> {
     let asked = messages.iter().filter(|message| message["info"]["role"] == "user");
     asked.map(|message| message["info"].clone()).collect()
@@ -486,25 +486,25 @@ fn id_in(news: &str) -> String {
     after.split('"').next().unwrap_or_default().to_owned()
 }
 
-/// The one session that is discovered.
+/// The only discovered session.
 fn discovered(stage: &Stage) -> Value {
     let found: Value = serde_json::from_str(&stage.relay_ok(&["discover", "--json"])).expect("--json writes JSON");
     assert_eq!(found["sessions"][0]["harness"], "opencode", "{found}");
     found["sessions"][0].clone()
 }
 
-/// What is kept of the one session.
+/// The file of the only session.
 fn session_file(stage: &Stage) -> std::path::PathBuf {
     let kept = std::fs::read_dir(stage.data.join("sessions/opencode")).expect("a session is kept").flatten();
     kept.map(|entry| entry.path()).next().expect("one session")
 }
 
-/// What became of a message, as the person sees it.
+/// The delivery of a message, as the user sees it.
 fn status(stage: &Stage, id: &str) -> Value {
     serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON")
 }
 
-/// The steps that a message reached with its one recipient, by this field.
+/// One field of each delivery step of a message with one recipient.
 fn steps(stage: &Stage, id: &str, field: &str) -> Vec<String> {
     let status = status(stage, id);
     let steps = status["recipients"][0]["history"].as_array().cloned().unwrap_or_default();

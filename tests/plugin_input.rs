@@ -1,5 +1,5 @@
-//! What people are handed as an adapter and is none: each refused with what is wrong, where, and how
-//! to mend it, by the real binary; and nothing is half-installed.
+//! Invalid adapter packages: the real binary refuses each with what is wrong, where, and how to fix it, and nothing is
+//! half-installed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use test_support::Stage;
 use test_support::components::{component, manifest, ship};
 
-/// Installs a package, with everything that it might ask for, and expects to be refused.
+/// Installs a package with every grant it might request, and expects a refusal.
 fn check(make: impl Fn(&Stage) -> PathBuf, expected: &[&str]) {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let path = make(&stage).display().to_string();
@@ -36,7 +36,7 @@ fn of_manifest(change: impl Fn(String) -> String) -> impl Fn(&Stage) -> PathBuf 
 
 #[test]
 fn what_is_no_component_is_refused() {
-    check(|stage| stage.folder.join("nowhere.wasm"), &["nowhere.wasm` is no adapter", "it is not there"]);
+    check(|stage| stage.folder.join("nowhere.wasm"), &["nowhere.wasm` is no adapter", "it does not exist"]);
     check(|stage| stage.project.clone(), &["there is no component in it"]);
     check(of_bytes(b"#!/bin/sh".to_vec()), &["it is not a WebAssembly component", "wasm32-wasip2"]);
     check(of_bytes(Vec::new()), &["it is not a WebAssembly component"]);
@@ -63,7 +63,7 @@ fn what_is_written_for_something_else_is_refused() {
     let other = |name: &'static str| {
         move |stage: &Stage| ship(&stage.folder.join("package"), name, &built(name), &manifest(name))
     };
-    check(other("too-new"), &["is written for interface 0.2.0, and this relay-mesh speaks 0.1"]);
+    check(other("too-new"), &["is written for interface 0.2.0, and this relay-mesh supports 0.1"]);
     check(other("stuck"), &["failed in `describe`: it ran for more than"]);
     let misnamed = |text: String| text.replace("\"polite\"", "\"impolite\"");
     check(of_manifest(misnamed), &["the adapter `impolite` says that it is for `polite`"]);
@@ -77,10 +77,10 @@ fn what_is_far_too_large_is_refused() {
         file.set_len(65 << 20).expect("the stage is writable");
         path
     };
-    check(sparse, &["has 68157440 bytes, and 67108864 are read"]);
+    check(sparse, &["has 68157440 bytes, and at most 67108864 are read"]);
 }
 
-/// What stands before the contents of a section of a component.
+/// The header of a component's section.
 fn head_of_section(kind: u8, mut length: usize) -> Vec<u8> {
     let mut bytes = vec![kind];
     loop {
@@ -103,7 +103,7 @@ fn bombs_of_sections_are_refused_unread() {
     // A million empty custom sections.
     let many = section(0, b"\x01x").repeat(1_000_000);
     check(of_bytes([HEAD, &many].concat()), &["it has more than 100000 sections"]);
-    // Components in components in components: each one's head, and the section that holds the next.
+    // Nested components: each one's header, and the section that contains the next.
     let (mut heads, mut length) = (Vec::new(), HEAD.len());
     for _ in 0..200_000 {
         let head = [HEAD, &head_of_section(4, length)].concat();
@@ -112,7 +112,7 @@ fn bombs_of_sections_are_refused_unread() {
     }
     heads.reverse();
     check(of_bytes([heads.concat(), HEAD.to_vec()].concat()), &["its components are nested more than 8 deep"]);
-    // A manifest of megabytes, in the place where a component carries its own.
+    // A manifest of megabytes, in the section where a component embeds its own.
     let name = b"relay:adapter/manifest";
     let large = [&[name.len() as u8][..], name, &b"#".repeat(8 << 20)].concat();
     let bare = move |stage: &Stage| {
@@ -120,7 +120,7 @@ fn bombs_of_sections_are_refused_unread() {
         std::fs::write(&path, [HEAD, &section(0, &large)].concat()).expect("the stage is writable");
         path
     };
-    check(bare, &["its manifest has 8388608 bytes, and 65536 are read"]);
+    check(bare, &["its manifest has 8388608 bytes, and at most 65536 are read"]);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_shelf_that_cannot_be_written_is_told() {
     let refused = stage.relay(&["plugin", "install", &path, "--yes"]).env("XDG_CACHE_HOME", cache()).run();
     assert_eq!(refused.code, Some(5), "{}", refused.stderr);
     assert!(refused.stderr.contains("plugins`") && refused.stderr.contains("hint: "), "{}", refused.stderr);
-    // What is in the way of installing is not in the way of what is built in.
+    // What blocks an install does not block the built-in adapters.
     let hook = stage.relay(&["hook", "claude-code", "Stop"]).env("XDG_CACHE_HOME", cache()).input("{}").run();
     assert!(!hook.stderr.contains("no adapter is named"), "{}", hook.stderr);
 }

@@ -1,5 +1,5 @@
-//! Adapters while they run: changes that a host picks up between two calls, faults that every process
-//! sees, and machine code that is compiled once.
+//! Running adapters: changes that a server picks up between two calls, faults that every process sees, and machine code
+//! that is compiled once.
 
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ fn faults_in_a_row_pause_an_adapter_over_all_processes_and_everybody_sees_it() {
         let outcome = hook(&stage, "answer:trap");
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("it trapped: wasm `unreachable`"), "{}", outcome.stderr);
-        // The log says where: the names of functions are in the component.
+        // The log names the function, because the component contains function names.
         assert!(outcome.stderr.contains("deeds::perform"), "{}", outcome.stderr);
         assert_eq!(listed()["faults"], number);
     }
@@ -88,7 +88,7 @@ fn faults_in_a_row_pause_an_adapter_over_all_processes_and_everybody_sees_it() {
     assert!(table.contains("paused until 2"), "{table}");
     let refused = hook(&stage, "answer:clock");
     assert!(refused.stderr.contains("busy for"), "{}", refused.stderr);
-    // It ends by itself, and the first call that goes well ends the counting.
+    // The pause ends by itself, and the first successful call resets the count.
     test_support::wait_for("the pause is over", || (!hook(&stage, "answer:clock").stdout.is_empty()).then_some(()));
     assert!(!hook(&stage, "answer:trap").stderr.contains("busy"), "one fault is no row");
     assert!(!hook(&stage, "answer:clock").stdout.is_empty());
@@ -128,7 +128,7 @@ fn a_cache_that_cannot_be_used_costs_time_and_nothing_else() {
     assert!(verified.stdout.contains("warning") && verified.stdout.contains("not-a-folder"), "{}", verified.stdout);
 }
 
-/// The harness that the host takes a client's agent for, by the adapters that it knows now.
+/// The harness that the server assigns to a client's agent, by its current adapters.
 fn harness_of(stage: &Stage, host: &Host, client: &str, agent: &str) -> String {
     let arguments = json!({"name": agent});
     let call = json!({"name": "register_agent", "arguments": arguments, "_meta": {"session": agent}});
@@ -150,7 +150,7 @@ fn text(version: &str, client: &str) -> String {
     manifest("polite").replace("0.1.0", version).replace("polite-client", client)
 }
 
-/// The polite adapter in this folder, which is asked about clients of this name.
+/// The polite adapter in this folder, which matches clients of this name.
 fn polite(folder: &Path, version: &str, client: &str) -> String {
     ship(folder, "polite", &built("polite"), &text(version, client)).display().to_string()
 }

@@ -1,11 +1,11 @@
-//! Adapters that a person installs: asked for in plain words, given once for each version, updated,
-//! disabled and removed, by the real binary.
+//! Adapters that a user installs: requests in plain words, permission once per version, updating, disabling and
+//! removing, by the real binary.
 
 use serde_json::{Value, json};
 use test_support::components::{self, component, manifest, ship};
 use test_support::{Outcome, Program, Stage, Terminal};
 
-/// What differs from build to build.
+/// Replaces what differs between builds.
 const FILTERS: &[(&str, &str)] = &[(r"digest [0-9a-f]{16}", "digest [DIGEST]"), (r"\d+ KB", "[SIZE] KB")];
 
 /// Compares an outcome with the snapshot of that name.
@@ -45,7 +45,7 @@ fn a_person_at_a_terminal_is_asked() {
     environment.push(("XDG_CACHE_HOME".to_owned(), cache()));
     environment.push(("TERM".to_owned(), "xterm".to_owned()));
     let ask = |answer: &str, end: &str| {
-        // One terminal each, so that nothing of the last question is on the screen.
+        // One terminal each, so that no earlier question is on the screen.
         let shell = Terminal::start(&stage.folder, &stage.project, &environment, &["sh".to_owned()]);
         shell.type_line(&format!("relay-mesh plugin install {path}"));
         shell.wait_for("give it all of this? [y/N]");
@@ -149,7 +149,7 @@ fn an_update_keeps_what_it_may_and_asks_for_what_is_more() {
     let update = |path: &str, flags: &[&str], code| {
         json_of(&stage, &[&["plugin", "update", "polite", path], flags].concat(), code)
     };
-    // The same asks in a later version: nobody is asked, and what was denied stays denied.
+    // The same requests in a later version: the user is not asked, and denied grants stay denied.
     let same = update(&polite(&stage, "1.1.0", &first), &[], 0);
     assert_eq!((&same["outcome"], &same["before"]), (&json!("updated"), &json!("1.0.0")));
     assert_eq!(given(&stage, "polite"), ["roots.config", "state"]);
@@ -169,7 +169,7 @@ fn an_update_keeps_what_it_may_and_asks_for_what_is_more() {
     let path = polite(&stage, "1.2.0", &more);
     assert_eq!(update(&path, &["--yes", "--grant", "programs.run"], 0)["version"], "1.2.0");
     assert_eq!(given(&stage, "polite"), ["roots.config", "programs.run", "state"]);
-    // And back, which takes a word.
+    // A downgrade needs a flag.
     let older = polite(&stage, "1.1.9", ROOT);
     let refused = update(&older, &[], 4);
     assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains("--allow-downgrade")), "{refused}");
@@ -243,7 +243,7 @@ fn what_is_built_in_can_be_installed_over_itself() {
 fn of_installs_at_once_one_is_done_and_nothing_is_half() {
     let stage = stage();
     let paths: Vec<String> = (0..4).map(|number| polite(&stage, &format!("1.0.{number}"), "")).collect();
-    // Tried out once before, so that what runs at once is the installing and not the compiling.
+    // Compiled beforehand, so that the installs run at the same time, not the compilations.
     json_of(&stage, &["plugin", "inspect", &paths[0]], 0);
     let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
         let stage = &stage;
@@ -296,7 +296,7 @@ fn hostile(stage: &Stage) -> String {
     ship(&folder, "hostile", &built("hostile"), &manifest("hostile")).display().to_string()
 }
 
-/// A folder with this version of the polite adapter in it, which asks for this.
+/// A folder with this version of the polite adapter and these requests.
 fn polite(stage: &Stage, version: &str, asks: &str) -> String {
     let text = manifest("polite").replace("0.1.0", version) + asks;
     let folder = stage.folder.join(format!("parcels/polite-{version}-{}", asks.len()));
@@ -330,7 +330,7 @@ fn given(stage: &Stage, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a command says in JSON: on standard output, or on standard error where it failed.
+/// A command's JSON: from standard output, or from standard error if it failed.
 fn json_of(stage: &Stage, arguments: &[&str], code: i32) -> Value {
     let outcome = run(stage, &[arguments, &["--json"]].concat());
     assert_eq!(outcome.code, Some(code), "{arguments:?}: {}{}", outcome.stdout, outcome.stderr);
@@ -347,7 +347,7 @@ fn relay(stage: &Stage, arguments: &[&str]) -> Program {
     stage.relay(arguments).env("XDG_CACHE_HOME", cache())
 }
 
-/// Compiled once for all tests, as for all projects of a person.
+/// Shared, so that adapters are compiled once for all tests, as for all projects of a user.
 fn cache() -> String {
     format!("{}/cache", env!("CARGO_TARGET_TMPDIR"))
 }

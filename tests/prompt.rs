@@ -1,8 +1,8 @@
-//! The cheat sheet for prompts: short enough, and every command in it does what it says, with a host and without.
+//! The cheat sheet for prompts: short enough, and every command in it works, with a server and without.
 
 use test_support::{Host, Stage};
 
-/// What a model reads for 300 tokens, at four bytes each.
+/// 300 tokens, at four bytes each.
 const BYTES: usize = 300 * 4;
 
 #[test]
@@ -27,7 +27,7 @@ fn a_harness_is_told_of_its_tools() {
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
 }
 
-/// Runs every command between backticks, in order, with words for its placeholders.
+/// Runs every command in backticks, in order, with its placeholders filled in.
 fn follow_the_sheet(stage: &Stage) {
     let sheet = stage.relay_ok(&["prompt"]);
     assert!(sheet.trim_end().len() <= BYTES, "{} bytes are more than 300 tokens", sheet.trim_end().len());
@@ -36,7 +36,7 @@ fn follow_the_sheet(stage: &Stage) {
     let mut ran = 0;
     for command in sheet.split('`').skip(1).step_by(2).filter_map(|words| words.strip_prefix("relay-mesh ")) {
         let command = command.replace("NAME", "alice").replace("TEXT", "hello").replace("/COMMAND", "/review");
-        // What is asked of oneself is taken below, so that nobody would wait for it.
+        // No waiting: the command ordered from oneself is taken only below.
         let command = command.replace(" --wait", "").replace("ID", &id).replace("COMMAND", "send").replace('\'', "");
         let program = stage.relay(&command.split(' ').collect::<Vec<_>>());
         let outcome = program.env("RELAY_AGENT", "alice").run();

@@ -1,5 +1,5 @@
-//! Which binary the other tests run: the one that cargo built for them, or the released one, if `make test-release`
-//! names it by a variable. And that the released one is what it is said to be.
+//! Which binary the other tests run: the one that cargo built, or the released one if `make test-release` names it by a
+//! variable. Also checks that the released one is what it should be.
 
 #![cfg(target_os = "linux")]
 
@@ -46,12 +46,12 @@ fn the_released_binary_is_static_and_lies_anywhere() {
     println!("{} is a static-pie program", stage.binary().display());
 }
 
-/// What a program that lies at any address is to the format.
+/// ELF type of a position-independent program (ET_DYN).
 const SHARED_OBJECT: u64 = 3;
-/// The segment that names a dynamic linker.
+/// ELF segment that names a dynamic linker (PT_INTERP).
 const INTERPRETER: u64 = 3;
 
-/// A program for a processor of 64 bits that begins with the lowest, as all are that Linux is released for.
+/// A 64-bit little-endian program, as all Linux releases are.
 struct Elf(Vec<u8>);
 
 impl Elf {

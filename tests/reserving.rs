@@ -1,5 +1,4 @@
-//! Reservations through the real binary: what people see, what is refused, and that of fifty who race only
-//! those win who may.
+//! Reservations through the real binary: output, refusals, and that of fifty racing agents only those win who may.
 
 use std::os::unix::fs::symlink;
 use std::thread;
@@ -47,7 +46,7 @@ fn what_cannot_be_meant_is_refused_with_a_hint() {
         let outcome = stage.run(&arguments.split(' ').collect::<Vec<_>>());
         assert_eq!(outcome.code, Some(code), "{arguments}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(words), "{arguments}: {}", outcome.stderr);
-        // The command line's own parser has no hint for a value, but says what to write.
+        // clap prints no hint for a value, but its error says what to write.
         assert!(
             outcome.stderr.contains("hint: ") || outcome.stderr.contains("For more information"),
             "{}",
@@ -92,7 +91,7 @@ fn worktrees_of_one_repository_share_its_reservations() {
     assert_eq!(within("src", "main.rs"), Some(6));
     assert_eq!(within("src", "../docs/main.md"), Some(0));
     assert_eq!(stage.held(), ["alice src/**", "bob docs/main.md"]);
-    // One that lies in the project is not a folder of it.
+    // A worktree inside the project is not part of it.
     stage.git(&["worktree", "add", "-q", ".trees/inner"]);
     let inner = stage.run(&["reserve", ".trees/inner/src/main.rs", "--from", "bob"]);
     assert_eq!(inner.code, Some(6), "{inner:?}");
@@ -135,7 +134,7 @@ fn of_fifty_that_race_only_those_win_that_may() {
     const RACERS: usize = 50;
     let names: Vec<String> = (0..RACERS).map(|number| format!("racer-{number}")).collect();
     let stage = stage(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    // Each meets most of the others; two only meet by a path that stands in neither.
+    // Each overlaps most others; some pairs overlap only by a path that neither names.
     let pattern = |number: usize| match number % 5 {
         0 => "src/**".to_owned(),
         1 => "**/*.rs".to_owned(),
@@ -165,7 +164,7 @@ fn of_fifty_that_race_only_those_win_that_may() {
     expected.sort();
     held.sort();
     assert_eq!(held, expected, "who was told that they won holds it, and nobody else does");
-    // Whoever holds it is in the way of anybody else who asks for the same.
+    // The winner conflicts with everyone else who asks for the same.
     for number in &won {
         let winners: Vec<String> = in_the_way(&stage, &pattern(*number));
         assert_eq!(winners, [names[*number].clone()], "{} met others that won", pattern(*number));
@@ -213,7 +212,7 @@ fn check(stage: &Stage, name: &str, told: &str) {
     settings.set_omit_expression(true);
     settings.add_filter(&stage.folder.display().to_string().replace('.', r"\."), "[STAGE]");
     settings.add_filter(r"\b\d+ (min|s)\b", "[SPAN]");
-    // Columns are as wide as the longest path in them.
+    // Column widths depend on the longest path.
     settings.add_filter(r"(\S) {2,}", "$1  ");
     settings.bind(|| insta::assert_snapshot!(name, told));
 }
@@ -227,7 +226,7 @@ fn stage(agents: &[&str]) -> Stage {
     stage
 }
 
-/// Whose reservations meet a pattern.
+/// The owners of reservations that overlap a pattern.
 fn in_the_way(stage: &Stage, pattern: &str) -> Vec<String> {
     let outcome = stage.run(&["reserve", pattern, "--check", "--json"]);
     let answer: Value = serde_json::from_str(&outcome.stdout).expect("JSON");

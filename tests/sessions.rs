@@ -1,5 +1,5 @@
-//! What sessions go through, the same for each harness, with the real clients and scripted models: two of
-//! them in one project, runs without a terminal, and a session that is closed while mail waits for it.
+//! Sessions, alike for each harness, with real clients and scripted models: two in one project, runs without a
+//! terminal, and a session that is closed while mail waits.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ fn two_sessions_of_opencode_in_one_project_are_two_agents() {
     isolated(|| two_sessions(Client::OpenCode));
 }
 
-/// Each is woken for its own mail, and neither is ever told the other one's.
+/// Each is woken for its own mail, and neither is shown the other's.
 fn two_sessions(client: Client) {
     let stage = installed(client);
     let names = ["alice", "carol"];
@@ -74,8 +74,8 @@ fn a_run_of_opencode_without_a_terminal_fetches_what_comes_while_it_works() {
     isolated(|| fetches_while_it_works(Client::OpenCode));
 }
 
-/// Mail that comes while the model thinks and that it fetches itself is not shown once more by a hook, a
-/// connector or the turn's end. What comes after the run waits for the next one.
+/// Mail that arrives while the model thinks and that it fetches itself is not shown again by a hook, a connector or the
+/// turn's end. Mail after the run waits for the next one.
 fn fetches_while_it_works(client: Client) {
     let stage = installed(client);
     let (mail, fetch) = (Arc::clone(&stage), client.tool("fetch_messages"));
@@ -117,7 +117,7 @@ fn opencode_that_is_closed_while_mail_waits_shows_it_when_it_is_opened_again() {
     isolated(|| closed_while_mail_waits(Client::OpenCode));
 }
 
-/// The session is at work when the mail comes and its terminal is closed before anything could show it.
+/// The session is busy when the mail arrives, and its terminal is closed before the mail could be shown.
 fn closed_while_mail_waits(client: Client) {
     let stage = installed(client);
     let (mail, (sent, was_sent), (close, was_closed)) = (Arc::clone(&stage), channel(), channel());
@@ -188,7 +188,7 @@ fn compaction_of_codex_takes_neither_the_protocol_nor_the_name() {
         seat.terminal.type_line("Join the mesh as alice.");
         seat.says("I am here.");
         let session = session_of(&stage, "alice");
-        // It refuses a command until the turn's hooks have ended, which this line says.
+        // It refuses commands until the turn's hooks have ended, which this line shows.
         seat.terminal.wait_for("Worked for");
         seat.terminal.type_line("/compact");
         seat.terminal.wait_for("Context compacted");
@@ -218,13 +218,13 @@ fn opencode_that_is_set_up_for_a_user_joins_in_any_project() {
     isolated(|| joins_for_a_user(Client::OpenCode));
 }
 
-/// The project knows nothing of the mesh, and yet the session is bound, told the protocol and shown mail.
+/// The project has no settings of the mesh, yet the session is bound, told the protocol and shown mail.
 fn joins_for_a_user(client: Client) {
     let stage = Arc::new(stage());
     let before = stage.tree(&stage.project);
     stage.relay_ok(&["install", client.name(), "--user", "--yes"]);
     assert_eq!(stage.tree(&stage.project), before);
-    // Claude Code names a plugin's tools after the plugin too.
+    // Claude Code adds the plugin's name to its tools' names.
     let register = match client {
         Client::ClaudeCode => "mcp__plugin_relay-mesh_relay-mesh__register_agent".to_owned(),
         Client::Codex | Client::OpenCode => client.tool("register_agent"),
@@ -260,7 +260,7 @@ fn opencode_over_http_is_bound_to_its_session() {
     });
 }
 
-/// A project whose client reaches a host that runs, by files without a secret.
+/// A project whose client reaches a running server by settings without a secret.
 fn over_http(client: Client) -> (Stage, Host) {
     let stage = stage();
     let host = Host::start(&stage);

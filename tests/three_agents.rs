@@ -1,5 +1,5 @@
-//! Three agents in one repository, as docs/three-agents.md tells it: every line of that page is run here, by the
-//! real program and the real Claude Code. Only the model is played.
+//! Three agents in one repository, as in docs/three-agents.md: every line of that page is run here by the real program
+//! and the real Claude Code. Only the model is scripted.
 
 use serde_json::json;
 use test_support::{Answer, ClaudeCode, Model, Program, Script, Stage, Terminal, isolated, wait_for};
@@ -11,13 +11,13 @@ const SEND: &str = "mcp__relay-mesh__send_message";
 /// A line of the page.
 #[derive(Debug)]
 enum Step {
-    /// Somebody types a command and is told this.
+    /// A user types a command and sees this output.
     Runs { who: String, command: String, told: String },
-    /// Carol's person types.
+    /// Carol's user types a prompt.
     Types(String),
-    /// Carol's terminal shows her words.
+    /// Carol's terminal shows her answer.
     Says(String),
-    /// Carol's model is told this.
+    /// Carol's model receives this.
     Hears(String),
 }
 
@@ -61,7 +61,7 @@ fn perform(stage: &Stage, terminal: &Terminal, model: &Model, step: &Step, last_
                 }
                 said
             };
-            // A reservation of a second lapses soon, and nobody says when.
+            // A reservation of one second lapses soon, without an event.
             let said = match command.ends_with(" gc") {
                 true => wait_for("something is over", || Some(run()).filter(|said| !said.starts_with("nothing"))),
                 false => run(),
@@ -82,7 +82,7 @@ fn perform(stage: &Stage, terminal: &Terminal, model: &Model, step: &Step, last_
     }
 }
 
-/// What carol's model does.
+/// Carol's scripted model.
 fn carol(stage: &Stage) -> Model {
     let file = stage.project.join("src/parser/lexer.rs");
     let write = move |_: &str| Answer::Call {
@@ -102,11 +102,11 @@ fn carol(stage: &Stage) -> Model {
     )
 }
 
-/// The steps of a page: what stands in its blocks of a console.
+/// The steps of a page, from its `console` blocks.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for block in page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-        // A block begins with a step, and never goes on with another's words.
+        // A block begins with a step and does not continue the previous block's output.
         let mut goes_on = false;
         for line in block.lines() {
             let typed = line.split_once("$ ").filter(|(who, _)| ["alice", "bob"].contains(who));
@@ -140,7 +140,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// A text without what differs each time: ids, times, and how many minutes are left.
+/// A text without what differs between runs: ids, times, and minutes left.
 fn same(text: &str) -> String {
     let line = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -161,7 +161,7 @@ fn is_id(word: &str) -> bool {
         && word.chars().all(|one| one.is_ascii_digit() || one.is_ascii_uppercase())
 }
 
-/// The id that stands on the page for whichever was told last.
+/// The page's placeholder for the latest id.
 fn an_id() -> String {
     format!("01JD8Z3K5V{}", "0".repeat(16))
 }

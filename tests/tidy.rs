@@ -1,6 +1,6 @@
-//! What a reviewer would look for by hand: the arrows between crates, who may name which dependency,
-//! the length of files, a first paragraph in each, no printing outside of the printer, frozen
-//! interfaces, and documents that stay short enough to be read.
+//! Checks that a reviewer would otherwise do by hand: dependencies between crates, who may name which dependency, the
+//! length of files, a first paragraph in each, no printing outside the printer, frozen interfaces, and documents short
+//! enough to be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use test_support::Program;
 
-/// Which of our crates a crate may build on. One way only: the binary, then what speaks to the
-/// outside, then the views that both show, then the mesh, then the store. Only the binary knows the store on servers.
+/// Which of our crates a crate may depend on. One way only: the binary, then the crates for the outside world, then the
+/// views that both use, then the mesh, then the store. Only the binary knows the store on servers.
 const ARROWS: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("store-nats", &["store"]),
@@ -49,13 +49,13 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("wit-bindgen", &["relay-mesh-sdk"]),
 ];
 
-/// Lines of code, tests left out, that no file may exceed.
+/// The most lines of code in a file, without tests.
 const LONGEST: usize = 600;
 /// Half of all files are at most this long.
 const MEDIAN: usize = 150;
-/// Nine tenths of all files are at most this long.
+/// 90 % of all files are at most this long.
 const NINTH_TENTH: usize = 400;
-/// Lines of a document that is meant to be read in one go.
+/// The most lines of a document that is meant to be read in one go.
 const DOCUMENT: usize = 250;
 
 #[test]
@@ -130,7 +130,7 @@ fn every_file_begins_by_saying_what_it_is() {
 #[test]
 fn only_the_printer_prints() {
     const PRINTERS: [&str; 4] = ["println!(", "eprintln!(", "print!(", "eprint!("];
-    // Examples and the bench are run for what they print, and a build script speaks to cargo that way.
+    // Examples and the bench exist for their output, and a build script talks to cargo by printing.
     let may_print = |path: &PathBuf| {
         path.ends_with("render.rs")
             || path.ends_with("build.rs")
@@ -174,9 +174,9 @@ fn documents_can_be_read_in_one_go() {
     }
 }
 
-/// What `cargo metadata` says of one of our crates.
+/// One of our crates, from `cargo metadata`.
 struct Package {
-    /// Names of its dependencies, each with its kind: normal, build or dev.
+    /// Names of dependencies, each with its kind: normal, build or dev.
     dependencies: Vec<(String, String)>,
     /// The files of its integration tests.
     tests: BTreeSet<PathBuf>,
@@ -207,7 +207,7 @@ fn packages() -> BTreeMap<String, Package> {
     packages
 }
 
-/// Each foreign crate that a choice of packages builds, with its features.
+/// Each third-party crate that a set of packages builds, with its features.
 fn features(choice: &[&str]) -> BTreeSet<String> {
     let listing = Program::new(env!("CARGO"))
         .environment_of_this_process()
@@ -215,12 +215,12 @@ fn features(choice: &[&str]) -> BTreeSet<String> {
         .args(choice)
         .within(&root())
         .succeed();
-    // A crate of ours is named with its folder; a star says that a crate's own tree stands further up.
+    // Our own crates are listed with their folder; a star marks a crate whose tree was already printed.
     let foreign = listing.lines().filter(|line| !line.is_empty() && !line.contains('/'));
     foreign.map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
 }
 
-/// Every Rust file that git knows or would add.
+/// Every Rust file that git tracks or would add.
 fn rust_files() -> impl Iterator<Item = PathBuf> {
     let listing = Program::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
@@ -231,7 +231,7 @@ fn rust_files() -> impl Iterator<Item = PathBuf> {
     files.into_iter().filter(|path| path.is_file())
 }
 
-/// Those of them that are no tests.
+/// The Rust files that are not tests.
 fn product_files() -> impl Iterator<Item = PathBuf> {
     rust_files().filter(|path| {
         let inside = path.strip_prefix(root()).unwrap_or(path);

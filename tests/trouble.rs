@@ -1,5 +1,5 @@
-//! What stands in the way of a harness. The doctor names each with what to do about it, no message is lost
-//! over it, and nothing is shown twice. The real clients are run where only they can be in that trouble.
+//! Faults of harnesses and their settings. The doctor names each with a fix, no message is lost, and none is shown
+//! twice. The real clients run only in cases that need them.
 
 use std::io::Write;
 
@@ -8,16 +8,16 @@ use test_support::{
     Client, Codex, DeliveryHistory, Model, Program, Running, Stage, isolated, send, session_of, unread, wait_for,
 };
 
-/// Changes what an install has made.
+/// Damages what an install made.
 type Harm = fn(&Stage);
 
-/// Each harness, what is done to it after it was set up, and what the doctor says then.
+/// Each harness, the damage done after its setup, and the doctor's finding.
 const HARMS: &[(&str, Harm, &str)] = &[
     ("claude-code", |_| {}, "Claude Code is set up, and no version of it was found on this machine"),
     ("codex", |_| {}, "Codex is set up, and no version of it was found on this machine"),
     ("cursor", |_| {}, "Cursor is set up, and no version of it was found on this machine"),
     ("opencode", |_| {}, "OpenCode is set up, and no version of it was found on this machine"),
-    // What older clients answered when they were run; how they did with the mesh stands in their READMEs.
+    // What older clients report as version; their READMEs say how they worked with the mesh.
     (
         "codex",
         |stage| answers(stage, "codex", "codex-cli 0.100.0"),
@@ -92,7 +92,7 @@ fn the_doctor_names_what_is_in_the_way_and_what_to_do() {
             install(&stage, harness);
             harm(&stage);
             is_ill(&stage, harness, says);
-            // A stage of its own for each would compile its adapter anew.
+            // Shared, because a stage for each would recompile its adapter.
             for path in
                 stage.tree(&stage.project).into_keys().filter(|path| path.is_file() && !clean.contains_key(path))
             {
@@ -130,7 +130,7 @@ fn a_port_that_is_taken_is_named() {
     isolated(|| {
         let stage = stage();
         install(&stage, "opencode");
-        // The port that OpenCode takes where nobody names one.
+        // OpenCode's default port.
         let _server = serve(&stage, &stage.data.display().to_string(), "127.0.0.1:4096");
         is_ill(&stage, "opencode", "port 4096 is taken by another program");
         let other = stage.folder.join("other").display().to_string();
@@ -218,7 +218,7 @@ fn mail_for_an_archived_thread_of_codex_waits_until_it_is_taken_out_again() {
     });
 }
 
-/// The doctor names it, and on the next line what to do.
+/// The doctor reports it, with a fix on the next line.
 #[track_caller]
 fn is_ill(stage: &Stage, harness: &str, says: &str) {
     let examined = stage.run(&["doctor", harness]);
@@ -245,7 +245,7 @@ fn write(stage: &Stage, path: &str, text: &str) {
     std::fs::write(stage.project.join(path), text).expect("the project is writable");
 }
 
-/// A program of that name on the path, which says this of its version.
+/// Puts a program of that name on PATH that reports this version.
 fn answers(stage: &Stage, name: &str, version: &str) {
     let program = stage.programs().join(name);
     std::fs::create_dir_all(stage.programs()).expect("the home is writable");
@@ -253,12 +253,12 @@ fn answers(stage: &Stage, name: &str, version: &str) {
     Program::new("chmod").arg("+x").arg(&program).succeed();
 }
 
-/// A list of servers in which the mesh's name is somebody else's.
+/// A list of servers in which another program has the mesh's name.
 fn theirs(stage: &Stage, path: &str) {
     write(stage, path, r#"{"mcpServers": {"relay-mesh": {"command": "theirs"}}}"#);
 }
 
-/// A host at this address; waits until it answers.
+/// Starts a server at this address and waits until it answers.
 fn serve(stage: &Stage, data: &str, at: &str) -> Running {
     let log = stage.folder.join("serve.log");
     let server = stage.relay(&["serve", "--http", at]).env("RELAY_DIR", data).start(&log);

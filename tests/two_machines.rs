@@ -1,6 +1,6 @@
-//! Two machines, each in a network of its own, and a server between them: the real Claude Code on one and
-//! the real Codex on the other find each other, talk, and wake each other; and a command of OpenCode's own runs for
-//! somebody on another machine once the person of OpenCode's machine has allowed it. Only the models are played.
+//! Two machines, each in its own network, and a nats-server between them: the real Claude Code on one and the real
+//! Codex on the other find each other, talk, and wake each other; and an agent on another machine runs one of
+//! OpenCode's own commands once the user of OpenCode's machine has allowed it. Only the models are scripted.
 
 #[path = "clients/pairs.rs"]
 mod pairs;
@@ -101,20 +101,20 @@ fn a_command_from_another_machine_runs_where_the_person_of_its_own_machine_has_a
             command(&his, id)["waits"].as_str().filter(|why| why.contains("cmd allow")).map(str::to_owned)
         });
         assert!(waits.contains("`relay-mesh cmd allow bob /greet --to alice`"), "{waits}");
-        // What he allows on his own machine is for sessions there.
+        // What he allows on his machine holds only for sessions there.
         ok(&his, &["cmd", "allow", "bob", "/greet", "--to", "alice"]);
         let another = json_of(&his, &["cmd", "alice", "/greet", "the", "moon", "--from", "bob", "--ttl", "3s"]);
         let another = another["id"].as_str().expect("a command has an id");
-        wait_for("nobody has run it", || (command(&his, another)["state"] == "expired").then_some(()));
-        assert_eq!(command(&his, id)["state"], "pending");
+        wait_for("nobody has run it", || (command(&his, another)["status"] == "expired").then_some(()));
+        assert_eq!(command(&his, id)["status"], "pending");
         assert_eq!(model.times_told("kindly"), 0, "nothing happens for a stranger");
 
         ok(&hers, &["cmd", "allow", "bob", "/greet", "--to", "alice"]);
         let ended = wait_for("it has ended, as his machine sees it", || {
             let command = command(&his, id);
-            (command["state"] != "pending" && command["state"] != "running").then_some(command)
+            (command["status"] != "pending" && command["status"] != "running").then_some(command)
         });
-        assert_eq!((&ended["state"], &ended["result"]), (&json!("done"), &json!("Good morning, world.")), "{ended}");
+        assert_eq!((&ended["status"], &ended["result"]), (&json!("done"), &json!("Good morning, world.")), "{ended}");
         assert_eq!(model.times_told("kindly"), 1, "once");
     });
 }
@@ -127,14 +127,14 @@ fn json_of(machine: &Machine, arguments: &[&str]) -> Value {
     serde_json::from_str(&ok(machine, &[arguments, &["--json"]].concat())).expect("--json writes JSON")
 }
 
-/// What a machine knows of a command.
+/// A command's JSON on a machine.
 fn command(machine: &Machine, id: &str) -> Value {
     let all = json_of(machine, &["cmd", "list", "--all"]);
     let found = all["commands"].as_array().into_iter().flatten().find(|one| one["id"] == id);
     found.cloned().unwrap_or_else(|| panic!("{id} is not among {all}"))
 }
 
-/// A machine and whoever works there.
+/// A machine and its user.
 struct Place {
     machine: Machine,
     client: Client,

@@ -1,5 +1,5 @@
-//! The wake table: what a run of the real clients has proven of each harness. It is made of the observations
-//! that the run noted, and compared with the one in docs/, or written anew by `make clients`.
+//! The wake table: what a run of the real clients has proven for each harness. It is made from the run's observations
+//! and compared with the one in docs/, or rewritten by `make clients`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use test_support::{Ability, OBSERVATIONS};
 
-/// Set by `make clients`: the table is written, not compared.
+/// Set by `make clients`: write the table instead of comparing it.
 const WRITE: &str = "RELAY_WAKE_TABLE_WRITE";
 
 #[test]
@@ -55,7 +55,7 @@ fn a_cell_that_differs_is_named() {
     }
 }
 
-/// What was seen: by harness, its versions and, by ability, the means.
+/// Per harness: its versions and, per ability, the routes that were seen.
 struct Observations {
     versions: BTreeMap<String, BTreeSet<String>>,
     means: BTreeMap<(String, String), BTreeSet<String>>,
@@ -75,7 +75,7 @@ impl Observations {
         observations
     }
 
-    /// A row for each adapter, seen or not.
+    /// A row for each adapter, observed or not.
     fn table(&self) -> Value {
         let rows = adapters().into_iter().map(|harness| {
             let versions = self.versions.get(&harness).cloned().unwrap_or_default();
@@ -90,9 +90,9 @@ impl Observations {
     }
 }
 
-/// Each cell in which a run contradicts a table, in words: another version, something tried that is said
-/// not to be or the other way round, or none of the means that are named. A run that saw one of two means
-/// contradicts nothing, for which of them comes first is the harness's to say.
+/// Each cell in which a run contradicts a table, as text: another version, something tested that the table calls
+/// untested or the other way round, or none of the named routes. A run that saw one of two routes contradicts nothing,
+/// because the harness decides which comes first.
 fn differences(committed: &Value, seen: &Value) -> Vec<String> {
     let (committed, seen) = (cells(committed), cells(seen));
     let names: BTreeSet<_> = committed.keys().chain(seen.keys()).collect();
@@ -117,7 +117,7 @@ fn differences(committed: &Value, seen: &Value) -> Vec<String> {
     differences
 }
 
-/// What a cell holds, in words.
+/// A cell as text.
 fn words(means: &BTreeSet<String>) -> String {
     match means.is_empty() {
         true => "untried".to_owned(),
@@ -125,7 +125,7 @@ fn words(means: &BTreeSet<String>) -> String {
     }
 }
 
-/// What every cell holds, by harness and column.
+/// Every cell, by harness and column.
 fn cells(table: &Value) -> BTreeMap<(String, String), BTreeSet<String>> {
     let mut cells = BTreeMap::new();
     for line in lines(table) {

@@ -1,5 +1,5 @@
-//! `relay-mesh wake`: each way is tried in order until one works, and what is said is what was seen. A model is
-//! shown a peer's words inside an envelope, also by a program that somebody else wrote.
+//! `relay-mesh wake`: each method is tried in order until one works, and the output reports what was seen. A model sees
+//! a peer's words inside an envelope, also by a third-party program.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::thread;
 use serde_json::{Value, json};
 use test_support::{Host, Program, Stage, wait_for};
 
-/// A program that notes what it is given.
+/// A program that records its arguments.
 const GATEWAY: &str = "#!/bin/sh\nfor word in \"$@\"; do printf '%s\\n' \"[$word]\"; done > \"$HOME/gateway.said\"\n";
 
 fn stage(settings: &str) -> Stage {
@@ -28,7 +28,7 @@ fn program(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("the stage is writable");
 }
 
-/// What was tried, as `method worked` or `method failed`, and what came of it.
+/// The tried methods, as `method worked` or `method failed`, with the JSON and the exit code.
 fn woken(stage: &Stage, arguments: &[&str]) -> (Vec<String>, Value, Option<i32>) {
     let outcome = stage.run(&[&["wake", "--json"], arguments].concat());
     let told: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"));
@@ -53,7 +53,7 @@ fn each_way_is_tried_in_order_until_one_works() {
         "[wake]\ngateway = ['gateway', '--text', '{text}', '{from}>{to}']\nsocket = '~/wake.sock'\ntimeout = '5s'\n",
     );
     let said = stage.home.join("gateway.said");
-    // Nobody is there: no program, no socket. The file is the last resort.
+    // Nothing listens: no program, no socket. The file is the last resort.
     let (tried, told, code) = woken(&stage, &["look at #4", "--from", "alice"]);
     check(
         &tried,
@@ -68,7 +68,7 @@ fn each_way_is_tried_in_order_until_one_works() {
         serde_json::from_slice(&std::fs::read(stage.data.join("wake/trigger")).expect("a file")).expect("JSON");
     assert_eq!((&file["from"], &file["text"], &file["to"]), (&"alice".into(), &"look at #4".into(), &Value::Null));
 
-    // Somebody listens at the socket.
+    // A process listens at the socket.
     let listener = UnixListener::bind(stage.home.join("wake.sock")).expect("a socket");
     let heard = thread::spawn(move || {
         let mut line = String::new();
@@ -81,7 +81,7 @@ fn each_way_is_tried_in_order_until_one_works() {
     let (tried, ..) = woken(&stage, &["again"]);
     check(&tried, &["gateway failed", "nobody listens at", "file worked"]);
 
-    // The program is there, and gets each word as one argument, whatever is in it.
+    // The program exists, and gets each word as one argument, whatever it contains.
     program(&stage.programs().join("gateway"), GATEWAY);
     let (tried, ..) = woken(&stage, &["$(touch broken) '; {from}", "--from", "alice"]);
     check(&tried, &["gateway worked: `gateway` took it"]);
@@ -91,7 +91,7 @@ fn each_way_is_tried_in_order_until_one_works() {
         "{given}"
     );
     assert!(given.ends_with("\n$(touch broken) '; {from}\n</relay-mesh-message>]\n[alice>]\n"), "{given}");
-    // It fails, it hangs, it leaves somebody behind who keeps its pipe.
+    // It fails, it hangs, it leaves a child that keeps its pipe open.
     program(&stage.programs().join("gateway"), "#!/bin/sh\necho 'no gateway\nconnect ECONNREFUSED' >&2\nexit 3\n");
     check(&woken(&stage, &["x", "--method", "gateway"]).0, &["ended with exit status: 3: connect ECONNREFUSED"]);
     program(&stage.programs().join("gateway"), "#!/bin/sh\nsleep 600 &\nexit 0\n");
@@ -103,7 +103,7 @@ fn each_way_is_tried_in_order_until_one_works() {
     assert_eq!((code, &told["woken"]), (Some(1), &false.into()));
     let pid = std::fs::read_to_string(stage.home.join("gateway.pid")).expect("it was run");
     wait_for("what took too long is ended", || {
-        // What has ended has no words, whether or not somebody has looked at how it ended.
+        // A zombie has an empty command line.
         let words = std::fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
         words.is_empty().then_some(())
     });
@@ -130,7 +130,7 @@ fn a_gateway_that_takes_too_long_is_ended_with_all_that_it_has_started() {
 #[test]
 fn an_agent_is_woken_by_its_own_ways_first() {
     let stage = stage("[wake]\ntimeout = '100ms'\n");
-    // Nobody is there for it. The message waits, and the file says so.
+    // bob has no session. The message waits, and the file is written.
     let (tried, told, code) = woken(&stage, &["the build is red", "--to", "bob"]);
     check(&tried, &["routes failed: it has no session, and nobody listens for it within 100ms", "file worked"]);
     assert_eq!((code, &told["to"]), (Some(0), &"bob".into()));
@@ -138,7 +138,7 @@ fn an_agent_is_woken_by_its_own_ways_first() {
     let file = std::fs::read_to_string(stage.data.join("wake/trigger")).expect("a file");
     assert!(file.contains(&id) && file.contains("\"to\":\"bob\""), "{file}");
     assert!(stage.relay_ok(&["read", "--agent", "bob"]).contains("the build is red"));
-    // Somebody listens: no other way is tried.
+    // A session listens: no other method is tried.
     stage.configure("[wake]\ntimeout = '30s'\n");
     let mut listener = stage.relay(&["listen", "--agent", "bob", "--no-stdin"]).start(&stage.folder.join("listen.log"));
     let mut lines = BufReader::new(listener.child.stdout.take().expect("a pipe")).lines();
@@ -180,14 +180,14 @@ fn that_a_wake_file_was_written_proves_nothing_and_the_next_way_is_tried() {
     check(&tried, &["routes failed: nobody took it within 300ms; notified by wake-file", "file worked"]);
 }
 
-/// A session of Claude Code, as its hook tells of it, joins as carol.
+/// A session of Claude Code, reported by its hook, joins as carol.
 fn carol_begins(stage: &Stage) {
     let start = json!({"session_id": "5b0c7f0e-4c2f-4a8e-9d0e-0d6d2b1f7a11", "cwd": stage.project,
         "hook_event_name": "SessionStart", "source": "startup"});
     let session = |program: Program| {
         program.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "5b0c7f0e-4c2f-4a8e-9d0e-0d6d2b1f7a11")
     };
-    // A hook that is in a hurry gives up where its adapter is yet to be compiled; whoever registers waits for that.
+    // A hook gives up if its adapter must still be compiled; registering waits for that.
     session(stage.relay(&["register", "carol"])).succeed();
     session(stage.relay(&["hook", "claude-code", "SessionStart"])).input(start.to_string()).succeed();
 }
@@ -209,7 +209,7 @@ fn systemd_takes_the_units_and_they_go_byte_for_byte() {
     let program = stage.programs().join("gateway");
     let expected = format!("ExecStart=\"{}\" \"100%%\" \"$$HOME\" \"a \\\"b\\\"\"\n", program.display());
     assert!(service.ends_with(&expected), "{service}");
-    // Where there is a systemd, it says itself whether it understands them.
+    // If systemd is installed, it checks the units itself.
     if Path::new("/usr/bin/systemd-analyze").exists() {
         let verified = Program::new("/usr/bin/systemd-analyze")
             .args(["verify", "--user"])
@@ -226,7 +226,7 @@ fn systemd_takes_the_units_and_they_go_byte_for_byte() {
     assert_eq!(stage.run(&["wake", "install"]).code, Some(2), "it is not said what to run");
 }
 
-/// What systemd would do, with the watcher that this machine has: the file is written in one step.
+/// What systemd would do, with this machine's file watcher: the file is replaced atomically.
 #[test]
 fn whoever_watches_the_file_never_reads_half_of_it() {
     let stage = stage("");

@@ -1,5 +1,5 @@
-//! Retired words stay out of what people and programs read: documents, interfaces, help, manual pages, MCP tools,
-//! and the snapshots of output and JSON. RETIRED is the list; a word that is to go is added there.
+//! Retired words stay out of documents, interfaces, help, manual pages, MCP tools, and snapshots of output and JSON.
+//! RETIRED is the list; add further words there.
 
 use std::path::{Path, PathBuf};
 
@@ -51,11 +51,11 @@ const RETIRED: &[(&[&str], &str)] = &[
     (&["bead", "beads"], "issue"),
 ];
 
-/// Files that people or programs read, as git names them. Of Rust, only the documentation is looked at.
+/// Files that people or programs read, as git names them. Of Rust files, only the doc comments are checked.
 const READ: &[&str] =
     &["*.md", "wit/**", "*adapter.toml", "host/relay-mesh/templates/**", "*.snap", "*.snap.json", "sdk/src/*.rs"];
 
-/// What allows a retired word on a line of a document that explains it as history: `<!-- retired: rung, bell -->`.
+/// Allows a retired word on a line of a document that explains it as history: `<!-- retired: rung, bell -->`.
 const EXCEPTION: &str = "<!-- retired:";
 
 #[test]
@@ -147,7 +147,7 @@ fn a_word_matches_whole_and_in_either_case() {
     check("then called a rung on a ladder <!-- retired: rung -->", &["ladder"]);
 }
 
-/// The retired words in a line, each with what to say instead.
+/// The retired words in a line, each with its replacement.
 fn retired_in(line: &str) -> Vec<(&'static str, &'static str)> {
     let allowed: Vec<&str> = match line.split_once(EXCEPTION) {
         Some((_, words)) => words.split("-->").next().unwrap_or_default().split(',').map(str::trim).collect(),
@@ -158,7 +158,7 @@ fn retired_in(line: &str) -> Vec<(&'static str, &'static str)> {
     each.filter(|(word, _)| !allowed.contains(word) && has_word(&text, word)).collect()
 }
 
-/// Whether a text has this word or phrase, not as a part of a longer word.
+/// Whether a text contains this word or phrase, not as part of a longer word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_letter = |one: Option<char>| one.is_some_and(char::is_alphanumeric);
     let joins = |inside: Option<char>, outside: Option<char>| is_letter(inside) && is_letter(outside);
@@ -175,13 +175,13 @@ fn problems(place: &str, line: &str) -> Vec<String> {
     retired_in(line).into_iter().map(sentence).collect()
 }
 
-/// The same for each line of a text that is in no file.
+/// The same for each line of a text without a file.
 fn problems_of_text(name: &str, text: &str) -> Vec<String> {
     let lines = text.lines().enumerate();
     lines.flat_map(|(number, line)| problems(&format!("{name}:{}", number + 1), line)).collect()
 }
 
-/// What stands around a word, for lines that are long.
+/// The text around a word, for long lines.
 fn excerpt(line: &str, word: &str) -> String {
     const AROUND: usize = 50;
     let before = line.to_lowercase().split(word).next().unwrap_or_default().chars().count();
@@ -194,7 +194,7 @@ fn expect_none(found: &[String]) {
     assert!(found.is_empty(), "{} retired words ({advice} `{EXCEPTION} WORD -->`):\n{}", found.len(), found.join("\n"));
 }
 
-/// The commands that a page of the help lists.
+/// The commands listed on a help page.
 fn subcommands(page: &str) -> Vec<String> {
     let listed =
         page.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.trim().is_empty());
@@ -203,7 +203,7 @@ fn subcommands(page: &str) -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
-/// The files in READ that git knows or would add.
+/// The files in READ that git tracks or would add.
 fn files() -> Vec<String> {
     let listing = Program::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "--"])

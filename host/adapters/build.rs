@@ -1,10 +1,9 @@
-//! Builds the adapters in `plugins/` as components and embeds them, so that the program is always in
-//! step with their sources. A folder in `plugins/` with a manifest is an adapter; adding one touches
-//! no source of the host. Each component is also written to `plugins/NAME/NAME.wasm`, where
-//! `--plugins ./plugins` finds it.
+//! Builds the adapters in `plugins/` as components and embeds them, so that the binary always matches their sources. A
+//! folder in `plugins/` with a manifest is an adapter; adding one needs no change to the host's sources. Each component
+//! is also written to `plugins/NAME/NAME.wasm`, where `--plugins ./plugins` finds it.
 //!
-//! They are built by a cargo of their own in a target folder of their own: sharing the outer one
-//! would wait for a lock that the outer cargo holds until this ends.
+//! They are built by a separate cargo in a separate target folder: sharing the outer folder would deadlock on the lock
+//! that the outer cargo holds until this script ends.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,10 +18,9 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-/// What adapters are compiled for.
 const TARGET: &str = "wasm32-wasip2";
 
-/// Settings of the outer build which would make the inner one fail, or differ.
+/// Settings of the outer build that would make the inner one fail or differ.
 const NOT_PASSED_ON: [&str; 14] = [
     "CARGO_BUILD_RUSTFLAGS",
     "CARGO_BUILD_TARGET",
@@ -40,8 +38,8 @@ const NOT_PASSED_ON: [&str; 14] = [
     "LLVM_PROFILE_FILE",
 ];
 
-/// Small rather than fast: an adapter reads some JSON, and is loaded at every hook. The names of its
-/// functions stay, a fifth of its size, so that the log says where one was stopped.
+/// Small rather than fast: an adapter reads some JSON and is loaded at every hook. Function names are kept, although
+/// they are a fifth of its size, so that the log says where a guest was stopped.
 const PROFILE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
     ("CARGO_PROFILE_RELEASE_LTO", "fat"),
@@ -50,7 +48,6 @@ const PROFILE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo"),
 ];
 
-/// An adapter's folder.
 struct Plugin {
     name: String,
     package: String,
@@ -98,7 +95,7 @@ fn embed() -> Result<(), String> {
     fs::write(out.join("built_in.rs"), listed).map_err(|error| format!("built_in.rs: {error}"))
 }
 
-/// By which clients, and by which variables, an adapter matches its harness.
+/// The clients and the variables by which an adapter matches its harness.
 fn matches(manifest: &Path) -> Result<[Vec<String>; 2], String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", manifest.display());
     let text = fs::read_to_string(manifest).map_err(|error| told(&error))?;
@@ -141,7 +138,7 @@ fn watch(workspace: &Path, plugins: &[Plugin]) {
     watched.retain(|path| path.is_dir() && !path.ends_with("plugins") || path.is_file());
     for plugin in plugins {
         let parts = ["src", "assets", "adapter.toml", "Cargo.toml"].map(|part| plugin.folder.join(part));
-        // A path that is not there would make cargo run this every time.
+        // Cargo would rerun this every time for a path that does not exist.
         watched.extend(parts.into_iter().filter(|part| part.exists()));
     }
     watched.push(workspace.join("host/adapters/build.rs"));
@@ -154,8 +151,8 @@ fn watch(workspace: &Path, plugins: &[Plugin]) {
 
 /// `wasm` beside the profiles of the outer target folder.
 fn target_folder(out: &Path) -> PathBuf {
-    // OUT_DIR is TARGET/PROFILE/build/PACKAGE/out, with the triple before the profile where one
-    // was asked for. The target folder is marked by cargo.
+    // OUT_DIR is TARGET/PROFILE/build/PACKAGE/out, with the triple before the profile if the build names one. Cargo
+    // marks the target folder.
     let marked = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
     marked.unwrap_or(out).join("wasm")
 }
@@ -187,8 +184,8 @@ fn build(workspace: &Path, target: &Path, plugins: &[Plugin]) -> Result<(), Stri
     Err(format!("the adapters in plugins/ do not build:\n{told}"))
 }
 
-/// Writes a file where its content differs, so that nobody is told of a change that is none. In a
-/// source tree that cannot be written to, `--plugins ./plugins` finds nothing, and that is all.
+/// Writes a file only if its content differs, so that no watcher sees a change without one. In a read-only source tree
+/// the write fails, and `--plugins ./plugins` just finds nothing.
 fn keep(path: &Path, bytes: &[u8]) {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return;

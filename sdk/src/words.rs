@@ -1,4 +1,14 @@
-//! Texts that agents of every harness get.
+//! Texts that agents and people of every harness get.
+
+use crate::Error;
+
+/// An error as part of a sentence for a person.
+pub fn explain(error: &Error) -> String {
+    match error {
+        Error::NotFound(why) | Error::Denied(why) | Error::Unsupported(why) | Error::Failed(why) => why.clone(),
+        Error::Busy(after_ms) => format!("it is busy for {after_ms} ms"),
+    }
+}
 
 /// A skill (SKILL.md with front matter): when and how to talk with other agents. Harnesses load it when a task
 /// calls for it.

@@ -1,6 +1,6 @@
-//! What an adapter costs beside bare wasmtime: a fresh instance and a call, and loading one that was
-//! compiled before. Both sides run the same component in one process and take turns, so that the
-//! ratio means something on any machine. `cargo run --release -p adapters --example instance`.
+//! What an adapter costs compared with bare wasmtime: a fresh instance and a call, and loading a precompiled one. Both
+//! sides run the same component in one process and alternate, so that the ratio is meaningful on any machine. `cargo
+//! run --release -p adapters --example instance`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adapters::{Adapters, NoConsents, Settings, Surroundings, host_functions};
-use mesh::harness::Harnesses as _;
+use mesh::ports::harness::Harnesses as _;
 use still::Still;
 use store::memory::MemoryStore;
 use wasmtime::component::{Component, Linker, ResourceTable};
 use wasmtime::{Config, Engine, Store};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-/// How often each side runs.
+/// Number of runs of each side.
 const ROUNDS: usize = 2_000;
-/// The adapter that is measured: built in, so that nothing has to be prepared.
+/// The measured adapter: built in, so that it needs no setup.
 const ADAPTER: &str = "generic";
 
 mod bare {
@@ -78,7 +78,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut mine, mut theirs, mut loads) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        let answer = ours.protocol("base", mesh::harness::Occasion::Registration, None).await?;
+        let answer = ours.protocol("base", mesh::ports::harness::Occasion::Registration, None).await?;
         mine.push(began.elapsed());
 
         let began = Instant::now();
@@ -92,7 +92,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(answer, same.ok().flatten());
     }
     for _ in 0..200 {
-        // All of what a new process does: the engine, the linker, the cached code, and `describe`.
+        // Everything that a new process does: the engine, the linker, the cached code, and `describe`.
         let began = Instant::now();
         let adapters = Adapters::new(settings(&cache));
         adapters.get(ADAPTER).await?.ok_or("it is not built in")?;

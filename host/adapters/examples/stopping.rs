@@ -1,6 +1,6 @@
-//! How soon a guest that loops is stopped, and how long its neighbours wait meanwhile on the same
-//! thread. `cargo run --release -p adapters --example stopping -- FOLDER`, where FOLDER holds
-//! `hostile/hostile.wasm` and `polite/polite.wasm` of tests/hostile, each beside its adapter.toml.
+//! How soon a looping guest is stopped, and how long other calls on the same thread wait meanwhile. `cargo run
+//! --release -p adapters --example stopping -- FOLDER`, where FOLDER holds `hostile/hostile.wasm` and
+//! `polite/polite.wasm` of tests/hostile, each beside its adapter.toml.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 
 use adapters::{Adapters, NoConsents, Settings, Surroundings, host_functions};
 use async_trait::async_trait;
-use mesh::harness::{Desk, Findings, Harness as _, HookCall, Reading};
+use mesh::ports::harness::{Findings, Harness as _, HookCall, HookHost, Reading};
 use still::Still;
 use store::memory::MemoryStore;
 
-/// How often a guest loops until it is stopped.
+/// Number of looping calls.
 const ROUNDS: usize = 20;
 
-/// A host that finds nothing.
+/// A hook host that finds nothing.
 struct Empty;
 
 #[async_trait]
-impl Desk for Empty {
+impl HookHost for Empty {
     async fn look_up(&mut self, _reading: Reading) -> Findings {
         Findings {
             agent: None,
@@ -61,10 +61,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         alone.push(began.elapsed());
     }
     for _ in 0..ROUNDS {
-        // Anew each time: an adapter that fails in a row is paused.
+        // Created for each round: an adapter with several faults in a row is paused.
         let fresh = Adapters::new(settings(Arc::new(MemoryStore::new())));
         let hostile = fresh.adapter("hostile").await?.ok_or("there is no hostile/hostile.wasm")?;
-        // Of the same host: calls are counted by it.
+        // From the same set, which counts the calls in progress.
         let neighbour = fresh.adapter("polite").await?.ok_or("there is no polite/polite.wasm")?;
         let call = HookCall {
             name: "answer:loop".to_owned(),

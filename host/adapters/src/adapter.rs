@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use mesh::harness::{
-    About, Delivered, Desk, Finding, Findings, Harness, HarnessError, HookCall, Mail, Occasion, OptionalInterfaces,
+use mesh::ports::harness::{
+    About, Delivered, Finding, Findings, Harness, HarnessError, HookCall, HookHost, Mail, Occasion, OptionalInterfaces,
     Plan, Reading, Reply, Route, Setup,
 };
-use mesh::session::{Activity, Caller, Detection, Session};
+use mesh::sessions::{Activity, Caller, Detection, Session};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
@@ -25,10 +25,10 @@ use crate::instance::{Component, Instance, bounded};
 use crate::optional::Exported;
 use crate::ticker::{Begun, Meter, Running};
 
-/// Calls of one adapter that run at once. Further ones wait their turn.
+/// Concurrent calls of one adapter. Further ones wait.
 const CONCURRENT: usize = 16;
 
-/// An adapter that was loaded.
+/// A loaded adapter.
 pub struct Adapter {
     about: About,
     pre: AdapterPre<Guest>,
@@ -42,31 +42,31 @@ pub struct Adapter {
     usage: Mutex<Usage>,
 }
 
-/// The most that calls of an adapter have used since it was loaded.
+/// The highest usage of an adapter's calls since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Number of calls that ended.
+    /// Number of finished calls.
     pub calls: u64,
     /// Processor time of the slowest call, in microseconds.
     pub slowest_us: u64,
-    /// The function that the slowest call was of.
+    /// The function that the slowest call called.
     pub slowest: &'static str,
-    /// Memory of the call that needed most, in bytes.
+    /// Memory of the most demanding call, in bytes.
     pub largest: usize,
 }
 
-/// What a successful call proves of an adapter that failed before.
+/// What a successful call proves about an adapter that failed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
-    /// That it works again.
+    /// It works again.
     OfRecovery,
     /// Nothing: the call did no work.
     OfNothing,
 }
 
 impl Adapter {
-    /// Asks a component who it is for, and keeps it for further calls. The answer must fit its
-    /// manifest's name, by which people granted it what it is lent.
+    /// Loads a component and calls its `describe`. The answer must match the manifest's name, because the user gave the
+    /// grants to that name.
     pub(crate) async fn load(
         pre: AdapterPre<Guest>,
         machinery: Arc<Machinery>,
@@ -92,7 +92,7 @@ impl Adapter {
             compilation,
             usage: Mutex::default(),
         };
-        // A component that only ever manages to say who it is has not recovered by saying it again.
+        // A component of which only `describe` works has not recovered.
         let about = adapter
             .ask_for(Proof::OfNothing, "describe", |store, component| {
                 Box::pin(async move { Ok(Ok(component.relay_adapter_identity().call_describe(store).await?)) })
@@ -113,12 +113,11 @@ impl Adapter {
         &self.lender.name
     }
 
-    /// Where its machine code came from.
     pub(crate) fn compilation(&self) -> Compilation {
         self.compilation
     }
 
-    /// One call on an instance of its own.
+    /// Makes one call on a fresh instance.
     pub(crate) async fn ask<T>(
         &self,
         verb: &'static str,
@@ -151,7 +150,7 @@ impl Adapter {
         self.judge(verb, outcome).await
     }
 
-    /// The most that its calls have used so far.
+    /// The highest usage of its calls so far.
     pub fn usage(&self) -> Usage {
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +165,7 @@ impl Adapter {
         }
     }
 
-    /// Waits for a turn, and for the pause after repeated faults to be over.
+    /// Waits for a free slot; fails during the pause that follows repeated faults.
     async fn turn(&self) -> Result<(tokio::sync::SemaphorePermit<'_>, Begun), HarnessError> {
         let turn = self.turns.acquire().await.map_err(|error| HarnessError::Failed(error.to_string()))?;
         match self.faults.begin(self.lender.machine.now()) {
@@ -175,7 +174,7 @@ impl Adapter {
         }
     }
 
-    /// Lets the clock of guests tick until the return value is dropped.
+    /// Runs the epoch ticker until the return value is dropped.
     fn run(&self) -> Result<Running, HarnessError> {
         self.machinery
             .ticker
@@ -183,7 +182,7 @@ impl Adapter {
             .map_err(|error| HarnessError::Failed(format!("no thread could be started to watch a guest: {error}")))
     }
 
-    /// A fresh instance. Guest code may run here already, and is bounded like any other.
+    /// Makes a fresh instance. Guest code may run here already; it is bounded like any other.
     async fn instance(&self, verb: &'static str) -> Result<Instance, HarnessError> {
         let meter = Arc::new(Meter::default());
         let mut store = Guest::store(&self.machinery, &self.lender, &meter);
@@ -206,7 +205,7 @@ impl Adapter {
         }
     }
 
-    /// Ends what repeated faults led to, for this process and for those to come.
+    /// Ends the pause after repeated faults, for this process and for later ones.
     async fn recovered(&self) {
         match self.faults.clear() {
             Recovery::WasWell => {}
@@ -220,7 +219,7 @@ impl Adapter {
         }
     }
 
-    /// Notes that a guest was stopped, and puts it into one sentence.
+    /// Records that a guest was stopped, and gives the reason in one sentence.
     async fn fault(&self, verb: &'static str, error: &wasmtime::Error) -> HarnessError {
         let name = &self.lender.name;
         let what = format!("the adapter `{name}` failed in `{verb}`: {}", sentence(error));
@@ -238,7 +237,7 @@ impl Adapter {
     }
 }
 
-/// What stopped a guest, without the frames that the log has.
+/// Why a guest was stopped, without the stack frames, which the log has.
 fn sentence(error: &wasmtime::Error) -> String {
     if let Some(stopped) = error.downcast_ref::<Stopped>() {
         return stopped.to_string();
@@ -355,7 +354,7 @@ impl Harness for Adapter {
         Exported::of(self)
     }
 
-    async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError> {
+    async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {
         let call = to_guest::hook_call(call, self.lender.grants.narrow(&call.environment));
         let _turn = self.turn().await?;
         let mut instance = {
@@ -372,7 +371,7 @@ impl Harness for Adapter {
             self.account("hook read", &instance);
             from_guest::reading(self.judge("hook read", read).await?)
         };
-        // Nothing of the guest runs while the host looks things up, so nothing ticks either.
+        // No guest code runs while the host reads the files, so the ticker is off too.
         let found: Findings = desk.look_up(reading).await;
         let found = to_guest::findings(&found);
         let _running = self.run()?;
@@ -381,7 +380,7 @@ impl Harness for Adapter {
         });
         let answer = answer.await;
         self.account("hook answer", &instance);
-        // Only now: an adapter that reads well and always fails to answer is at fault each time.
+        // Only now: an adapter that reads well but always fails to answer counts a fault each time.
         if answer.is_ok() {
             self.recovered().await;
         }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use mesh::harness::{Harness, HarnessError, Harnesses};
-use mesh::machine::Machine;
-use mesh::session::Caller;
+use mesh::ports::harness::{Harness, HarnessError, Harnesses};
+use mesh::ports::machine::Machine;
+use mesh::sessions::Caller;
 use store::Store;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -27,17 +27,17 @@ pub struct Settings {
     /// This machine's own store: adapters' state and faults, which no other machine sees.
     pub store: Arc<dyn Store>,
     pub machine: Arc<dyn Machine>,
-    /// The folder of compiled components. Made when it is needed, and safe to delete.
+    /// The folder of compiled components. Created on demand, and safe to delete.
     pub cache: PathBuf,
-    /// The folder of the journals of installs. Made when it is needed.
+    /// The folder of the install journals. Created on demand.
     pub installs: PathBuf,
     /// Adapters that the user installed. None if this program manages none.
     pub installed: Option<Arc<InstalledAdapters>>,
-    /// Folders with further adapters, which nobody installed.
+    /// Folders with further adapters that are not installed.
     pub plugin_folders: Vec<PathBuf>,
-    /// Home, project and variables, from which the paths of manifests are filled.
+    /// Home, project and variables, which fill the paths of manifests.
     pub surroundings: Surroundings,
-    /// What the person gave to adapters that are not built in.
+    /// What the user granted to adapters that are not built in.
     pub consents: Arc<dyn Consents>,
     /// Limits of each host function.
     pub host_functions: host_functions::Settings,
@@ -53,11 +53,11 @@ pub struct Adapters {
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
 
-/// One name's adapter, whatever version of it.
+/// The adapter of one name, in any version.
 #[derive(Default)]
 pub(crate) struct Slot {
     pub(crate) faults: Arc<Faults>,
-    /// Held while a version is loaded, so that callers who come at once load it once.
+    /// Held while a version is loaded, so that concurrent callers load it once.
     pub(crate) loaded: AsyncMutex<Loaded>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Loaded {
 }
 
 impl Adapters {
-    /// Loads nothing yet.
+    /// Creates the set without loading anything.
     pub fn new(settings: Settings) -> Adapters {
         Adapters {
             sources: Sources::new(settings.installed.clone(), settings.plugin_folders.clone()),
@@ -81,8 +81,8 @@ impl Adapters {
         }
     }
 
-    /// Knows those in the plugin folders alone, as if nothing were built in. The conformance kit uses it,
-    /// because it also tests components that have the name of a built-in adapter.
+    /// Knows only the adapters in the plugin folders, as if nothing were built in. The conformance kit uses it, because
+    /// it also tests components that have the name of a built-in adapter.
     pub fn without_built_in(settings: Settings) -> Adapters {
         Adapters { sources: Sources::without_built_in(settings.plugin_folders.clone()), ..Adapters::new(settings) }
     }
@@ -100,7 +100,7 @@ impl Adapters {
         Ok(self.resolve(name)?.map(|candidate| (candidate.manifest.clone(), self.grants(&candidate))))
     }
 
-    /// What paths are filled from.
+    /// Home, project and variables, which fill the paths of manifests.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }
@@ -109,7 +109,7 @@ impl Adapters {
         &self.settings.installs
     }
 
-    /// The adapters that the person installed.
+    /// The adapters that the user installed.
     pub fn installed(&self) -> Option<&InstalledAdapters> {
         self.settings.installed.as_deref()
     }
@@ -146,7 +146,7 @@ impl Adapters {
         (chosen.into_values().collect(), problems)
     }
 
-    /// Whether an adapter gets the names that it claims. An error says why it is not used.
+    /// Whether an adapter gets the names in its manifest. An error says why it is not used.
     fn takes(&self, other: &Candidate, holder: Option<&Arc<Candidate>>) -> Result<bool, String> {
         let name = &other.manifest.name;
         if let Some(holder) = holder {
@@ -178,16 +178,16 @@ impl Adapters {
         }
     }
 
-    /// The adapter that a name or an alias means.
+    /// The adapter with this name or alias.
     pub(crate) fn resolve(&self, name: &str) -> Result<Option<Arc<Candidate>>, HarnessError> {
         if let Some(found) = self.sources.by_own_name(name, self.settings.consents.as_ref()) {
             return found.map(Some).map_err(HarnessError::Failed);
         }
-        // An alias, or a name that several claim: only all manifests together say whose it is.
+        // An alias, or a name that several manifests have: all manifests together decide whose it is.
         let (candidates, _) = self.known();
         let named = |candidate: &&Arc<Candidate>| candidate.manifest.name == name;
         let aliased = |candidate: &&Arc<Candidate>| candidate.manifest.aliases.iter().any(|alias| alias == name);
-        // An adapter that took a built-in one's alias has the user's consent.
+        // An adapter that took over a built-in one's alias did so with the user's consent.
         let others = candidates.iter().filter(|candidate| candidate.source != Source::BuiltIn);
         Ok(candidates
             .iter()
@@ -256,7 +256,7 @@ impl Harnesses for Adapters {
     }
 }
 
-/// Why a caller may be an adapter's harness, surest first.
+/// What makes a caller match an adapter's harness, surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Match {
     ByClient,

@@ -1,15 +1,14 @@
-//! Applying the plans that adapters make: all of it or nothing, under the roots that the manifest
-//! declares, and with a journal by which it can be undone byte for byte.
+//! Applies the plans that adapters make: all of it or nothing, under the roots that the manifest declares, and with a
+//! journal by which it can be undone byte for byte.
 //!
-//! First every file is compared with what the plan expects it to hold; where one differs, nothing is
-//! written. Then the journal is written, then the files, each by a temporary file beside it and a
-//! rename that keeps its mode. A failure on the way puts back what was already changed. An install
-//! that is killed leaves an open journal: the next one sees by each file's content which changes were
-//! made, and goes on from there. Two installs at once wait for one another, and the second finds
-//! that its plan is out of date.
+//! First every file is compared with what the plan expects it to hold; if one differs, nothing is written. Then the
+//! journal is written, then the files, each by a temporary file beside it and a rename that keeps its mode. After a
+//! failure, the files already changed are restored. An install that is killed leaves an open journal: the next one sees
+//! by each file's content which changes were made, and continues from there. Two installs at once wait for one another,
+//! and the second finds that its plan is out of date.
 //!
-//! A settings file that is a symbolic link is changed where it leads, and stays a link, as long as
-//! the root's manifest lets links lead there ([`crate::manifest::Links`]).
+//! A settings file that is a symbolic link is changed at its target and stays a link, if the root's manifest allows
+//! links to there ([`crate::manifest::Links`]).
 
 pub(crate) mod journal;
 mod perform;
@@ -19,7 +18,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use mesh::harness::{Action, Edit, Plan, Scope};
+use mesh::ports::harness::{Action, Edit, Plan, Scope};
 
 use crate::adapters::Adapters;
 use crate::grants::{Denied, Grants};
@@ -28,7 +27,7 @@ use crate::template::Surroundings;
 use journal::{Change, FileCondition, Journal, JournalStage};
 use perform::Target;
 
-/// Why a plan was not applied. Unless it says so, every file is as it was.
+/// Why a plan was not applied. Unless it says so, every file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// No adapter has this name.
@@ -36,7 +35,7 @@ pub enum ApplyError {
     Unknown(String),
     /// The adapter cannot be used.
     #[error(transparent)]
-    Adapter(#[from] mesh::harness::HarnessError),
+    Adapter(#[from] mesh::ports::harness::HarnessError),
     /// The adapter may not change files there.
     #[error(transparent)]
     Denied(#[from] Denied),
@@ -46,7 +45,7 @@ pub enum ApplyError {
     /// A file does not hold what the plan expects.
     #[error("`{0}` has changed since the plan was made")]
     Changed(PathBuf),
-    /// A file may not be written to, which somebody will have meant.
+    /// A file is read-only, probably on purpose.
     #[error("`{0}` is read-only")]
     ReadOnly(PathBuf),
     /// The plan changes one file twice: a defect of the adapter.
@@ -63,7 +62,7 @@ pub enum ApplyError {
         #[source]
         source: std::io::Error,
     },
-    /// A file could not be written, and what was changed before could not be put back.
+    /// A file could not be written, and earlier changes could not be restored.
     #[error("could not write `{path}`, and these files are still changed: {left:?}")]
     Stranded {
         /// The file that could not be written.
@@ -86,11 +85,11 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// What the person can do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             ApplyError::Unknown(_) => Some("run `relay-mesh harnesses` to see which there are".to_owned()),
-            ApplyError::Changed(_) => Some("run the same command again: it looks at the file anew".to_owned()),
+            ApplyError::Changed(_) => Some("run the same command again: it reads the file again".to_owned()),
             ApplyError::ReadOnly(path) => Some(format!("make it writable by `chmod u+w {}`", path.display())),
             ApplyError::Write { source, .. } | ApplyError::Journal { source, .. } => match source.kind() {
                 std::io::ErrorKind::StorageFull => Some("make room on the disk and run it again".to_owned()),
@@ -99,7 +98,7 @@ impl ApplyError {
                 }
                 _ => None,
             },
-            ApplyError::Stranded { .. } => Some("run `relay-mesh uninstall` once the cause is mended".to_owned()),
+            ApplyError::Stranded { .. } => Some("run `relay-mesh uninstall` once the cause is fixed".to_owned()),
             ApplyError::Root(error @ RootError::Escapes { .. }) => hint_of_link(&error.to_string()),
             ApplyError::Adapter(_) | ApplyError::Denied(_) | ApplyError::Root(_) | ApplyError::Twice(_) => None,
         }
@@ -114,7 +113,7 @@ pub struct Applied {
 }
 
 impl Adapters {
-    /// The file that an edit of a harness's plan is about, as people know it.
+    /// The path, for display, of the file that an edit of a harness's plan changes.
     pub fn locate(&self, harness: &str, edit: &Edit) -> Result<PathBuf, ApplyError> {
         let (_, grants) = self.describe(harness)?.ok_or_else(|| ApplyError::Unknown(harness.to_owned()))?;
         let root = grants.editable_root(&edit.root)?;
@@ -123,15 +122,15 @@ impl Adapters {
         Ok(path.join(&edit.path))
     }
 
-    /// Applies a plan that installs a harness or takes it out. All of it, or nothing. Blocks.
+    /// Applies a plan that installs or uninstalls a harness: all of it or nothing. Blocks.
     pub fn apply(&self, harness: &str, action: Action, scope: Scope, plan: &Plan) -> Result<Applied, ApplyError> {
         let target = self.scope_of(harness, scope)?;
         let _lock = target.lock()?;
         target.apply(action, plan)
     }
 
-    /// The plan that takes a harness out: files that nobody touched since the install get back what
-    /// they held before it, byte for byte; for the others it is as the adapter proposes. Blocks.
+    /// The plan that uninstalls a harness: files unchanged since the install get back their earlier content, byte for
+    /// byte; the others follow the adapter's proposal. Blocks.
     pub fn removal(&self, harness: &str, scope: Scope, proposed: Plan) -> Result<Plan, ApplyError> {
         let target = self.scope_of(harness, scope)?;
         let _lock = target.lock()?;
@@ -154,7 +153,7 @@ struct HarnessScope<'a> {
 }
 
 impl HarnessScope<'_> {
-    /// One install at a time, in one data folder.
+    /// One install at a time per data folder.
     fn lock(&self) -> Result<File, ApplyError> {
         let path = self.journal.with_file_name("lock");
         let io = |source| ApplyError::Journal { path: path.clone(), source };
@@ -182,7 +181,7 @@ impl HarnessScope<'_> {
         open.stage = JournalStage::Open;
         open.write(&self.journal)?;
         if let Err(error) = perform::all(&targets) {
-            // What was changed has been put back, so the old journal is true again.
+            // The changes have been undone, so the old journal is true again.
             old.write_or_remove(&self.journal)?;
             return Err(error);
         }
@@ -210,7 +209,7 @@ impl HarnessScope<'_> {
                 FileCondition::Ours if !change.touched => {
                     edits.insert(key, change.undone());
                 }
-                // As it was before the install: there is nothing to take out.
+                // As it was before the install: nothing to undo.
                 FileCondition::Before => {
                     edits.remove(&key);
                 }
@@ -220,7 +219,7 @@ impl HarnessScope<'_> {
         Ok(Plan { edits: edits.into_values().collect(), next_steps: proposed.next_steps })
     }
 
-    /// The journal, once an install that was killed is accounted for.
+    /// The journal, after a killed install has been accounted for.
     fn settled(&self) -> Result<Journal, ApplyError> {
         let journal = Journal::read(&self.journal)?;
         match journal.stage {
@@ -239,7 +238,7 @@ impl HarnessScope<'_> {
         }
     }
 
-    /// What a file of the journal holds now; none where it is absent or no text.
+    /// The current content of a file in the journal; none if it is absent or not text.
     fn content(&self, change: &Change) -> Result<Option<String>, ApplyError> {
         let root = self.grants.editable_root(&change.root)?;
         let root = match OpenRoot::open(&change.root, root, self.surroundings) {
@@ -252,8 +251,8 @@ impl HarnessScope<'_> {
             .map(|bytes| bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     }
 
-    /// Every file of a plan, checked against what the plan expects of it. Roots that are not there
-    /// yet are made, because a file can only be looked for in a folder.
+    /// Every file of a plan, checked against what the plan expects of it. Missing roots are created, because a file can
+    /// only be looked up in a folder.
     fn targets(&self, edits: &[Edit], made: &mut MadeFolders) -> Result<Vec<Target>, ApplyError> {
         let mut roots: BTreeMap<&str, OpenRoot> = BTreeMap::new();
         let mut targets: Vec<Target> = Vec::new();
@@ -286,7 +285,7 @@ impl HarnessScope<'_> {
     }
 }
 
-/// Folders that were made while a plan was looked at. Taken away again unless the plan is applied.
+/// Folders created while a plan was checked. Removed again unless the plan is applied.
 #[derive(Default)]
 struct MadeFolders(Vec<PathBuf>);
 
@@ -305,7 +304,7 @@ impl MadeFolders {
         Ok(())
     }
 
-    /// They are needed from now on.
+    /// Keeps the folders: the plan is applied.
     fn keep(mut self) {
         self.0.clear();
     }

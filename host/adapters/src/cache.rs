@@ -1,11 +1,10 @@
-//! Compiled components, kept between processes: `CACHE/COMPONENT-ENGINE.cwasm` beside its
-//! checksum. Everything in the folder can be deleted at any time.
+//! Compiled components, kept between processes: `CACHE/COMPONENT-ENGINE.cwasm` beside its checksum. Everything in the
+//! folder can be deleted at any time.
 //!
-//! What lies there is run as machine code, so it is loaded only from a folder that belongs to this
-//! user and that nobody else may write to. A checksum finds damage (a full disk, a stray editor);
-//! it is no defence against this user, who could as well replace the program. Once it was found to
-//! hold, the file's state is noted beside it, and a file in that same state is not read through
-//! again: a hook has no time for that.
+//! These files run as machine code, so they are loaded only from a folder that belongs to this user and that no other
+//! user may write to. A checksum finds damage (a full disk, a stray editor); it is no defence against this user, who
+//! could as well replace the program. After a successful check the file's state is noted beside it, and a file in that
+//! same state is not read through again, because that takes too long for a hook.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
@@ -28,18 +27,18 @@ pub enum Compilation {
     Cached,
     /// Compiled just now, and put into the cache.
     Fresh,
-    /// Compiled just now, and not kept: the cache cannot be used, for the reason in the log.
+    /// Compiled just now and not cached: the cache cannot be used, for the reason in the log.
     Unkept,
 }
 
 /// The condition of one component in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheCondition {
-    /// It is there and whole.
+    /// It is present and undamaged.
     Sound,
-    /// It is not there, and will be compiled when it is needed.
+    /// It is absent, and will be compiled when it is needed.
     Absent,
-    /// It was there and damaged, and was removed.
+    /// It was damaged, and was removed.
     Removed,
     /// The cache cannot be used.
     Unusable(String),
@@ -48,15 +47,15 @@ pub enum CacheCondition {
 /// Why a component could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
-    /// The bytes are not a component, or use what this host does not run.
+    /// The bytes are not a component, or use features that this program does not run.
     #[error("it is not a component that can be run: {0}")]
     Invalid(String),
-    /// What was just compiled cannot be loaded: a defect of this host.
+    /// Freshly compiled code cannot be loaded: a defect of this program.
     #[error("what was compiled cannot be loaded: {0}")]
     Unloadable(String),
 }
 
-/// Why the cache is passed over.
+/// Why the cache is not used.
 #[derive(Debug, thiserror::Error)]
 enum CacheError {
     #[error("could not use `{path}`")]
@@ -69,12 +68,12 @@ enum CacheError {
     Unsafe { path: PathBuf, why: &'static str },
 }
 
-/// A component that was compiled before. Quick enough to be called from async code.
+/// A component from the cache. Quick enough to be called from async code.
 pub(crate) fn find(machinery: &Machinery, cache: &Path, digest: &Digest) -> Option<Component> {
     Entry::open(cache, digest, machinery.fingerprint).ok()?.load(machinery)
 }
 
-/// Loads a component, by the cache where that is possible. Blocks, for seconds where it compiles.
+/// Loads a component, from the cache if possible. Blocks, for seconds if it has to compile.
 pub(crate) fn load(
     machinery: &Machinery,
     cache: &Path,
@@ -105,12 +104,12 @@ pub(crate) fn load(
     }
     match entry.load(machinery) {
         Some(component) => Ok((component, Compilation::Fresh)),
-        // Deleted again within this moment.
+        // Deleted since we wrote it.
         None => Ok((from_memory(machinery, &code)?, Compilation::Unkept)),
     }
 }
 
-/// Reads what was compiled through, whatever was noted of it. What is damaged is removed.
+/// Checks the whole compiled file, whatever its noted state. A damaged file is removed.
 pub(crate) fn audit(machinery: &Machinery, cache: &Path, digest: &Digest) -> CacheCondition {
     let entry = match Entry::open(cache, digest, machinery.fingerprint) {
         Ok(entry) => entry,
@@ -126,7 +125,7 @@ pub(crate) fn audit(machinery: &Machinery, cache: &Path, digest: &Digest) -> Cac
     if checksum(file).is_ok_and(|found| found == sum) {
         return CacheCondition::Sound;
     }
-    // Another process may be replacing them, and then they are its own by now.
+    // Another process may just be replacing them; losing its files only means another compilation.
     let _ = fs::remove_file(&entry.checksum);
     let _ = fs::remove_file(&entry.code);
     CacheCondition::Removed
@@ -142,7 +141,7 @@ fn compile_bytes(bytes: impl FnOnce() -> std::io::Result<Vec<u8>>) -> Result<Vec
     compile(&bytes).map_err(|error| LoadError::Invalid(format!("{error:#}")))
 }
 
-/// One compiled component's place in the cache.
+/// The files of one compiled component.
 struct Entry {
     code: PathBuf,
     checksum: PathBuf,
@@ -160,7 +159,7 @@ impl Entry {
         })
     }
 
-    /// The component, where the file is there, ours, and whole.
+    /// The component, if its file is present, owned by this user, and whole.
     fn load(&self, machinery: &Machinery) -> Option<Component> {
         let expected = fs::read_to_string(&self.checksum).ok()?;
         let file = File::open(&self.code).ok()?;
@@ -175,13 +174,13 @@ impl Entry {
             if checksum(file).ok()? != sum {
                 return None;
             }
-            // Where this cannot be noted, the next process reads the file through again.
+            // If this write fails, the next process reads the file through again.
             let _ = replace(&self.checksum, format!("{sum}\n{state}").as_bytes());
         }
         #[expect(unsafe_code, reason = "compiled code is loaded from a folder that only this user can write to")]
-        // SAFETY: the file was written by `Entry::write` from what wasmtime compiled: the folder
-        // and the file belong to this user, nobody else may write to them, and the checksum holds.
-        // Files are replaced by rename and never changed in place, so the mapping stays as it is.
+        // SAFETY: the file was written by `Entry::write` from wasmtime's output: the folder and the file belong to this
+        // user, no other user may write to them, and the checksum holds. Files are replaced by rename and never changed
+        // in place, so the mapping stays valid.
         let loaded = unsafe { Component::deserialize_file(&machinery.engine, &self.code) };
         match loaded {
             Ok(component) => Some(component),
@@ -193,22 +192,22 @@ impl Entry {
     }
 
     fn write(&self, code: &[u8]) -> Result<(), CacheError> {
-        // The code first: a checksum of something else only means another compilation.
+        // The code first: a checksum that does not match only causes another compilation.
         replace(&self.code, code)?;
         replace(&self.checksum, checksum_of(code).as_bytes())?;
         self.sweep();
         Ok(())
     }
 
-    /// Removes what was compiled long before this entry: adapters and engines that are gone. One
-    /// that is still in use is compiled again, once in that time.
+    /// Removes code that was compiled long before this entry, mostly for adapters and engines that are gone. If one is
+    /// still in use, it is compiled again, once per [`LONGEST_KEPT`].
     fn sweep(&self) {
         let age = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
         let (Some(now), Some(folder)) = (age(&self.code), self.code.parent()) else { return };
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if age(&path).and_then(|then| now.duration_since(then).ok()).is_some_and(|old| old > LONGEST_KEPT) {
-                // Another process may sweep at the same time.
+                // Another process may be cleaning up too.
                 let _ = fs::remove_file(path);
             }
         }
@@ -221,7 +220,7 @@ impl Entry {
     }
 }
 
-/// Makes sure that the folder is there, is ours, and is writable to us alone.
+/// Makes sure that the folder exists, is owned by this user, and is writable to no other.
 fn own_folder(folder: &Path) -> Result<(), CacheError> {
     let io = |source| CacheError::Io { path: folder.to_owned(), source };
     let metadata = match fs::symlink_metadata(folder) {
@@ -237,11 +236,11 @@ fn own_folder(folder: &Path) -> Result<(), CacheError> {
         return refuse("is not a folder");
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return refuse("belongs to somebody else");
+        return refuse("belongs to another user");
     }
     if metadata.mode() & 0o077 != 0 {
-        // It may have been made by another tool, under a loose umask. What lies in it could have
-        // been put there by others, so all of it is dropped before the folder is closed to them.
+        // Another tool may have created it under a loose umask, so other users could have written its files. They are
+        // all deleted before the folder is closed to others.
         fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(io)?;
         if metadata.mode() & 0o022 != 0 {
             for entry in fs::read_dir(folder).map_err(io)?.flatten() {
@@ -262,7 +261,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), CacheError> {
         fs::rename(&temporary, path)
     };
     written().map_err(|error| {
-        // Nothing more can be done about a temporary file that cannot be removed either.
+        // Nothing more can be done if the temporary file cannot be removed either.
         let _ = fs::remove_file(&temporary);
         io(error)
     })
@@ -283,7 +282,7 @@ fn checksum(mut file: File) -> std::io::Result<String> {
     }
 }
 
-/// What tells one state of a file from another.
+/// A fingerprint of a file's state, from its metadata.
 pub(crate) fn state_of(file: &fs::Metadata) -> String {
     let (inode, length) = (file.ino(), file.len());
     let (changed, modified) = ((file.ctime(), file.ctime_nsec()), (file.mtime(), file.mtime_nsec()));
@@ -296,7 +295,7 @@ fn checksum_of(bytes: &[u8]) -> String {
 
 fn from_memory(machinery: &Machinery, code: &[u8]) -> Result<Component, LoadError> {
     #[expect(unsafe_code, reason = "compiled code is loaded from this process's own memory")]
-    // SAFETY: the bytes were made by wasmtime a moment ago and never left this process.
+    // SAFETY: wasmtime has just made these bytes, and they never left this process.
     let loaded = unsafe { Component::deserialize(&machinery.engine, code) };
     loaded.map_err(|error| LoadError::Unloadable(format!("{error:#}")))
 }

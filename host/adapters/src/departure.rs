@@ -1,10 +1,9 @@
-//! What an adapter leaves behind when it goes: settings of harnesses that it changed, and notes that
-//! it kept.
+//! What a removed adapter leaves behind: settings of harnesses that it changed, and its stored state.
 
 use std::fs;
 use std::path::PathBuf;
 
-use mesh::harness::Scope;
+use mesh::ports::harness::Scope;
 use store::{Durability, StoreError, SwapError};
 
 use crate::adapters::Adapters;
@@ -12,21 +11,21 @@ use crate::apply::ApplyError;
 use crate::apply::journal::Journal;
 use crate::host_functions::state::home_of;
 
-/// A file in which something of an install of an adapter may still be.
+/// A file that may still contain changes of an adapter's install.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// Whose settings it belongs to.
+    /// The scope of the install.
     pub scope: Scope,
     /// The file.
     pub file: PathBuf,
 }
 
 impl Adapters {
-    /// Files that installs of an adapter changed and that no uninstall has put back, whichever
-    /// project they lie in. One that is gone by now is left out.
+    /// Files that installs of an adapter changed and that no uninstall has restored, in any project. Files that no
+    /// longer exist are left out.
     pub fn leftovers(&self, name: &str) -> Result<Vec<Leftover>, ApplyError> {
         let mut leftovers = Vec::new();
-        // Nothing was ever installed where there is no folder.
+        // No folder means that nothing was ever installed.
         for entry in fs::read_dir(self.installs()).into_iter().flatten().flatten() {
             let path = entry.path();
             let Some(scope) = path.file_name().and_then(|file| scope_of(file.to_str()?, name)) else { continue };
@@ -38,12 +37,12 @@ impl Adapters {
         Ok(leftovers)
     }
 
-    /// Forgets what an adapter noted between its calls, and how it fared.
+    /// Deletes an adapter's stored state and its record of faults.
     pub async fn forget(&self, name: &str) -> Result<(), StoreError> {
         let Ok(home) = home_of(name) else { return Ok(()) };
         let store = &self.settings.store;
         for key in store.list(&home).await? {
-            // A call that runs just now may write it anew; a few tries see to that.
+            // A concurrent call may write it again, hence several tries.
             for _ in 0..8 {
                 let Some(versioned) = store.get(&key).await? else { break };
                 match store.swap(&key, Some(versioned.revision), None, Durability::Process).await {
@@ -57,8 +56,8 @@ impl Adapters {
     }
 }
 
-/// The scope of a journal's file name, where it is this adapter's: `NAME-SCOPE-PLACE.json`. A name
-/// may hold dashes itself, and be the beginning of another.
+/// The scope in a journal's file name, if it is this adapter's: `NAME-SCOPE-PLACE.json`. A name may contain dashes, and
+/// be a prefix of another.
 fn scope_of(file: &str, name: &str) -> Option<Scope> {
     let mut parts = file.strip_suffix(".json")?.rsplitn(3, '-').skip(1);
     let (scope, harness) = (parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! SHA-256 digests, by which components are told apart.
+//! SHA-256 digests, which identify components.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Of some bytes.
+    /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// Of a component and the manifest that it comes with: what a person's consent is pinned to.
+    /// The digest of a component and its manifest together: a user's consent is pinned to it.
     pub fn of_adapter(component: &Digest, manifest: &str) -> Digest {
         let mut hasher = Sha256::new();
         hasher.update(component.0);
@@ -24,7 +24,7 @@ impl Digest {
         Digest(hasher.finalize().into())
     }
 
-    /// A digest that was worked out at build time.
+    /// A digest computed at build time.
     pub(crate) const fn known(bytes: [u8; 32]) -> Digest {
         Digest(bytes)
     }
@@ -44,7 +44,7 @@ impl fmt::Debug for Digest {
 
 /// Why text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a SHA-256 digest: it has 64 hexadecimal digits")]
+#[error("`{0}` is not a SHA-256 digest, which has 64 hexadecimal digits")]
 pub struct InvalidDigest(String);
 
 impl From<Digest> for String {

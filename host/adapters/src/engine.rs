@@ -1,5 +1,5 @@
-//! The engine that runs components, made when the first adapter is needed, and the linker with
-//! everything that a component may import.
+//! The engine that runs components, created when the first adapter is needed, and the linker with everything that a
+//! component may import.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,24 +12,24 @@ use crate::ticker::Ticker;
 
 /// The stack of a guest, in bytes. Its fiber's own stack is a little larger.
 const GUEST_STACK: usize = 512 * 1024;
-/// Address space that is set aside for a guest's memory before it has to move. Four gigabytes,
-/// as wasmtime would, spare the bounds checks; nothing of it is touched until the guest grows.
+/// Address space reserved for a guest's memory before it has to move. Four gigabytes, wasmtime's default, spare the
+/// bounds checks; it is not touched until the guest grows.
 const RESERVED: u64 = 4 << 30;
 
 /// An engine without a compiler, its linker and its ticker. One per process.
 pub(crate) struct Machinery {
-    /// Runs what was compiled before. Made without a compiler, which costs time at every start.
+    /// Runs precompiled code. It has no compiler, which would cost time at every start.
     pub(crate) engine: Engine,
     /// Everything that a component may import.
     pub(crate) linker: Linker<Guest>,
     /// Advances the engine's epoch while calls run.
     pub(crate) ticker: Ticker,
-    /// Tells this engine's compiled code from that of others.
+    /// Tells this engine's compiled code from that of other engines.
     pub(crate) fingerprint: u64,
 }
 
 impl Machinery {
-    /// Makes the engine. Takes well under a millisecond.
+    /// Takes well under a millisecond.
     pub(crate) fn new() -> wasmtime::Result<Machinery> {
         let engine = Engine::new(settings().enable_compiler(false))?;
         let mut linker = Linker::new(&engine);
@@ -47,7 +47,7 @@ pub(crate) fn compile(component: &[u8]) -> wasmtime::Result<Vec<u8>> {
     Engine::new(&settings())?.precompile_component(component)
 }
 
-/// What both engines, the one that compiles and the one that runs, must have in common.
+/// The settings that the compiling and the running engine must share.
 fn settings() -> Config {
     let mut config = Config::new();
     config
@@ -55,10 +55,10 @@ fn settings() -> Config {
         .max_wasm_stack(GUEST_STACK)
         .async_stack_size(GUEST_STACK + 256 * 1024)
         .memory_reservation(RESERVED)
-        // Nobody unwinds through an adapter, and musl's unwinder takes a component's functions in one by one and
-        // looks through all of them for each that it lets go of.
+        // Nothing unwinds through an adapter, and musl's unwinder registers a component's functions one by one and
+        // searches all of them for each that it unregisters.
         .native_unwind_info(false)
-        // The interface has no async functions, so nothing is kept ready for them.
+        // The interface has no async functions, so their machinery is not needed.
         .concurrency_support(false);
     config
 }

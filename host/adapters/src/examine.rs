@@ -1,10 +1,10 @@
-//! Looking an adapter over: what it imports and exports, whether it can be loaded, and what there is
-//! to say against installing it. Nothing of it is kept but its machine code in the cache.
+//! Examines an adapter: what it imports and exports, whether it can be loaded, and what objections there are to
+//! installing it. Nothing of it is kept but its machine code in the cache.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mesh::harness::HarnessError;
+use mesh::ports::harness::HarnessError;
 use store::memory::MemoryStore;
 
 use crate::adapter::Adapter;
@@ -19,10 +19,10 @@ use crate::package::Package;
 use crate::sources::{Candidate, Source};
 use crate::template::fill_path;
 
-/// What an adapter turned out to be.
+/// The result of examining an adapter.
 #[derive(Clone, Debug)]
 pub struct Examination {
-    /// What it says of itself, and what it asks for.
+    /// The manifest, with the grants that it requests.
     pub manifest: Manifest,
     /// Where it comes from.
     pub source: Source,
@@ -34,48 +34,48 @@ pub struct Examination {
     pub imports: Vec<String>,
     /// What it exports.
     pub exports: Vec<String>,
-    /// The versions of our interface that it names: one, where it was built in one piece.
+    /// The versions of our interface that it names: normally one.
     pub interfaces: BTreeSet<String>,
     /// Where its machine code came from.
     pub compilation: Compilation,
 }
 
-/// An adapter to which a person may give grants.
+/// An adapter to which the user may give grants.
 #[derive(Clone, Debug)]
 pub struct Grantee {
-    /// What it says of itself, and what it asks for.
+    /// The manifest, with the grants that it requests.
     pub manifest: Manifest,
     /// Digest of component and manifest.
     pub digest: Digest,
-    /// What it was given.
+    /// What the user granted it.
     pub consent: Consent,
 }
 
-/// What reading an adapter through came to.
+/// The result of auditing an adapter.
 #[derive(Clone, Debug)]
 pub enum Audit {
     /// No adapter has this name.
     Unknown,
-    /// It is what was installed, and it can be loaded.
+    /// It is unchanged since the install, and it can be loaded.
     Looked {
-        /// What was kept of its machine code.
+        /// The condition of its cached machine code.
         kept: CacheCondition,
-        /// What it is.
+        /// The result of examining it.
         examination: Box<Examination>,
     },
 }
 
-/// Why an adapter cannot be installed, though it is one.
+/// Why an otherwise valid adapter cannot be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum Objection {
-    /// A root that is no folder.
+    /// A root is not a folder.
     #[error("the root `{root}` asks for {path}, and `{place}` is not a folder")]
     NotAFolder {
         /// The root's name.
         root: String,
         /// Its path in the manifest.
         path: String,
-        /// Where that leads now.
+        /// Where that path leads now.
         place: std::path::PathBuf,
     },
     /// Another installed adapter has the name or the alias.
@@ -83,7 +83,7 @@ pub enum Objection {
     Taken {
         /// The name.
         claimed: String,
-        /// Whose it is.
+        /// The adapter that has it.
         owner: String,
     },
 }
@@ -101,12 +101,12 @@ impl Objection {
 }
 
 impl Adapters {
-    /// Loads what somebody hands over, with no grants, and lets it say who it is.
+    /// Loads a package with no grants, and calls its `describe`.
     pub async fn try_out(&self, package: &Package) -> Result<Examination, HarnessError> {
         self.examine(&Arc::new(Candidate::of_package(package))).await
     }
 
-    /// The same for an adapter that is known, by name or alias.
+    /// The same for a known adapter, by name or alias.
     pub async fn look_over(&self, name: &str) -> Result<Option<Examination>, HarnessError> {
         match self.resolve_any(name)? {
             Some(candidate) => self.examine(&candidate).await.map(Some),
@@ -131,7 +131,7 @@ impl Adapters {
         let name = &candidate.manifest.name;
         let (imports, exports) = interfaces(&machinery, &component);
         let pre = linked(name, &machinery, &component).map_err(Unmade::told)?;
-        // What it fails at here is told to the person, and not held against it later.
+        // A failure here is reported to the user, and not counted against it later.
         let lender = self.lender(candidate, Given::ByPerson(BTreeSet::new()), Arc::new(MemoryStore::new()));
         Adapter::load(pre, machinery, lender, Arc::new(Faults::default()), compilation).await?;
         Ok(Examination {
@@ -146,20 +146,20 @@ impl Adapters {
         })
     }
 
-    /// Those of a manifest's names that are a built-in adapter's too, and whose each is. Taking them
-    /// over needs the grant [`crate::grants::REPLACES_BUILT_IN`].
+    /// The names in a manifest that a built-in adapter has too, each with that adapter. Taking them over needs the
+    /// grant [`crate::grants::REPLACES_BUILT_IN`].
     pub fn built_in_claims(&self, manifest: &Manifest) -> Vec<(String, &'static str)> {
         self.sources.built_in_claims(manifest)
     }
 
-    /// What the installed adapter of this name says of itself; none where it cannot be read.
+    /// The manifest of the installed adapter of this name; none if it cannot be read.
     pub fn installed_manifest(&self, name: &str) -> Option<Manifest> {
         let held = self.installed()?.held(name).ok()??;
         Some(held.candidate?.ok()?.manifest.clone())
     }
 
-    /// The adapter to which a person gives grants by this name: an installed one, or one in a plugin
-    /// folder, whether it is in use or waits for its first grant. None where it is built in.
+    /// The adapter to which the user gives grants by this name: an installed one, or one in a plugin folder, whether it
+    /// is in use or waits for its first grant. None if it is built in.
     pub fn grantee(&self, name: &str) -> Result<Option<Grantee>, HarnessError> {
         let installed = self.installed().map(|installed| installed.held(name)).transpose();
         let installed = installed.map_err(|error| HarnessError::Failed(format!("{error}; {}", error.hint())))?;
@@ -176,8 +176,7 @@ impl Adapters {
         }))
     }
 
-    /// Whether an installed adapter's files, its machine code and the interface are what they should
-    /// be: everything is read through.
+    /// Checks an installed adapter's files, its machine code and its interface. Reads everything through.
     pub async fn audit(&self, name: &str) -> Result<Audit, HarnessError> {
         let all = self.installed();
         let record = all.map(|all| all.record(name)).transpose();
@@ -193,14 +192,14 @@ impl Adapters {
         Ok(Audit::Looked { kept, examination: Box::new(self.examine(&candidate).await?) })
     }
 
-    /// What stands against installing an adapter with this manifest on this machine now.
+    /// The objection, if any, to installing an adapter with this manifest on this machine now.
     pub fn objection(&self, manifest: &Manifest) -> Option<Objection> {
         self.stray_root(manifest).or_else(|| self.taken(manifest))
     }
 
     fn stray_root(&self, manifest: &Manifest) -> Option<Objection> {
         manifest.asks.roots.iter().find_map(|(root, asked)| {
-            // What is not there yet, or depends on a project, is looked at when it is opened.
+            // A path that does not exist yet, or depends on a project, is checked when it is opened.
             let place = fill_path(&asked.path, &self.surroundings).ok()?;
             let is_other = std::fs::metadata(&place).is_ok_and(|metadata| !metadata.is_dir());
             is_other.then(|| Objection::NotAFolder { root: root.clone(), path: asked.path.clone(), place })

@@ -1,10 +1,10 @@
-//! What went wrong with an adapter: counted in this process, noted in the store so that `plugin list`
-//! and `doctor` see what hooks met, and answered by a pause where it goes on. Hooks are processes of
-//! one call each, so a process begins where the last one that failed left off.
+//! The faults of an adapter: counted in this process, and noted in the store so that `plugin list` and `doctor` see
+//! those of hooks. Repeated faults cause a pause. Each hook is a process of one call, so a process continues from the
+//! count that the last failed one left.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 use serde::{Deserialize, Serialize};
 use store::{Durability, Key, Revision, Store, SwapError};
 
@@ -21,20 +21,20 @@ const LONGEST_PAUSE: u64 = 300_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     pub at: Instant,
-    /// What, in one sentence.
+    /// What happened, in one sentence.
     pub what: String,
 }
 
-/// How an adapter has fared.
+/// The calls and faults of an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls in this process.
     pub calls: u64,
-    /// Calls that trapped, ran too long or needed too much: by any process of this machine.
+    /// Calls by any process of this machine that trapped, ran too long or needed too much memory.
     pub faults: u64,
-    /// The last of these.
+    /// The last fault.
     pub last_fault: Option<Fault>,
-    /// Until when calls are refused, because it failed too often in a row.
+    /// Until when calls are refused, because of too many faults in a row.
     pub paused_until: Option<Instant>,
 }
 
@@ -48,31 +48,29 @@ pub(crate) struct Faults {
 #[derive(Clone, Debug, Default)]
 struct Tally {
     calls: u64,
-    /// Faults since the last call that went well, in this process and those before it.
+    /// Faults since the last successful call, in this process and those before it.
     in_a_row: u32,
-    /// Whether the store was asked how it fared in other processes. Written once, by `recall`.
+    /// Whether the faults of other processes were read from the store. Written once, by `recall`.
     recalled: bool,
-    /// Until when calls are refused. Written by a fault, and lapses by itself.
+    /// Until when calls are refused. Written by a fault, and expires by itself.
     paused_until: Option<Instant>,
 }
 
 /// What the store keeps of an adapter's faults.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Noted {
-    /// How often it failed, ever.
+    /// Number of all faults ever.
     pub(crate) faults: u64,
-    /// The last time.
     pub(crate) last: Option<Fault>,
-    /// Faults since a call last went well.
+    /// Faults since the last successful call.
     #[serde(default)]
     in_a_row: u32,
-    /// Until when calls are refused.
     #[serde(default)]
     pub(crate) paused_until: Option<Instant>,
 }
 
 impl Faults {
-    /// Whether a call may begin; else for how many milliseconds it may not.
+    /// Whether a call may begin; the error is the remaining pause in milliseconds.
     pub(crate) fn begin(&self, now: Instant) -> Result<(), u64> {
         let mut tally = self.lock();
         if let Some(until) = tally.paused_until.filter(|until| now < *until) {
@@ -82,7 +80,7 @@ impl Faults {
         Ok(())
     }
 
-    /// A call went well. Tells whether the one before it did not, so that others have to be told.
+    /// Counts a successful call. Tells whether it followed a fault, so that the store has to be updated.
     pub(crate) fn clear(&self) -> Recovery {
         let mut tally = self.lock();
         let recovered = tally.in_a_row > 0;
@@ -91,7 +89,7 @@ impl Faults {
         if recovered { Recovery::Recovered } else { Recovery::WasWell }
     }
 
-    /// A call went wrong. Gives the length of the pause that follows, in milliseconds.
+    /// Counts a fault. Returns the length of the pause that follows, in milliseconds.
     pub(crate) fn count(&self, now: Instant) -> u64 {
         let mut tally = self.lock();
         tally.in_a_row = tally.in_a_row.saturating_add(1);
@@ -100,7 +98,7 @@ impl Faults {
         pause
     }
 
-    /// Begins where the processes before this one left off. Asks the store once.
+    /// Continues from the counts of earlier processes. Reads the store once.
     pub(crate) async fn recall(&self, store: &dyn Store, adapter: &str) {
         if std::mem::replace(&mut self.lock().recalled, true) {
             return;
@@ -118,7 +116,7 @@ impl Faults {
         }
     }
 
-    /// Notes a fault where other processes see it.
+    /// Notes a fault in the store, for other processes.
     pub(crate) async fn note(&self, store: &dyn Store, adapter: &str, fault: Fault) -> Result<(), SwapError> {
         let (in_a_row, paused_until) = {
             let tally = self.lock();
@@ -127,19 +125,18 @@ impl Faults {
         change(store, adapter, |noted| Noted {
             faults: noted.faults.saturating_add(1),
             last: Some(fault.clone()),
-            // Another process may have met it more often than this one.
+            // Another process may have counted more faults than this one.
             in_a_row: in_a_row.max(noted.in_a_row.saturating_add(1)),
             paused_until: paused_until.max(noted.paused_until),
         })
         .await
     }
 
-    /// Notes that a call went well after others had not.
+    /// Notes in the store that a call succeeded after a fault.
     pub(crate) async fn note_recovery(store: &dyn Store, adapter: &str) -> Result<(), SwapError> {
         change(store, adapter, |noted| Noted { in_a_row: 0, paused_until: None, ..noted }).await
     }
 
-    /// Calls in this process.
     pub(crate) fn calls(&self) -> u64 {
         self.lock().calls
     }
@@ -149,7 +146,7 @@ impl Faults {
     }
 }
 
-/// How long to refuse calls after so many faults in a row.
+/// How long to refuse calls after this many faults in a row, in milliseconds.
 fn pause_after(in_a_row: u32) -> u64 {
     match in_a_row.checked_sub(TOLERATED) {
         None => 0,
@@ -157,16 +154,14 @@ fn pause_after(in_a_row: u32) -> u64 {
     }
 }
 
-/// Whether a call that went well followed one that did not.
+/// Whether a successful call followed a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// It did.
     Recovered,
-    /// All was well before.
     WasWell,
 }
 
-/// What all processes have noted of an adapter.
+/// The note of all processes about an adapter.
 pub(crate) async fn noted(store: &dyn Store, adapter: &str) -> Result<Noted, SwapError> {
     match key_of(adapter) {
         Some(key) => Ok(read(store, &key).await?.1),
@@ -178,10 +173,9 @@ fn key_of(adapter: &str) -> Option<Key> {
     Some(home_of(adapter).ok()?.child("faults"))
 }
 
-/// Changes what is noted of an adapter.
 async fn change(store: &dyn Store, adapter: &str, next: impl Fn(Noted) -> Noted) -> Result<(), SwapError> {
     let Some(key) = key_of(adapter) else { return Ok(()) };
-    // Several processes may meet the same defect at once; each tries a few times to be counted.
+    // Several processes may count the same defect at once; each tries a few times.
     let mut tries = 0;
     loop {
         let (revision, noted) = read(store, &key).await?;
@@ -195,7 +189,7 @@ async fn change(store: &dyn Store, adapter: &str, next: impl Fn(Noted) -> Noted)
 
 async fn read(store: &dyn Store, key: &Key) -> Result<(Option<Revision>, Noted), SwapError> {
     Ok(match store.get(key).await? {
-        // A note that cannot be read is not worth failing for: counting begins anew.
+        // An unreadable note is no reason to fail: counting starts again.
         Some(versioned) => (Some(versioned.revision), serde_json::from_slice(&versioned.bytes).unwrap_or_default()),
         None => (None, Noted::default()),
     })

@@ -1,5 +1,5 @@
-//! What an adapter is lent: a value, checked in one place. A grant takes two keys. The manifest
-//! asked, and the person gave; an adapter that is built in was given what it asks by being built in.
+//! Grants: what an adapter may use, a value that is checked in one place. A grant needs both: the manifest requests it,
+//! and the user gives it. A built-in adapter has everything that it requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,28 +7,28 @@ use crate::digest::Digest;
 use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Root};
 use crate::template::Origin;
 
-/// The grant that every adapter asks for, by being an adapter.
+/// The grant that every adapter requests implicitly.
 pub const STATE: &str = "state";
-/// The grant by which an adapter may stand in for a built-in one.
+/// The grant by which an adapter may replace a built-in one.
 pub const REPLACES_BUILT_IN: &str = "replaces-built-in";
 
-/// What a person gave to one adapter, in one version of it.
+/// What the user granted to one version of an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consent {
     /// The grants, by name: `state`, `roots.config`, `environment.CODEX_HOME`, `notices`.
     pub grants: BTreeSet<String>,
-    /// Whether it may stand in for the built-in adapter of the same name.
+    /// Whether it may replace the built-in adapter of the same name.
     pub replaces_built_in: bool,
 }
 
-/// Where consents are kept. The binary implements it over the person's settings.
+/// Where consents are kept. The binary implements it over the user's settings.
 pub trait Consents: Send + Sync + 'static {
-    /// What the person gave to the adapter with this very digest, which covers component and
-    /// manifest: whatever asks for more is another adapter.
+    /// What the user granted to the adapter with this digest, which covers component and manifest: a version that
+    /// requests more has another digest.
     fn given(&self, adapter: &str, digest: &Digest) -> Consent;
 }
 
-/// Nobody gave anything.
+/// No consent for any adapter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoConsents;
 
@@ -38,51 +38,51 @@ impl Consents for NoConsents {
     }
 }
 
-/// By what key an adapter holds its grants.
+/// Why an adapter has its grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// It is built in: everything that it asks for.
+    /// It is built in, and has everything that it requests.
     BuiltIn,
-    /// The person gave these.
+    /// The user gave these.
     ByPerson(BTreeSet<String>),
 }
 
-/// One grant that an adapter asks for.
+/// One grant that an adapter requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Its name, as `relay-mesh plugin grant` takes it.
     pub name: String,
-    /// What it allows, for people.
+    /// What it allows, for display.
     pub allows: String,
-    /// Whether it is given.
+    /// Whether the user gave it.
     pub given: bool,
 }
 
-/// Why something is not lent. Its text names the grant and the command that gives it.
+/// Why an adapter may not use something. The text names the grant and the command that gives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// The manifest asks for it, and the person has not given it.
+    /// The manifest requests it, and the user has not given it.
     #[error("the adapter `{adapter}` has no grant `{grant}`; give it by `relay-mesh plugin grant {adapter} {grant}`")]
     NotGiven {
-        /// Who asked.
+        /// The adapter.
         adapter: String,
-        /// For what.
+        /// The grant's name.
         grant: String,
     },
-    /// The manifest does not ask for it.
+    /// The manifest does not request it.
     #[error(
         "the adapter `{adapter}` has no grant `{grant}`, and its manifest does not ask for it: its author must \
          add it before `relay-mesh plugin grant {adapter} {grant}` can give it"
     )]
     NotAsked {
-        /// Who asked.
+        /// The adapter.
         adapter: String,
-        /// For what.
+        /// The grant's name.
         grant: String,
     },
 }
 
-/// What one adapter is lent.
+/// The grants of one adapter.
 #[derive(Clone, Debug)]
 pub struct Grants {
     adapter: String,
@@ -91,17 +91,17 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Both keys together.
+    /// The grants that the manifest requests, with those that are given.
     pub fn new(adapter: &str, asks: Asks, given: Given) -> Grants {
         Grants { adapter: adapter.to_owned(), asks, given }
     }
 
-    /// A folder to read.
+    /// The folder of a read grant.
     pub fn root(&self, name: &str) -> Result<&Root, Denied> {
         self.check(format!("roots.{name}"), self.asks.roots.get(name))
     }
 
-    /// A folder in which a plan may change files.
+    /// The folder of a grant that lets plans change files in it.
     pub fn editable_root(&self, name: &str) -> Result<&Root, Denied> {
         let root = self.root(name)?;
         match root.access {
@@ -112,39 +112,39 @@ impl Grants {
         }
     }
 
-    /// An HTTP origin.
+    /// The HTTP origin of a grant.
     pub fn origin(&self, name: &str) -> Result<&Origin, Denied> {
         self.check(format!("origins.{name}"), self.asks.origins.get(name))
     }
 
-    /// A socket.
+    /// The socket of a grant.
     pub fn endpoint(&self, name: &str) -> Result<&Endpoint, Denied> {
         self.check(format!("endpoints.{name}"), self.asks.endpoints.get(name))
     }
 
-    /// A command line.
+    /// The command line of a grant.
     pub fn program(&self, name: &str) -> Result<&CommandLine, Denied> {
         self.check(format!("programs.{name}"), self.asks.programs.get(name))
     }
 
-    /// Notifications on the desktop.
+    /// Whether it may show notifications on the desktop.
     pub fn notices(&self) -> Result<(), Denied> {
         self.check("notices".to_owned(), self.asks.notices.then_some(()))
     }
 
-    /// Small bytes kept between calls. Every adapter asks for this, by being an adapter.
+    /// Whether it may keep small values between calls. Every adapter requests this implicitly.
     pub fn state(&self) -> Result<(), Denied> {
         self.check(STATE.to_owned(), Some(()))
     }
 
-    /// Those of the variables that it may see.
+    /// The variables that it may see.
     pub fn narrow(&self, environment: &[(String, String)]) -> Vec<(String, String)> {
         let may_see =
             |name: &String| self.asks.environment.contains(name) && self.is_given(&format!("environment.{name}"));
         environment.iter().filter(|(name, _)| may_see(name)).cloned().collect()
     }
 
-    /// Everything that it asks for, and whether that is given.
+    /// Every grant that it requests, and whether it is given.
     pub fn list(&self) -> Vec<Grant> {
         let words = self.asks.words();
         words.into_iter().map(|(name, allows)| Grant { given: self.is_given(&name), name, allows }).collect()
@@ -168,7 +168,7 @@ impl Grants {
 }
 
 impl Asks {
-    /// Every grant that is asked for, by name, with what it allows, for people.
+    /// Every requested grant by name, with what it allows, for display.
     pub fn words(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         all.extend(self.roots.iter().map(|(name, root)| (format!("roots.{name}"), of_root(root))));
@@ -194,8 +194,8 @@ impl Asks {
         all
     }
 
-    /// Those of the given grants that still mean the same, or less, in a later version of the adapter.
-    /// Whatever is wider there, by its path, its access, its address or its words, is asked for anew.
+    /// The given grants that mean the same, or less, in a later version of the adapter. A grant that is wider there, by
+    /// its path, access, address or command line, must be given again.
     pub fn kept(&self, given: &BTreeSet<String>, later: &Asks) -> BTreeSet<String> {
         let is_kept = |grant: &&String| match grant.split_once('.') {
             Some(("roots", name)) => both(&self.roots, &later.roots, name)

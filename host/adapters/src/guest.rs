@@ -1,9 +1,8 @@
-//! The state of one instance of a component: its grants, its usage, and its memory limit. It is made for every call
-//! and dropped after it.
+//! The state of one instance of a component: its grants, its usage, and its memory limit. It lives for one call.
 
 use std::sync::Arc;
 
-use mesh::machine::Machine;
+use mesh::ports::machine::Machine;
 use wasmtime::component::ResourceTable;
 use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -19,24 +18,23 @@ use crate::ticker::{Meter, Turn};
 
 /// Elements of one table: the functions that a component may call through pointers.
 const MOST_TABLE_ELEMENTS: usize = 100_000;
-/// Core instances, tables and memories of one component. A plain one has five, three and one.
+/// Core instances, tables and memories of one component. A typical one has five, three and one.
 const MOST_PARTS: usize = 64;
-/// Bytes that a guest may hand over in one call in either direction of the interface. Without it,
-/// a list of a million references to one long string would be copied a million times.
+/// Bytes that a guest may pass in one call in either direction of the interface. Without it, a list of a million
+/// references to one long string would be copied a million times.
 const MOST_HANDED_OVER: usize = 8 * 1024 * 1024;
 /// Resources that one call may hold open.
 const MOST_RESOURCES: usize = 64;
 
-/// What the host gives to one adapter, the same for all of its calls.
+/// What all calls of one adapter share: its grants, limits and store.
 pub(crate) struct Lender {
     pub(crate) name: String,
     pub(crate) grants: Grants,
     /// Limits of one call.
     pub(crate) limits: Limits,
-    /// Where its state is kept.
     pub(crate) store: Arc<dyn store::Store>,
     pub(crate) machine: Arc<dyn Machine>,
-    /// What paths are filled from.
+    /// Fills the paths of the manifest.
     pub(crate) surroundings: Arc<Surroundings>,
     /// Limits of each host function.
     pub(crate) settings: host_functions::Settings,
@@ -65,7 +63,7 @@ pub(crate) enum Stopped {
 }
 
 impl Guest {
-    /// A store for one call. Its guest may run until the meter shows the adapter's limit.
+    /// A wasmtime store for one call. Its guest may run until the meter reaches the adapter's limit.
     pub(crate) fn store(machinery: &Machinery, lender: &Arc<Lender>, meter: &Arc<Meter>) -> Store<Guest> {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MOST_RESOURCES);
@@ -86,7 +84,7 @@ impl Guest {
             if meter.spent_ms() >= limit {
                 return Err(Stopped::OutOfTime(limit).into());
             }
-            // Other tasks on this thread go on, however long the guest runs.
+            // Yields, so that a long-running guest does not block other tasks on this thread.
             Ok(match turns.after(meter.since_resumed()) {
                 Turn::On => UpdateDeadline::Continue(1),
                 Turn::Others => UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())),
@@ -98,7 +96,7 @@ impl Guest {
 }
 
 impl Guest {
-    /// Bytes of memory that the instance has been given.
+    /// Memory that the instance uses, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.cap.used
     }
@@ -110,7 +108,7 @@ impl WasiView for Guest {
     }
 }
 
-/// Counts the memories of one instance together.
+/// The shared limit of all memories of one instance.
 struct MemoryCap {
     used: usize,
     limit_mb: u64,

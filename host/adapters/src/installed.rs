@@ -28,7 +28,7 @@ use crate::manifest::{Manifest, is_name};
 use crate::package::read_manifest;
 use crate::sources::{Candidate, Source};
 
-/// The adapters that a person installed.
+/// The adapters that the user installed.
 #[derive(Debug)]
 pub struct InstalledAdapters {
     folder: PathBuf,
@@ -36,20 +36,19 @@ pub struct InstalledAdapters {
     seen: Mutex<BTreeMap<String, CachedEntry>>,
 }
 
-/// What was last seen of one record.
+/// One record, as last read.
 #[derive(Clone, Debug)]
 struct CachedEntry {
-    /// By what a changed record is known.
+    /// The state of the record's file, by which a change is noticed.
     stamp: String,
     held: InstalledEntry,
 }
 
-/// A record and what it leads to.
+/// A record and the adapter that it names.
 #[derive(Clone, Debug)]
 pub(crate) struct InstalledEntry {
     pub(crate) record: Arc<Record>,
-    /// The adapter, whether it is enabled or not; or why what was installed cannot be used. None
-    /// where only consents are kept.
+    /// The adapter, enabled or not; or why the installed files cannot be used. None if only consents are kept.
     pub(crate) candidate: Option<Result<Arc<Candidate>, String>>,
 }
 
@@ -75,7 +74,7 @@ pub enum InstalledError {
         /// What is wrong with it.
         why: String,
     },
-    /// Somebody else could have written what lies there.
+    /// Another user could have written to it.
     #[error("`{path}` {why}, so no adapter is taken from it")]
     Unsafe {
         /// The file or folder.
@@ -83,7 +82,7 @@ pub enum InstalledError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Another process changed this adapter since it was looked at.
+    /// Another process changed this adapter since the command read it.
     #[error("`{0}` was changed by another command meanwhile")]
     Changed(String),
     /// Nothing of this name is installed.
@@ -105,7 +104,7 @@ impl InstalledError {
                 format!("remove `{}` and install the adapter again", path.display())
             }
             InstalledError::Unsafe { path, .. } => format!("make it yours alone: `chmod go-w {}`", path.display()),
-            InstalledError::Changed(_) => "run the same command again: it looks anew".to_owned(),
+            InstalledError::Changed(_) => "run the same command again: it reads the current state".to_owned(),
             InstalledError::Absent(_) => "`relay-mesh plugin list` shows which there are".to_owned(),
         }
     }
@@ -117,12 +116,12 @@ impl InstalledAdapters {
         InstalledAdapters { folder, seen: Mutex::default() }
     }
 
-    /// What is known of one adapter.
+    /// The record of one adapter.
     pub fn record(&self, name: &str) -> Result<Option<Arc<Record>>, InstalledError> {
         Ok(self.held(name)?.map(|held| held.record))
     }
 
-    /// The names of all adapters of which something is known, in order.
+    /// The names of all adapters that have a record, in order.
     pub fn names(&self) -> Result<Vec<String>, InstalledError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -139,24 +138,24 @@ impl InstalledAdapters {
         Ok(names)
     }
 
-    /// The folder that all of it lies in.
+    /// The folder of all installed adapters.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where an adapter's record lies.
+    /// The path of an adapter's record.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.json"))
     }
 
-    /// Where the component of an installed version lies.
+    /// The path of the component of an installed version.
     pub fn component_of(&self, name: &str, digest: &Digest) -> PathBuf {
         self.version_folder(name, digest).join(format!("{name}.wasm"))
     }
 
-    /// One adapter, and what its record leads to. A look at one file where nothing changed.
+    /// One adapter and its record. Looks at one file if nothing changed.
     pub(crate) fn held(&self, name: &str) -> Result<Option<InstalledEntry>, InstalledError> {
-        // Names come from command lines and from harnesses, and become paths here.
+        // Names come from command lines and harnesses, and become paths here.
         if !is_name(name) {
             return Ok(None);
         }
@@ -179,7 +178,7 @@ impl InstalledAdapters {
         let candidate = record.installed.as_ref().map(|installed| self.candidate(name, installed).map(Arc::new));
         let held = InstalledEntry { record, candidate };
         if matches!(held.candidate, Some(Err(_))) {
-            // Not remembered: it may be mended without its record being written anew.
+            // Not cached: it may be repaired without a change of its record.
             return Ok(Some(held));
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,7 +193,7 @@ impl InstalledAdapters {
         if record.name == name { Ok(record) } else { Err(damaged(format!("it is about `{}`", record.name))) }
     }
 
-    /// What was installed, if it still is what was installed.
+    /// The installed version, if its files are unchanged since the install.
     fn candidate(&self, name: &str, installed: &InstalledVersion) -> Result<Candidate, String> {
         let component = self.component_of(name, &installed.digest);
         let text = read_manifest(&component.with_file_name("adapter.toml"))
@@ -215,12 +214,12 @@ impl InstalledAdapters {
         Ok(Candidate::on_disk(manifest, installed.digest, installed.component, Source::Installed(component)))
     }
 
-    /// Whether an adapter is installed, and what was installed is still there.
+    /// Whether an adapter is installed and its files are unchanged.
     pub fn is_sound(&self, name: &str) -> bool {
         matches!(self.held(name), Ok(Some(InstalledEntry { candidate: Some(Ok(_)), .. })))
     }
 
-    /// Reads everything of an installed adapter through, whatever state its file was left in.
+    /// Checks all files of an installed adapter by their digests, whatever the noted state of its file.
     pub(crate) fn audit(&self, name: &str, installed: &InstalledVersion) -> Result<Candidate, String> {
         self.candidate(name, &InstalledVersion { file: String::new(), ..installed.clone() })
     }
@@ -249,11 +248,11 @@ impl Consents for InstalledAdapters {
     }
 }
 
-/// Whether only this user can have written what lies there.
+/// Checks that only this user can have written to the file or folder.
 fn own(path: &Path, metadata: &fs::Metadata) -> Result<(), InstalledError> {
     let refuse = |why| Err(InstalledError::Unsafe { path: path.to_owned(), why });
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        refuse("belongs to somebody else")
+        refuse("belongs to another user")
     } else if metadata.mode() & 0o022 != 0 && !metadata.is_symlink() {
         refuse("can be written to by others")
     } else if metadata.is_symlink() {

@@ -1,4 +1,4 @@
-//! One instance of a component, while a call or the two steps of a hook last.
+//! One instance of a component, for one call or for the two steps of a hook.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Instance {
     }
 }
 
-/// Bounds a call twice: the meter bounds the guest's own time, and the clock bounds all waiting.
+/// Bounds a call twice: the meter bounds the guest's own time, the clock bounds the whole call with its waits.
 pub(crate) async fn bounded<T>(
     meter: &Meter,
     longest: Duration,

@@ -1,14 +1,14 @@
-//! Adapters: sandboxed components that know one harness each. This crate finds them, compiles them, gives them the
-//! host functions that were granted, and presents each as a [`mesh::harness::Harness`]. It also applies the plans
+//! Adapters: sandboxed components that know one harness each. This crate finds them, compiles them, gives them the host
+//! functions that were granted, and presents each as a [`mesh::ports::harness::Harness`]. It also applies the plans
 //! that they make.
 //!
 //! Start with [`Adapters`], which the binary makes from [`Settings`]; then [`manifest`] for what an adapter
 //! requests, and [`grants`] for what it gets. An interface that only some adapters export has one file in
 //! `optional/`.
 //!
-//! What holds here: making [`Adapters`] runs nothing. Every call has an instance of its own. Nothing that a
-//! component does reaches the host's memory, another adapter, or a file, a socket or a program that its grants do
-//! not name. Only this crate names wasmtime and cap-std.
+//! Invariants: creating [`Adapters`] runs nothing. Every call has its own instance. Nothing that a component does
+//! reaches the host's memory, another adapter, or a file, a socket or a program that its grants do not name. Only this
+//! crate names wasmtime and cap-std.
 
 mod adapter;
 mod adapters;
@@ -31,6 +31,7 @@ mod loading;
 pub mod manifest;
 mod optional;
 mod package;
+mod retention;
 mod roots;
 mod section;
 mod sources;
@@ -50,6 +51,7 @@ pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
 pub use group::Group;
 pub use installed::{InstalledAdapters, InstalledError};
 pub use package::{Package, PackageError};
+pub use retention::LeftByAdapters;
 pub use roots::{RootError, hint_of_link};
 pub use section::Excess;
 pub use sources::Source;

@@ -1,10 +1,10 @@
-//! Loading an adapter: it is compiled or taken from the cache, linked, and asked who it is. A version is loaded
+//! Loads an adapter: compiles it or takes it from the cache, links it, and calls its `describe`. A version is loaded
 //! once, and again if its component or its grants changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mesh::harness::HarnessError;
+use mesh::ports::harness::HarnessError;
 use store::Store;
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
@@ -22,14 +22,14 @@ use crate::host_functions::rates::Rates;
 use crate::manifest::{FULL_WIT, Manifest, WIT};
 use crate::sources::Candidate;
 
-/// What a loaded adapter was loaded with.
+/// The digest and grants with which an adapter was loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     digest: Digest,
     given: Given,
 }
 
-/// Why a version is not there.
+/// Why a version could not be loaded.
 pub(crate) enum Unmade {
     /// It can never be loaded by this program.
     Never(String),
@@ -47,7 +47,7 @@ impl Unmade {
 }
 
 impl Adapters {
-    /// The adapter in the candidate's version, or in an older one where that version is broken.
+    /// The adapter in the candidate's version, or in an older one if that version is broken.
     pub(crate) async fn load(&self, candidate: &Arc<Candidate>) -> Result<Arc<Adapter>, HarnessError> {
         let slot = self.slot(&candidate.manifest.name);
         let version = Version { digest: candidate.digest, given: self.given(candidate) };
@@ -55,7 +55,7 @@ impl Adapters {
         let refused = loaded.refused.as_ref().filter(|(tried, _)| *tried == version).map(|(_, why)| why.clone());
         match &loaded.current {
             Some((current, adapter)) if *current == version || refused.is_some() => return Ok(Arc::clone(adapter)),
-            // It would keep the grants that the user took back.
+            // It would keep the grants that the user revoked.
             Some((current, _)) if current.digest == version.digest => loaded.current = None,
             Some(_) | None => {}
         }
@@ -97,7 +97,7 @@ impl Adapters {
         Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
     }
 
-    /// What lends to a candidate. Its notes and its faults go to this store.
+    /// What the calls of a candidate share. Its state and its faults go to this store.
     pub(crate) fn lender(&self, candidate: &Candidate, given: Given, store: Arc<dyn Store>) -> Arc<Lender> {
         let Manifest { name, asks, limits, .. } = &candidate.manifest;
         Arc::new(Lender {
@@ -112,7 +112,7 @@ impl Adapters {
         })
     }
 
-    /// The engine, made when it is first needed.
+    /// The engine, created when it is first needed.
     pub(crate) fn machinery(&self) -> Result<Arc<Machinery>, HarnessError> {
         self.machinery
             .get_or_init(|| {
@@ -122,7 +122,7 @@ impl Adapters {
             .map_err(HarnessError::Failed)
     }
 
-    /// The candidate's machine code, from the cache where it is there.
+    /// The candidate's machine code, from the cache if it is there.
     pub(crate) async fn compiled(
         &self,
         machinery: &Arc<Machinery>,
@@ -134,7 +134,7 @@ impl Adapters {
         let (machinery, cache) = (Arc::clone(machinery), self.settings.cache.clone());
         let name = &candidate.manifest.name;
         let candidate = Arc::clone(candidate);
-        // Compiling takes seconds of processor time, which other calls must not wait for.
+        // Compiling takes seconds of processor time, which must not block other calls.
         let work = move || cache::load(&machinery, &cache, &candidate.component, || candidate.bytes());
         let compiled = tokio::task::spawn_blocking(work).await;
         let compiled = compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
@@ -155,7 +155,7 @@ pub(crate) fn linked(
         .map_err(|error| Unmade::Never(unlinkable(name, machinery, component, &error)))
 }
 
-/// The names of what a component imports, and of what it exports.
+/// The names of a component's imports and exports.
 pub(crate) fn interfaces(machinery: &Machinery, component: &Component) -> (Vec<String>, Vec<String>) {
     let parts = component.component_type();
     let names = |items: Vec<(String, ComponentItem)>| items.into_iter().map(|(name, _)| name).collect();
@@ -171,15 +171,15 @@ pub(crate) fn versions<'n>(names: impl Iterator<Item = &'n String>) -> BTreeSet<
         .collect()
 }
 
-/// Why a component does not fit, in one sentence: mostly that it is written for another interface.
+/// Why a component cannot be linked, in one sentence: usually it is written for another interface version.
 fn unlinkable(name: &str, machinery: &Machinery, component: &Component, error: &wasmtime::Error) -> String {
     let (imports, exports) = interfaces(machinery, component);
     let versions = versions(imports.iter().chain(&exports));
-    // Of what it names, the latest version tells what it needs.
+    // The latest version that it names tells what it needs.
     match versions.iter().rfind(|version| *version != FULL_WIT) {
         Some(version) => format!(
-            "the adapter `{name}` is written for interface {version}, and this relay-mesh speaks {FULL_WIT}: update \
-             relay-mesh to one that speaks {version} or later, or build the adapter against an older sdk"
+            "the adapter `{name}` is written for interface {version}, and this relay-mesh supports {FULL_WIT}: update \
+             relay-mesh to one that supports {version} or later, or build the adapter against an older sdk"
         ),
         None => {
             let why = host_functions::log::plain(&format!("{error:#}"));

@@ -1,19 +1,19 @@
-//! What an adapter says of itself, and what it asks for: `adapter.toml`.
+//! The manifest of an adapter, `adapter.toml`: its names, and the grants that it requests.
 //!
 //! ```toml
-//! name = "claude-code"                 # a-z, 0-9 and -; what people type
-//! title = "Claude Code"                # what people read
+//! name = "claude-code"                 # a-z, 0-9 and -; what users type
+//! title = "Claude Code"                # for display
 //! version = "0.1.0"                    # the adapter's own
 //! wit = "0.1"                          # the interface that it is written for
-//! aliases = ["claude"]                 # other names that people type
+//! aliases = ["claude"]                 # other names that users may type
 //!
-//! [matches]                         # by what a caller may be this harness's
+//! [matches]                         # what makes a caller match this harness
 //! clients = ["claude-code"]            # clientInfo.name of MCP; "*" means any client
 //! environment = ["CLAUDECODE"]         # variables of the caller's process
 //!
-//! [grants]                             # what it asks to be lent; nothing else exists for it
+//! [grants]                             # what it requests; it can use nothing else
 //! environment = ["CLAUDE_CODE_SESSION_ID"]
-//! notices = true                       # notifications on the person's desktop
+//! notices = true                       # notifications on the user's desktop
 //!
 //! [grants.roots.config]                # folders that it may read
 //! path = "${CLAUDE_CONFIG_DIR:-~/.claude}"
@@ -39,9 +39,8 @@
 //! payload = '{"session_id":"rehearsal","hook_event_name":"SessionStart","source":"startup"}'
 //! ```
 //!
-//! Unknown keys are errors, so that a misspelt grant is noticed by its author and not by a person
-//! whose adapter is denied something. The manifest lies beside the component, or inside it as the
-//! custom section [`SECTION`].
+//! Unknown keys are errors, so that the author notices a misspelt grant before a user's adapter is denied something.
+//! The manifest is beside the component, or inside it as the custom section [`SECTION`].
 
 mod raw;
 
@@ -57,29 +56,29 @@ use raw::{RawManifest, line_of, within};
 
 /// The custom section in which a component carries its manifest.
 pub const SECTION: &str = "relay:adapter/manifest";
-/// The interface version that this host speaks.
+/// The interface version that this program supports.
 pub const WIT: &str = "0.1";
-/// The same in full, as components name it.
+/// The full version, as components name it.
 pub const FULL_WIT: &str = "0.1.0";
 
-/// What an adapter says of itself.
+/// An adapter's manifest, parsed.
 #[derive(Clone, Debug)]
 pub struct Manifest {
-    /// What people type.
+    /// The name that users type.
     pub name: String,
-    /// What people read.
+    /// The name for display.
     pub title: String,
     /// The adapter's own version.
     pub version: String,
-    /// Other names that people type.
+    /// Other names that users may type.
     pub aliases: Vec<String>,
-    /// By what a caller may be this harness's.
+    /// What makes a caller match this harness.
     pub matches: Matches,
-    /// What it asks to be lent.
+    /// The grants that it requests.
     pub asks: Asks,
     /// Limits of one call.
     pub limits: Limits,
-    /// A call of a hook by which `doctor` proves that hooks are answered.
+    /// A hook call by which `doctor` tests that hooks are answered.
     pub rehearsal: Option<Rehearsal>,
 }
 
@@ -93,11 +92,11 @@ pub struct Rehearsal {
     pub payload: String,
 }
 
-/// By what a caller may be this harness's, before anything is loaded.
+/// What makes a caller match this harness, before anything is loaded.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Matches {
-    /// Names that clients give themselves; `*` means any.
+    /// Client names, as clients report them; `*` means any.
     #[serde(default)]
     pub clients: Vec<String>,
     /// Variables of the caller's process.
@@ -105,12 +104,12 @@ pub struct Matches {
     pub environment: Vec<String>,
 }
 
-/// What an adapter asks to be lent, parsed.
+/// The grants that an adapter requests, parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Asks {
     /// Variables of the harness's process.
     pub environment: Vec<String>,
-    /// Notifications on the desktop.
+    /// Whether it requests notifications on the desktop.
     pub notices: bool,
     /// Folders, by name.
     pub roots: BTreeMap<String, Root>,
@@ -125,7 +124,7 @@ pub struct Asks {
 /// A folder that an adapter may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Where it is, with variables to be filled in.
+    /// Its path, with variables to be filled in.
     pub path: String,
     /// Whether install plans may change files in it.
     pub access: Access,
@@ -133,14 +132,14 @@ pub struct Root {
     pub links: Links,
 }
 
-/// What may be done under a root, the least first.
+/// What an adapter may do under a root, the least first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Reading alone.
+    /// Reading only.
     #[default]
     Read,
-    /// Reading, and changes by plans that the person has seen. The guest itself never writes.
+    /// Reading, and changes by plans that the user has seen. The guest itself never writes.
     Edit,
 }
 
@@ -151,25 +150,25 @@ pub enum Links {
     /// They must end under the root. Right for a project, whose links a stranger may have made.
     #[default]
     Inside,
-    /// They may end anywhere in the person's home: people who keep their settings in a repository
-    /// of dotfiles link them into place.
+    /// They may end anywhere in the user's home: users who keep their settings in a repository of dotfiles link them
+    /// into place.
     Home,
 }
 
 /// A socket that carries text frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// How frames are told apart.
+    /// How frames are delimited.
     pub framing: Framing,
 }
 
-/// How frames are told apart on a socket.
+/// How frames are delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Framing {
-    /// One frame a line.
+    /// One frame per line.
     Lines,
     /// WebSocket text messages.
     Websocket,
@@ -178,7 +177,7 @@ pub enum Framing {
 /// A command line that an adapter may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    /// The program: a name to be found in `PATH`, or an absolute path.
+    /// The program: a name to look up in `PATH`, or an absolute path.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<Argument>,
@@ -190,7 +189,7 @@ impl fmt::Display for CommandLine {
         self.arguments.iter().try_for_each(|argument| {
             let word = argument.to_string();
             let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(character);
-            // People have to see where one argument ends: `sh -c 'rm x'` is not `sh -c rm x`.
+            // Quoted, because the user must see where an argument ends: `sh -c 'rm x'` is not `sh -c rm x`.
             if !word.is_empty() && word.chars().all(is_plain) {
                 write!(f, " {word}")
             } else {
@@ -200,7 +199,7 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// What one call of an adapter may cost.
+/// Limits of one call of an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Processor time inside the guest, in milliseconds.
@@ -215,7 +214,7 @@ impl Default for Limits {
     }
 }
 
-/// The most that a manifest may raise the limits to: somebody else's code, on every tool call.
+/// The highest limits that a manifest may set: it is third-party code, and runs on every tool call.
 pub const CEILING: Limits = Limits { guest_ms: 5_000, memory_mb: 512 };
 
 /// Why text is not a manifest.
@@ -226,7 +225,7 @@ pub struct ManifestError {
     pub line: usize,
     /// What is wrong with it.
     pub what: String,
-    /// What to do, where that is known.
+    /// What to do, if known.
     pub hint: Option<String>,
 }
 
@@ -255,7 +254,7 @@ impl Manifest {
         if written.wit.get_ref() != WIT {
             return Err(wrong(
                 written.wit.span(),
-                format!("it is written for interface {}, and this relay-mesh speaks {WIT}", written.wit.get_ref()),
+                format!("it is written for interface {}, and this relay-mesh supports {WIT}", written.wit.get_ref()),
                 Some("build it against the sdk of this version, or update relay-mesh"),
             ));
         }
@@ -314,6 +313,6 @@ mod tests {
     fn a_newer_interface_is_told_in_one_sentence() {
         let error =
             Manifest::parse("name = \"x\"\ntitle = \"X\"\nversion = \"1\"\nwit = \"0.9\"\n").expect_err("too new");
-        assert_eq!(error.to_string(), "line 4: it is written for interface 0.9, and this relay-mesh speaks 0.1");
+        assert_eq!(error.to_string(), "line 4: it is written for interface 0.9, and this relay-mesh supports 0.1");
     }
 }

@@ -1,11 +1,11 @@
 //! The interfaces that only some adapters export. A component is probed for them when it is loaded.
 //!
-//! Each has one file here: its bindings, the conversion of its types, and its calls. A further one is a
-//! file and a line in the list below. The field of [`OptionalInterfaces`] has the same name.
+//! Each has one file here: its bindings, the conversion of its types, and its calls. To add one, add a file and a line
+//! in the list below. The field of [`OptionalInterfaces`] has the same name.
 
 use std::sync::Arc;
 
-use mesh::harness::OptionalInterfaces;
+use mesh::ports::harness::OptionalInterfaces;
 use wasmtime::component::InstancePre;
 
 use crate::adapter::Adapter;

@@ -1,5 +1,4 @@
-//! A package: a component and its manifest, in a file or a folder. It is parsed here and not yet trusted with
-//! anything.
+//! A package: a component and its manifest, in a file or a folder. It is parsed here, but not trusted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,25 +15,25 @@ const LARGEST_MANIFEST: u64 = 64 * 1024;
 /// A component and its manifest.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// What it says of itself, and what it asks for.
+    /// The manifest, parsed.
     pub manifest: Manifest,
-    /// The manifest as it is written.
+    /// The manifest's text.
     pub text: String,
-    /// The component.
+    /// The component's bytes.
     pub bytes: Vec<u8>,
-    /// Digest of the component alone: what compiled code is kept by.
+    /// Digest of the component alone: the cache of compiled code is keyed by it.
     pub component: Digest,
-    /// Digest of component and manifest: what consent is pinned to.
+    /// Digest of component and manifest: consent is pinned to it.
     pub digest: Digest,
     /// The file that the component was read from.
     pub file: PathBuf,
 }
 
-/// Why a file or a folder holds no adapter. Each text is about the file that the caller names.
+/// Why a file or a folder holds no adapter. Each text is about the path that the caller names.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     /// Nothing has this name.
-    #[error("it is not there")]
+    #[error("it does not exist")]
     Missing,
     /// The operating system does not let it be read.
     #[error("`{path}` cannot be read")]
@@ -46,7 +45,7 @@ pub enum PackageError {
         source: std::io::Error,
     },
     /// A file that is larger than any adapter.
-    #[error("`{path}` has {length} bytes, and {largest} are read")]
+    #[error("`{path}` has {length} bytes, and at most {largest} are read")]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -61,14 +60,14 @@ pub enum PackageError {
     /// WebAssembly without the component's shell.
     #[error("it is a core module, not a component")]
     CoreModule,
-    /// A component that is built to be a burden.
+    /// A component built to waste resources.
     #[error(transparent)]
     Excess(#[from] Excess),
     /// A component without a manifest.
     #[error("it has no manifest: neither `{0}` nor one inside")]
     NoManifest(PathBuf),
-    /// A manifest that is larger than any.
-    #[error("its manifest has {length} bytes, and {largest} are read")]
+    /// A manifest that is too large.
+    #[error("its manifest has {length} bytes, and at most {largest} are read")]
     LongManifest {
         /// Its length.
         length: u64,
@@ -93,7 +92,7 @@ impl PackageError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            PackageError::Missing => "name the component's file, or the folder that it lies in",
+            PackageError::Missing => "name the component's file, or its folder",
             PackageError::Io { .. } => "make it readable for you",
             PackageError::TooLarge { .. } => "build it without debug information, which is most of a large component",
             PackageError::NotWasm | PackageError::CoreModule => {
@@ -103,26 +102,26 @@ impl PackageError {
             PackageError::NoManifest(_) => "put its adapter.toml beside it, or build it with the sdk's export macro",
             PackageError::LongManifest { .. } => "tell its author: a manifest is some dozens of lines",
             PackageError::NotText => "write adapter.toml in UTF-8",
-            PackageError::Manifest(_) => "mend its adapter.toml, or ask its author for one that fits",
-            PackageError::Empty => "name the folder that the .wasm file lies in, or the file itself",
+            PackageError::Manifest(_) => "fix its adapter.toml, or ask its author for one that fits",
+            PackageError::Empty => "name the folder of the .wasm file, or the file itself",
             PackageError::Several(_) => "name the one that you mean",
         }
     }
 }
 
 impl Package {
-    /// Reads `FILE.wasm`, or the one component of a folder. Its manifest is `FILE.toml` or
-    /// `adapter.toml` beside it, else the one inside.
+    /// Reads `FILE.wasm`, or the one component of a folder. Its manifest is `FILE.toml` or `adapter.toml` beside it,
+    /// else the one embedded in it.
     pub fn open(path: &Path) -> Result<Package, PackageError> {
         let file = if path.is_dir() { component_in(path)? } else { path.to_owned() };
         let named = file.with_extension("toml");
         let beside = if named.is_file() { named } else { file.with_file_name("adapter.toml") };
         let package = Package::read(&file, &beside)?;
-        // A component is marked by its layer; a core module could never be run as an adapter.
+        // The header's layer field marks a component; a core module cannot run as an adapter.
         if package.bytes.starts_with(b"\0asm\x01\0\0\0") { Err(PackageError::CoreModule) } else { Ok(package) }
     }
 
-    /// Whether the component carries a manifest, so that the one file is enough.
+    /// Whether the component has an embedded manifest, so that the one file is enough.
     pub fn has_manifest_inside(&self) -> bool {
         section::find(&self.bytes, SECTION).is_some()
     }
@@ -150,7 +149,6 @@ impl Package {
     }
 }
 
-/// Reads the text of a manifest.
 pub(crate) fn read_manifest(path: &Path) -> Result<String, PackageError> {
     match read_bounded(path, LARGEST_MANIFEST) {
         Ok(bytes) => as_manifest(bytes),
@@ -175,7 +173,7 @@ fn with_hint(error: &ManifestError) -> String {
     }
 }
 
-/// The one component of a folder, or among several the one that has the folder's name.
+/// The only component of a folder, or among several the one named like the folder.
 fn component_in(folder: &Path) -> Result<PathBuf, PackageError> {
     let io = |source| PackageError::Io { path: folder.to_owned(), source };
     let entries = fs::read_dir(folder).map_err(io)?.collect::<Result<Vec<_>, _>>().map_err(io)?;
@@ -201,7 +199,7 @@ fn read_bounded(path: &Path, largest: u64) -> Result<Vec<u8>, PackageError> {
     };
     let metadata = fs::metadata(path).map_err(told)?;
     if !metadata.is_file() {
-        // A pipe or a device could be read for ever.
+        // Reading a pipe or a device might never end.
         return Err(PackageError::NotWasm);
     }
     if metadata.len() > largest {

@@ -1,6 +1,5 @@
-//! Folders that are lent: opened once, and every path under them resolved without leaving them.
-//! Both the guests' reads and the host's own edits come by here, so that they agree on where a
-//! file lies.
+//! Granted folders: opened once, and every path under them resolved without leaving them. Both the guests' reads and
+//! the host's own edits use this, so that they agree on where a file is.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,32 +11,32 @@ use cap_std::fs::Dir;
 use crate::manifest::{Links, Root};
 use crate::template::{FillError, Surroundings, fill_path, is_inside};
 
-/// A folder that is lent.
+/// A granted folder, opened.
 #[derive(Clone, Debug)]
 pub struct OpenRoot {
     /// Its name in the manifest.
     pub(crate) name: String,
-    /// Where it is, for people.
+    /// Its path, for display.
     pub(crate) path: PathBuf,
     dir: Arc<Dir>,
     links: Links,
     home: Option<PathBuf>,
 }
 
-/// Where a path really lies, once links are followed.
+/// Where a path really is, after links are followed.
 #[derive(Clone, Debug)]
 pub(crate) struct Located {
-    /// A folder that it lies under.
+    /// A folder above it.
     pub(crate) dir: Arc<Dir>,
-    /// Its path from there, free of links as far as it exists.
+    /// Its path under `dir`, free of links as far as it exists.
     pub(crate) path: PathBuf,
 }
 
-/// How what is refused for a link ends.
+/// The end of each refusal that is due to a link.
 const BY_A_LINK: &str = "by a symbolic link";
 
-/// What to do about a link that leads out of a root, where an adapter's refusal is about one: an adapter passes
-/// the host's reason on as words.
+/// The hint for a refusal that is due to a link out of a root. The refusal comes as text, because an adapter passes on
+/// the host's reason as text.
 pub fn hint_of_link(refusal: &str) -> Option<String> {
     refusal
         .contains(BY_A_LINK)
@@ -58,10 +57,10 @@ pub enum RootError {
     /// The folder is not there.
     #[error("`{0}` is not there")]
     Missing(PathBuf),
-    /// Something else lies where the folder should be.
+    /// The path is not a folder.
     #[error("`{0}` is not a folder")]
     NotAFolder(PathBuf),
-    /// A path that would leave the root by its own words.
+    /// A path that leaves the root by its text, such as `..`.
     #[error("`{path}` is not a path inside the root `{root}`")]
     Outside {
         /// The root's name.
@@ -105,8 +104,8 @@ impl OpenRoot {
         Ok(OpenRoot { name: name.to_owned(), path, dir: Arc::new(dir), links: root.links, home })
     }
 
-    /// Where a path lies, links followed as far as the root allows. What does not exist yet is
-    /// located by the part of it that does.
+    /// Where a path is, with links followed as far as the root allows. A path that does not exist yet is located by the
+    /// part that does.
     pub(crate) fn locate(&self, path: &str) -> Result<Located, RootError> {
         if !is_inside(path) {
             return Err(RootError::Outside { root: self.name.clone(), path: shorten(path) });
@@ -123,7 +122,7 @@ impl OpenRoot {
         }
     }
 
-    /// Where a path lies whose links leave the root, as long as they stay in the person's home.
+    /// Where a path is whose links leave the root, if they stay in the user's home.
     fn locate_in_home(&self, path: &str) -> Result<Located, RootError> {
         let escapes = || RootError::Escapes { root: self.name.clone(), path: shorten(path) };
         let io = |source| RootError::Io { path: self.path.join(path), source };
@@ -152,7 +151,7 @@ impl OpenRoot {
     }
 }
 
-/// A path may be of any length, and a refusal should be read to its end.
+/// Keeps refusals readable: a path may have any length.
 fn shorten(path: &str) -> String {
     path.chars().take(200).collect()
 }
@@ -186,7 +185,7 @@ fn follow(dir: &Dir, path: &Path) -> Result<PathBuf, Stray> {
     Ok(path.to_owned())
 }
 
-/// cap-std words an escape as a refusal of its own; the system's refusals carry a number.
+/// cap-std reports an escape as permission denied without an OS error code; the system's refusals have one.
 pub(crate) fn is_escape(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
 }

@@ -1,6 +1,6 @@
-//! Finding a custom section in a component: by walking section headers, never by decoding what is
-//! in them. Components nest core modules and further components, and the linker keeps an adapter's
-//! manifest in the module that it was compiled into.
+//! Finds a custom section in a component by walking section headers, without decoding the contents. Components nest
+//! core modules and further components, and the linker keeps an adapter's manifest in the module that it was compiled
+//! into.
 
 /// How deep components may be nested. wit-component nests twice.
 const DEEPEST: u32 = 8;
@@ -9,23 +9,23 @@ const CUSTOM: u8 = 0;
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
 
-/// Sections of one file, with those of what is nested in it. A plain component has some dozens, one
-/// with an interpreter inside some hundreds.
+/// The most sections of one file, nested ones included. A typical component has some dozens, one with an interpreter
+/// inside some hundreds.
 const MOST_SECTIONS: u32 = 100_000;
 
-/// Why a component is not even looked at. Compiling takes time by the square of how deep components
-/// are nested: a quarter of a megabyte would keep a processor busy for half a minute.
+/// Why a component is refused before it is compiled. Compile time grows with the square of the nesting depth: a quarter
+/// of a megabyte would keep a processor busy for half a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     /// Too many sections.
     #[error("it has more than {MOST_SECTIONS} sections")]
     Sections,
-    /// Components in components in components.
+    /// Components nested too deep.
     #[error("its components are nested more than {DEEPEST} deep")]
     Depth,
 }
 
-/// Refuses what is built to be a burden. What is damaged is left for others to tell of.
+/// Refuses a component built to waste resources. Damage is reported later, by the compiler.
 pub(crate) fn bound(binary: &[u8]) -> Result<(), Excess> {
     count(binary, DEEPEST, &mut 0)
 }

@@ -26,7 +26,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Its file; none where it is part of the program.
+    /// Its file; none if it is part of the program.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Source::BuiltIn => None,
@@ -37,16 +37,16 @@ impl Source {
 
 /// An adapter that is part of the program. The build makes one from each folder in `plugins/`.
 pub(crate) struct BuiltIn {
-    /// Its name, so that no manifest is parsed to list them.
+    /// Its name, so that listing the names parses no manifest.
     pub(crate) name: &'static str,
     pub(crate) manifest: &'static str,
     pub(crate) component: &'static [u8],
-    /// SHA-256 of the component, worked out at build time: hashing takes longer than a hook may.
+    /// SHA-256 of the component, computed at build time: hashing takes too long for a hook.
     pub(crate) digest: [u8; 32],
-    /// The clients by which its manifest matches its harness, so that a caller whom no adapter
-    /// knows, as most command lines are, costs no manifest.
+    /// The clients by which its manifest matches its harness, so that a caller that matches no adapter, such as most
+    /// command lines, costs no parsing.
     pub(crate) clients: &'static [&'static str],
-    /// The variables by which it does.
+    /// The variables by which its manifest matches its harness.
     pub(crate) environment: &'static [&'static str],
 }
 
@@ -56,23 +56,22 @@ include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) manifest: Manifest,
-    /// Digest of component and manifest: what consent is pinned to.
+    /// Digest of component and manifest: consent is pinned to it.
     pub(crate) digest: Digest,
-    /// Digest of the component alone: what compiled code is kept by.
+    /// Digest of the component alone: the cache of compiled code is keyed by it.
     pub(crate) component: Digest,
-    /// Where it comes from.
     pub(crate) source: Source,
-    /// The component, where it is in memory.
+    /// The component's bytes, if it is in memory.
     bytes: Cow<'static, [u8]>,
 }
 
 impl Candidate {
-    /// One whose component lies in a file.
+    /// A candidate whose component is in a file.
     pub(crate) fn on_disk(manifest: Manifest, digest: Digest, component: Digest, source: Source) -> Candidate {
         Candidate { manifest, digest, component, source, bytes: Cow::Borrowed(&[]) }
     }
 
-    /// An adapter in memory. Later changes of its file do not matter.
+    /// A candidate in memory. Later changes of its file have no effect.
     pub(crate) fn of_package(package: &Package) -> Candidate {
         Candidate {
             manifest: package.manifest.clone(),
@@ -91,7 +90,7 @@ impl Candidate {
         }
     }
 
-    /// The component's bytes, still those that the digest was made of.
+    /// The component's bytes, checked against the digest.
     pub(crate) fn bytes(&self) -> std::io::Result<Vec<u8>> {
         match self.source.file() {
             Some(path) if self.bytes.is_empty() => {
@@ -106,34 +105,33 @@ impl Candidate {
     }
 }
 
-/// Something in a plugin folder that cannot be used, and why.
+/// A file in a plugin folder that cannot be used, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The file.
     pub(crate) path: PathBuf,
-    /// Why, in one sentence.
     pub(crate) why: String,
 }
 
-/// Everything that could be loaded.
+/// All adapters that could be loaded.
 pub(crate) struct Sources {
     installed: Option<Arc<InstalledAdapters>>,
     folders: Vec<PathBuf>,
-    /// One for each of [`BUILT_IN`]; empty where those are left out.
+    /// One for each of [`BUILT_IN`]; empty if those are left out.
     built_in: Vec<OnceLock<Result<Arc<Candidate>, String>>>,
     // A std mutex: nothing is awaited while it is held; the section reads a folder.
     seen: Mutex<BTreeMap<PathBuf, CachedFile>>,
 }
 
-/// What was last seen of one file.
+/// One file of a plugin folder, as last read.
 struct CachedFile {
     stamp: Stamp,
-    /// The last version that could be understood. A broken new one does not take it away.
+    /// The last valid version. A broken new one does not replace it.
     candidate: Option<Arc<Candidate>>,
     problem: Option<String>,
 }
 
-/// By what a changed file is known: size, time and inode of component and manifest.
+/// Size, time and inode of component and manifest, by which a change is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp([Option<(u64, i64, i64, u64)>; 2]);
 
@@ -144,15 +142,15 @@ impl Sources {
         Sources { installed, folders, built_in, seen: Mutex::default() }
     }
 
-    /// Whether only built-in adapters are known.
+    /// Whether all known adapters are built in.
     pub(crate) fn are_built_in_alone(&self) -> bool {
         let all_installed =
             self.installed.as_ref().is_some_and(|installed| !installed.names().is_ok_and(|names| names.is_empty()));
         self.folders.is_empty() && !all_installed
     }
 
-    /// The adapter of this name, where nobody else's manifest has to be read to know whose the name
-    /// is. For a built-in one that costs a look at one file, which is mostly not there.
+    /// The adapter of this name, if no other manifest has to be read to know whose the name is. For a built-in one that
+    /// costs a look at one file, which usually does not exist.
     pub(crate) fn by_own_name(&self, name: &str, consents: &dyn Consents) -> Option<Result<Arc<Candidate>, String>> {
         let built_in = || self.built_in(name).filter(|_| self.folders.is_empty());
         let Some(installed) = &self.installed else { return built_in() };
@@ -171,7 +169,7 @@ impl Sources {
         }
     }
 
-    /// Those of a manifest's names that are a built-in adapter's too, and whose each is.
+    /// The names in a manifest that a built-in adapter has too, each with that adapter.
     pub(crate) fn built_in_claims(&self, manifest: &Manifest) -> Vec<(String, &'static str)> {
         let mut claims = Vec::new();
         for owner in self.own_names() {
@@ -211,7 +209,7 @@ impl Sources {
                     found.push((record, candidate));
                     continue;
                 }
-                // Removed a moment ago, or consents alone.
+                // Just removed, or consents only.
                 Ok(Some(InstalledEntry { candidate: None, .. }) | None) => continue,
                 Ok(Some(InstalledEntry { candidate: Some(Err(why)), .. })) => why,
                 Err(error) => format!("{error}; {}", error.hint()),
@@ -221,34 +219,32 @@ impl Sources {
         found
     }
 
-    /// Those in some folders alone, as if nothing were built in.
+    /// Only the adapters in some folders, as if nothing were built in.
     pub(crate) fn without_built_in(folders: Vec<PathBuf>) -> Sources {
         Sources { installed: None, folders, built_in: Vec::new(), seen: Mutex::default() }
     }
 
-    /// The names of the built-in adapters that are known here.
+    /// The names of the built-in adapters in this set.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().zip(&self.built_in).map(|(one, _)| one.name)
     }
 
-    /// The built-in adapters by whose client names and variables somebody goes.
+    /// The built-in adapters whose client names or variables match.
     pub(crate) fn own_by(&self, goes: impl Fn(&BuiltIn) -> bool) -> Vec<Arc<Candidate>> {
         let meant = BUILT_IN.iter().zip(&self.built_in).filter(|(one, _)| goes(one));
         meant.filter_map(|(one, parsed)| parsed_once(one, parsed).ok()).collect()
     }
 
-    /// The names of all built-in adapters.
     pub(crate) fn built_in_names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|one| one.name)
     }
 
-    /// The built-in adapter of this name.
     pub(crate) fn built_in(&self, name: &str) -> Option<Result<Arc<Candidate>, String>> {
         let index = self.own_names().position(|own| own == name)?;
         Some(parsed_once(&BUILT_IN[index], &self.built_in[index]))
     }
 
-    /// What lies in the plugin folders now, and what there cannot be used.
+    /// The adapters in the plugin folders now, and the problems of files that cannot be used.
     pub(crate) fn plugins(&self) -> (Vec<Arc<Candidate>>, Vec<Problem>) {
         if self.folders.is_empty() {
             return (Vec::new(), Vec::new());
@@ -287,7 +283,7 @@ impl Sources {
     }
 }
 
-/// A component in a plugin folder, and where its manifest would lie.
+/// A component in a plugin folder, and the path of its manifest.
 struct PluginFile {
     component: PathBuf,
     manifest: PathBuf,
@@ -350,7 +346,7 @@ mod tests {
             let candidate = sources.built_in(name).expect("it is built in").expect("its manifest is right");
             assert_eq!(candidate.manifest.name, name);
             assert_eq!(Digest::of(&candidate.bytes), candidate.component, "{name}");
-            // The sdk's macro puts the manifest into the component too, so that one file is enough.
+            // The sdk's macro embeds the manifest in the component, so that one file is enough.
             let own = BUILT_IN.iter().find(|one| one.name == name).map(|one| one.manifest.as_bytes());
             assert_eq!(section::find(&candidate.bytes, SECTION), own, "{name}");
         }

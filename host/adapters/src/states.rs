@@ -12,13 +12,13 @@ use crate::sources::{Candidate, Problem, Source};
 /// The condition of an adapter's component in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It is installed and was disabled: it is not used.
+    /// It is installed, but disabled.
     Disabled,
-    /// It was not needed yet.
+    /// It has not been needed yet.
     Unloaded,
     /// It answers calls.
     Loaded(Compilation),
-    /// It answers calls in an older version, because the file's present one cannot be loaded.
+    /// It answers calls in an older version, because the current one cannot be loaded.
     Outdated(String),
     /// It cannot be loaded.
     Broken(String),
@@ -27,19 +27,19 @@ pub enum Condition {
 /// One adapter, for `plugin list` and `doctor`.
 #[derive(Clone, Debug)]
 pub struct AdapterState {
-    /// What people type.
+    /// The name that users type.
     pub name: String,
-    /// What people read.
+    /// The name for display.
     pub title: String,
     /// The adapter's own version.
     pub version: String,
     /// Where it comes from.
     pub source: Source,
-    /// What consent is pinned to.
+    /// Digest of component and manifest: consent is pinned to it.
     pub digest: Digest,
-    /// What it asks for, and whether that is given.
+    /// The grants that it requests, and whether they are given.
     pub grants: Vec<Grant>,
-    /// What became of its component.
+    /// The condition of its component.
     pub condition: Condition,
     /// Its faults.
     pub counters: Counters,
@@ -85,7 +85,7 @@ impl Adapters {
                 (None, None) => Condition::Unloaded,
             }
         };
-        // What cannot be read is not worth a list without the rest.
+        // Unreadable faults are left out, so that the list is still shown.
         let noted = noted(self.settings.store.as_ref(), &name).await.unwrap_or_default();
         let now = self.settings.machine.now();
         let counters = Counters {

@@ -1,6 +1,5 @@
-//! Templates of a manifest: paths with variables, origins, addresses and arguments with blanks.
-//! Everything here is pure; what is filled in was checked first, so that a value can never reach
-//! further than the blank that it fills.
+//! Templates of a manifest: paths with variables, origins, addresses and arguments with blanks. Everything here is
+//! pure; values are checked before they are filled in, so that none can reach beyond its blank.
 
 mod path;
 
@@ -10,22 +9,22 @@ use std::str::FromStr;
 
 pub use path::{Surroundings, check_path, fill_path, is_inside};
 
-/// The longest value that fills a blank, in bytes: a path or an id, never a text.
+/// The longest value that may fill a blank, in bytes: a path or an id, never a long text.
 pub const LONGEST_VALUE: usize = 4096;
 
 /// Why a template of a manifest cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTemplate {
-    /// A path that depends on where the host happens to run.
+    /// A path that depends on the current folder.
     #[error("`{0}` is not an absolute path")]
     Relative(String),
-    /// A path that names one folder and means another.
+    /// A path with `..`, which names one folder and means another.
     #[error("`{0}` advances by `..`")]
     Advances(String),
-    /// A path that holds everything there is.
+    /// The root of the file system.
     #[error("`{0}` is the whole file system")]
     Everything(String),
-    /// A variable or a blank without an end.
+    /// A variable or a blank that is not closed.
     #[error("`{0}` opens a variable or a blank and does not close it")]
     Unclosed(String),
     /// An origin that is not plain HTTP on this machine.
@@ -37,7 +36,7 @@ pub enum InvalidTemplate {
     /// An endpoint with no address, or with two.
     #[error("the endpoint `{0}` needs either `unix` or `tcp`")]
     NotOneAddress(String),
-    /// A command line whose program is missing or would be chosen by the guest.
+    /// A command line whose program is missing, or has a blank that the guest would fill.
     #[error("the program `{0}` has no fixed program")]
     NoProgram(String),
 }
@@ -64,12 +63,12 @@ pub enum FillError {
     /// The values do not match the blanks.
     #[error("{given} values were given for {blanks} blanks")]
     Count {
-        /// How many blanks there are.
+        /// Number of blanks.
         blanks: usize,
-        /// How many values came.
+        /// Number of values.
         given: usize,
     },
-    /// A value that would reach further than its blank.
+    /// A value that would reach beyond its blank.
     #[error("`{value}` does not fit the blank `{blank}`: {why}")]
     Unfit {
         /// The blank's name.
@@ -79,7 +78,7 @@ pub enum FillError {
         /// The rule that it breaks.
         why: &'static str,
     },
-    /// A variable that has no value here.
+    /// A variable that is not set here.
     #[error("`{0}` has no value here")]
     Unset(String),
     /// The filled path does not begin at the root of the file system.
@@ -87,7 +86,7 @@ pub enum FillError {
     Relative(String),
 }
 
-/// Text with `{blanks}`, in pieces.
+/// Text with `{blanks}`, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blanks {
     /// Literal text and blanks, in order.
@@ -156,10 +155,10 @@ impl fmt::Display for Blanks {
     }
 }
 
-/// An HTTP origin on loopback, perhaps with a path in front of every request's own.
+/// An HTTP origin on loopback, perhaps with a path prefix for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The host, as it is dialled: never a name that somebody could resolve elsewhere.
+    /// The host to dial: never a name that a resolver could redirect.
     host: &'static str,
     port: Blanks,
     path: Blanks,
@@ -183,7 +182,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A host and a port, as they are written in an address.
+/// A host and a port, as written in an address.
 struct Loopback<'a>(&'a str, &'a Blanks);
 
 impl fmt::Display for Loopback<'_> {
@@ -199,7 +198,7 @@ impl Origin {
         self.port.count() > 0
     }
 
-    /// Fills the blanks: the host and port to dial, and the path in front of the request's own.
+    /// Fills the blanks: the host and port to dial, and the path prefix of the request.
     pub fn fill(&self, values: &[String]) -> Result<(&'static str, u16, String), FillError> {
         exact(self.port.count() + self.path.count(), values)?;
         let mut values = values.iter();
@@ -216,7 +215,7 @@ pub enum Address {
     Unix(Blanks),
     /// A port on loopback.
     Tcp {
-        /// The host, as it is dialled.
+        /// The host to dial.
         host: &'static str,
         /// The port.
         port: Blanks,
@@ -242,14 +241,14 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// A socket in the file system.
+    /// Parses the path of a socket in the file system.
     pub fn unix(path: &str) -> Result<Address, InvalidTemplate> {
         let blanks = Blanks::parse(path)?;
         check_path(&path.replace("${", "\u{1}").replace('{', "").replace('\u{1}', "${"))?;
         Ok(Address::Unix(blanks))
     }
 
-    /// A port on loopback.
+    /// Parses the address of a port on loopback.
     pub fn tcp(text: &str) -> Result<Address, InvalidTemplate> {
         let (host, port) = loopback(text).ok_or_else(|| InvalidTemplate::NotLoopback(text.to_owned()))?;
         Ok(Address::Tcp { host, port })
@@ -275,7 +274,7 @@ impl Address {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     text: Blanks,
-    /// Whether a `--` stands before it, so that a value may begin with `-`.
+    /// Whether a `--` precedes it, so that a value may begin with `-`.
     after_separator: bool,
 }
 
@@ -286,7 +285,7 @@ impl fmt::Display for Argument {
 }
 
 impl Argument {
-    /// Parses an argument; `after_separator` tells whether a `--` stands before it.
+    /// `after_separator` tells whether a `--` precedes the argument.
     pub(crate) fn parse(text: &str, after_separator: bool) -> Result<Argument, InvalidTemplate> {
         let blanks = Blanks::parse(text)?;
         if blanks.count() > 1 {
@@ -295,7 +294,7 @@ impl Argument {
         Ok(Argument { text: blanks, after_separator })
     }
 
-    /// Fills the blanks of a whole command line.
+    /// Fills the blanks of a whole command line, in order.
     pub fn fill_all(arguments: &[Argument], values: &[String]) -> Result<Vec<String>, FillError> {
         exact(arguments.iter().map(|argument| argument.text.count()).sum(), values)?;
         let mut values = values.iter();

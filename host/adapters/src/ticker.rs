@@ -1,5 +1,5 @@
-//! The clock of guests: a thread that advances the engine's epoch while calls run, and a meter
-//! that counts the processor time which one call spends inside its guest.
+//! The clock of guests: a thread that advances the engine's epoch while calls run, and a meter that counts the
+//! processor time which one call spends inside its guest.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,19 +11,19 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::EngineWeak;
 
-/// How often a running guest is looked at. With what it may have run for before the first look
-/// ([`AT_ONCE`]), nothing else on its thread waits for it longer than 5 ms.
+/// The interval at which a running guest is interrupted and checked. Together with [`AT_ONCE`], which it may run before
+/// the first check, nothing else on its thread waits longer than 5 ms for it.
 const TICK: Duration = Duration::from_millis(4);
-/// A guest that has run for less than this since it was last resumed goes on: it is short, and
-/// was only looked at in an unlucky moment.
+/// Nanoseconds. A guest that has run for less than this since it was last resumed continues: it is short, and the check
+/// only came at an unlucky time.
 const AT_ONCE: u64 = 1_000_000;
-/// How long a guest that runs for longer rests after each look while other calls run. They wait
-/// for lent functions several times, and would otherwise stand behind the guest each time.
+/// How long a longer-running guest pauses after each check while other calls run. They wait for host functions several
+/// times, and would otherwise queue behind the guest each time.
 const REST: Duration = Duration::from_millis(1);
-/// How long the thread stays once nothing runs, so that a busy host does not start one per call.
+/// How long the thread stays alive when no call runs, so that a busy process does not start one per call.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Advances an engine's epoch, by a thread that runs only while calls do.
+/// Advances an engine's epoch, in a thread that runs only while calls do.
 pub(crate) struct Ticker {
     engine: EngineWeak,
     shared: Arc<Shared>,
@@ -37,49 +37,49 @@ struct Shared {
 
 #[derive(Default)]
 struct TickerState {
-    /// How many calls run their guest. Written by `start` and by the drop of what it returns.
+    /// Number of calls whose guest runs. Written by `start` and by the drop of its return value.
     calls: usize,
-    /// How many calls are under way, those included that wait for their host. Written by `begin`
-    /// and by the drop of what it returns.
+    /// Number of calls in progress, including those that wait for the host. Written by `begin` and by the drop of its
+    /// return value.
     begun: usize,
-    /// Whether the thread is there. Written by `start` and by the thread as it ends.
+    /// Whether the thread exists. Written by `start` and by the thread as it ends.
     thread: bool,
 }
 
-/// A call that runs its guest; ticking may stop once every one of these is dropped.
+/// A call whose guest runs; ticking may stop once all of these are dropped.
 pub(crate) struct Running(Arc<Shared>);
 
-/// A call that is under way, from its first guest code to its last and all between.
+/// A call in progress, from its first guest code to its last, with all waits between.
 pub(crate) struct Begun(Arc<Shared>);
 
-/// What a guest that was looked at does next.
+/// What an interrupted guest does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It goes on.
+    /// It continues.
     On,
-    /// Whatever else is ready on its thread goes first.
+    /// It yields to other tasks on its thread.
     Others,
-    /// It rests, so that other calls get through.
+    /// It pauses, so that other calls get through.
     Rest(Duration),
 }
 
-/// Decides it.
+/// Decides what an interrupted guest does next.
 #[derive(Clone)]
 pub(crate) struct Turns(Arc<Shared>);
 
 impl Ticker {
-    /// For an engine; no thread is started yet.
+    /// Starts no thread yet.
     pub(crate) fn new(engine: EngineWeak) -> Ticker {
         Ticker { engine, shared: Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() }) }
     }
 
-    /// A call begins, and may wait before its guest runs, and between.
+    /// Counts a call, which may wait before and between runs of its guest.
     pub(crate) fn begin(&self) -> Begun {
         self.shared.lock().begun += 1;
         Begun(Arc::clone(&self.shared))
     }
 
-    /// A guest begins to run. An error where the system gives no thread: no guest may run unwatched.
+    /// Counts a running guest. An error if the system gives no thread: no guest may run unwatched.
     pub(crate) fn start(&self) -> std::io::Result<Running> {
         let mut state = self.shared.lock();
         if !state.thread {
@@ -95,14 +95,14 @@ impl Ticker {
 }
 
 impl Ticker {
-    /// For a guest's store, which outlives this borrow.
+    /// An owned handle for a guest's store, which outlives this borrow.
     pub(crate) fn turns(&self) -> Turns {
         Turns(Arc::clone(&self.shared))
     }
 }
 
 impl Turns {
-    /// For a guest that has run for some nanoseconds since it was last resumed.
+    /// The turn of a guest that has run for this many nanoseconds since it was last resumed.
     pub(crate) fn after(&self, since: u64) -> Turn {
         match self.0.lock().begun {
             _ if since < AT_ONCE => Turn::On,
@@ -126,7 +126,7 @@ impl Drop for Running {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, TickerState> {
-        // Nothing panics while it is held, so a poisoned state is a whole one.
+        // No code panics while it holds the lock, so a poisoned state is intact.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,38 +157,38 @@ fn tick(engine: &EngineWeak, shared: &Shared) {
     }
 }
 
-/// Processor time that one call has spent in its guest. Waiting costs nothing, whether for a lent
-/// function or for a processor: a loaded machine makes no innocent guest late.
+/// Processor time that one call has spent in its guest. Waiting does not count, neither for a host function nor for a
+/// processor, so a loaded machine does not time out an innocent guest.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Nanoseconds of the polls that are over.
+    /// Nanoseconds of the finished polls.
     spent: AtomicU64,
-    /// This thread's processor time when the present poll began.
+    /// This thread's processor time when the current poll began.
     since: AtomicU64,
 }
 
 impl Meter {
-    /// Milliseconds spent so far. Called by the guest's own thread, within a poll.
+    /// Milliseconds spent so far. Must be called on the guest's own thread, within a poll.
     pub(crate) fn spent_ms(&self) -> u64 {
         (self.spent.load(Ordering::Relaxed) + self.since_resumed()) / 1_000_000
     }
 
-    /// Nanoseconds spent in the present poll. Called as [`Meter::spent_ms`] is.
+    /// Nanoseconds spent in the current poll. Must be called like [`Meter::spent_ms`].
     pub(crate) fn since_resumed(&self) -> u64 {
         thread_time().saturating_sub(self.since.load(Ordering::Relaxed))
     }
 
-    /// Microseconds spent in the polls that are over. For after a call.
+    /// Microseconds spent in the finished polls. Meant for after a call.
     pub(crate) fn total_us(&self) -> u64 {
         self.spent.load(Ordering::Relaxed) / 1_000
     }
 
-    /// Begins a new account.
+    /// Sets the count to zero.
     pub(crate) fn reset(&self) {
         self.spent.store(0, Ordering::Relaxed);
     }
 
-    /// Runs a future on this account.
+    /// Counts the processor time of a future.
     pub(crate) async fn watch<F: Future>(&self, future: F) -> F::Output {
         Metered { meter: self, future: std::pin::pin!(future) }.await
     }

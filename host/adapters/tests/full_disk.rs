@@ -3,10 +3,10 @@
 mod common;
 
 use common::Stage;
-use mesh::harness::{Action, Edit, Plan, Scope};
+use mesh::ports::harness::{Action, Edit, Plan, Scope};
 
-/// The other test's own process, where no file may grow beyond a few blocks: what a full disk does,
-/// without needing to be root.
+/// The other test's process, in which no file may grow beyond a few blocks: the effect of a full disk without needing
+/// root.
 #[test]
 fn an_install_without_room_changes_nothing() {
     let this = std::env::current_exe().expect("a test has a program");

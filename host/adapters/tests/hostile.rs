@@ -1,4 +1,4 @@
-//! What a component does to itself costs one call: its host and its neighbour go on.
+//! The damage that a component does to itself costs one call: its host and the other adapters continue.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use adapters::Adapters;
 use common::{Stage, hook};
-use mesh::harness::{HarnessError, Harnesses as _};
+use mesh::ports::harness::{HarnessError, Harnesses as _};
 use tokio::time::Instant;
 
 async fn check_neighbour(adapters: &Adapters, after: &str) {
@@ -18,8 +18,7 @@ async fn check_neighbour(adapters: &Adapters, after: &str) {
     assert_eq!(reply.stdout.as_deref(), Some("Stop ticket you have mail"), "after {after}");
 }
 
-/// A stage on which the hostile one may run for far longer than its neighbours need, however busy
-/// the machine that runs this test.
+/// A stage on which the hostile adapter may run for far longer than its neighbour needs, however busy the machine is.
 fn patient_stage() -> Stage {
     let stage = Stage::with(&["hostile", "polite"]);
     let manifest = stage.plugins().join("hostile/adapter.toml");
@@ -37,7 +36,7 @@ async fn check(deed: &str, expected: &str) {
     assert!(sentence.contains(expected), "{deed}: {sentence}");
     assert!(!sentence.contains('\n') && sentence.len() < 300, "{deed}: {sentence}");
     check_neighbour(&adapters, deed).await;
-    // The hostile one itself answers its next call, and its fault is on record.
+    // The hostile adapter answers its next call, and its fault is on record.
     let good = hook(&adapters, "hostile", "answer:clock").await.expect("it answers");
     assert_eq!(good.stdout.as_deref(), Some("1700000000000"));
     let (states, _) = adapters.states().await;
@@ -108,14 +107,14 @@ async fn a_neighbour_stands_behind_a_looping_guest_once() {
             tokio::time::advance(Duration::from_millis(1)).await;
         }
     };
-    // Its own host has looked up what it asked, and it loops.
+    // Its hook host has looked up what it requested, and now it loops.
     until_resumed(20).await;
     for _ in 0..20 {
         let (before, began) = (resumed(), Instant::now());
         check_neighbour(&adapters, "a loop").await;
         let times = resumed() - before;
-        // Time stands still while anything can go on, so the guest's rest outlasts the neighbour's call, but
-        // where that rests too, as it does on a machine on which it takes longer.
+        // Paused time advances only when every task is idle, so the guest's rest outlasts the neighbour's call, unless
+        // the neighbour rests too, as it does on a slow machine.
         let rests = usize::try_from(began.elapsed().as_millis()).expect("a few");
         assert!(times <= 1 + rests, "the guest was resumed {times} times while its neighbour rested {rests} times");
         until_resumed(before + 2).await;
@@ -157,7 +156,7 @@ async fn one_text_handed_over_many_times_is_bounded() {
 async fn a_flood_of_lines_is_dropped() {
     let stage = Stage::with(&["hostile"]);
     let adapters = stage.adapters();
-    // Whether it gets through a million lines within its time or not, nothing else happens.
+    // Whether or not it writes a million lines within its time, nothing else happens.
     match hook(&adapters, "hostile", "answer:flood").await {
         Ok(reply) => assert_eq!(reply.stdout.as_deref(), Some("flooded")),
         Err(error) => assert!(error.to_string().contains("it ran for more than"), "{error}"),

@@ -1,14 +1,14 @@
-//! A process that is killed while it changes the installed adapters leaves the version before or the one after,
-//! whole, and nothing that is in the way of the next change.
+//! A process that is killed while it changes the installed adapters leaves the version before or the one after, whole,
+//! and nothing that blocks the next change.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use adapters::installed::{Enablement, FoundVersion, Install};
 use adapters::{Consent, InstalledAdapters, Package};
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 
-/// Often enough that it is killed between each two of its steps.
+/// Often enough that a kill happens between any two of its steps.
 const KILLS: usize = 30;
 
 #[test]
@@ -19,7 +19,7 @@ fn whoever_is_killed_while_installing_leaves_nothing_half() {
     for kill in 0..KILLS {
         let mut child = churning(folder.path());
         wait_for_changes(folder.path(), kill % 7);
-        // Not at the same place each time: a few thousand steps of this loop are some microseconds.
+        // At a different place each time: a few thousand steps of this loop take some microseconds.
         for step in 0..kill * 4_000 {
             std::hint::black_box(step);
         }
@@ -42,7 +42,7 @@ fn whoever_is_killed_while_installing_leaves_nothing_half() {
     assert!(seen_whole > 0, "it was killed in {seen_absent} and {seen_whole}");
 }
 
-/// Installs, updates and removes without end, in the folder in which it was started.
+/// Installs, updates and removes in an endless loop, in the current folder.
 #[test]
 #[ignore = "run by the other test, and killed by it"]
 fn churn() {
@@ -66,7 +66,7 @@ fn churning(folder: &Path) -> Child {
         .expect("it starts")
 }
 
-/// Waits until so many states of the installed adapters were seen, told apart by version.
+/// Waits until this many different versions have been installed.
 fn wait_for_changes(folder: &Path, changes: usize) {
     let look = || std::fs::read(folder.join("plugins/toy.json")).ok();
     let mut last = look();
@@ -80,7 +80,7 @@ fn wait_for_changes(folder: &Path, changes: usize) {
     }
 }
 
-/// Installs a version of `toy`, in place of the one that is there.
+/// Installs a version of `toy`, in place of the current one.
 fn change(installed: &InstalledAdapters, folder: &Path, version: &str) {
     let file = folder.join("toy.wasm");
     std::fs::write(&file, format!("\0asm\x0d\0\x01\0{version}")).expect("written");

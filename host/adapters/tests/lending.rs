@@ -1,4 +1,4 @@
-//! Each lent interface three times: granted, asked for but not granted, never asked for.
+//! Each host interface three times: granted, requested but not granted, never requested.
 
 mod common;
 
@@ -28,7 +28,7 @@ async fn check(stage: &Stage, deed: &str, expected: &str) {
     assert!(told.contains(expected), "{deed}: {told}");
 }
 
-/// What an interface says with its grant, without it, and of a name that the manifest does not have.
+/// The result of an interface with its grant, without it, and for a name that the manifest does not have.
 async fn check_set(stage: &Stage, grant: &str, deed: &str, granted: &str, never_asked: Option<&str>) {
     stage.grant(&ALL);
     check(stage, deed, granted).await;
@@ -68,7 +68,7 @@ async fn files_are_read_under_granted_roots() {
     check(&stage, "file linked etc/passwd", "denied").await;
     let large = std::fs::File::create(root.join("large")).expect("a file");
     large.set_len(5 * 1024 * 1024).expect("grown");
-    check(&stage, "file config large", "has 5242880 bytes, and 4194304 are read").await;
+    check(&stage, "file config large", "has 5242880 bytes, and at most 4194304 are read").await;
 }
 
 #[tokio::test]

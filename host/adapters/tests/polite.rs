@@ -1,14 +1,14 @@
-//! Everything that a well-behaved component says crosses the interface whole, in both directions.
+//! Everything that a well-behaved component returns crosses the interface unchanged, in both directions.
 
 mod common;
 
 use common::{Stage, TestHookHost};
-use mesh::command::Command;
-use mesh::harness::*;
-use mesh::machine::Instant;
-use mesh::message::Priority;
-use mesh::receipt::DeliveryStatus;
-use mesh::session::{Activity, Caller, Certainty, Session, Transport};
+use mesh::commands::Command;
+use mesh::messages::Priority;
+use mesh::messages::receipt::DeliveryStatus;
+use mesh::ports::harness::*;
+use mesh::ports::machine::Instant;
+use mesh::sessions::{Activity, Caller, Certainty, Session, Transport};
 
 fn session(id: &str) -> Session {
     Session { id: id.to_owned(), parent: None, workdir: "/".to_owned(), process: None, route_hint: None }
@@ -82,7 +82,7 @@ fn command(name: &str, arguments: &[&str]) -> Command {
         trace: None,
         created: Instant(0),
         expires: Instant(1),
-        stage: mesh::command::CommandStage::Pending { waits: None },
+        stage: mesh::commands::CommandStage::Pending { waits: None },
     }
 }
 

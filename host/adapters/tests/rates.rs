@@ -1,4 +1,4 @@
-//! What is lent is lent so often in one call, and so often over all calls, and the guest is told.
+//! Host functions are limited per call and over all calls, and the guest is told.
 
 mod common;
 
@@ -6,7 +6,7 @@ use adapters::Adapters;
 use adapters::host_functions::rates::Bound;
 use common::{Stage, hook};
 
-/// Three times in a call, five times in quick succession, one a second after that.
+/// Three times per call, five times in quick succession, one a second after that.
 const TIGHT: Bound = Bound { per_call: 3, burst: 5, per_minute: 60 };
 
 fn tight(stage: &Stage) -> Adapters {
@@ -16,7 +16,7 @@ fn tight(stage: &Stage) -> Adapters {
     })
 }
 
-/// Does a deed as often as it is lent, in one call after another, on a clock that stands still.
+/// Uses a host function up to its limit, in one call after another, on a clock that stands still.
 async fn check(deed: &str, what: &str) {
     let stage = Stage::with(&["hostile"]);
     stage.grant(&["state", "roots.config", "programs.echo"]);
@@ -25,11 +25,11 @@ async fn check(deed: &str, what: &str) {
         let reply = hook(&adapters, "hostile", &format!("answer:often {deed}")).await.expect("an answer");
         reply.stdout.unwrap_or_default()
     };
-    let enough = format!("3 Error::Failed(\"one call is lent 3 {what}, and no more\")");
+    let enough = format!("3 Error::Failed(\"one call may use at most 3 {what}\")");
     assert_eq!(often().await, enough, "{deed}: the first call");
     assert_eq!(often().await, "2 Error::Busy(1000)", "{deed}: the second has what is left");
     assert_eq!(often().await, "0 Error::Busy(1000)", "{deed}: and then nothing is");
-    // Another adapter's calls are another's, and so are those of another process.
+    // Calls of another adapter or another process are counted separately.
     let others = tight(&stage);
     let reply = hook(&others, "hostile", &format!("answer:often {deed}")).await.expect("an answer");
     assert_eq!(reply.stdout.unwrap_or_default(), enough, "{deed}");

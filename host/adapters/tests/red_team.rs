@@ -1,6 +1,6 @@
-//! Hostile components, collected: each attempt names the grant that it tries to get around, gets
-//! nothing, and where it is refused the refusal names that grant. `lending.rs` has what each interface
-//! says to a guest that behaves; `hostile.rs` has faults that hurt only the guest itself.
+//! Attempts of hostile components: each names the grant that it tries to bypass, gains nothing, and if it is refused,
+//! the refusal names that grant. `lending.rs` has what each interface returns to a well-behaved guest; `hostile.rs` has
+//! faults that hurt only the guest itself.
 
 mod common;
 
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex};
 
 use adapters::manifest::Manifest;
 use common::{Stage, component, hook};
-use mesh::harness::{Action, Edit, Harness as _, HarnessError, HookCall, Plan, Scope};
+use mesh::ports::harness::{Action, Edit, Harness as _, HarnessError, HookCall, Plan, Scope};
 use store::{Durability, Key, Store as _};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What a guest must never see, wherever it lies.
+/// What a guest must never see, wherever it is stored.
 const SECRET: &str = "the-secret";
 
-/// Everything that the hostile adapter asks for.
+/// Every grant that the hostile adapter requests.
 const ALL: [&str; 10] = [
     "state",
     "environment.HOSTILE_SESSION",
@@ -35,7 +35,7 @@ const ALL: [&str; 10] = [
     "programs.environment",
 ];
 
-/// A stage on which everything was granted, so that nothing is denied for want of a grant.
+/// A stage with all grants, so that nothing is denied for lack of one.
 fn stage() -> Stage {
     let stage = Stage::with(&["hostile"]);
     stage.grant(&ALL);
@@ -46,7 +46,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// A word in which nothing is left that separates words.
+/// A word without separators: percent-encoded.
 fn encoded(word: &str) -> String {
     word.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
@@ -58,14 +58,14 @@ async fn told(stage: &Stage, deed: &str) -> String {
     }
 }
 
-/// Tries to get around a grant: nothing is gained, and the refusal names it.
+/// Tries to bypass a grant: nothing is gained, and the refusal names it.
 async fn check_denied(stage: &Stage, grant: &str, deed: &str) {
     let told = told(stage, deed).await;
     assert!(!told.contains(SECRET), "{deed}: {told}");
     assert!(told.starts_with("denied: ") && told.contains(grant), "{grant}, {deed}: {told}");
 }
 
-/// The same where there is nothing to refuse: what was asked for does not exist.
+/// The same if there is nothing to refuse, because the requested thing does not exist.
 async fn check_nothing(stage: &Stage, deed: &str, expected: &str) {
     let told = told(stage, deed).await;
     assert!(!told.contains(SECRET) && told.contains(expected), "{deed}: {told}");
@@ -92,7 +92,7 @@ async fn roots_config_is_not_left_by_a_path() {
     }
     let absolute = stage.home().join("private").display().to_string();
     check_denied(&stage, "roots.config", &format!("read config {}", encoded(&absolute))).await;
-    // Names that mean something to shells and to people, and are plain names here.
+    // Names that mean something to shells and users, and are plain names here.
     for path in ["~/private", "$HOME/private", "%2e%2e/private", "...", ".. /private", "private"] {
         check_nothing(&stage, &format!("read config {}", encoded(path)), "not found").await;
     }
@@ -123,12 +123,11 @@ async fn roots_config_is_not_left_by_a_link() {
     }
 }
 
-/// Puts a folder and a link out of the root in each other's place until it is told to stop.
+/// Swaps a folder and a link out of the root until it is told to stop.
 fn swap_until(stop: &AtomicBool, root: &Path, outside: &Path) {
     let (place, folder, link) = (root.join("swapped"), root.join("folder"), root.join("link"));
     while !stop.load(Ordering::Relaxed) {
-        // The plan of the test makes folders of its own there, so that a swap may fail: what is missing
-        // after that is made anew.
+        // The test's plan creates folders there, so a swap may fail: whatever is missing then is created again.
         if !folder.exists() {
             fs::create_dir(&folder).expect("a folder");
             fs::write(folder.join("file"), "harmless").expect("written");
@@ -144,7 +143,7 @@ fn swap_until(stop: &AtomicBool, root: &Path, outside: &Path) {
             if swapped.is_err() && place.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
                 fs::remove_file(&place).expect("the link is gone");
             } else if swapped.is_err() && place.exists() {
-                // While a plan writes there it cannot be emptied: the next round tries again.
+                // It cannot be emptied while a plan writes to it: the next round tries again.
                 let _until_then = fs::remove_dir_all(&place);
             }
         }
@@ -169,7 +168,7 @@ async fn a_link_that_comes_between_look_and_use_leads_nowhere() {
             Err(error) => error.to_string(),
         };
         seen.insert(told);
-        // A plan of edits takes the same way, and would write.
+        // A plan resolves paths in the same way, and would write.
         let edit = edit("settings", &format!("swapped/new-{number}"), None, Some("forged"));
         let plan = Plan { edits: vec![edit], next_steps: Vec::new() };
         written += u32::from(adapters.apply("hostile", Action::Install, Scope::User, &plan).is_ok());
@@ -213,7 +212,7 @@ async fn edits_stay_under_roots_that_may_be_edited() {
         ("roots.project", "project", "new", None),
     ] {
         for after in [Some("forged"), None] {
-            // The first edit is a good one: nothing of a plan is carried out where any of it may not be.
+            // The first edit is allowed: if any edit of a plan is refused, none is made.
             let edits = vec![edit("settings", "good", None, Some("good")), edit(root, path, before, after)];
             let plan = Plan { edits, next_steps: Vec::new() };
             let error = adapters.apply("hostile", Action::Install, Scope::User, &plan).expect_err("it is refused");
@@ -229,7 +228,7 @@ async fn edits_stay_under_roots_that_may_be_edited() {
     assert!(!stage.home().join("new").exists() && !stage.home().join(".hostile/new").exists());
 }
 
-/// A server that answers each request by `answer` and keeps what came, byte for byte.
+/// A server that answers each request with `answer` and keeps the requests, byte for byte.
 async fn serve(listener: TcpListener, answer: String, came: Arc<Mutex<Vec<String>>>) {
     loop {
         let (mut peer, _) = listener.accept().await.expect("a peer");
@@ -240,7 +239,7 @@ async fn serve(listener: TcpListener, answer: String, came: Arc<Mutex<Vec<String
     }
 }
 
-/// Two servers on this machine: the one that was granted redirects to the other.
+/// Two servers on this machine: the granted one redirects to the other.
 async fn with_servers<T>(attempt: impl AsyncFnOnce(u16, u16) -> T) -> (T, Vec<String>, Vec<String>) {
     let granted = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let other = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -420,7 +419,7 @@ async fn programs_echo_takes_values_as_they_are() {
         "%s%n".to_owned(),
         "é🥊\u{202e}".to_owned(),
     ] {
-        // The script's own `echo $0` parts words anew; which words they are is what matters.
+        // The script's own `echo $0` splits words again; only the words matter.
         let told = told(&stage, &format!("run echo {}", encoded(&value))).await;
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(&told), words(&format!("0 {value}")), "{value:?}");
@@ -436,7 +435,7 @@ async fn environment_holds_what_was_granted_and_nothing_else() {
     }
     check_nothing(&stage, "ambient", "0 0 0 false").await;
     assert_eq!(told(&stage, "environment").await, "HOSTILE_SESSION", "of the harness's own, the one that was granted");
-    // A program is started with what programs need, and with nothing of ours.
+    // A program gets the variables that programs need, and none of ours.
     let given = told(&stage, "run environment").await;
     assert!(given.starts_with("0 ") && given.contains("PATH=") && !given.contains("SECRET"), "{given}");
     let less: Vec<&str> = ALL.into_iter().filter(|grant| *grant != "environment.HOSTILE_SESSION").collect();
@@ -501,7 +500,7 @@ async fn memory_and_time_have_an_end_also_before_a_call_begins() {
         (70_002, "failed in `hook read`"),
         (70_003, "it needed more than 32 MB of memory"),
     ] {
-        // The host's own writing of the payload goes through the guest's allocator.
+        // The host writes the payload through the guest's allocator.
         let error = hostile.hook(&call(length), &mut common::TestHookHost::default()).await.expect_err("an end");
         assert!(matches!(&error, HarnessError::Failed(told) if told.contains(expected)), "{length}: {error}");
         hook(&adapters, "polite", "Stop").await.expect("the neighbour answers");
@@ -525,7 +524,7 @@ async fn what_is_handed_over_is_bounded_and_text() {
     }
 }
 
-/// The messages of every line that is logged.
+/// The messages of all logged lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! Where adapters come from, and what becomes of a file that changes.
+//! Where adapters come from, and what happens if a file changes.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use adapters::{Compilation, Condition, Source};
 use common::{Stage, component, hook};
-use mesh::harness::{Harness as _, Harnesses as _};
+use mesh::ports::harness::{Harness as _, Harnesses as _};
 
 /// The adapters of this repository, by name.
 fn plugins() -> Vec<String> {
@@ -42,7 +42,7 @@ async fn a_new_version_is_picked_up_between_two_calls() {
     let first = adapters.adapter("polite").await.expect("loaded").expect("known");
     let again = adapters.adapter("polite").await.expect("loaded").expect("known");
     assert!(std::sync::Arc::ptr_eq(&first, &again));
-    // The same component with one custom section more is another version of it.
+    // The same component with one more custom section is another version.
     let mut newer = component("polite");
     newer.extend_from_slice(b"\0\x05\x04more");
     stage.put("polite", &newer);
@@ -180,13 +180,13 @@ fn the_cache_may_be_deleted_at_any_moment() {
 #[tokio::test]
 async fn machine_code_of_another_engine_is_compiled_anew() {
     let checksum = |bytes: &[u8]| format!("{:08x} {}", crc32fast::hash(bytes), bytes.len());
-    // Whole by its checksum, and not what this engine loads.
+    // Its checksum is right, but this engine cannot load it.
     let foreign = |file: &std::path::Path| {
         std::fs::write(file, b"of another engine").expect("written");
         std::fs::write(file.with_extension("crc32"), checksum(b"of another engine")).expect("written");
     };
     check_cache(|cache| each(cache, foreign), Compilation::Fresh).await;
-    // Another engine's files have another name, and lie beside ours.
+    // Another engine's files have other names, beside ours.
     let renamed = |file: &std::path::Path| {
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
         let (digest, _) = name.split_once('-').expect("a digest");

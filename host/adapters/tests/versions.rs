@@ -1,12 +1,12 @@
-//! Interfaces of other versions: what was built against 0.1.0 goes on working, and what needs more than
-//! this host lends says so in one sentence.
+//! Interfaces of other versions: a component built against 0.1.0 keeps working, and one that needs more than this host
+//! offers is refused in one sentence.
 
 mod common;
 
 use std::path::Path;
 
 use common::{Stage, component, hook};
-use mesh::harness::{Carries, Harnesses as _, Occasion, Severity};
+use mesh::ports::harness::{Carries, Harnesses as _, Occasion, Severity};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[test]
@@ -41,7 +41,7 @@ async fn an_adapter_of_0_1_0_loads_and_uses_all_of_it() {
         let mut line = vec![0; 100];
         let read = peer.read(&mut line).await.expect("a line");
         peer.write_all(&line[..read]).await.expect("answered");
-        // Kept open until the other side has gone.
+        // Kept open until the other side closes.
         peer.read(&mut line).await.expect("the end")
     };
     let (reply, _) = tokio::join!(hook(&adapters, "frozen", "any"), echoing);
@@ -64,14 +64,14 @@ async fn check_too_new(name: &str, expected: &str) {
 async fn one_that_needs_a_newer_host_says_which() {
     check_too_new(
         "too-new",
-        "the adapter `too-new` is written for interface 0.2.0, and this relay-mesh speaks 0.1.0: update relay-mesh to \
-         one that speaks 0.2.0 or later, or build the adapter against an older sdk",
+        "the adapter `too-new` is written for interface 0.2.0, and this relay-mesh supports 0.1.0: update relay-mesh \
+         to one that supports 0.2.0 or later, or build the adapter against an older sdk",
     )
     .await;
     check_too_new(
         "newer",
-        "the adapter `newer` is written for interface 0.1.9, and this relay-mesh speaks 0.1.0: update relay-mesh to \
-         one that speaks 0.1.9 or later, or build the adapter against an older sdk",
+        "the adapter `newer` is written for interface 0.1.9, and this relay-mesh supports 0.1.0: update relay-mesh \
+         to one that supports 0.1.9 or later, or build the adapter against an older sdk",
     )
     .await;
 }

@@ -1,14 +1,14 @@
-//! The protocol text that an agent is given: at each moment that the adapter answers, it holds the host's own text,
-//! whole.
+//! The protocol text for an agent: for each occasion that the adapter supports, its answer must contain the host's
+//! whole text.
 
 use std::io;
 
-use mesh::harness::{Harness as _, HarnessError, Occasion};
+use mesh::ports::harness::{Harness as _, HarnessError, Occasion};
 
 use crate::report::Check;
 use crate::{Bench, is_fault};
 
-/// Every moment, with its word in fixtures.
+/// Every occasion, with its word in fixtures.
 pub(crate) const OCCASIONS: [(Occasion, &str); 4] = [
     (Occasion::Start, "start"),
     (Occasion::Registration, "registration"),
@@ -20,7 +20,7 @@ pub(crate) const OCCASIONS: [(Occasion, &str); 4] = [
 const BASE: &str = "You are `alice` in a mesh of agents.\n- \"Quotes\", \\back\\slashes, 100 % of {braces} and $SIGNS.\n- \
                     Zwölf Boxkämpfer 🥊 \u{2028}say <so>.\n\n";
 
-/// The protocol text at every moment, with and without an agent's name, short and long.
+/// The protocol text for every occasion, with and without an agent's name, short and long.
 pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     let stage = bench.scratch.stage()?;
     let name = &bench.scratch.manifest.name;

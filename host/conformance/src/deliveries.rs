@@ -3,10 +3,10 @@
 
 use std::io;
 
-use mesh::harness::{Carries, Delivered, Harness as _, HarnessError, Mail, Route};
-use mesh::message::Priority;
-use mesh::receipt::DeliveryStatus;
-use mesh::session::Session;
+use mesh::messages::Priority;
+use mesh::messages::receipt::DeliveryStatus;
+use mesh::ports::harness::{Carries, Delivered, Harness as _, HarnessError, Mail, Route};
+use mesh::sessions::Session;
 use serde_json::Value;
 
 use crate::fake_peer::{FakePeer, Fault, FaultPlan};
@@ -19,7 +19,7 @@ use crate::{Bench, garbage, is_fault};
 const ID: &str = "01JD0000000000000000000000";
 const MESSAGE: &str = "<relay-mesh-message id=\"01JD0000000000000000000000\" from=\"bob\" at=\"noon\">\nThe \"kit\" wrote \\ \
                       this: $(id) é🥊\n</relay-mesh-message>";
-/// The notification that a message waits, as the host words it.
+/// The notification of a waiting message, as the host words it.
 const NEWS: &str = "A relay-mesh message from bob waits. Call fetch_messages to read it.";
 
 const FAULTS: [Fault; 5] = [Fault::Deserted, Fault::HangsUp, Fault::Nonsense, Fault::Refuses, Fault::Silent];
@@ -129,7 +129,7 @@ async fn delivered(bench: &Bench<'_>, delivery: &Named<RecordedDelivery>) -> io:
                 name,
                 "an error, or no more than `notified`",
                 got,
-                format!("exchange {} went wrong: claim no status that nobody confirmed", exchange + 1),
+                format!("exchange {} failed: report only a status that the peer confirmed", exchange + 1),
             ),
         });
     }
@@ -283,7 +283,7 @@ async fn others(bench: &Bench<'_>, recorded: &[&str]) -> io::Result<Vec<Check>> 
 }
 
 async fn unrecorded(bench: &Bench<'_>, stage: &Stage<'_>, to: &Session, route: &Route) -> Check {
-    let name = format!("{} with nobody there", route.name);
+    let name = format!("{} without a peer", route.name);
     if let Some(got) = misfit(route) {
         return Check::failed(name, "a route that says what it is", got, "see `route` in the interface");
     }

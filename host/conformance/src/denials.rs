@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use mesh::harness::{Action, Harness as _, HarnessError};
+use mesh::ports::harness::{Action, Harness as _, HarnessError};
 
 use crate::fake_peer::FaultPlan;
 use crate::hook_host::HookFindings;

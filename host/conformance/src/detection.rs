@@ -3,8 +3,8 @@
 
 use std::io;
 
-use mesh::harness::{Harness as _, HarnessError};
-use mesh::session::{Caller, Certainty, Detection, Transport};
+use mesh::ports::harness::{Harness as _, HarnessError};
+use mesh::sessions::{Caller, Certainty, Detection, Transport};
 use serde_json::json;
 
 use crate::fixtures::{Detects, Named, RecordedCaller};
@@ -214,7 +214,7 @@ pub(crate) async fn listing(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
         Err(error) => Check::held("discover", format!("says that it cannot: {error}")),
     };
     let activity = match activity {
-        Ok(mesh::session::Activity::Ended) => Check::held("activity", "an unknown session is gone"),
+        Ok(mesh::sessions::Activity::Ended) => Check::held("activity", "an unknown session is gone"),
         Ok(other) => Check::failed("activity", "not-found", format!("an unknown session is {}", other.as_str()), hint),
         Err(HarnessError::Unsupported(why)) => Check::absent("activity", why),
         Err(error) if is_fault(name, &error) => Check::failed("activity", "not-found", error.to_string(), hint),

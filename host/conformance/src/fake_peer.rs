@@ -37,7 +37,7 @@ pub(crate) enum Fault {
 impl Fault {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Fault::Deserted => "with nobody there",
+            Fault::Deserted => "without a peer",
             Fault::HangsUp => "with one that hangs up",
             Fault::Nonsense => "with one that talks nonsense",
             Fault::Refuses => "with one that refuses",

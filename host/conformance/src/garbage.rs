@@ -3,7 +3,7 @@
 
 use std::io;
 
-use mesh::harness::{Harness as _, HarnessError, HookCall};
+use mesh::ports::harness::{Harness as _, HarnessError, HookCall};
 use serde_json::{Value, json};
 
 use crate::fixtures::RecordedHook;

@@ -1,8 +1,8 @@
-//! The host's part of a hook, as the kit plays it, and how replies and readings are put into words.
+//! The host's part of a hook, played by the kit, and the words for replies and readings.
 
 use async_trait::async_trait;
-use mesh::harness::{Desk, Findings, HookEvent, Mail, Reading, Reply};
-use mesh::message::Priority;
+use mesh::messages::Priority;
+use mesh::ports::harness::{Findings, HookEvent, HookHost, Mail, Reading, Reply};
 use serde_json::Value;
 
 use crate::context::OCCASIONS;
@@ -11,7 +11,7 @@ use crate::context::OCCASIONS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookFindings {
     Nothing,
-    /// Mail, protocol text and a refusal, if the reading has room for each.
+    /// Mail, protocol text and a refusal, if the reading leaves room for each.
     Everything,
 }
 
@@ -43,7 +43,7 @@ impl ScriptedHookHost {
 }
 
 #[async_trait]
-impl Desk for ScriptedHookHost {
+impl HookHost for ScriptedHookHost {
     async fn look_up(&mut self, reading: Reading) -> Findings {
         self.gave = match self.found {
             HookFindings::Nothing => GivenTexts::default(),
@@ -69,11 +69,11 @@ impl Desk for ScriptedHookHost {
 const WAKE_FILE: &str = "/scratch/wakes/session";
 const PROTOCOL: &str = "kit-protocol: you are `alice`; \"quoted\" \\ and\nin two lines";
 const REFUSAL: &str = "kit-refusal: `a.txt` is held by `bob`, \"until\" noon";
-/// An envelope does not fit in less room than this.
+/// The smallest `max-bytes` into which an envelope fits.
 const LEAST_ROOM: u32 = 200;
 
-/// Mail that fills the room to the last byte, up to the most that mail ever has. It is in an envelope and has
-/// characters that JSON and shells must escape.
+/// Mail of exactly `max_bytes`, up to the most that mail ever has. It is in an envelope and has characters that JSON
+/// and shells must escape.
 fn message(max_bytes: u32) -> String {
     let head = "<relay-mesh-message id=\"01JD0000000000000000000000\" from=\"bob\">\n\"quoted\" \\ $(id) 'it' é🥊\n";
     let foot = "\n</relay-mesh-message>";
@@ -111,7 +111,7 @@ fn pointer_to(value: &Value, text: &str, at: String) -> Option<String> {
     }
 }
 
-/// The events of a reading, in the words of fixtures. A session is named if it is not the speaker.
+/// The events of a reading, in the words of fixtures. A session is named only if it is not the calling one.
 pub(crate) fn events(reading: &Reading) -> Vec<String> {
     let speaker = reading.speaker.as_ref().map(|session| session.id.as_str());
     let about = |word: &str, id: &str| match speaker == Some(id) {
@@ -128,7 +128,7 @@ pub(crate) fn events(reading: &Reading) -> Vec<String> {
     reading.events.iter().map(worded).collect()
 }
 
-/// The reading's moment, in the word of fixtures.
+/// The reading's occasion, in the word of fixtures.
 pub(crate) fn occasion(reading: &Reading) -> Option<&'static str> {
     let occasion = reading.occasion?;
     OCCASIONS.iter().find(|(known, _)| *known == occasion).map(|(_, word)| *word)

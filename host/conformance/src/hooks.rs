@@ -2,7 +2,7 @@
 
 use std::io;
 
-use mesh::harness::{Harness as _, HarnessError, Reading, Reply};
+use mesh::ports::harness::{Harness as _, HarnessError, Reading, Reply};
 
 use crate::Bench;
 use crate::fixtures::{ExpectedReading, Named, RecordedHook};
@@ -10,7 +10,6 @@ use crate::hook_host::{GivenTexts, HookFindings, ScriptedHookHost, events, occas
 use crate::report::Check;
 use crate::scratch::{Stage, StageOptions};
 
-/// The result of one call of a hook.
 pub(crate) struct Called {
     pub(crate) reading: Reading,
     pub(crate) gave: GivenTexts,
@@ -32,8 +31,8 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Every recorded hook that names files about to be written: the adapter must refuse an edit of a file that another
-/// agent holds, and let any other edit go on.
+/// Checks every recorded hook that names files about to be written: the adapter must refuse an edit of a file that
+/// another agent has reserved, and allow any other edit.
 pub(crate) async fn refusals(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     let mut checks = Vec::new();
     for hook in &bench.fixtures.hooks {
@@ -76,7 +75,7 @@ fn refusal(hook: &Named<RecordedHook>, held: &Called, free: &Called) -> Option<C
         (_, Some(_)) if free.reply == held.reply => {
             let got = "the same answer as where it is refused".to_owned();
             failed(
-                format!("{files} is written where nobody holds it"),
+                format!("{files} is written although no agent has reserved it"),
                 got,
                 "refuse only where the host found a refusal",
             )
@@ -96,7 +95,7 @@ fn refusal(hook: &Named<RecordedHook>, held: &Called, free: &Called) -> Option<C
 /// Without a recording the kit can only see whether the adapter has hooks at all.
 async fn unrecorded(bench: &Bench<'_>) -> io::Result<Check> {
     let stage = bench.scratch.stage()?;
-    let call = mesh::harness::HookCall {
+    let call = mesh::ports::harness::HookCall {
         name: "Stop".to_owned(),
         payload: "{}".to_owned(),
         environment: Vec::new(),

@@ -1,13 +1,13 @@
-//! Who the component says that it is, and how much time and memory its calls use.
+//! Checks the name that the component reports, and how much time and memory its calls use.
 
 use std::io;
 
-use mesh::harness::{Harness as _, HarnessError};
+use mesh::ports::harness::{Harness as _, HarnessError};
 
 use crate::Bench;
 use crate::report::Check;
 
-/// Manifest and component must agree, because people consent to the manifest and run the component.
+/// Manifest and component must agree, because users consent to the manifest and run the component.
 pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     let manifest = &bench.scratch.manifest;
     let stage = bench.scratch.stage()?;
@@ -32,7 +32,7 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
     });
     checks.push(match bench.package.has_manifest_inside() {
         true => Check::held("one file", "the component carries its manifest"),
-        false => Check::absent("one file", "the manifest lies beside the component and has to go with it"),
+        false => Check::absent("one file", "the manifest is beside the component and must be shipped with it"),
     });
     stage.close().await?;
     checks.push(presence(bench).await?);

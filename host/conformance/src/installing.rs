@@ -1,10 +1,10 @@
 //! Installs: install, install again, check, uninstall. Each file must end as it began, byte for byte. This is tried
-//! with settings as people keep them, without settings, and with empty and broken ones.
+//! with realistic settings, without settings, and with empty and broken ones.
 
 use std::io;
 use std::path::Path;
 
-use mesh::harness::{Action, Harness as _, HarnessError, Plan, Severity};
+use mesh::ports::harness::{Action, Harness as _, HarnessError, Plan, Severity};
 
 use crate::fixtures::SettingsCase;
 use crate::report::Check;
@@ -29,9 +29,9 @@ enum Came {
 /// How an install is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// By the journal, as the host does if the files were not touched since.
+    /// By the journal, as the host does if the files are unchanged since.
     Journal,
-    /// By the adapter's own plan alone, as the host does if they were.
+    /// By the adapter's own plan alone, as the host does if they have changed.
     Plan,
 }
 
@@ -79,7 +79,6 @@ async fn there_and_back(bench: &Bench<'_>, variant: InstallVariant, case: &Setti
     Ok(Came::Held(evidence))
 }
 
-/// One install and one removal.
 async fn once(
     bench: &Bench<'_>,
     stage: &Stage<'_>,
@@ -97,10 +96,10 @@ async fn once(
         Err(error) => return Ok(wrong("a plan", error.to_string(), "these settings are whole")),
     };
     if plan.edits.is_empty() {
-        return Ok(Came::Absent(format!("no file is changed; {} steps are left to the person", plan.next_steps.len())));
+        return Ok(Came::Absent(format!("no file is changed; {} steps are left to the user", plan.next_steps.len())));
     }
     let count = plan.edits.len();
-    // Trouble with settings from before the install is the user's business.
+    // The user is responsible for settings that were broken before the install.
     let broken_before = broken(stage, variant).await.unwrap_or_default();
     if let Err(error) = apply(bench, stage, variant, Action::Install, &plan) {
         return Ok(wrong("a plan that can be applied", error, "the plan must fit what the files hold"));
@@ -271,12 +270,12 @@ fn names(why: &str, path: &str) -> bool {
     why.contains(name.as_ref())
 }
 
-/// Whether a message holds a number outside of the file's name, which may be a line's.
+/// Whether a message contains a number outside the file's name: probably a line number.
 fn says_where(why: &str) -> bool {
     why.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word.parse::<u32>().is_ok())
 }
 
-/// The file as an editor that crashed would leave it. None if the kit knows no way to break it.
+/// The file as a crashed editor would leave it. None if the kit knows no way to break it.
 fn cut_off(path: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let extension = Path::new(path).extension()?.to_str()?;
     let text = std::str::from_utf8(bytes).ok()?;

@@ -1,6 +1,6 @@
-//! The conformance kit, which tells whether a component is a good adapter. It runs the component in the real
-//! sandbox, in a scratch folder that stands in for home, project and machine. It tries recordings of the harness,
-//! and input that no harness would send. `relay-mesh plugin test` prints the report.
+//! The conformance kit, which tests whether a component is a good adapter. It runs the component in the real sandbox,
+//! in a scratch folder that replaces home, project and machine. It tries recordings of the harness, and input that no
+//! harness would send. `relay-mesh plugin test` prints the report.
 //!
 //! Start with [`examine`]. Each ability has one file, which returns the checks that it made; the optional
 //! interfaces share `optional.rs`. A check that fails says what was expected, what came instead, and what the author
@@ -27,7 +27,7 @@ mod setups;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mesh::harness::HarnessError;
+use mesh::ports::harness::HarnessError;
 
 use adapters::manifest::WIT;
 use adapters::{Package, PackageError};
@@ -37,7 +37,7 @@ use scratch::Scratch;
 pub use fixtures::FixturesError;
 pub use report::{Ability, Check, CheckOutcome, Costs, Report, Verdict};
 
-/// The component to test, and what to test it with.
+/// The component to test, with its recordings.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The component's file. Its manifest is beside it or inside.

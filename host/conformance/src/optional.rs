@@ -2,10 +2,10 @@
 
 use std::io;
 
-use mesh::command::{Command, CommandStage};
-use mesh::harness::{Harness as _, HarnessError};
-use mesh::machine::Instant;
-use mesh::session::Session;
+use mesh::commands::{Command, CommandStage};
+use mesh::ports::harness::{Harness as _, HarnessError};
+use mesh::ports::machine::Instant;
+use mesh::sessions::Session;
 
 use crate::report::{Ability, Check};
 use crate::{Bench, is_fault};

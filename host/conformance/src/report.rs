@@ -1,4 +1,4 @@
-//! The report: what an adapter is able to do, each with the checks that show it. People and CI read it.
+//! The report: the abilities of an adapter, each with the checks that show it. Users and CI read it.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Report {
     /// The adapter's name, as users type it.
     pub name: String,
-    /// The harness's name for people.
+    /// The harness's name for display.
     pub title: String,
     /// The adapter's own version.
     pub version: String,
@@ -19,7 +19,7 @@ pub struct Report {
     pub passed: bool,
     /// In the order in which they were tested.
     pub abilities: Vec<Ability>,
-    /// The most that one call used.
+    /// The highest costs of one call.
     pub costs: Costs,
 }
 
@@ -28,7 +28,7 @@ pub struct Report {
 pub struct Ability {
     /// Its name, in a few words.
     pub name: &'static str,
-    /// What its checks say together.
+    /// The result of its checks together.
     pub verdict: Verdict,
     pub checks: Vec<Check>,
 }
@@ -87,18 +87,18 @@ pub enum CheckOutcome {
     },
 }
 
-/// The most that one call used.
+/// The highest costs of one call, and the limits.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Costs {
     /// Number of calls made.
     pub calls: u64,
     /// Processor time of the slowest, in microseconds.
     pub slowest_us: u64,
-    /// The function that the slowest call was of.
+    /// The function that the slowest call called.
     pub slowest: String,
     /// Limit of processor time for one call, in milliseconds.
     pub limit_ms: u64,
-    /// Memory of the call that needed most, in bytes.
+    /// Memory of the most demanding call, in bytes.
     pub largest_bytes: u64,
     /// Limit of memory for one call, in megabytes.
     pub limit_mb: u64,

@@ -1,5 +1,5 @@
-//! Where a component is tested: in the real sandbox, with a home, a project and a data folder of its own, and
-//! without anything of the user's or the machine's.
+//! The environment of a test: the real sandbox, with its own home, project and data folder, and nothing of the user's
+//! or the machine's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use adapters::manifest::Manifest;
 use adapters::{
     Adapter, Adapters, Consent, Consents, Digest, Grant, Package, Settings, Surroundings, Usage, host_functions,
 };
-use mesh::harness::HarnessError;
-use mesh::machine::{Instant, Machine, Process};
+use mesh::ports::harness::HarnessError;
+use mesh::ports::machine::{Instant, Machine, Process};
 use store::memory::MemoryStore;
 
 /// The time of a scratch clock that stands still.
@@ -161,8 +161,8 @@ fn timeout() -> host_functions::Settings {
     settings.channels.timeout = PATIENCE;
     settings.channels.longest_wait = PATIENCE;
     settings.notices.timeout = PATIENCE;
-    // The kit plays a harness's hour in a second, on a clock that stands still. So it bounds each call as usual,
-    // and lifts the bounds over many calls.
+    // The kit plays an hour of a harness in a second, on a clock that stands still. So it bounds each call as usual,
+    // but lifts the bounds over many calls.
     let rates = &mut settings.rates;
     for bound in [
         &mut rates.reads,
@@ -178,7 +178,7 @@ fn timeout() -> host_functions::Settings {
     settings
 }
 
-/// A user who gave every grant, or all but one.
+/// Consents to every grant, or to all but one.
 struct AllButOne(BTreeSet<String>);
 
 impl Consents for AllButOne {

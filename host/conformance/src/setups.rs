@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use mesh::harness::{Action, Scope, Server, Setup};
+use mesh::ports::harness::{Action, Scope, Server, Setup};
 
 use crate::fixtures::SettingsCase;
 use crate::scratch::Stage;
@@ -25,9 +25,9 @@ enum OverHttp {
 }
 
 pub(crate) const INSTALL_VARIANTS: [InstallVariant; 4] = [
-    InstallVariant { scope: Scope::User, name: "for the person", over_http: OverHttp::No },
+    InstallVariant { scope: Scope::User, name: "for the user", over_http: OverHttp::No },
     InstallVariant { scope: Scope::Project, name: "for a project", over_http: OverHttp::No },
-    InstallVariant { scope: Scope::User, name: "for the person over HTTP", over_http: OverHttp::Yes },
+    InstallVariant { scope: Scope::User, name: "for the user over HTTP", over_http: OverHttp::Yes },
     InstallVariant { scope: Scope::Project, name: "for a project over HTTP", over_http: OverHttp::Yes },
 ];
 

@@ -1,5 +1,4 @@
-//! Each check of the conformance kit, seen to hold for an adapter that is right and to fail for one that
-//! is wrong in just that way.
+//! Each check of the conformance kit passes for a correct adapter and fails for one that is wrong in just that way.
 
 #[path = "../../adapters/tests/common/components.rs"]
 mod components;
@@ -9,7 +8,7 @@ use std::path::Path;
 use components::component;
 use conformance::{CheckOutcome, ExamineError, Report, Subject, examine};
 
-/// The marker in the component's bytes that a fault's name is written over.
+/// The marker in the component's bytes that is overwritten with a fault's name.
 const MARKER: &str = "FAULT:none                              ";
 
 async fn report(fault: &str) -> Report {
@@ -100,12 +99,12 @@ async fn deliveries() {
 
 #[tokio::test]
 async fn installs() {
-    check("installs-twice", "install: for the person, no settings: it would change settings.toml").await;
-    check("leaves-something-behind", "install: for the person, no settings: `.faulty/settings.toml` is left").await;
-    check("drops-comments", "install: for the person, with-comments: `.faulty/settings.toml` differs").await;
-    check("edits-what-is-broken", "install: for the person, with-comments with a broken settings.toml").await;
-    check("does-not-say-where", "install: for the person, with-comments with a broken settings.toml").await;
-    check("never-likes-its-install", "install: for the person, no settings: it is not set up").await;
+    check("installs-twice", "install: for the user, no settings: it would change settings.toml").await;
+    check("leaves-something-behind", "install: for the user, no settings: `.faulty/settings.toml` is left").await;
+    check("drops-comments", "install: for the user, with-comments: `.faulty/settings.toml` differs").await;
+    check("edits-what-is-broken", "install: for the user, with-comments with a broken settings.toml").await;
+    check("does-not-say-where", "install: for the user, with-comments with a broken settings.toml").await;
+    check("never-likes-its-install", "install: for the user, no settings: it is not set up").await;
 }
 
 #[tokio::test]

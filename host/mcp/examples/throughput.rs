@@ -1,18 +1,18 @@
-//! What send_message over HTTP costs beside a tool that does nothing on a bare rmcp server.
+//! Compares send_message over HTTP with a tool that does nothing on a bare rmcp server.
 //!
-//! Both servers run in this process, with the same transport settings, and are asked in turns by the
-//! same clients: one connection and one session per agent, over loopback. The mesh keeps its data in
-//! files and syncs each message before it answers, as people run it. Prints calls per second, what a
-//! call takes of the processor (its client's part included, which is the same for all), and the ratios
-//! that the budgets speak of; exits with 1 where one is missed.
+//! Both servers run in this process, with the same transport settings, and the same clients call them in
+//! turns: one connection and one session per agent, over loopback. The mesh keeps its data in files and
+//! syncs each message before it answers, as in normal use. Prints calls per second, the processor time per
+//! call (including the client's, which is the same for all), and the ratios of the budgets; exits with 1 if
+//! one is missed.
 //!
-//! `cargo run --release -p mcp --example throughput [FOLDER [process]]`, where the folder lies on the
-//! disk that is meant. With `process` nothing is synced. Beside the two stands a bare rmcp server whose
-//! tool appends to a file and syncs it: the least that a durable message costs on that disk just now,
-//! and so what it is judged by (docs/adr/0006).
+//! `cargo run --release -p mcp --example throughput [FOLDER [process]]`, where FOLDER is on the disk to
+//! measure. With `process` nothing is synced. A third server, a bare rmcp server whose tool appends to a file
+//! and syncs it, shows the least that a durable message costs on that disk, and is the reference for the
+//! budget (docs/adr/0006).
 //!
-//! `throughput FOLDER synced AGENTS null|append|send` does that alone, again and again, for a profiler.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example's output is for whoever runs it")]
+//! `throughput FOLDER synced AGENTS null|append|send` repeats that one measurement, for a profiler.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints its results")]
 
 use std::fs::File;
 use std::io::Write;
@@ -27,7 +27,7 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use mcp::http::{HttpSettings, Listener};
-use mesh::machine::{Instant as MeshInstant, Machine, Process};
+use mesh::ports::machine::{Instant as MeshInstant, Machine, Process};
 use mesh::testing::FakeHarnesses;
 use mesh::{Limits, Mesh, Parts};
 use rmcp::model::{
@@ -44,13 +44,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How often each server has its turn. The median counts.
+/// Turns per server. The median counts.
 const TURNS: usize = 7;
 /// Calls of one turn, over all its agents.
 const CALLS: usize = 960;
-/// How many agents there are in a crowd.
+/// Number of agents in a crowd.
 const CROWD: usize = 32;
-/// How many times as long as a bare append and sync `send_message` may take: see docs/adr/0006.
+/// Budget: how many times as long as a bare append and sync `send_message` may take. See docs/adr/0006.
 const MOST: f64 = 2.0;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -91,7 +91,7 @@ async fn main() -> Result<ExitCode, Failure> {
         let mut null = crowd(bare, agents, Work::Nothing).await?;
         let mut floor = crowd(bare, agents, Work::Appends).await?;
         let mut send = crowd(relay, agents, Work::Sends).await?;
-        // Once without a clock, so that none pays for being first.
+        // A first turn without timing, so that no server pays for being first.
         for callers in [&mut null, &mut floor, &mut send] {
             turn(callers, CALLS / 4).await?;
         }
@@ -101,7 +101,7 @@ async fn main() -> Result<ExitCode, Failure> {
         }
         let of = |pick: &dyn Fn(&[Turn; 3]) -> f64| median(turns.iter().map(pick).collect());
         for (which, name) in ["null tool", "bare append", "send_message"].into_iter().enumerate() {
-            // Summed up, because one turn is few of the system's ticks.
+            // Summed up, because one turn is only a few of the system's ticks.
             let processor: Duration = turns.iter().map(|turn| turn[which].1).sum();
             println!(
                 "{agents:>2} agents: {name:<12} {:>6.0} calls/s, {:>4.0} µs of the processor each",
@@ -124,7 +124,7 @@ async fn main() -> Result<ExitCode, Failure> {
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What one turn took: by the clock on the wall, and of the processor.
+/// Wall-clock time and processor time of one turn.
 type Turn = (Duration, Duration);
 
 fn per_second(elapsed: Duration) -> f64 {
@@ -135,7 +135,7 @@ fn per_call(processor: Duration) -> f64 {
     processor.as_secs_f64() * 1e6 / CALLS as f64
 }
 
-/// What this process has had of the processor so far. The system counts in hundredths of a second.
+/// Processor time of this process so far. The system counts in hundredths of a second.
 fn processor_time() -> Result<Duration, Failure> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let (_, after_name) = stat.rsplit_once(')').ok_or("/proc/self/stat has no name")?;
@@ -148,7 +148,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The real machine, as far as the mesh asks for it here.
+/// The real machine, as far as the mesh needs it here.
 struct ThisMachine;
 
 impl Machine for ThisMachine {
@@ -164,7 +164,7 @@ impl Machine for ThisMachine {
     }
 
     fn this_process(&self) -> Process {
-        // Asked once, as the binary does.
+        // Read once, as the binary does.
         static OWN: std::sync::OnceLock<Process> = std::sync::OnceLock::new();
         *OWN.get_or_init(|| {
             let pid = std::process::id();
@@ -183,7 +183,7 @@ impl Machine for ThisMachine {
     }
 }
 
-/// Read as the binary reads it, for what it costs.
+/// Read as the binary reads it, so that it costs the same.
 fn process(pid: u32) -> Option<Process> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let start = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
@@ -211,14 +211,14 @@ async fn serve_relay(
     Ok(address)
 }
 
-/// A server with two tools: one that does nothing, and one that does the least that any durable
-/// message costs, an append to a file and a sync of it.
+/// A server with two tools: one does nothing, the other does the least that a durable message needs:
+/// append to a file and sync it.
 #[derive(Clone)]
 struct Bare {
     disk: Arc<Disk>,
 }
 
-/// Files that are only appended to, one for each agent of a crowd.
+/// Append-only files, one for each agent of a crowd.
 struct Disk {
     files: Vec<File>,
     durability: Durability,
@@ -260,7 +260,7 @@ impl ServerHandler for Bare {
 }
 
 async fn serve_bare(bare: Bare, stop: CancellationToken) -> Result<SocketAddr, Failure> {
-    // As host/mcp/src/http sets its own.
+    // The same settings as in host/mcp/src/http.
     let mut sessions = SessionConfig::default();
     sessions.sse_retry = None;
     sessions.completed_cache_ttl = Duration::ZERO;
@@ -282,7 +282,7 @@ async fn serve_bare(bare: Bare, stop: CancellationToken) -> Result<SocketAddr, F
     Ok(address)
 }
 
-/// What the agents of a crowd do.
+/// The call that the agents of a crowd make.
 #[derive(Clone, Copy)]
 enum Work {
     Nothing,
@@ -290,7 +290,7 @@ enum Work {
     Sends,
 }
 
-/// One agent: a connection, a session, and the call that it makes again and again.
+/// One agent: a connection, a session, and the call that it repeats.
 struct Principal {
     sender: SendRequest<Full<Bytes>>,
     address: SocketAddr,
@@ -299,7 +299,7 @@ struct Principal {
     next: u64,
 }
 
-/// Agents that each send to the next.
+/// Agents, each of which sends to the next.
 async fn crowd(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Principal>, Failure> {
     let name = |number: usize| format!("agent-{agents}-{}", number % agents);
     let mut callers = Vec::new();
@@ -320,7 +320,7 @@ async fn crowd(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Pri
     Ok(callers)
 }
 
-/// One turn: so many calls, shared out among the agents, each with one in flight.
+/// One turn: calls shared out among the agents, each with one in flight.
 async fn turn(callers: &mut Vec<Principal>, calls: usize) -> Result<Turn, Failure> {
     let each = calls / callers.len();
     let mut running = JoinSet::new();

@@ -1,7 +1,7 @@
-//! What a call shows of its caller. Collected here, judged by the mesh.
+//! Collects the evidence of a call's caller. The mesh judges it.
 
 use axum::http::request::Parts;
-use mesh::session::{Call, Caller, Ticket, Transport};
+use mesh::sessions::{Call, Caller, Ticket, Transport};
 use rmcp::RoleServer;
 use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
@@ -10,31 +10,30 @@ use serde::Deserialize;
 use crate::connection::Connection;
 use crate::tool_error::ToolError;
 
-/// What hooks and connectors add to the arguments of any tool; no model writes it.
+/// The argument that hooks and connectors add to any tool call; models do not write it.
 pub(crate) const HIDDEN: &str = "_relay";
-/// The argument by which a client speaks that has nothing else to be known by.
+/// The argument by which a client identifies itself if nothing else does.
 pub(crate) const KEY: &str = "agent_key";
 
-/// Headers that are secrets of the client, or say nothing of it.
+/// Headers that are secrets of the client, or say nothing about it.
 const KEPT_BACK: [&str; 5] = ["authorization", "cookie", "proxy-authorization", "mcp-session-id", "content-length"];
 
-/// What was taken out of a call's arguments before they were looked at.
+/// Evidence that was removed from a call's arguments before the tool parses them.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
-    /// The session that a hook or a connector named.
+    /// The ticket from a hook or a connector, which names the session.
     pub(crate) ticket: Option<Ticket>,
-    /// The key that registration gave out.
+    /// The key that register_agent returned.
     pub(crate) key: Option<String>,
 }
 
-/// The shape of the hidden argument.
 #[derive(Deserialize)]
 struct Hidden {
     ticket: Option<Ticket>,
     key: Option<String>,
 }
 
-/// Takes out of the arguments what says who calls.
+/// Removes the evidence of the caller from the arguments.
 pub(crate) fn take_proof(arguments: &mut JsonObject) -> Result<Proof, ToolError> {
     let mut proof = Proof::default();
     if let Some(hidden) = arguments.shift_remove(HIDDEN) {
@@ -58,17 +57,17 @@ pub(crate) fn take_proof(arguments: &mut JsonObject) -> Result<Proof, ToolError>
     Ok(proof)
 }
 
-/// Where the servers of this process see their callers from.
+/// What all callers of a server have in common.
 pub(crate) struct CallOrigin {
-    /// How calls come.
+    /// The transport of the calls.
     pub(crate) transport: Transport,
-    /// Variables of the process that started us, where one client did.
+    /// Environment variables of the process that started us, if a client did.
     pub(crate) environment: Vec<(String, String)>,
     /// The folder in which it started us.
     pub(crate) workdir: Option<String>,
 }
 
-/// All that a call shows of its caller.
+/// All evidence of a call's caller.
 pub(crate) fn call(
     origin: &CallOrigin,
     tool: &str,
@@ -106,7 +105,7 @@ pub(crate) fn call(
     }
 }
 
-/// The path in a `file:` URI. None where it is no such URI, or not of this machine.
+/// The path in a `file:` URI. None if it is another URI, or not of this machine.
 pub(crate) fn path_of(uri: &str) -> Option<String> {
     let rest = uri.strip_prefix("file://")?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);

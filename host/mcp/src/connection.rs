@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use mesh::session::ConnectionId;
+use mesh::sessions::ConnectionId;
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;
 
@@ -13,9 +13,7 @@ use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 /// A connection, as its calls see it. Cheap to clone: every request has a copy.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    /// Its name in the mesh.
     pub(crate) id: ConnectionId,
-    /// Its calls.
     pub(crate) ledger: Arc<CallLedger>,
     /// Cancelled once its client can send nothing more, so that no call keeps waiting for mail.
     pub(crate) closing: CancellationToken,

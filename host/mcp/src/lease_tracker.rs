@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use mesh::Mesh;
-use mesh::receipt::DeliveryStatus;
+use mesh::messages::receipt::DeliveryStatus;
 use tokio_util::task::TaskTracker;
 
-/// Mail in an answer, from the time the tool has it until its bytes were flushed.
+/// Mail in an answer, from the time the tool has it until its bytes are flushed.
 #[derive(Debug)]
 #[must_use = "mail that is neither confirmed nor released stays hidden from everybody until its lease lapses"]
 pub(crate) struct PendingLease {
-    /// The right to present the messages.
     pub(crate) lease: Box<mesh::Lease>,
-    /// What to record once they arrived.
+    /// What to record once they have arrived.
     pub(crate) on_arrival: OnArrival,
 }
 
@@ -21,11 +20,10 @@ pub(crate) struct PendingLease {
 pub(crate) enum OnArrival {
     /// The agent has read it.
     MarkRead,
-    /// The agent has also acknowledged it: it asked for that with the call.
+    /// The agent has also acknowledged it, because the call asked for that.
     MarkAcknowledged,
 }
 
-/// What became of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Its bytes were written and flushed.
@@ -46,7 +44,7 @@ impl LeaseTracker {
         LeaseTracker { mesh, tasks: TaskTracker::new() }
     }
 
-    /// Records what became of mail. A failure costs a receipt and never the answer: the lease
+    /// Records the fate of mail. A failure costs a receipt but never the answer: the lease
     /// lapses, and the mail is shown once more.
     pub(crate) async fn settle(&self, lease: PendingLease, fate: Fate) {
         let PendingLease { lease, on_arrival } = lease;

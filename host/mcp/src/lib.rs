@@ -1,13 +1,13 @@
 //! The mesh as MCP tools: over standard input and output for a harness that starts us, and over
-//! streamable HTTP for everybody else on the machine.
+//! streamable HTTP for every other client on the machine.
 //!
-//! The mesh's own types are neither schemas nor JSON; tools give the crate `view`'s shapes. This crate
-//! does not work out who calls: it collects what a call shows and asks the mesh.
+//! The mesh's own types have neither schemas nor JSON; tools return the shapes of the crate `view`. This
+//! crate does not identify callers: it collects the evidence of a call and asks the mesh.
 //!
 //! One invariant shapes most of what is not a tool: **a message counts as read only after the reply
-//! with it was flushed.** A tool hands over a lease with its answer; the lease follows that answer
-//! through the transport (see `watched_transport` and `http::reply`), is confirmed when its bytes were
-//! flushed, and is released when they were not.
+//! with it was flushed.** A tool returns a lease with its answer; the lease follows that answer
+//! through the transport (see `watched_transport` and `http::reply`). It is confirmed when the bytes were
+//! flushed, and released if they were not.
 
 pub mod http;
 

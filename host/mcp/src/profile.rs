@@ -6,35 +6,34 @@ use std::str::FromStr;
 /// A group of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// Finding one another and exchanging messages: what every agent needs, in under 1,000 tokens.
+    /// Finding agents and exchanging messages: what every agent needs, in under 1,000 tokens.
     Core,
     /// Reserving paths of a repository.
     Reservations,
-    /// Asking others to run commands, and running what one is asked.
+    /// Asking other agents to run commands, and running the commands that others ask for.
     Commands,
 }
 
-/// The tools that a client is shown: the core, and the groups that were asked for. What is not shown cannot be
-/// called.
+/// The tools that a client is shown: the core and the requested groups. A tool that is not shown cannot be called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Profile {
     reservations: bool,
     commands: bool,
 }
 
-/// Why a list of groups is none.
+/// Why a list of groups is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no group of tools: core, reservations, commands")]
+#[error("`{0}` is not a group of tools: core, reservations, commands")]
 pub struct UnknownGroup(String);
 
 impl Profile {
-    /// Every profile that there is.
+    /// Every possible profile.
     pub fn all() -> [Profile; 4] {
         [(false, false), (true, false), (false, true), (true, true)]
             .map(|(reservations, commands)| Profile { reservations, commands })
     }
 
-    /// The same with another group.
+    /// The same profile with another group.
     #[must_use]
     pub fn with(self, group: Group) -> Profile {
         match group {
@@ -55,7 +54,7 @@ impl Profile {
 }
 
 impl fmt::Display for Profile {
-    /// The names with commas between them, as they are parsed.
+    /// The names, separated by commas, as they are parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("core")?;
         for (group, name) in [(Group::Reservations, "reservations"), (Group::Commands, "commands")] {
@@ -70,11 +69,11 @@ impl fmt::Display for Profile {
 impl FromStr for Profile {
     type Err = UnknownGroup;
 
-    /// From names with commas between them: `core,reservations`.
+    /// From names separated by commas: `core,reservations`.
     fn from_str(text: &str) -> Result<Profile, UnknownGroup> {
         text.split(',').try_fold(Profile::default(), |profile, name| match name.trim() {
             "core" => Ok(profile.with(Group::Core)),
-            // `claims` is what it was called before 0.1.
+            // `claims` was its name before 0.1.
             "reservations" | "claims" => Ok(profile.with(Group::Reservations)),
             "commands" => Ok(profile.with(Group::Commands)),
             other => Err(UnknownGroup(other.to_owned())),

@@ -1,4 +1,4 @@
-//! Schemas of inputs and outputs, without what costs context and tells a model nothing.
+//! Schemas of inputs and outputs, without the parts that cost context and tell a model nothing.
 
 use std::sync::Arc;
 
@@ -7,12 +7,10 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// What a tool takes.
 pub(crate) fn input<T: JsonSchema>() -> JsonObject {
     of::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// What a tool gives.
 pub(crate) fn output<T: JsonSchema>() -> Arc<JsonObject> {
     Arc::new(of::<T>(SchemaSettings::draft2020_12().for_serialize()))
 }
@@ -34,7 +32,7 @@ fn of<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     }
 }
 
-/// Takes out titles, formats and defaults, and the `null` beside every type of what may be left out.
+/// Removes titles, formats and defaults, and the `null` beside the type of every optional value.
 fn lean(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     for word in ["$schema", "title", "format", "default", "additionalProperties"] {
@@ -63,7 +61,7 @@ fn lean(schema: &mut Value) {
     }
 }
 
-/// A choice between one thing and nothing is that thing; a choice between words is a list of words.
+/// Simplifies a choice between one thing and null to that thing, and a choice between words to a list of words.
 fn merge_choices(object: &mut JsonObject) {
     for choice in ["anyOf", "oneOf"] {
         let Some(Value::Array(mut options)) = object.remove(choice) else { continue };
@@ -111,7 +109,7 @@ mod tests {
             json!({"description": "outer", "anyOf": [{"type": "string", "enum": ["a"], "description": "inner"}, {"type": "null"}]}),
             json!({"description": "outer", "type": "string", "enum": ["a"]}),
         );
-        // A property may be called like a word of the schema.
+        // A property may have the name of a schema keyword.
         check(
             json!({"type": "object", "properties": {"title": {"type": "string", "title": "Title"}}}),
             json!({"type": "object", "properties": {"title": {"type": "string"}}}),

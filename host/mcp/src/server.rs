@@ -1,4 +1,4 @@
-//! The MCP server itself: what it says of itself, which tools it lists, and how a call is answered.
+//! The MCP server: its instructions, the tools it lists, and how it answers a call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::http::request::Parts;
 use mesh::Mesh;
-use mesh::protocol::protocol_for;
-use mesh::session::Transport;
+use mesh::messages::protocol::protocol_for;
+use mesh::sessions::Transport;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult,
     ErrorCode, ErrorData, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult,
@@ -25,11 +25,11 @@ use crate::profile::Profile;
 use crate::tool_error::ToolError;
 use crate::tools::{self, KeyArgument, ListedTool, ToolCall, WaitControl};
 
-/// How long a client may take to name its roots before it is served without.
+/// How long a client may take to name its roots. After that it is served without.
 const ROOTS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Serves every connection of one transport. Cheap to clone; knows no single connection: each
-/// request brings its [`Connection`] along.
+/// Serves every connection of one transport. Cheap to clone; it has no connection of its own: each
+/// request carries its [`Connection`].
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Shared>);
 
@@ -37,14 +37,13 @@ struct Shared {
     mesh: Arc<Mesh>,
     leases: LeaseTracker,
     origin: CallOrigin,
-    /// The tools as clients with a connection see them.
+    /// The tools for clients with a connection.
     tools: BTreeMap<&'static str, ListedTool>,
-    /// The tools as clients see them that have nothing but a key to say who they are.
+    /// The tools for clients that can only identify themselves by a key.
     keyed: BTreeMap<&'static str, ListedTool>,
 }
 
 impl Server {
-    /// A server over this mesh, for callers seen from there.
     pub(crate) fn new(mesh: Arc<Mesh>, leases: LeaseTracker, origin: CallOrigin, profile: Profile) -> Server {
         let (tools, keyed) = (tools::tools(profile, KeyArgument::Hidden), tools::tools(profile, KeyArgument::Shown));
         Server(Arc::new(Shared { mesh, leases, origin, tools, keyed }))
@@ -73,7 +72,7 @@ impl Server {
         (tool.run)(call, Value::Object(arguments)).await
     }
 
-    /// What an agent is told when its client connects; with its name, if its session is known already.
+    /// The instructions for a client that connects; with its agent's name if its session is known already.
     async fn instructions(&self, context: &RequestContext<RoleServer>, client: Option<Implementation>) -> String {
         let mut call = caller::call(&self.0.origin, "", &JsonObject::new(), &Proof::default(), context, None);
         call.caller.tool = None;
@@ -100,7 +99,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// It ended with mail in its answer.
+    /// The tool ended with mail in its answer.
     fn ends_with(mut self, mail: OutgoingMail) -> Result<(), OutgoingMail> {
         match self.connection.take() {
             Some(connection) => {
@@ -179,7 +178,7 @@ impl ServerHandler for Server {
                 && let Some(lease) = mail.attach()
             {
                 shared.leases.settle(lease, Fate::Lost).await;
-                return Ok(ToolError::new("the connection that asked is gone", "Fetch again.").into_result().into());
+                return Ok(ToolError::new("the connection of this call is gone", "Fetch again.").into_result().into());
             }
         }
         let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
@@ -187,7 +186,7 @@ impl ServerHandler for Server {
         Ok(result.into())
     }
 
-    /// What is no request of the protocol, and what would be one but for its parameters.
+    /// Answers requests that the protocol does not know, or whose parameters do not match it.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -199,7 +198,7 @@ impl ServerHandler for Server {
                 ErrorData::invalid_params("tools/call takes a `name`, which is text, and `arguments`, an object", None)
             }
             "initialize" | "tools/list" | "ping" | "server/discover" => {
-                ErrorData::invalid_params(format!("the parameters of {method} are not as the protocol has them"), None)
+                ErrorData::invalid_params(format!("the parameters of {method} do not match the protocol"), None)
             }
             _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}` here"), None),
         })
@@ -223,12 +222,12 @@ impl OutgoingMail {
     }
 }
 
-/// The HTTP response that will hold the answer, where the call came that way.
+/// The HTTP response that will hold the answer, if the call came over HTTP.
 fn reply_of(context: &RequestContext<RoleServer>) -> Option<&Reply> {
     context.extensions.get::<Parts>()?.extensions.get::<Reply>()
 }
 
-/// The folder that the client names as its first root, where it names any. Asked once per connection.
+/// The first root of the client, if it names any. Asked once per connection.
 #[expect(deprecated, reason = "roots are on their way out of the protocol, and clients of today still have them")]
 async fn root_of(context: &RequestContext<RoleServer>) -> Option<String> {
     let connection = context.extensions.get::<Connection>()?;
@@ -252,12 +251,12 @@ async fn root_of(context: &RequestContext<RoleServer>) -> Option<String> {
     root
 }
 
-/// How calls come to a server that one client started.
+/// The origin of calls to a server that one client started.
 pub(crate) fn origin_of_stdio(environment: Vec<(String, String)>, workdir: Option<String>) -> CallOrigin {
     CallOrigin { transport: Transport::Stdio, environment, workdir }
 }
 
-/// How calls come to a server that many clients share: its own environment belongs to none of them.
+/// The origin of calls to a server that many clients share: its own environment belongs to none of them.
 pub(crate) fn origin_of_http() -> CallOrigin {
     CallOrigin { transport: Transport::Http, environment: Vec::new(), workdir: None }
 }

@@ -1,11 +1,11 @@
 //! MCP over standard input and output: the server that a harness starts for itself.
 //!
-//! Standard output carries the protocol and nothing else. It ends when its client closes standard
-//! input, or when it is told to stop.
+//! Standard output carries the protocol and nothing else. The server ends when its client closes standard
+//! input, or when it is stopped.
 
 use std::sync::Arc;
 
-use mesh::session::ConnectionId;
+use mesh::sessions::ConnectionId;
 use mesh::{Mesh, Served};
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -18,19 +18,19 @@ use crate::profile::Profile;
 use crate::server::{self, Server};
 use crate::watched_transport::WatchedTransport;
 
-/// What is known of the process that started us.
+/// What is known about the process that started us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientProcess {
-    /// Its variables, as we inherited them. The adapters crate narrows them to each manifest's list.
+    /// Its environment variables, as we inherited them. The adapters crate narrows them to each manifest's list.
     pub environment: Vec<(String, String)>,
-    /// The folder in which it started us. A root that the client names comes first.
+    /// The folder in which it started us. A root that the client names takes precedence.
     pub workdir: Option<String>,
 }
 
-/// Why a connection did not come to its end in order.
+/// Why a connection ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// The client could not be answered before it had said which protocol it speaks.
+    /// The first answers failed, before the client had said which protocol version it uses.
     #[error("the client could not be answered")]
     Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The task that serves the connection broke off.
@@ -68,7 +68,7 @@ where
     let transport =
         WatchedTransport::new(AsyncRwTransport::new_server(read, write), connection.clone(), leases.clone());
 
-    // Delivery ends with the connection, whichever way that ends.
+    // Delivery ends with the connection, whichever way the connection ends.
     let delivery = stop.child_token();
     let _ends_delivery = delivery.clone().drop_guard();
     let delivering =
@@ -82,7 +82,7 @@ where
                 Ok(())
             }
         },
-        // A client that leaves without a word, and a person who stops us early, are no failures.
+        // A client that leaves without a word, and a user who stops us early, are not errors.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
         Err(error) => Err(StdioError::Handshake(Box::new(error))),
     };
@@ -98,7 +98,7 @@ where
     outcome
 }
 
-/// A name for a connection that no other one has.
+/// A unique name for a connection.
 pub(crate) fn fresh_connection(mesh: &Mesh) -> ConnectionId {
     ConnectionId(mesh.machine().random().iter().map(|byte| format!("{byte:02x}")).collect())
 }

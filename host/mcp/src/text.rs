@@ -1,7 +1,6 @@
-//! The views as text, for clients that show a model text alone.
+//! The views as text, for clients that show a model only text.
 //!
-//! What an agent says about itself or writes in a subject is a stranger's text. In a line it stands
-//! in quotes that it cannot leave, and on that one line.
+//! Text that a peer wrote, about itself or in a subject, stands in quotes that it cannot close, on one line.
 
 use mesh::timestamp;
 use view::{
@@ -11,11 +10,11 @@ use view::{
 
 /// A view that a model can read.
 pub(crate) trait Text {
-    /// Whole lines, the last one without its end.
+    /// The text's lines, without a newline at the end.
     fn text(&self) -> String;
 }
 
-/// One line or more for each, or `otherwise` if there are none.
+/// At least one line for each view, or `otherwise` if there are none.
 pub(crate) fn lines<T: Text>(views: &[T], otherwise: &str) -> String {
     if views.is_empty() { otherwise.to_owned() } else { views.iter().map(T::text).collect::<Vec<_>>().join("\n") }
 }
@@ -52,7 +51,7 @@ impl Text for RegisteredView {
         let name = &self.name;
         let mut text = match (self.outcome, &self.wanted) {
             (RegistrationView::Numbered, Some(wanted)) => {
-                format!("you are `{name}`, for `{wanted}` belongs to somebody else")
+                format!("you are `{name}`, because `{wanted}` belongs to another agent")
             }
             (RegistrationView::New | RegistrationView::Numbered, _) => format!("you are `{name}`"),
             (RegistrationView::Same, _) => format!("you are `{name}`, as before"),
@@ -77,7 +76,7 @@ impl Text for SentView {
                 text.push_str("; it waits on this machine until the servers take it");
             }
             if let Some(held) = &recipient.held {
-                text.push_str(&format!("; nobody was woken: {held}"));
+                text.push_str(&format!("; not woken: {held}"));
             }
         }
         text
@@ -99,13 +98,13 @@ impl Text for RecipientView {
             text.push_str(&format!("\n  {route} did not take it at {at}: {reason}"));
         }
         if let Some(reason) = &self.held {
-            text.push_str(&format!("\n  held, nobody is woken: {reason}"));
+            text.push_str(&format!("\n  held, not woken: {reason}"));
         }
         if let Some(reason) = &self.undeliverable {
             text.push_str(&format!("\n  undeliverable: {reason}"));
         }
         if self.expired {
-            text.push_str("\n  expired: it lay longer than mail is kept");
+            text.push_str("\n  expired: it waited longer than mail is kept");
         }
         text
     }
@@ -137,15 +136,15 @@ impl Text for ReservedView<ReservationView> {
 
 impl Text for CommandView {
     fn text(&self) -> String {
-        let CommandView { id, from, to, state, result, waits, .. } = self;
+        let CommandView { id, from, to, status, result, waits, .. } = self;
         let line = quoted(&self.line());
         let result = result.as_ref().map_or_else(String::new, |result| format!(": {}", quoted(result)));
         let waits = waits.as_ref().map_or_else(String::new, |waits| format!(", for {waits}"));
-        format!("{id} from {from} for {to}: {line} is {state}{waits}{result}")
+        format!("{id} from {from} for {to}: {line} is {status}{waits}{result}")
     }
 }
 
-/// A stranger's text inside a line: in quotes that it cannot leave, and unable to open an envelope.
+/// A peer's text inside a line: in quotes that it cannot close, and unable to open an envelope.
 pub(crate) fn quoted(text: &str) -> String {
     let harmless: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{harmless:?}").replace('<', "‹")

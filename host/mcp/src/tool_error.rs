@@ -1,38 +1,37 @@
-//! Why a tool did not do what it was asked: one sentence, and what to do next. A model reads this.
+//! Tool errors: one sentence, and what to do next. A model reads them.
 
 use std::error::Error;
 
-use mesh::message::InvalidDraft;
+use mesh::messages::InvalidDraft;
 use mesh::names::AgentName;
 use mesh::reasons;
-use mesh::repository::PlaceError;
+use mesh::reservations::repository::PlaceError;
 use mesh::{
     AckError, AddressError, BindError, FetchError, FindError, FinishError, IdentifyError, OrderError, RegisterError,
     ReleaseError, ReserveError, SendError, StatusError, TakeError,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 
-/// An error of a tool, as the client is told.
+/// A tool's error, as the client is told it.
 #[derive(Debug)]
 pub(crate) struct ToolError {
-    /// What is wrong, without a final stop.
+    /// What is wrong, without a final full stop.
     what: String,
     /// What to do next, as a sentence.
     next: Option<String>,
 }
 
 impl ToolError {
-    /// What is wrong and what to do next.
     pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> ToolError {
         ToolError { what: what.into(), next: Some(next.into()) }
     }
 
-    /// The caller has not joined.
+    /// The caller is not registered.
     pub(crate) fn not_registered() -> ToolError {
         ToolError::new("you have not registered", "Call register_agent first.")
     }
 
-    /// What the client is told.
+    /// The text for the client.
     pub(crate) fn text(&self) -> String {
         match &self.next {
             Some(next) => format!("{}. {next}", self.what),
@@ -40,7 +39,7 @@ impl ToolError {
         }
     }
 
-    /// The same as a tool's result.
+    /// The error as a tool's result.
     pub(crate) fn into_result(self) -> CallToolResult {
         CallToolResult::error(vec![ContentBlock::text(self.text())])
     }
@@ -50,7 +49,7 @@ impl ToolError {
     }
 }
 
-const AGAIN: &str = "Try again; if it stays so, your person can run `relay-mesh doctor`.";
+const AGAIN: &str = "Try again; if it fails again, your user can run `relay-mesh doctor`.";
 
 impl From<AddressError> for ToolError {
     fn from(error: AddressError) -> ToolError {
@@ -93,7 +92,7 @@ impl From<SendError> for ToolError {
                     [] => "Nothing was stored.".to_owned(),
                     some => format!("It was stored for {} alone.", all_of(some)),
                 };
-                ToolError::of(&error, format!("{for_some} Give what is new a key of its own."))
+                ToolError::of(&error, format!("{for_some} Give the new message a key of its own."))
             }
             SendError::Store { ref stored, .. } if !stored.is_empty() => {
                 let next = format!("It was stored for {}; send it to the others again.", all_of(stored));
@@ -124,7 +123,7 @@ impl From<BindError> for ToolError {
     fn from(error: BindError) -> ToolError {
         let next = match &error {
             BindError::Nothing => {
-                "Your harness names no session; that is no fault: fetch_messages with wait_seconds waits for mail."
+                "Your harness names no session, which is fine: fetch_messages with wait_seconds waits for mail."
             }
             BindError::Unproven(_) => {
                 "Leave session_id and harness out, so that your session is detected; a hook of your harness can prove \
@@ -241,7 +240,7 @@ impl From<FinishError> for ToolError {
             FinishError::Unknown(_) => "Use the id that take_command gave you.",
             FinishError::Runs { .. } => "Leave it: command_status shows what becomes of it.",
             FinishError::NotTaken(_) => "Call take_command first.",
-            FinishError::Ended(_) => "Its result stays; send a message where there is more to say.",
+            FinishError::Ended(_) => "Its result stays; send a message if there is more to say.",
             FinishError::TooLong(_) => "Put it into a file, and give its path.",
             FinishError::Store(_) => AGAIN,
         };

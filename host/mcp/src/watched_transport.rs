@@ -1,5 +1,5 @@
-//! A transport that reports what was sent: mail counts as read once the answer with it was sent, and
-//! is given back if sending failed.
+//! A transport that reports what was sent: mail counts as read once its answer was sent, and
+//! is released if sending failed.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -12,12 +12,12 @@ use crate::connection::{Connection, OutgoingMail};
 use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 
-/// Any transport, with a watch on what goes out.
+/// Any transport, watched for what is sent.
 pub(crate) struct WatchedTransport<T> {
     inner: T,
     connection: Connection,
     leases: LeaseTracker,
-    /// Whether the client has said which era of the protocol it speaks. Until then notifications and
+    /// Whether the client has said which era of the protocol it uses. Until then notifications and
     /// responses are ignored: rmcp would end the connection on them.
     opened: bool,
 }
@@ -104,14 +104,14 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for WatchedTransport<T> {
 enum MailInAnswer {
     /// The answer has none.
     None,
-    /// This transport: the answer is out when the inner transport says so.
+    /// This transport: the answer is sent when the inner transport says so.
     WithUs(PendingLease),
-    /// The HTTP response, which knows better than this transport when it was flushed.
+    /// The HTTP response, which knows more exactly than this transport when it was flushed.
     WithReply(Reply),
 }
 
-/// Whether a request settles which era a client speaks: it is the handshake, or a request of the era
-/// that has none. Discovery and pings settle nothing.
+/// Whether a request tells which era a client uses: it is the handshake, or a request of the era
+/// without one. Discovery and pings tell nothing.
 fn opens(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,
@@ -124,7 +124,6 @@ fn opens(request: &ClientRequest) -> bool {
     }
 }
 
-/// The call that a message answers.
 fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     match message {
         ServerJsonRpcMessage::Response(response) => Some(&response.id),
@@ -133,8 +132,8 @@ fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     }
 }
 
-/// The answer to a call whose connection is gone: the mail was given back.
+/// The answer to a call whose connection is gone: the mail was released.
 fn without_mail(message: &ServerJsonRpcMessage) -> ServerJsonRpcMessage {
-    let error = ErrorData::internal_error("the connection that asked is gone, and its messages were kept", None);
+    let error = ErrorData::internal_error("the connection of this call is gone, and its messages stay unread", None);
     ServerJsonRpcMessage::error(error, answered(message).cloned())
 }

@@ -1,95 +1,157 @@
-//! Sweeping: what is over and old goes. Nothing live does, and nothing that somebody may still want.
+//! Cleanup: deletes what is finished and old. Keeps what is live and what an agent may still ask for.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use store::{Durability, Position, StoreError, SwapError};
+use store::{Durability, StoreError};
 
-use crate::Wanted;
-use crate::agents::Agent;
-use crate::agents::presence;
-use crate::agents::presence::is_here;
+use crate::agents;
 use crate::commands::order;
 use crate::commands::{Command, CommandStage, CommandStatus};
 use crate::core::Core;
 use crate::delivery::invitation;
-use crate::messages::address;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::retention;
 use crate::names::AgentName;
+use crate::ports::data_files::{Amount, DataFiles};
 use crate::ports::machine::Instant;
 use crate::reservations;
 use crate::reservations::Reservation;
 use crate::reservations::repository::Repository;
 use crate::reservations::reserve;
-use crate::sessions::listeners;
-use crate::storage::{keys, records};
+use crate::sessions::{listeners, retention as sessions};
+use crate::storage::{keys, old, records};
+use crate::{RepositoryReservations, ReservationFilter};
 
-/// For how long whoever asked for a command may still read how it ended, in milliseconds.
+/// How long the sender of a command can still read its result, in milliseconds.
 const RESULT_KEPT: u64 = 3_600_000;
 
-/// What is looked through.
+/// What a cleanup covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Reservations, commands, agents and logs.
     #[default]
     Everything,
-    /// Only what has an end of its own: reservations and commands.
+    /// Only what expires by itself: reservations and commands.
     Expired,
 }
 
-/// Whether what is found goes.
+/// Whether a cleanup only reports what it would delete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DryRun {
-    /// It goes.
+    /// Deletes.
     #[default]
     No,
-    /// It is only looked at.
+    /// Only reports.
     Yes,
 }
 
-/// What was, or would be, cleanup.
+/// What was deleted, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleanup {
-    /// Reservations that have lapsed or were taken.
+    /// Reservations that expired or were taken over.
     pub reservations: Vec<(Repository, Reservation)>,
-    /// Commands that have ended or expired an hour ago, and those that were taken long ago and never ended.
+    /// Commands that ended or expired an hour ago, and those that an agent took long ago and never finished.
     pub commands: Vec<Command>,
-    /// Agents of which nothing was heard for very long and for whom nothing waits.
+    /// Agents that were silent for very long and have no waiting mail.
     pub agents: Vec<AgentName>,
-    /// Old segments of the event log. Not known where it is only looked.
+    /// How many old segments of the event log were deleted. A dry run does not count them.
     pub segments: usize,
+    /// Everything else, by kind.
+    pub tally: Tally,
+}
+
+/// A kind of what a cleanup deletes by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecordKind {
+    /// Records of sessions that are over.
+    Sessions,
+    /// Wake files of those sessions.
+    WakeFiles,
+    /// Invitations that expired.
+    Invitations,
+    /// Records of dead listeners.
+    Listeners,
+    /// Segments of inboxes.
+    Mail,
+    /// Segments of receipts.
+    Receipts,
+    /// Segments of what agents sent.
+    Sent,
+    /// Segments of the event log.
+    Events,
+    /// Chains of messages that agents worked on.
+    Chains,
+    /// Marks of agents of the command line that have no record any more.
+    Speakers,
+    /// Requests for a notice about agents that have no record any more.
+    OfflineNotices,
+}
+
+impl RecordKind {
+    /// The kind in output and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RecordKind::Sessions => "sessions",
+            RecordKind::WakeFiles => "wake files",
+            RecordKind::Invitations => "invitations",
+            RecordKind::Listeners => "listeners",
+            RecordKind::Mail => "mail segments",
+            RecordKind::Receipts => "receipt segments",
+            RecordKind::Sent => "sent segments",
+            RecordKind::Events => "event log segments",
+            RecordKind::Chains => "message chains",
+            RecordKind::Speakers => "command line marks",
+            RecordKind::OfflineNotices => "offline notices",
+        }
+    }
+}
+
+/// How much of each kind was deleted, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally(pub BTreeMap<RecordKind, Amount>);
+
+impl Tally {
+    pub(crate) fn add(&mut self, kind: RecordKind, amount: Amount) {
+        if amount.count > 0 {
+            let sum = self.0.entry(kind).or_default();
+            sum.count += amount.count;
+            sum.bytes += amount.bytes;
+        }
+    }
 }
 
 pub(crate) async fn clean_up(
     core: &Core,
     inboxes: &Inboxes,
-    scope: Scope,
-    dry_run: DryRun,
-    stale: Option<u64>,
+    (scope, dry_run, stale): (Scope, DryRun, Option<u64>),
+    files: &dyn DataFiles,
 ) -> Result<Cleanup, StoreError> {
     let mut cleanup = Cleanup {
         reservations: clean_up_reservations(core, dry_run).await?,
         commands: clean_up_commands(core, dry_run).await?,
         ..Cleanup::default()
     };
-    if dry_run == DryRun::No {
-        invitation::clean_up_invitations(core).await?;
-        listeners::clean_up_listeners(core).await?;
-    }
+    let tally = &mut cleanup.tally;
+    invitation::clean_up_invitations(core, dry_run, tally).await?;
+    listeners::clean_up_listeners(core, dry_run, tally).await?;
     match scope {
         Scope::Expired => {}
         Scope::Everything => {
-            cleanup.agents = clean_up_agents(core, inboxes, dry_run, stale.unwrap_or(core.limits.keep)).await?;
-            if dry_run == DryRun::No {
-                retention::retire_old(core, inboxes).await?;
-                cleanup.segments = retire_event_log(core).await?;
-            }
+            // Agents first: then the last session of one that goes is nobody's current session.
+            cleanup.agents =
+                agents::retention::clean_up_agents(core, inboxes, dry_run, stale.unwrap_or(core.limits.keep)).await?;
+            sessions::clean_up_sessions(core, &cleanup.agents, (dry_run, files), tally).await?;
+            sessions::clean_up_notes(core, dry_run, tally).await?;
+            retention::retire_old(core, inboxes, (dry_run, files), tally).await?;
+            cleanup.segments = retire_event_log(core, (dry_run, files), tally).await?;
         }
     }
     if dry_run == DryRun::No && cleanup != Cleanup::default() {
+        let counts: serde_json::Map<String, serde_json::Value> =
+            cleanup.tally.0.iter().map(|(kind, amount)| (kind.as_str().to_owned(), amount.count.into())).collect();
         let details = serde_json::json!({
             "reservations": cleanup.reservations.len(), "commands": cleanup.commands.len(), "agents": cleanup.agents,
-            "segments": cleanup.segments,
+            "segments": cleanup.segments, "records": counts,
         });
         core.event_log.note("deleted", details).await;
     }
@@ -97,11 +159,11 @@ pub(crate) async fn clean_up(
 }
 
 async fn clean_up_reservations(core: &Core, dry_run: DryRun) -> Result<Vec<(Repository, Reservation)>, StoreError> {
-    let all = reservations::list::reservations(core, &Wanted { also_over: true, ..Wanted::default() }).await?;
-    let all = all.read()?;
-    let repositories = all.iter().map(|listed| Repository::named(&listed.repository));
+    let all =
+        reservations::list::reservations(core, &ReservationFilter { also_over: true, ..ReservationFilter::default() })
+            .await?;
     let mut cleanup = Vec::new();
-    for repository in repositories {
+    for RepositoryReservations { repository, .. } in all {
         let gone = reserve::change_ledger(core, &repository, |ledger| {
             let gone = ledger.clean_up(core.machine.now());
             (dry_run == DryRun::No && !gone.is_empty(), gone)
@@ -119,7 +181,7 @@ async fn clean_up_commands(core: &Core, dry_run: DryRun) -> Result<Vec<Command>,
         let key = keys::command(command.id);
         let gone = match dry_run {
             DryRun::Yes => true,
-            // Looked at again where it is removed: a taker may have been faster.
+            // Checked again inside the update: another process may have taken the command meanwhile.
             DryRun::No => {
                 records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Command>| match old {
                     Some(old) if is_over(core, &old, now) => (records::Next::Remove, true),
@@ -145,80 +207,11 @@ fn is_over(core: &Core, command: &Command, now: Instant) -> bool {
     }
 }
 
-/// Removes the records of agents that nobody will miss. Their mail, all of it settled, stays until its
-/// segments are old: a message that is stored at this very moment is found by whoever has the name next.
-async fn clean_up_agents(
-    core: &Core,
-    inboxes: &Inboxes,
-    dry_run: DryRun,
-    stale: u64,
-) -> Result<Vec<AgentName>, StoreError> {
-    let held = reservations::list::reservations(core, &Wanted::default()).await?;
-    let held = held.read()?;
-    let holding: BTreeSet<&str> =
-        held.iter().flat_map(|listed| &listed.reservations).map(|one| one.owner.as_ref()).collect();
-    let now = core.machine.now();
-    let asked: BTreeSet<AgentName> = order::commands(core, None)
-        .await?
-        .into_iter()
-        .filter(|command| !command.standing(now).is_final())
-        .map(|command| command.to)
-        .collect();
-    let mut cleanup = Vec::new();
-    for name in address::names(core).await? {
-        let key = keys::meta(&name);
-        let Some((revision, agent)) = records::load::<Agent>(core.shared.as_ref(), &key).await? else { continue };
-        // What lives on another machine shows no sign of life here.
-        if agent.machine != core.machine.name() || holding.contains(name.as_str()) || asked.contains(&name) {
-            continue;
-        }
-        let seen = presence::seen(core, inboxes, agent).await?;
-        let silent = seen.last_heard.is_none_or(|heard| now.since(heard) >= stale);
-        if is_here(seen.presence) || !silent || seen.waiting > 0 {
-            continue;
-        }
-        if dry_run == DryRun::No {
-            match core.shared.swap(&key, Some(revision), None, Durability::Process).await {
-                Ok(_) => {}
-                // It has come back just now.
-                Err(SwapError::Changed { .. }) => continue,
-                Err(SwapError::Store(error)) => return Err(error),
-            }
-            let rest = [(&core.shared, keys::heartbeat(&name)), (&core.local, keys::work(&name))];
-            for (store, key) in rest {
-                let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
-                if store.get(&key).await?.is_some() {
-                    records::update(store.as_ref(), &key, Durability::Process, gone).await?;
-                }
-            }
-        }
-        cleanup.push(name);
-    }
-    Ok(cleanup)
-}
-
-/// Retires the segments of the event log in which everything is old.
-async fn retire_event_log(core: &Core) -> Result<usize, StoreError> {
-    let now = core.machine.now();
-    let mut from = Position::START;
-    loop {
-        let batch = core.shared.read(&keys::global(), from, 1 << 20).await?;
-        let young = |entry: &&store::Entry| {
-            let event: Option<When> = serde_json::from_slice(&entry.bytes).ok();
-            event.is_some_and(|event| now.since(event.at) < core.limits.keep)
-        };
-        if let Some(entry) = batch.entries.iter().find(young) {
-            return core.shared.retire(&keys::global(), entry.at).await;
-        }
-        if batch.at_end || batch.next == from {
-            return core.shared.retire(&keys::global(), batch.next).await;
-        }
-        from = batch.next;
-    }
-}
-
-/// All that matters here of an event.
-#[derive(serde::Deserialize)]
-struct When {
-    at: Instant,
+/// Deletes the segments of the event log that hold only old events.
+async fn retire_event_log(core: &Core, how: (DryRun, &dyn DataFiles), tally: &mut Tally) -> Result<usize, StoreError> {
+    let log = keys::global();
+    let keep_from = retention::keep_from(core, core.limits.keep);
+    let is_old = |entry: &[u8]| retention::is_before(entry, keep_from);
+    let old = old::old_part(core.shared.as_ref(), &log, keep_from, None, is_old).await?;
+    old::retire(core.shared.as_ref(), (RecordKind::Events, &log), old, how, tally).await
 }

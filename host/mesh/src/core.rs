@@ -13,7 +13,7 @@ use crate::ports::machine::{Instant, Machine};
 use crate::storage::event_log::EventLog;
 use crate::topology::Topology;
 
-/// What every verb needs. Nothing here changes while the process runs, except what the event log has not written yet.
+/// What every verb needs. Constant while the process runs, except for the lines that the event log has not written yet.
 pub(crate) struct Core {
     /// Agents, messages, receipts, reservations and commands: shared by every machine of this mesh.
     pub(crate) shared: Arc<dyn Store>,
@@ -22,14 +22,14 @@ pub(crate) struct Core {
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) harnesses: Arc<dyn Harnesses>,
     pub(crate) limits: Limits,
-    /// Whose commands the user lets run. Nobody's, until `Mesh::with_consents` says where to look.
+    /// Which senders the user allows to run commands. None until `Mesh::with_consents` sets it.
     pub(crate) consents: Arc<dyn Consents>,
     pub(crate) topology: Topology,
     pub(crate) event_log: EventLog,
 }
 
 impl Core {
-    /// A new id that carries this time.
+    /// A new id whose timestamp is `at`.
     pub(crate) fn new_id(&self, at: Instant) -> MessageId {
         MessageId(Ulid::from_parts(at.0, u128::from_be_bytes(self.machine.random())))
     }

@@ -1,8 +1,8 @@
-//! What relay-mesh means: agents, presence, messages and their receipts, sessions and delivery.
+//! The domain of relay-mesh: agents, presence, messages and their receipts, sessions and delivery.
 //!
-//! This crate does no I/O of its own and reads no clock. Everything it keeps goes through
-//! [`store::Store`]; time, randomness and processes come from a [`Machine`]; everything that is
-//! particular to a harness comes from a [`ports::harness::Harness`].
+//! This crate does no I/O of its own and reads no clock. It stores everything through [`store::Store`]; it takes time,
+//! randomness and processes from a [`Machine`], and everything specific to a harness from a
+//! [`ports::harness::Harness`].
 
 pub mod agents;
 mod cleanup;
@@ -28,11 +28,12 @@ use std::sync::Arc;
 use store::Store;
 
 pub use agents::adopt::{AdoptError, Adopted};
+pub use agents::find::AgentMatch;
 pub use agents::heartbeat::HeartbeatError;
-pub use agents::list::{FindError, Found};
+pub use agents::list::FindError;
 pub use agents::offline_notice::OfflineNoticeError;
 pub use agents::register::{RegisterError, RegisterOutcome, Registered, Registration};
-pub use cleanup::{Cleanup, DryRun, Scope};
+pub use cleanup::{Cleanup, DryRun, RecordKind, Scope, Tally};
 pub use commands::order::{FinishError, Order, OrderError, TakeError};
 pub use commands::run::{Prospect, Ran, Runner};
 pub use delivery::backoff::spaced;
@@ -53,61 +54,52 @@ pub use messages::wake::{LONGEST_WAKE, Wake, WakeError};
 pub use messages::watch::Mailed;
 pub use reservations::edits::{AUTO_REASON, EditMode, EditRules};
 pub use reservations::ledger::{Others, Own};
-pub use reservations::list::{Listed, Listing, Wanted};
+pub use reservations::list::{RepositoryReservations, ReservationFilter};
 pub use reservations::reserve::{Given, Release, ReleaseError, Reserve, ReserveError, Reserved};
-pub use reservations::written::Written;
 pub use sessions::bind::{BindError, Bound};
 pub use sessions::discover::{Roster, RosterError, Rostered};
 pub use sessions::identify::IdentifyError;
 pub use sessions::record::SessionView;
 pub use sessions::ticket::TicketError;
 pub use storage::event_log::{Event, Stretch, kind_of_today};
-pub use storage::ownership::Homes;
+pub use storage::index_rule::MeshIndexRule;
+pub use storage::ownership::AgentOwnership;
 pub use store::reasons;
 
-// The paths of before, until their callers have moved.
-pub use agents as agent;
-pub use commands as command;
-pub use messages as message;
-pub use messages::{protocol, receipt};
-pub use ports::{consent, harness, machine};
-pub use reservations as reservation;
-pub use reservations::{glob, repository};
-pub use sessions as session;
-pub use storage::migrate as carrying;
+// Old module paths, until their callers have moved.
 
 use crate::ports::harness::Harnesses;
 use crate::ports::machine::Machine;
 
-/// What a mesh is made of.
+/// The parts that [`Mesh::new`] puts together.
 pub struct Parts {
     /// Agents, messages and receipts: shared by every machine that uses this mesh.
     pub shared: Arc<dyn Store>,
-    /// Sessions, wake files and the ticket key: never leaves this machine. The same store as `shared`
-    /// where that one is a folder.
+    /// Sessions, wake files and the ticket key, which never leave this machine. The same store as `shared` if that is a
+    /// folder.
     pub local: Arc<dyn Store>,
-    /// The clock and the processes.
+    /// Clock, processes and random numbers.
     pub machine: Arc<dyn Machine>,
-    /// The harnesses.
+    /// The harnesses that have an adapter.
     pub harnesses: Arc<dyn Harnesses>,
-    /// The settings.
+    /// The user's settings.
     pub limits: Limits,
 }
 
-/// What a person may set.
+/// The user's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// When the loop guard stops waking.
+    /// The limits of the loop guard.
     pub loops: LoopLimits,
     /// How long a lease keeps others from presenting a message, in milliseconds.
     pub lease: u64,
-    /// How long nothing may be heard of an agent before it counts as away, in milliseconds.
+    /// After how long without a sign of life an agent counts as away, in milliseconds.
     pub away_after: u64,
     /// How long settled mail is kept, in milliseconds.
     pub keep: u64,
-    /// After how long mail that nobody came for expires, in milliseconds.
+    /// After how long unread mail expires, in milliseconds.
     pub expire_after: u64,
-    /// What happens when files are written that somebody holds.
+    /// What happens when an agent edits a file that another agent has reserved.
     pub edits: EditRules,
 }
 

@@ -1,11 +1,11 @@
-//! Names of agents and teams, and the ids that the mesh gives out.
+//! Names of agents and teams, and message ids.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest a name may be.
+/// Longest name, and longest team, in characters.
 pub const LONGEST_NAME: usize = 63;
 
 /// An agent's stable name: `alice`, or `alice@backend` in a team.
@@ -16,7 +16,7 @@ pub const LONGEST_NAME: usize = 63;
 pub struct AgentName(String);
 
 impl AgentName {
-    /// The sender of what comes from a command line that speaks for no agent. Nobody registers it.
+    /// The sender of messages from a command line that acts for no agent. No agent can register this name.
     pub fn shell() -> AgentName {
         AgentName("shell".to_owned())
     }
@@ -41,8 +41,8 @@ impl AgentName {
         self.0.split_once('@').map(|(_, team)| team)
     }
 
-    /// Whether text that was kept is a name, without making one of it. The shell's own name is kept too, where only
-    /// the host wrote it.
+    /// Checks a stored name without building an [`AgentName`]. Stored data may also hold `shell`, which only relay-mesh
+    /// itself writes.
     pub(crate) fn check_kept(text: &str) -> Result<(), InvalidName> {
         if text == "shell" { Ok(()) } else { check(text) }
     }
@@ -55,7 +55,7 @@ impl AgentName {
         }
     }
 
-    /// The same name with a numeric suffix, shortened where it would grow too long.
+    /// The same name with a numeric suffix, shortened if it would become too long.
     #[must_use]
     pub fn numbered(&self, number: u32) -> AgentName {
         let suffix = format!("-{number}");
@@ -71,14 +71,14 @@ impl AgentName {
 /// Why text is not an agent's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// It breaks the alphabet.
+    /// It has characters that are not allowed.
     #[error("`{0}` is not a name: use a-z, 0-9 and -, starting with a letter or digit, and optionally @team")]
     Alphabet(String),
-    /// It is too long.
+    /// It exceeds [`LONGEST_NAME`].
     #[error("`{0}` is too long for a name: at most {LONGEST_NAME} characters")]
     TooLong(String),
-    /// It means something else already.
-    #[error("`{0}` is reserved: it stands for a command line that speaks for no agent")]
+    /// It is `shell`, which has a meaning of its own.
+    #[error("`{0}` is reserved: it stands for a command line that acts for no agent")]
     Reserved(String),
 }
 
@@ -93,7 +93,7 @@ fn check_part(whole: &str, part: &str) -> Result<(), InvalidName> {
     }
 }
 
-/// What a stranger typed, short enough to be put into an error.
+/// Untrusted input, shortened and without control characters, to quote in an error.
 fn shorten(text: &str) -> String {
     let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }
@@ -108,7 +108,6 @@ impl FromStr for AgentName {
     }
 }
 
-/// Whether both parts are as they should be.
 fn check(text: &str) -> Result<(), InvalidName> {
     let (local, team) = match text.split_once('@') {
         Some((local, team)) => (local, Some(team)),
@@ -145,7 +144,7 @@ impl fmt::Debug for AgentName {
     }
 }
 
-/// A message's id: a ULID, so ids sort by the time at which they were made.
+/// A message's id: a ULID, so ids sort by creation time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MessageId(pub(crate) ulid::Ulid);

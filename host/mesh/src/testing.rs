@@ -1,10 +1,9 @@
-//! A machine and a harness for tests: time stands still until it is told to go on, and a session is
-//! whatever the test says it is.
+//! A machine and a harness for tests: the test sets the clock, the processes and the sessions.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -12,19 +11,20 @@ use async_trait::async_trait;
 use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::ports::harness::{
-    About, Carries, Delivered, Desk, Finding, Findings, Harness, HarnessError, Harnesses, HookCall, Mail, Occasion,
+    About, Carries, Delivered, Finding, Findings, Harness, HarnessError, Harnesses, HookCall, HookHost, Mail, Occasion,
     Plan, Reading, Reply, Route, Setup,
 };
 use crate::ports::machine::{Instant, Machine, Process};
-use crate::reservations::repository::{Checkout, Found, Repository, Resolved};
+use crate::reservations::repository::{Checkout, PathKind, Repository, Resolved};
 use crate::sessions::{Activity, Call, Caller, Certainty, ConnectionId, Detection, Session, Transport};
 
-/// A machine whose clock and processes a test sets.
+/// A machine whose clock and processes the test sets.
 #[derive(Debug)]
 pub struct FakeMachine {
     now: AtomicU64,
     dice: AtomicU64,
     processes: Mutex<BTreeMap<u32, u64>>,
+    space: AtomicU64,
     host: &'static str,
 }
 
@@ -34,19 +34,20 @@ impl Default for FakeMachine {
             now: AtomicU64::new(1_700_000_000_000),
             dice: AtomicU64::new(1),
             processes: Mutex::new(BTreeMap::from([(1, 1)])),
+            space: AtomicU64::new(1),
             host: "here",
         }
     }
 }
 
 impl FakeMachine {
-    /// Another machine, whose ids are its own.
+    /// A machine with another name, whose random ids differ from those of the default one.
     pub fn named(host: &'static str) -> FakeMachine {
         let dice = host.bytes().fold(1_u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(u64::from(byte)));
         FakeMachine { host, dice: AtomicU64::new(dice << 20), ..FakeMachine::default() }
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass(&self, milliseconds: u64) {
         self.now.fetch_add(milliseconds, Ordering::Relaxed);
     }
@@ -54,6 +55,11 @@ impl FakeMachine {
     /// Sets the clock back.
     pub fn go_back(&self, milliseconds: u64) {
         self.now.fetch_sub(milliseconds, Ordering::Relaxed);
+    }
+
+    /// Looks at processes from another container from now on.
+    pub fn enter_space(&self, space: u64) {
+        self.space.store(space, Ordering::Relaxed);
     }
 
     /// Starts a process.
@@ -87,19 +93,23 @@ impl Machine for FakeMachine {
         Process { pid: 1, start: 1 }
     }
 
+    fn process_space(&self) -> Option<u64> {
+        Some(self.space.load(Ordering::Relaxed))
+    }
+
     fn name(&self) -> &str {
         self.host
     }
 
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
-        // A folder of this name is a repository in another one; and one of that, another working copy of the one
-        // around it.
+        // A folder `submodule` is a repository inside another one; a folder `worktree` is another working copy of the
+        // repository around it.
         let up_to = |end: usize| folder.components().take(end).collect::<PathBuf>();
         let within = folder.components().position(|part| part.as_os_str() == "submodule");
         let worktree = folder.components().position(|part| part.as_os_str() == "worktree");
         let top = up_to(within.or(worktree).map_or(2, |at| at + 1));
         let repository = up_to(within.map_or(2, |at| at + 1));
-        // A repository below `/clone` was fetched from somewhere.
+        // A repository below `/clone` has a remote.
         let everywhere =
             repository.to_str().filter(|top| top.starts_with("/clone")).map(|_| "example.org/it".to_owned());
         Ok(Checkout { repository: Repository::named(&repository.to_string_lossy()), everywhere, top })
@@ -115,46 +125,47 @@ impl Machine for FakeMachine {
                 Component::CurDir => {}
                 // A symlink that leaves every repository.
                 Component::Normal(name) if name == "away" => resolved = PathBuf::from("/elsewhere"),
-                // And one that does not.
+                // A symlink that stays inside.
                 Component::Normal(name) if name == "link" => resolved.push("src"),
                 other => resolved.push(other),
             }
         }
-        // A name without a dot is a folder, if it could be one's; and there are a file
-        // `[id].tsx` and a folder `[slug]`.
+        // A plausible name without a dot is a folder. There are also a file `[id].tsx` and a folder `[slug]`.
         let name = resolved.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let found = match name.as_str() {
-            "[id].tsx" => Found::File,
-            "[slug]" => Found::Folder,
-            ".git" if resolved.parent().is_some_and(|folder| self.is_top(folder)) => Found::File,
-            name if !name.contains(['.', '*', '?', '[', '{', '}']) => Found::Folder,
-            _ => Found::Nothing,
+            "[id].tsx" => PathKind::File,
+            "[slug]" => PathKind::Folder,
+            ".git" if resolved.parent().is_some_and(|folder| self.is_top(folder)) => PathKind::File,
+            name if !name.contains(['.', '*', '?', '[', '{', '}']) => PathKind::Folder,
+            _ => PathKind::Nothing,
         };
         Ok(Resolved { path: resolved, found })
     }
 
     fn random(&self) -> [u8; 16] {
-        // Numbers that differ are all that a test needs of randomness.
+        // Tests only need the numbers to differ.
         u128::from(self.dice.fetch_add(1, Ordering::Relaxed))
             .wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)
             .to_be_bytes()
     }
 }
 
-/// A harness named `fake`: its client is called `fake`, and its `_meta` is the session's id.
+/// A harness named `fake`: its MCP client is named `fake`, and `_meta` holds the session's id.
 ///
-/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|few-bytes|stop|nothing|ask|end|clear:OLD|edit:PATH"}`,
-/// answered with mail, or with why the edit is refused, on standard output.
+/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|few-bytes|stop|nothing|ask|end|clear:OLD|edit:PATH"}`.
+/// Its reply on standard output is mail, or the reason why the edit is refused.
 #[derive(Debug)]
 pub struct FakeHarness {
     about: About,
-    /// The routes that it names.
+    /// How many times `routes` was called.
+    pub asked_for_routes: AtomicUsize,
+    /// What `routes` answers.
     pub routes: Mutex<Vec<Route>>,
-    /// The sessions that `discover` lists.
+    /// What `discover` answers.
     pub discovered: Mutex<Vec<Session>>,
-    /// What `deliver` was asked to carry: route, session, text.
+    /// The calls of `deliver`: route, session, text.
     pub delivered: Mutex<Vec<(String, String, String)>>,
-    /// What `deliver` answers; by default the best that the route proves.
+    /// What `deliver` answers; by default the best status that the route proves.
     pub answer: Mutex<Option<Result<Delivered, HarnessError>>>,
 }
 
@@ -168,6 +179,7 @@ impl Default for FakeHarness {
                 aliases: Vec::new(),
                 connection_per_session: true,
             },
+            asked_for_routes: AtomicUsize::default(),
             routes: Mutex::default(),
             discovered: Mutex::default(),
             delivered: Mutex::default(),
@@ -176,7 +188,7 @@ impl Default for FakeHarness {
     }
 }
 
-/// A route that fits every activity.
+/// A route for idle and for busy sessions.
 pub fn route(name: &str, carries: Carries, proves: DeliveryStatus, timeout: u32) -> Route {
     let when = vec![Activity::Idle, Activity::Busy];
     Route { name: name.to_owned(), carries, proves, when, least: Priority::Normal, max_bytes: 10_000, timeout }
@@ -219,6 +231,7 @@ impl Harness for FakeHarness {
     }
 
     async fn routes(&self, _: &Session) -> Result<Vec<Route>, HarnessError> {
+        self.asked_for_routes.fetch_add(1, Ordering::Relaxed);
         Ok(self.routes.lock().expect("no test panics while it holds this").clone())
     }
 
@@ -249,7 +262,7 @@ impl Harness for FakeHarness {
         Ok(Vec::new())
     }
 
-    async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError> {
+    async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {
         let payload: serde_json::Value =
             serde_json::from_str(&call.payload).map_err(|error| HarnessError::Failed(error.to_string()))?;
         let field = |name: &str| payload[name].as_str().map(str::to_owned);
@@ -280,7 +293,7 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
     let edits = did.strip_prefix("edit:").map(str::to_owned).into_iter().collect();
     let (events, occasion, max_bytes, attended) = match did {
         "start" => (activity(Activity::Idle), Some(Occasion::Start), 0, true),
-        // It says nothing of what the session does.
+        // Reports no activity.
         "resume" => (Vec::new(), Some(Occasion::Resume), 0, true),
         "compact" => (Vec::new(), Some(Occasion::Compaction), 0, false),
         "nothing" => (Vec::new(), None, 9_000, false),
@@ -313,7 +326,6 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
     }
 }
 
-/// The fake harness alone.
 #[async_trait]
 impl Harnesses for FakeHarnesses {
     fn names(&self) -> Vec<String> {
@@ -330,12 +342,12 @@ impl Harnesses for FakeHarnesses {
     }
 }
 
-/// The harnesses of a test: the fake one.
+/// The set of harnesses in a test: only the fake one.
 #[derive(Clone, Debug, Default)]
 pub struct FakeHarnesses(pub Arc<FakeHarness>);
 
 impl FakeHarnesses {
-    /// A fake harness whose windows hold several sessions.
+    /// A fake harness with several sessions per connection.
     pub fn of_many_sessions_per_connection() -> FakeHarnesses {
         let mut harness = FakeHarness::default();
         harness.about.connection_per_session = false;
@@ -364,7 +376,7 @@ pub fn call(connection: &str) -> Call {
     }
 }
 
-/// A call by the fake harness, from a session that it is certain of.
+/// A call from a session that the fake harness detects with certainty.
 pub fn session_call(connection: &str, session: &str) -> Call {
     let mut call = call(connection);
     call.caller.client_name = Some("fake".to_owned());
@@ -372,7 +384,7 @@ pub fn session_call(connection: &str, session: &str) -> Call {
     call
 }
 
-/// A command line, with or without `--from`.
+/// A call from a command line, with or without `--from`.
 pub fn shell_call(from: Option<&str>) -> Call {
     let mut call = call("");
     call.caller.transport = Transport::CommandLine;

@@ -1,4 +1,4 @@
-//! Where the data that machines share lies, and everything that depends on it.
+//! Where the shared data is stored, and everything that depends on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,31 +8,31 @@ use store::{Key, Store};
 use crate::ports::machine::Machine;
 use crate::reservations::repository::{Checkout, Repository};
 
-/// How many agents are looked up at once on servers, where each lookup is a round trip.
+/// Concurrent agent lookups on servers, where each lookup is a round trip.
 const LOOKUPS_AT_ONCE: usize = 64;
 /// Poll interval for presence. Silence raises no event.
 const POLL: Duration = Duration::from_secs(5);
-/// The same if each poll asks the servers for every agent.
+/// Poll interval for presence if each poll asks the servers for every agent.
 const POLL_OF_SERVERS: Duration = Duration::from_secs(60);
 
-/// Where the data that machines share lies. This is the one place that tells a single machine from several: everything
-/// else asks a method here.
+/// Where the shared data is stored. Only this type tells a single machine from several; all other code asks its
+/// methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Topology {
-    /// In this machine's own folder, beside its local data. There is no other machine.
+    /// In this machine's data folder, together with its local data. There is no other machine.
     OneFolder,
-    /// On servers that several machines share and that may be out of reach.
+    /// On servers that several machines share and that may be unreachable.
     Servers,
 }
 
 impl Topology {
-    /// The two stores are one and the same if everything lies in one folder.
+    /// `shared` and `local` are the same store if there is only one folder.
     pub(crate) fn of(shared: &Arc<dyn Store>, local: &Arc<dyn Store>) -> Topology {
         if Arc::ptr_eq(shared, local) { Topology::OneFolder } else { Topology::Servers }
     }
 
-    /// Whether the shared data may be out of reach, so that messages wait in an outbox, the last roster is remembered,
-    /// and the agents of the command line are noted locally.
+    /// Whether the shared data may be unreachable. If so, messages wait in an outbox, the last roster is cached, and
+    /// the agents of the command line are noted locally.
     pub(crate) fn may_be_out_of_reach(self) -> bool {
         match self {
             Topology::OneFolder => false,
@@ -40,8 +40,8 @@ impl Topology {
         }
     }
 
-    /// Whether there may be agents of other machines: an agent may move there, what it does must be told to others,
-    /// and its presence is asked over the network.
+    /// Whether other machines may have agents. If so, an agent may move between machines, machines tell each other what
+    /// their sessions do, and presence lookups go over the network.
     pub(crate) fn has_other_machines(self) -> bool {
         match self {
             Topology::OneFolder => false,
@@ -49,7 +49,7 @@ impl Topology {
         }
     }
 
-    /// Whether one look at all agents also counts their messages. A folder counts nothing.
+    /// Whether listing all agents also counts their messages. A folder store counts nothing.
     pub(crate) fn counts_messages(self) -> bool {
         match self {
             Topology::OneFolder => false,
@@ -57,7 +57,8 @@ impl Topology {
         }
     }
 
-    /// Whether the event log tells of other machines too, so that a process that has read nothing begins at its end.
+    /// Whether the event log also holds events of other machines. If so, a process that has read nothing starts at its
+    /// end.
     pub(crate) fn reads_events_from_the_end(self) -> bool {
         match self {
             Topology::OneFolder => false,
@@ -65,7 +66,7 @@ impl Topology {
         }
     }
 
-    /// How many agents are looked up at once.
+    /// How many agents to look up concurrently.
     pub(crate) fn lookups_at_once(self) -> usize {
         match self {
             Topology::OneFolder => 1,
@@ -73,7 +74,6 @@ impl Topology {
         }
     }
 
-    /// How often presence is polled.
     pub(crate) fn presence_poll(self) -> Duration {
         match self {
             Topology::OneFolder => POLL,
@@ -81,8 +81,8 @@ impl Topology {
         }
     }
 
-    /// The shared keys that a process watches if it serves every session of this machine: on servers only those of
-    /// its own clients, since what other machines say to each other is not worth waking for.
+    /// The shared keys that a process watches if it serves every session of this machine: on servers only those of its
+    /// own clients, so that traffic between other machines does not wake it.
     pub(crate) fn keys_to_watch(self, everything: Key, of_clients: impl FnOnce() -> Vec<Key>) -> Vec<Key> {
         match self {
             Topology::OneFolder => vec![everything],
@@ -90,8 +90,8 @@ impl Topology {
         }
     }
 
-    /// The name under which a working copy's repository is known. A path means nothing on another machine: there the
-    /// repository is what all machines call it, and one without such a name belongs to this machine alone.
+    /// The name of a working copy's repository. Paths mean nothing on other machines, so on servers this is the name
+    /// that all machines derive; a repository without one belongs to this machine alone.
     pub(crate) fn repository_of(self, checkout: &Checkout, machine: &dyn Machine) -> Repository {
         match (self, &checkout.everywhere) {
             (Topology::OneFolder, _) => checkout.repository.clone(),

@@ -1,4 +1,4 @@
-//! Says what is wrong with a command line.
+//! Reports what is wrong with a command line.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crate::exit::Exit;
 use crate::render;
 
-/// Help and version are data; everything else is talk. A hook's command line that is not
-/// understood, perhaps one of another version, must not stop the harness.
+/// Help and version go to standard output, everything else to standard error. A hook's command line that does not
+/// parse, perhaps because it was written for another version, must not stop the harness.
 pub(crate) fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let asked_for = !error.use_stderr();
     let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");

@@ -1,5 +1,4 @@
-//! Writing a file anew in one step: whoever reads it meanwhile, and whoever comes after a kill or a loss of power,
-//! finds the old one or the new one.
+//! Atomic replacement of a file: readers see the old content or the new, also after a kill or a power failure.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions, Permissions};
@@ -12,27 +11,26 @@ use store::Durability;
 
 use crate::machine;
 
-/// What the name of a new file ends with until it is in its place: this, the number of the process that writes
-/// it, and how many it has written before.
+/// Marks the temporary file. The process id and a counter follow it.
 const NEW: &str = ".relay-mesh-new.";
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// Writes a whole file with this mode, by another one beside it and a rename. What somebody left there who was
-/// killed in between is removed.
+/// Writes a temporary file with this mode beside the target and renames it. Also removes the temporary files that
+/// killed processes left there.
 pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     for left in left_behind(folder, name)? {
-        // Somebody else may have removed it just now. One that stays is in nobody's way.
+        // Another process may have removed it just now. A file that remains does no harm.
         let _ = fs::remove_file(left);
     }
     let before = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let new = folder.join(format!(".{}{NEW}{}-{before}", name.display(), std::process::id()));
     let write = || {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&new)?;
-        // What the process masks for others is not masked here: the mode is that of the old file.
+        // Set again because the umask does not apply: the mode is that of the old file.
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(bytes)?;
         match durability {
@@ -42,12 +40,12 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32, durability: Durabili
         fs::rename(&new, path)
     };
     write().inspect_err(|_| {
-        // The reason is told; a leftover that cannot be removed goes the next time.
+        // The write error is what the caller needs; the next write removes a leftover.
         let _ = fs::remove_file(&new);
     })
 }
 
-/// What those left beside a file who were killed while they wrote it.
+/// The temporary files of processes that were killed while writing.
 fn left_behind(folder: &Path, name: &OsStr) -> io::Result<Vec<PathBuf>> {
     let begins = format!(".{}{NEW}", name.display());
     let mut left = Vec::new();
@@ -70,7 +68,7 @@ mod tests {
     fn what_the_killed_left_goes_and_what_others_write_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let beside = |name: &str| folder.path().join(name);
-        // No process has the highest number, and the first one always runs.
+        // No process has the highest id, and process 1 always runs.
         let (killed, others) = (beside(".a.relay-mesh-new.4294967295-0"), beside(".a.relay-mesh-new.1-7"));
         for path in [&killed, &others, &beside(".b.relay-mesh-new.4294967295-0"), &beside("a")] {
             fs::write(path, "old").expect("written");
@@ -81,7 +79,7 @@ mod tests {
         assert!(!killed.exists() && others.exists());
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);
 
-        // Several at once do not meet.
+        // Concurrent writers do not disturb each other.
         std::thread::scope(|scope| {
             for text in ["one", "two"] {
                 let write = || replace(&beside("b"), text.as_bytes(), 0o600, Durability::Process).expect("written");
@@ -90,7 +88,7 @@ mod tests {
         });
         fs::remove_file(beside("b")).expect("it is there");
 
-        // Where it cannot be put in place, nothing is left.
+        // If the rename fails, no temporary file is left.
         fs::create_dir(beside("c")).expect("made");
         assert!(replace(&beside("c"), b"new", 0o640, Durability::Process).is_err());
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);

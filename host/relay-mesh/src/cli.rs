@@ -1,4 +1,4 @@
-//! The command line: its words, its help, and where each command is found.
+//! The command line: global options and the list of commands.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -62,7 +62,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// The settings that these flags and a command's own give.
+    /// The settings given by these flags together with the command's own.
     fn settings_of<Arguments: CommandSpec>(&self, arguments: &Arguments) -> Result<Values, ConfigError> {
         if matches!(self.store, Some(None)) && !Arguments::ALLOWS_BARE_STORE {
             return Err(ConfigError::NoStore);
@@ -72,18 +72,16 @@ impl Common {
         Ok(arguments.settings(Values { dir, shared, nats, durability: self.durability, ..Values::default() }))
     }
 
-    /// How results are printed.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { Format::Text }
     }
 
-    /// Whether people want to be talked to.
     pub(crate) fn talk(&self) -> Talk {
         if self.quiet { Talk::Quiet } else { Talk::Normal }
     }
 }
 
-/// Makes the list of commands: each line names a command and its arguments, whose [`CommandSpec`] says the rest.
+/// Generates the command enum. Each line names a command and its arguments; their [`CommandSpec`] has the rest.
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident($module:ident::$arguments:ident),)*) => {
         /// Every command.
@@ -94,22 +92,26 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// The settings that this command line gives.
             pub(crate) fn settings(&self, common: &Common) -> Result<Values, ConfigError> {
                 match self {
                     $(Command::$name(arguments) => common.settings_of(arguments),)*
                 }
             }
 
-            /// How many threads the command needs.
             pub(crate) fn threads(&self) -> Threads {
                 match self {
                     $(Command::$name(arguments) => threads_of(arguments),)*
                 }
             }
 
-            /// Runs the command. Each future is boxed by itself: one future for all commands would be as large as
-            /// the largest, and a short command would touch as many pages of its stack.
+            pub(crate) fn may_start_cleanup(&self) -> bool {
+                match self {
+                    $(Command::$name(arguments) => cleanup_of(arguments),)*
+                }
+            }
+
+            /// Runs the command. Each future is boxed separately: a single future for all commands would be as large as
+            /// the largest, and a short command would touch as many stack pages.
             pub(crate) fn run(self, context: &Context) -> Pin<Box<dyn Future<Output = Result<Exit, CommandError>> + '_>> {
                 match self {
                     $(Command::$name(arguments) => Box::pin(arguments.run(context)),)*
@@ -158,7 +160,7 @@ commands! {
     Log(log::Args),
     /// Follow events as JSON lines: mail, reservations, commands, agents
     Events(events::Args),
-    /// Wake an agent, or whoever listens
+    /// Wake an agent, or a listener of your own
     Wake(wake::Args),
     /// Delete what is finished and old
     Gc(gc::Args),
@@ -182,7 +184,7 @@ commands! {
     DetectHarness(detect_harness::Args),
     /// Prove that everything works
     Doctor(doctor::Args),
-    /// Move a mesh to another store, or write it to a file
+    /// Move a mesh to another store or to a file, or show its size
     Store(store::Args),
     /// Print a nats-server configuration under which no machine passes for another
     NatsAuth(nats_auth::Args),
@@ -219,6 +221,10 @@ commands! {
     /// As `install opencode`
     #[command(hide = true, name = "install-opencode-plugin")]
     InstallOpencodePlugin(install::OpencodeArgs),
+}
+
+fn cleanup_of<Arguments: CommandSpec>(_: &Arguments) -> bool {
+    Arguments::STARTS_CLEANUP
 }
 
 fn threads_of<Arguments: CommandSpec>(_: &Arguments) -> Threads {
@@ -264,7 +270,7 @@ mod tests {
             for text in texts.map(ToString::to_string) {
                 let lines: Vec<&str> = text.lines().collect();
                 for pair in lines.windows(2) {
-                    // What begins with spaces is an example or a table, and a short line the head of one.
+                    // Indented lines are examples or tables, and a short line is a heading.
                     let goes_on =
                         pair[0].len() > 60 && !pair[0].starts_with(' ') && pair[1].starts_with(char::is_alphanumeric);
                     assert!(!goes_on, "`{}` breaks a line by itself: {}", command.get_name(), pair[0]);
@@ -273,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Each command that people are shown, and those below it.
+    /// Every visible command and its subcommands.
     fn all() -> Vec<clap::Command> {
         let mut cli = Cli::command();
         cli.build();

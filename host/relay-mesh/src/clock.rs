@@ -1,48 +1,46 @@
-//! This machine's clock, and by how much the servers' goes before it or after. Processes of one machine agree
-//! on that, because it is kept in the data folder.
+//! This machine's clock and its offset from the servers' clock. The offset is stored in the data folder so that all
+//! processes of the machine use the same one.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 use serde::{Deserialize, Serialize};
 use store::Durability;
 use store_nats::Timekeeper;
 
 use crate::atomic_write;
 
-/// The file in the data folder.
 const FILE: &str = "clock.json";
-/// How wrong a clock may be before it is set right, in milliseconds: an answer takes its time too.
+/// Smallest difference that is corrected, in milliseconds: the server's answer takes time too.
 const CLOSE_ENOUGH: u64 = 1_000;
-/// After how long it is asked again, in milliseconds.
+/// How long an offset is used before the servers are asked again, in milliseconds.
 const GOOD_FOR: u64 = 600_000;
-/// By how many seconds a test lets this machine's own clock go wrong.
+/// Test variable: the error of this machine's own clock, in seconds.
 const WRONG_BY: &str = "RELAY_TEST_CLOCK_WRONG_BY";
 
-/// A clock that is set right by the servers' where the machine has any.
+/// A clock that is corrected by the servers' time if the mesh uses servers.
 #[derive(Debug)]
 pub(crate) struct Clock {
     file: PathBuf,
-    /// By how many milliseconds the machine's own clock is wrong on purpose.
+    /// From [`WRONG_BY`], in milliseconds.
     wrong_by: i64,
-    /// How many milliseconds are added to the machine's own time. Written when the servers' time is told.
+    /// Milliseconds added to the machine's own time. Written by `told`.
     ahead: AtomicI64,
-    /// When that was, by the machine's own time; zero before the first.
+    /// When `told` was last called, by the machine's own time; zero before the first call.
     learned: AtomicU64,
 }
 
-/// What was learned, as it is kept.
+/// The content of [`FILE`].
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
-struct Kept {
+struct ClockRecord {
     ahead: i64,
     learned: u64,
 }
 
 impl Clock {
-    /// The clock of the machine that has this data folder.
     pub(crate) fn kept_in(data: &Path) -> Clock {
         #[expect(clippy::disallowed_methods, reason = "what a test does to a clock is no setting that people may have")]
         let wrong_by = std::env::var(WRONG_BY).ok().and_then(|text| text.parse::<i64>().ok()).unwrap_or_default();
@@ -54,20 +52,19 @@ impl Clock {
         }
     }
 
-    /// Takes up what was learned before. Only a machine with servers goes by them.
+    /// Reads the stored offset. Called only if the mesh uses servers.
     pub(crate) fn go_by_servers(&self) {
-        let kept = fs::read(&self.file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+        let kept = fs::read(&self.file).ok().and_then(|bytes| serde_json::from_slice::<ClockRecord>(&bytes).ok());
         let kept = kept.unwrap_or_default();
         self.ahead.store(kept.ahead, Ordering::Relaxed);
         self.learned.store(kept.learned, Ordering::Relaxed);
     }
 
-    /// The time.
     pub(crate) fn now(&self) -> Instant {
         Instant(self.own().saturating_add_signed(self.ahead.load(Ordering::Relaxed)))
     }
 
-    /// The machine's own time, right or wrong.
+    /// The machine's own time in milliseconds since 1970, uncorrected.
     pub(crate) fn own(&self) -> u64 {
         #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
         let now = std::time::SystemTime::now();
@@ -75,7 +72,7 @@ impl Clock {
         u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX).saturating_add_signed(self.wrong_by)
     }
 
-    fn keep(&self, kept: Kept) -> io::Result<()> {
+    fn keep(&self, kept: ClockRecord) -> io::Result<()> {
         let text = serde_json::to_vec(&kept)?;
         atomic_write::replace(&self.file, &text, 0o600, Durability::Process)
     }
@@ -100,7 +97,7 @@ impl Timekeeper for Clock {
         }
         self.ahead.store(ahead, Ordering::Relaxed);
         self.learned.store(own, Ordering::Relaxed);
-        if let Err(error) = self.keep(Kept { ahead, learned: own }) {
+        if let Err(error) = self.keep(ClockRecord { ahead, learned: own }) {
             tracing::debug!(%error, "what time it is at the servers is not kept");
         }
     }

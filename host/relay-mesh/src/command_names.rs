@@ -1,4 +1,4 @@
-//! Each command that our own words name is one that there is: in the documents, in hints, in what adapters say.
+//! A test: every command that documents, hints and adapters mention exists.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use clap::CommandFactory as _;
 
 use crate::cli::Cli;
 
-/// The folders whose words people and models read, from the top of the repository.
+/// The files and folders that are checked, relative to the repository's root.
 const READ: [&str; 7] = ["README.md", "docs", "host", "plugins", "sdk", "examples", "tests/README.md"];
 
 #[test]
@@ -71,7 +71,7 @@ fn collect(at: &Path, files: &mut Vec<PathBuf>) {
         let is_read = at
             .extension()
             .is_some_and(|kind| ["md", "rs", "ts", "js", "mjs", "sh"].contains(&&*kind.to_string_lossy()));
-        // What is written here is wrong on purpose.
+        // This file contains wrong commands on purpose.
         if is_read && !at.ends_with("src/named.rs") {
             files.push(at.to_owned());
         }
@@ -84,9 +84,9 @@ fn collect(at: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands behind `relay-mesh` between backticks, and in a document also on lines of its own.
+/// The text after `relay-mesh` in backticks, and in a document also on lines of its own.
 fn named_in(file: &Path, text: &str) -> Vec<String> {
-    // A text of several lines in a source goes on at the first word of the next one.
+    // In source code, a continued string resumes at the first word of the next line.
     let joined = text.replace("\\\n", "").replace("\\`", "`").split_whitespace().collect::<Vec<_>>().join(" ");
     let mut found: Vec<String> =
         joined.split("`relay-mesh ").skip(1).filter_map(|rest| Some(rest.split_once('`')?.0.to_owned())).collect();
@@ -106,10 +106,10 @@ fn named_in(file: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// What a command line names that there is not.
+/// Which command or flag of a command line does not exist, if any.
 fn why_not(cli: &clap::Command, line: &str) -> Option<String> {
     let mut command = cli;
-    // What is quoted is an argument, and what comes after a pipe or a comment is not ours.
+    // Quoted text is an argument, and text after a pipe or comment sign is not our command.
     let ours = line.split([';', '|', '#', '>', '&']).next().unwrap_or_default();
     let mut words = Vec::new();
     for (place, part) in ours.split(['\'', '"']).enumerate() {
@@ -117,7 +117,7 @@ fn why_not(cli: &clap::Command, line: &str) -> Option<String> {
             words.extend(part.split_whitespace());
         }
     }
-    // What follows a flag may be its value.
+    // The word after a flag may be its value.
     let mut has_flags = false;
     for word in words.into_iter().take_while(|word| *word != "--") {
         let flag = word.split(['=', ',', '.', ')', ']', '…']).next().unwrap_or_default();
@@ -134,7 +134,7 @@ fn why_not(cli: &clap::Command, line: &str) -> Option<String> {
             let name = word.trim_end_matches([',', '.', ')']);
             match command.find_subcommand(name) {
                 Some(found) => command = found,
-                // A command of its own besides those below it, such as `wake TEXT`.
+                // A command that takes arguments and also has subcommands, such as `wake TEXT`.
                 None if command.get_positionals().next().is_some()
                     || !name.starts_with(|c: char| c.is_ascii_lowercase()) => {}
                 None => return Some(format!("there is no command `{name}`")),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters::{Adapters, InstalledAdapters, Surroundings};
-use mesh::machine::Machine as _;
-use mesh::{Mesh, Parts};
+use mesh::ports::machine::Machine as _;
+use mesh::{Mesh, MeshIndexRule, Parts};
 use store::files::{FilesOptions, FilesStore};
 use store::{Durability, Store, StoreError};
 use store_nats::{NatsAuth, NatsOptions, NatsStore};
@@ -17,85 +17,54 @@ use crate::context::Context;
 use crate::errors::{Explain, store::OTHER_FOLDER};
 use crate::exit::Exit;
 use crate::machine::{MachineError, ThisMachine};
-use crate::server::HostError;
-use crate::server::nats::{self, ServerRecord};
+use crate::server::ServerError;
+use crate::server::nats::{self, NatsRecord};
 
-/// How long a hook waits for an answer of the servers: its harness waits for it, tool for tool.
+/// How long a hook waits for the servers: its harness waits for the hook at every tool call.
 const HOOKS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whose environment the harnesses may look at.
+/// Whose environment the adapters may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// This process was started by the harness or by a person's shell.
+    /// This process was started by the harness or by the user's shell.
     ThisProcess,
-    /// The same, and the harness waits for it: it waits for nobody for long.
+    /// The same, but the harness waits for this process, so its timeouts are short.
     Hook,
-    /// This process serves many, and its own environment belongs to none of them.
+    /// This process serves many clients, and its environment belongs to none of them.
     Nobody,
 }
 
-/// Everything that a command works with.
+/// The opened stores, adapters and mesh that a command uses.
 pub(crate) struct Open {
-    /// The servers, where the mesh is on some.
+    /// The servers, if the mesh uses servers.
     pub(crate) servers: Option<NatsStore>,
-    /// The data folder's store: what is this machine's own, and where the mesh is a folder, everything.
+    /// The data folder's store: this machine's own data, or all data if the mesh uses no servers.
     pub(crate) store: Arc<dyn Store>,
-    /// This machine.
     pub(crate) machine: Arc<ThisMachine>,
-    /// The adapters. None is loaded before it is asked for.
+    /// Each adapter is loaded when it is first used.
     pub(crate) adapters: Arc<Adapters>,
-    /// The mesh.
     pub(crate) mesh: Arc<Mesh>,
 }
 
-/// Why the mesh cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// The data folder is not one that this process can use.
     #[error("the data folder `{}` cannot be used", dir.display())]
-    Store {
-        /// The folder.
-        dir: PathBuf,
-        /// Why.
-        source: StoreError,
-    },
-    /// The folder is somebody's already, and opening it would shut its other users out.
-    #[error("`{}` is no data folder: it holds other things, and others than you may enter it", dir.display())]
-    NotOurs {
-        /// The folder.
-        dir: PathBuf,
-    },
-    /// The machine has no name.
+    Store { dir: PathBuf, source: StoreError },
+    /// Opening makes the folder private, which would shut out its other users.
+    #[error("`{}` is not a data folder: it contains other files, and other users may enter it", dir.display())]
+    NotOurs { dir: PathBuf },
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// A file with a secret for the servers cannot be read.
     #[error("`{}`, which `{key}` names, cannot be read", path.display())]
-    Secret {
-        /// The setting.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
-    /// A user of the servers without a password.
-    #[error("`nats.user` is set, and no file with a password")]
+    Secret { key: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("`nats.user` is set, but no password file")]
     NoPassword,
-    /// A password of nobody's.
-    #[error("`nats.password` is set, and no user")]
+    #[error("`nats.password` is set, but no user")]
     NoUser,
-    /// A certificate without its key, or a key without its certificate.
-    #[error("`nats.{given}` is set, and no `nats.{missing}`")]
-    HalfACertificate {
-        /// What is there.
-        given: &'static str,
-        /// What is not.
-        missing: &'static str,
-    },
-    /// The server of this machine's own left no record that can be read.
+    #[error("`nats.{given}` is set, but not `nats.{missing}`")]
+    HalfACertificate { given: &'static str, missing: &'static str },
     #[error(transparent)]
-    Server(#[from] HostError),
-    /// What would become part of subjects and cannot.
+    Server(#[from] ServerError),
     #[error(transparent)]
     Prefix(#[from] store_nats::InvalidName),
 }
@@ -109,7 +78,7 @@ impl Explain for OpenError {
         match self {
             OpenError::Store { source, .. } => source.hint(),
             OpenError::NotOurs { dir } => Some(format!(
-                "choose a folder of its own, such as `{}`: what is a data folder is made yours alone",
+                "choose a folder of its own, such as `{}`: relay-mesh closes its data folder to other users",
                 dir.join("relay-mesh").display()
             )),
             OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
@@ -127,8 +96,8 @@ impl Explain for OpenError {
     }
 }
 
-/// Rewrites a data folder of before 0.1 in the words of today, once (docs/adr/0018). A process that is killed in
-/// between leaves that to the next one.
+/// Upgrades a data folder of a version before 0.1, once (docs/adr/0018). If the process is killed meanwhile, the next
+/// one finishes it.
 pub(crate) async fn upgrade(context: &Context) -> Result<(), OpenError> {
     let dir = &context.settings.dir.value;
     if !ThisMachine::is_of_before(dir) || is_shared_and_not_ours(dir) {
@@ -142,17 +111,17 @@ pub(crate) async fn upgrade(context: &Context) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Opens what the settings name.
+/// Opens the stores and the mesh that the settings name.
 pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError> {
     let settings = &context.settings;
     let dir = settings.dir.value.clone();
     let store: Arc<dyn Store> = Arc::new(open_folder(&dir, options(settings.durability.value))?);
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
-    // One folder holds what the person installed and what they gave to it: see docs/adr/0007.
+    // One folder holds the installed adapters and the permissions that the user gave them: see docs/adr/0007.
     let shelf = Arc::new(InstalledAdapters::new(settings.dir.value.join("plugins")));
     let adapters = Arc::new(Adapters::new(adapters::Settings {
         store: Arc::clone(&store),
-        machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
+        machine: Arc::clone(&machine) as Arc<dyn mesh::ports::machine::Machine>,
         cache: cache(context),
         installs: settings.dir.value.join("installs"),
         installed: Some(Arc::clone(&shelf)),
@@ -175,20 +144,20 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     let mesh = Mesh::new(Parts {
         shared,
         local: Arc::clone(&store),
-        machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
-        harnesses: Arc::clone(&adapters) as Arc<dyn mesh::harness::Harnesses>,
+        machine: Arc::clone(&machine) as Arc<dyn mesh::ports::machine::Machine>,
+        harnesses: Arc::clone(&adapters) as Arc<dyn mesh::ports::harness::Harnesses>,
         limits: settings.limits(),
     });
     let mesh = Arc::new(match AllowedCommands::of(settings, &context.environment) {
         Ok(allowed) => mesh.with_consents(Arc::new(allowed)),
-        // Without a home nobody can have allowed anything.
+        // Without a home folder there is no file with permissions.
         Err(_) => mesh,
     });
     Ok(Open { servers, store, machine, adapters, mesh })
 }
 
-/// Opens a folder as a store, which makes it the user's alone. What others share and nobody made for this, such as
-/// `/tmp` or a home, is left as it is.
+/// Opens a folder as a store, which makes it private to the user. Refuses a shared folder that was not made for this,
+/// such as `/tmp` or a home.
 pub(crate) fn open_folder(dir: &Path, options: FilesOptions) -> Result<FilesStore, OpenError> {
     if is_shared_and_not_ours(dir) {
         return Err(OpenError::NotOurs { dir: dir.to_owned() });
@@ -196,8 +165,8 @@ pub(crate) fn open_folder(dir: &Path, options: FilesOptions) -> Result<FilesStor
     FilesStore::open(dir, options).map_err(|source| OpenError::Store { dir: dir.to_owned(), source })
 }
 
-/// Whether others may enter a folder that holds something and was never a data folder. What cannot be looked at
-/// is left for the store to say.
+/// Whether other users may enter a folder that is not empty and was never a data folder. If the folder cannot be read,
+/// the store reports why.
 fn is_shared_and_not_ours(dir: &Path) -> bool {
     let is_shared = std::fs::metadata(dir).is_ok_and(|found| found.is_dir() && found.mode() & 0o077 != 0);
     is_shared
@@ -205,7 +174,7 @@ fn is_shared_and_not_ours(dir: &Path) -> bool {
         && !ThisMachine::is_named_in(dir)
 }
 
-/// The mesh on servers, on which each machine keeps to its own.
+/// The store on servers, where each machine writes only its own keys.
 pub(crate) fn on_servers(
     servers: &Servers,
     values: &NatsValues,
@@ -217,23 +186,23 @@ pub(crate) fn on_servers(
         Client::Hook => options.timeout = HOOKS_PATIENCE,
         Client::ThisProcess | Client::Nobody => {}
     }
-    Ok(NatsStore::with_homes(options, Arc::new(mesh::Homes)))
+    Ok(NatsStore::with_homes(options, Arc::new(mesh::AgentOwnership)))
 }
 
-/// The settings, with the token of the server that `relay-mesh up --nats` started where that one is meant.
+/// The settings, with the token of the nats-server that `relay-mesh up --nats` started if `servers` names that one.
 pub(crate) fn with_own_token(
     servers: &Servers,
     values: &NatsValues,
     dir: &Path,
     machine: &ThisMachine,
 ) -> Result<NatsValues, OpenError> {
-    let own = if values.names_somebody() { None } else { ServerRecord::find(dir, machine)? };
+    let own = if values.names_somebody() { None } else { NatsRecord::find(dir, machine)? };
     let is_own = own.is_some_and(|record| servers.addresses() == [record.url()]);
     let token = is_own.then(|| nats::token_path(dir)).or_else(|| values.token.clone());
     Ok(NatsValues { token, ..values.clone() })
 }
 
-/// How the servers are reached. Secrets are read from their files here, and kept nowhere.
+/// The connection options. Reads the secrets from their files; relay-mesh stores them nowhere else.
 fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -> Result<NatsOptions, OpenError> {
     let secret = |key, path: &PathBuf| match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
@@ -250,7 +219,7 @@ fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -
         NatsValues { password: Some(_), .. } => return Err(OpenError::NoUser),
         _ => NatsAuth::Nobody,
     };
-    // Whoever uses them later says that a file is missing, and not which.
+    // Checked here because the TLS library reports a missing file without naming it.
     for (key, file) in [("nats.ca", &values.ca), ("nats.certificate", &values.certificate), ("nats.key", &values.key)] {
         if let Some(path) = file {
             let unreadable = |source| OpenError::Secret { key, path: path.clone(), source };
@@ -281,21 +250,21 @@ fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -
     Ok(options)
 }
 
-fn options(durable: Durable) -> FilesOptions {
+pub(crate) fn options(durable: Durable) -> FilesOptions {
     let durability = match durable {
         Durable::Disk => Durability::Synced,
         Durable::Process => Durability::Process,
     };
-    FilesOptions { durability, ..FilesOptions::default() }
+    FilesOptions { durability, rule: Some(Arc::new(MeshIndexRule)), ..FilesOptions::default() }
 }
 
-/// Compiled adapters are shared by all data folders of a person. Without a home they lie with the data.
-fn cache(context: &Context) -> PathBuf {
+/// All data folders of a user share the compiled adapters. Without a home folder they are stored with the data.
+pub(crate) fn cache(context: &Context) -> PathBuf {
     let shared = context.environment.xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("relay-mesh/adapters"));
     shared.unwrap_or_else(|| context.settings.dir.value.join("cache"))
 }
 
-/// What adapters' paths and programs are filled from.
+/// The folders and variables from which adapters' paths and programs are filled in.
 fn surroundings(context: &Context, client: Client) -> Surroundings {
     let (project, environment) = match client {
         Client::ThisProcess | Client::Hook => {

@@ -1,10 +1,10 @@
-//! What every command is given: settings, environment, printer; and the mesh, opened on demand.
+//! The context of every command: settings, environment, printer, and the mesh, opened on demand.
 
 use std::path::PathBuf;
 
 use mesh::IdentifyError;
 use mesh::names::AgentName;
-use mesh::session::{Call, Caller, Principal};
+use mesh::sessions::{Call, Caller, Principal};
 
 use crate::compose::{self, Client, Open, OpenError};
 use crate::config::Settings;
@@ -12,33 +12,29 @@ use crate::environment::Environment;
 use crate::errors::CommandError;
 use crate::render::Printer;
 
-/// What every command is given.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// The settings, each with where it came from.
     pub(crate) settings: Settings,
-    /// The variables of this process.
     pub(crate) environment: Environment,
-    /// Where to print.
     pub(crate) printer: Printer,
-    /// The folder in which the command was given.
+    /// The current folder of the command.
     pub(crate) workdir: PathBuf,
-    /// Whether the command line speaks of the store by a flag.
+    /// Whether a flag names the store.
     pub(crate) speaks_of_store: bool,
 }
 
 impl Context {
-    /// Opens the store and the mesh for a command of this process's own. Loads no adapter.
+    /// Opens the store and the mesh. Loads no adapter.
     pub(crate) fn open(&self) -> Result<Open, OpenError> {
         compose::open(self, Client::ThisProcess)
     }
 
-    /// The same for a hook, whose harness waits for it.
+    /// The same for a hook, with short timeouts because the harness waits for it.
     pub(crate) fn open_for_hook(&self) -> Result<Open, OpenError> {
         compose::open(self, Client::Hook)
     }
 
-    /// The same, as if the command had been given in another folder. The settings stay.
+    /// The same context in another folder. The settings stay.
     pub(crate) fn at(&self, workdir: PathBuf) -> Context {
         let Context { settings, environment, printer, workdir: _, speaks_of_store } = self;
         Context {
@@ -50,24 +46,24 @@ impl Context {
         }
     }
 
-    /// The same with another idea of how long a silence may be, in milliseconds.
+    /// The same context with another `away-after`, in milliseconds.
     pub(crate) fn with_away_after(&self, silence: u64) -> Context {
         let mut other = self.at(self.workdir.clone());
         other.settings.away_after.value = silence;
         other
     }
 
-    /// What a command line shows of itself.
+    /// The evidence of who calls: this process's folder and environment.
     pub(crate) fn caller(&self) -> Caller {
         Caller::of_command_line(self.environment.pairs(), Some(self.workdir.display().to_string()))
     }
 
-    /// This command line as a call, speaking for an agent where it names one.
+    /// This command line as a call, on behalf of the agent it names, if any.
     pub(crate) fn call(&self, claims_to_be: Option<AgentName>) -> Call {
         Call { caller: self.caller(), connection: None, ticket: None, key: None, claims_to_be }
     }
 
-    /// Says that a look found nothing; and of an agent that it was narrowed to, that there is none of that name.
+    /// Reports that a listing is empty, and whether the agent it was narrowed to does not exist.
     pub(crate) async fn say_nothing_found(
         &self,
         open: &Open,
@@ -87,8 +83,8 @@ impl Context {
         Ok(())
     }
 
-    /// Who speaks on this command line: the agent that a flag names, else the one of the settings, else the one of this
-    /// shell's harness session, else nobody.
+    /// The agent that this command line acts as: the one named by a flag, else by the settings, else the one of this
+    /// shell's harness session, else none.
     pub(crate) async fn principal(&self, open: &Open, named: Option<AgentName>) -> Result<Principal, IdentifyError> {
         let claimed = named.or_else(|| self.settings.agent.value.clone());
         open.mesh.identify(&self.call(claimed)).await

@@ -1,14 +1,13 @@
-//! The variables of this process, read once. The one place that reads them.
+//! The environment variables of this process, read once and only here.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The variables of this process whose names and values are text.
+/// Variables whose name or value is not UTF-8 are left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Reads them.
     pub(crate) fn of_this_process() -> Environment {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -16,37 +15,35 @@ impl Environment {
         Environment(std::env::vars_os().filter_map(text).collect())
     }
 
-    /// A variable; an empty one counts as unset.
+    /// An empty variable counts as unset.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All of them, for adapters, which are shown those that their manifests name.
+    /// All variables. An adapter sees only those that its manifest requests.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Those variables that say something of the person and the machine, and nothing of the
-    /// session in which this process happened to be started.
+    /// The variables about the user and the machine, and none of the session in which this process happened to be
+    /// started.
     pub(crate) fn of_the_person(&self) -> BTreeMap<String, String> {
         let personal = |name: &str| PERSONAL.contains(&name) || name.starts_with("LC_") || name.starts_with("XDG_");
         self.0.iter().filter(|(name, _)| personal(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The person's home folder.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from).or_else(std::env::home_dir)
     }
 
-    /// A folder by the XDG convention: the variable where it holds an absolute path, else a
-    /// folder of the home.
+    /// A folder by the XDG convention: the variable if it holds an absolute path, else a folder below the home folder.
     pub(crate) fn xdg(&self, variable: &str, beneath_home: &str) -> Option<PathBuf> {
         let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
         named.or_else(|| self.home().map(|home| home.join(beneath_home)))
     }
 }
 
-/// Variables that are the same in every shell of a person.
+/// Variables that are the same in every shell of a user.
 const PERSONAL: [&str; 10] = [
     "HOME",
     "PATH",

@@ -1,32 +1,29 @@
-//! Exit codes: what a script may rely on.
+//! Exit codes: scripts rely on them.
 
 use std::process::ExitCode;
 
-/// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what it was asked.
     Success,
-    /// Something failed that has no code of its own, or a check found something broken.
+    /// A failure without its own code, or a check that found something broken.
     Failure,
-    /// The command line, a name, an id or a setting is not well formed.
+    /// A command line, name, id or setting is malformed.
     Usage,
-    /// The agent, message or harness is not there.
+    /// The agent, message or harness does not exist.
     NotFound,
-    /// It is there, and this command line may not do that to it, or the person did not consent.
+    /// It exists, but this caller may not do that, or the user did not consent.
     Refused,
-    /// The data folder or the server behind it is in trouble.
+    /// The data folder or the servers failed.
     Store,
-    /// Somebody else holds what was asked for.
+    /// Another agent holds the reservation or lease.
     Held,
-    /// What was waited for did not come.
     TimedOut,
-    /// What a harness's hook must end with, as its adapter says.
+    /// The exit code that the adapter wants for its harness's hook.
     Hook(u8),
 }
 
 impl Exit {
-    /// Every code that has a meaning of its own, for the help text.
+    /// The codes in the help text.
     pub(crate) const DOCUMENTED: [Exit; 8] = [
         Exit::Success,
         Exit::Failure,
@@ -38,7 +35,6 @@ impl Exit {
         Exit::TimedOut,
     ];
 
-    /// The number.
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Success => 0,
@@ -53,7 +49,6 @@ impl Exit {
         }
     }
 
-    /// What it means, as a clause.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Exit::Success => "done",

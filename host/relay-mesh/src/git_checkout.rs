@@ -1,21 +1,20 @@
-//! Working copies and paths on this machine: what git knows of a folder, read without running git, and where
-//! a path leads once its symlinks are followed.
+//! Working copies and paths: reads git's files without running git, and follows symlinks.
 
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use mesh::repository::{Checkout, Found, Repository, Resolved};
+use mesh::reservations::repository::{Checkout, PathKind, Repository, Resolved};
 
 use crate::{config, git_remote};
 
-/// The working copy that a folder lies in. All worktrees of a repository share the folder that git calls the
-/// common one, so that this is the repository's identity; a folder without version control is its own.
+/// The working copy that contains a folder. All worktrees of a repository share git's common folder, so its path is the
+/// repository's identity. A folder without version control is its own.
 pub(crate) fn checkout(folder: &Path) -> io::Result<Checkout> {
     let folder = fs::canonicalize(folder)?;
     for top in folder.ancestors() {
         if let Some(common) = common_folder(&top.join(".git"))? {
-            // Where the common folder is a clone's own, people know it by the folder above.
+            // If the common folder is a clone's `.git`, users know the repository by the folder above.
             let known_as = match common.file_name() {
                 Some(name) if name == ".git" => common.parent().unwrap_or(&common),
                 Some(_) | None => &common,
@@ -34,8 +33,7 @@ pub(crate) fn checkout(folder: &Path) -> io::Result<Checkout> {
     Ok(Checkout { repository: Repository::named(&folder.to_string_lossy()), everywhere, top: folder })
 }
 
-/// What the settings of a project call its repository. Whatever else is wrong with them is told when they
-/// are used as settings.
+/// The repository's name in the project's settings. Other errors in that file are reported when it is read as settings.
 fn named_in(top: &Path) -> io::Result<Option<String>> {
     #[derive(serde::Deserialize)]
     struct Project {
@@ -48,7 +46,7 @@ fn named_in(top: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// What all worktrees share, by the `.git` of one: a folder, or a file that names one.
+/// Git's common folder, from a worktree's `.git`: a folder, or a file that names one.
 fn common_folder(dot_git: &Path) -> io::Result<Option<PathBuf>> {
     let own = match fs::metadata(dot_git) {
         Ok(found) if found.is_dir() => dot_git.to_owned(),
@@ -73,8 +71,8 @@ fn common_folder(dot_git: &Path) -> io::Result<Option<PathBuf>> {
     fs::canonicalize(common).map(Some)
 }
 
-/// Where an absolute path leads. What is not there yet is taken as it is written; a symlink that leads nowhere
-/// is an error, because nobody can say what would be written through it.
+/// Follows the symlinks of an absolute path. Missing parts are kept as written. A dangling symlink is an error, because
+/// its eventual target is unknown.
 pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
     let mut resolved = PathBuf::new();
     for part in path.components() {
@@ -92,9 +90,11 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
         }
     }
     let found = match fs::metadata(&resolved) {
-        Ok(found) if found.is_dir() => Found::Folder,
-        Ok(_) => Found::File,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Found::Nothing,
+        Ok(found) if found.is_dir() => PathKind::Folder,
+        Ok(_) => PathKind::File,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            PathKind::Nothing
+        }
         Err(error) => return Err(error),
     };
     Ok(Resolved { path: resolved, found })
@@ -106,7 +106,6 @@ mod tests {
 
     use super::*;
 
-    /// A folder with a clone `one`, its worktree `two`, and a folder `plain` that is neither.
     fn stage() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let top = fs::canonicalize(folder.path()).expect("a path");
@@ -144,18 +143,18 @@ mod tests {
         symlink("src", top.join("one/in")).expect("linked");
         symlink("nowhere", top.join("one/broken")).expect("linked");
         fs::write(top.join("one/src/[id].rs"), "").expect("written");
-        let check = |path: &str, leads: &str, found: Found| {
+        let check = |path: &str, leads: &str, found: PathKind| {
             let resolved = resolve(&top.join(path)).expect("resolved");
             assert_eq!(resolved, Resolved { path: top.join(leads), found }, "{path}");
         };
-        check("one/src", "one/src", Found::Folder);
-        check("one/src/[id].rs", "one/src/[id].rs", Found::File);
-        check("one/src/[id].rs/x", "one/src/[id].rs/x", Found::Nothing);
-        check("one/new/./file.rs", "one/new/file.rs", Found::Nothing);
-        check("one/src/../new", "one/new", Found::Nothing);
-        check("one/out/x", "plain/x", Found::Nothing);
-        check("one/out/../y", "y", Found::Nothing);
-        check("one/in/a.rs", "one/src/a.rs", Found::Nothing);
+        check("one/src", "one/src", PathKind::Folder);
+        check("one/src/[id].rs", "one/src/[id].rs", PathKind::File);
+        check("one/src/[id].rs/x", "one/src/[id].rs/x", PathKind::Nothing);
+        check("one/new/./file.rs", "one/new/file.rs", PathKind::Nothing);
+        check("one/src/../new", "one/new", PathKind::Nothing);
+        check("one/out/x", "plain/x", PathKind::Nothing);
+        check("one/out/../y", "y", PathKind::Nothing);
+        check("one/in/a.rs", "one/src/a.rs", PathKind::Nothing);
         assert!(resolve(&top.join("one/broken/x")).is_err());
     }
 }

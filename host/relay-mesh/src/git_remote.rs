@@ -1,8 +1,8 @@
-//! Where a repository is fetched from, as a name that is the same on every machine: `github.com/them/it`,
-//! whether it was cloned by https or by ssh, and whoever did.
+//! A repository's name from its remote: `github.com/them/it`. It is the same on every machine, for clones by https and
+//! by ssh and for every user.
 
-/// The name by what git keeps in a repository's `config`: by its remote `origin`, else by the only one that
-/// it has. None where it was cloned from nowhere, or from a path, which means nothing elsewhere.
+/// The name from a repository's git `config`: from its remote `origin`, else from its only remote. None without a
+/// remote, or if the remote is a path, which means nothing on other machines.
 pub(crate) fn fetched_from(config: &str) -> Option<String> {
     let mut remotes: Vec<(&str, &str)> = Vec::new();
     let mut section = None;
@@ -24,7 +24,7 @@ pub(crate) fn fetched_from(config: &str) -> Option<String> {
     name_of(url)
 }
 
-/// A remote's address without how and as whom it is reached.
+/// A remote's URL without scheme and user.
 fn name_of(url: &str) -> Option<String> {
     let (host, path) = match url.split_once("://") {
         Some(("file", _)) => return None,
@@ -33,7 +33,7 @@ fn name_of(url: &str) -> Option<String> {
             let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
             (host.rsplit_once(':').map_or(host, |(host, _)| host), path)
         }
-        // As in `git@github.com:them/it.git`. What has a slash before its colon is a path.
+        // As in `git@github.com:them/it.git`. Text with a slash before its colon is a path.
         None => {
             let (host, path) = url.split_once(':')?;
             (host.rsplit_once('@').map_or(host, |(_, host)| host), path)

@@ -1,35 +1,31 @@
-//! Lines that somebody writes to us, of bounded length, without an end where nobody writes any.
+//! Reads lines of bounded length from a stream that may be absent.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// Its text.
     Text(String),
-    /// It was longer than is taken, and was passed over.
+    /// It exceeded the limit and was skipped.
     TooLong,
-    /// There are no more.
+    /// End of the stream.
     End,
 }
 
-/// The lines of a stream.
 pub(crate) struct Lines<R> {
-    /// None where nothing is read.
+    /// None: `next` never returns.
     input: Option<BufReader<R>>,
-    /// The longest line that is taken, in bytes.
+    /// The longest accepted line, in bytes.
     longest: usize,
-    /// What was read of the line that is not yet complete. Kept here, so that a read that is
-    /// cancelled loses nothing.
+    /// The incomplete line. Stored here so that a cancelled read loses nothing.
     begun: Vec<u8>,
-    /// Whether the line that is not yet complete is too long already.
+    /// Whether the incomplete line is already too long.
     overlong: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// The lines of a stream; none ever, and no end, where there is no stream.
+    /// Without a stream, `next` waits forever.
     pub(crate) fn of(input: Option<R>, longest: usize) -> Lines<R> {
         Lines { input: input.map(BufReader::new), longest, begun: Vec::new(), overlong: false }
     }

@@ -1,59 +1,55 @@
-//! The machine that this process runs on: its clock, its processes, its randomness, its name.
+//! The machine that this process runs on: clock, processes, random bytes, name.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use mesh::machine::{Instant, Machine, Process};
-use mesh::repository::{Checkout, Resolved};
+use mesh::ports::machine::{Instant, Machine, Process};
+use mesh::reservations::repository::{Checkout, Resolved};
 
 use store_nats::Timekeeper;
 
 use crate::clock::Clock;
 use crate::git_checkout;
 
-/// The file in the data folder that names this machine.
+/// The file in the data folder with this machine's name.
 const NAME_FILE: &str = "machine";
-/// The same in a data folder of before 0.1, until it is upgraded.
+/// Its name before 0.1, until the folder is upgraded.
 const OLD_NAME_FILE: &str = "host";
 
-/// More bytes than any machine's name has.
+/// A larger file holds no machine name, in bytes.
 const LONGEST_NAME: u64 = 256;
 
-/// This machine.
 #[derive(Debug)]
 pub(crate) struct ThisMachine {
-    /// The name that was kept in the data folder when it was first used here.
+    /// Chosen when the data folder was first used, and stored in it.
     name: String,
-    /// Its clock, set right by that of the mesh's servers where it has any.
+    /// Corrected by the servers' clock if the mesh uses servers.
     clock: Arc<Clock>,
 }
 
-/// Why the machine has no name.
 #[derive(Debug, thiserror::Error)]
 #[error("could not keep this machine's name in `{}`", path.display())]
 pub(crate) struct MachineError {
-    /// The file.
     path: PathBuf,
-    /// The operating system's reason.
     source: io::Error,
 }
 
 impl MachineError {
-    /// That the name in a data folder cannot be kept.
+    /// The name in a data folder cannot be written.
     pub(crate) fn of(data: &Path, source: io::Error) -> MachineError {
         MachineError { path: data.join(NAME_FILE), source }
     }
 }
 
 impl ThisMachine {
-    /// Reads the machine's name from a data folder that exists, or makes one and keeps it there.
+    /// Reads the machine's name from an existing data folder, or makes one and stores it there.
     pub(crate) fn named_in(data: &Path) -> Result<ThisMachine, MachineError> {
         let path = data.join(NAME_FILE);
         let name = match read_machine_name(&path) {
-            // Looked at in this order, because an upgrade renames the old file while others open the folder.
+            // In this order, because an upgrade may rename the old file while others open the folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => match read_machine_name(&data.join(OLD_NAME_FILE))
             {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => machine_name(&path),
@@ -65,36 +61,35 @@ impl ThisMachine {
         Ok(ThisMachine { name, clock: Arc::new(Clock::kept_in(data)) })
     }
 
-    /// Whether a folder holds the name of this machine, as each that was ever a data folder does. A larger file is
-    /// something of somebody else's, such as the program `host`.
+    /// Whether a folder holds a machine name, as every former data folder does. A larger file belongs to somebody else,
+    /// such as the program `host`.
     pub(crate) fn is_named_in(folder: &Path) -> bool {
         is_name(&folder.join(NAME_FILE)) || is_name(&folder.join(OLD_NAME_FILE))
     }
 
-    /// Whether a data folder was last written before 0.1, in the words of then.
+    /// Whether a data folder was last written by a version before 0.1.
     pub(crate) fn is_of_before(data: &Path) -> bool {
         is_name(&data.join(OLD_NAME_FILE))
     }
 
-    /// Says that a data folder holds no record in the words of before 0.1 any more.
+    /// Marks a data folder as upgraded: it holds no records from before 0.1 any more.
     pub(crate) fn is_of_today(data: &Path) -> io::Result<()> {
         let (old, name) = (data.join(OLD_NAME_FILE), data.join(NAME_FILE));
-        // A binary of before 0.1 that opened an upgraded folder made up another name: the one that is there counts.
+        // A binary from before 0.1 that opened an upgraded folder made up another name; the existing one counts.
         let outcome = if is_name(&name) { fs::remove_file(old) } else { fs::rename(old, name) };
         match outcome {
-            // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// Who is told what time it is at the servers. From now on this machine goes by what it was told last.
+    /// Receives the servers' time. From now on this machine's clock uses the latest offset.
     pub(crate) fn timekeeper(&self) -> Arc<dyn Timekeeper> {
         self.clock.go_by_servers();
         Arc::clone(&self.clock) as Arc<dyn Timekeeper>
     }
 
-    /// What its own clock says, in milliseconds since 1970, also where it is wrong and the machine goes by another.
+    /// The machine's own clock in milliseconds since 1970, uncorrected.
     pub(crate) fn own_clock(&self) -> u64 {
         self.clock.own()
     }
@@ -111,13 +106,18 @@ impl Machine for ThisMachine {
     }
 
     fn this_process(&self) -> Process {
-        // That this process runs, and since when, need not be asked again: a host asks for each
-        // message to one of its connections.
+        // Cached: a server asks for every message to one of its connections.
         static OWN: OnceLock<Process> = OnceLock::new();
         *OWN.get_or_init(|| {
             let pid = std::process::id();
             process(pid).unwrap_or(Process { pid, start: 0 })
         })
+    }
+
+    fn process_space(&self) -> Option<u64> {
+        // On Linux each container has a set of its own, whose number is that of this file.
+        static OWN: OnceLock<Option<u64>> = OnceLock::new();
+        *OWN.get_or_init(|| fs::metadata("/proc/self/ns/pid").map(|found| found.ino()).ok())
     }
 
     fn name(&self) -> &str {
@@ -134,14 +134,14 @@ impl Machine for ThisMachine {
 
     fn random(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        // Ids, reservations and keys rest on these bytes: without them nothing may go on.
+        // Ids, reservations and keys need these bytes: without them the process must stop.
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         bytes
     }
 }
 
-/// Which process called this one, as a word that no other process of this machine has: the shells in between
-/// are passed over. None where it has ended, or where the system does not tell.
+/// Identifies the process that called this one, skipping shells in between. None if that process has ended or the
+/// system does not tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn caller() -> Option<String> {
     let mut pid = std::os::unix::process::parent_id();
@@ -156,20 +156,20 @@ pub(crate) fn caller() -> Option<String> {
     None
 }
 
-/// Which process called this one: it is not known here which of its forebears are shells.
+/// None: on this system we cannot tell which ancestors are shells.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn caller() -> Option<String> {
     None
 }
 
-/// What harnesses run a hook's line by.
+/// The shells by which harnesses run a hook's command line.
 #[cfg(target_os = "linux")]
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "busybox", "zsh", "ksh", "fish"];
-/// More shells in a row than anybody starts.
+/// More nested shells than anybody starts.
 #[cfg(target_os = "linux")]
 const MOST_SHELLS: usize = 8;
 
-/// The program's name and the parent in a line of `/proc/PID/stat`.
+/// The program's name and the parent's id in a line of `/proc/PID/stat`.
 #[cfg(target_os = "linux")]
 fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
     let (head, fields) = stat.rsplit_once(')')?;
@@ -177,16 +177,15 @@ fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
     Some((name, fields.split_ascii_whitespace().nth(1)?.parse().ok()?))
 }
 
-/// The process that now has a number. On Linux told apart by the tick at which it started, counted
-/// from boot; a zombie counts as gone.
+/// The process that has this id now. On Linux its start tick, counted from boot, tells it apart from a later one; a
+/// zombie counts as gone.
 #[cfg(target_os = "linux")]
 pub(crate) fn process(pid: u32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     started(&stat).map(|start| Process { pid, start })
 }
 
-/// The process that now has a number. Where its start cannot be learned, that it answers a signal
-/// must do.
+/// The process that has this id now. Its start is unknown here, so answering a signal must do.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn process(pid: u32) -> Option<Process> {
     let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
@@ -196,8 +195,8 @@ pub(crate) fn process(pid: u32) -> Option<Process> {
     }
 }
 
-/// The start in a line of `/proc/PID/stat`. The program's name stands in parentheses and may hold
-/// anything, so that fields are counted from the last one.
+/// The start tick in a line of `/proc/PID/stat`. The program's name is in parentheses and may contain any character, so
+/// fields are counted after the last parenthesis.
 #[cfg(target_os = "linux")]
 fn started(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
@@ -208,7 +207,6 @@ fn started(stat: &str) -> Option<u64> {
     }
 }
 
-/// Whether this file can hold a machine's name.
 fn is_name(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST_NAME)
 }
@@ -229,8 +227,7 @@ fn read_machine_name(path: &Path) -> io::Result<String> {
     Ok(name.to_owned())
 }
 
-/// Several processes may do this at once: each writes a name of its own in full, and the first to
-/// link it wins.
+/// Several processes may do this at once: each writes its own file with a name in full, and the first to link it wins.
 fn make_machine_name(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! relay-mesh, the binary: it parses, composes and prints. What it does stands in the crates below.
+//! The relay-mesh binary: parses the command line, composes the crates and prints.
 
 mod arguments;
 mod atomic_write;
@@ -22,6 +22,7 @@ mod line_reader;
 mod logging;
 mod machine;
 mod render;
+mod retention;
 mod server;
 mod setup;
 mod shapes;
@@ -44,7 +45,7 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::Printer;
 
-/// musl's own has one lock for all threads, and gives memory back at once (docs/adr/0012).
+/// musl's allocator has one lock for all threads and returns memory at once (docs/adr/0012).
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -86,6 +87,7 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
     })?;
     let settings = Settings::load(cli.command.settings(&cli.common)?, &environment, &workdir)?;
     let speaks_of_store = cli.common.store.is_some();
+    let cleans_up = cli.command.may_start_cleanup();
     let context = Context { settings, environment, printer, workdir, speaks_of_store };
     let mut builder = match cli.command.threads() {
         Threads::One => Builder::new_current_thread(),
@@ -101,7 +103,10 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
         compose::upgrade(&context).await?;
         cli.command.run(&context).await
     });
-    // A thread may still wait for a line of standard input that never comes.
+    if cleans_up {
+        retention::daily::start_if_due(&context.settings);
+    }
+    // A thread may be blocked on standard input forever.
     runtime.shutdown_background();
     outcome
 }

@@ -1,5 +1,5 @@
-//! The only file that prints. Standard output is data, standard error is talk; colour never
-//! carries a meaning alone; a reader that went away is told to nobody.
+//! The only file that prints. Standard output is data, standard error is talk. Colour never carries meaning alone, and
+//! a reader that went away is not reported.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,38 +12,32 @@ use crate::environment::Environment;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 
-/// Something that a command has found out, to be shown as text or as JSON.
+/// A command's result, shown as text or as JSON.
 pub(crate) trait Show: Serialize {
-    /// For people: whole lines, the last one without its end.
+    /// Text for people: whole lines, without the final line break.
     fn text(&self) -> String;
 }
 
-/// Where a command prints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
-    /// Text or JSON.
     format: Format,
-    /// Whether people want to be talked to.
     talk: Talk,
-    /// Whether the words of an error may be coloured.
+    /// Whether error labels may be coloured.
     colour: Colour,
 }
 
-/// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// For people.
     Text,
-    /// For programs: the shapes of [`crate::shapes`].
+    /// The shapes of [`crate::shapes`].
     Json,
 }
 
-/// Whether people want to be talked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Talk {
-    /// Notes and next steps too.
+    /// Also notes and next steps.
     Normal,
-    /// Data and errors alone.
+    /// Only data and errors.
     Quiet,
 }
 
@@ -54,18 +48,15 @@ enum Colour {
 }
 
 impl Printer {
-    /// A printer for this process's streams.
     pub(crate) fn new(format: Format, talk: Talk, environment: &Environment) -> Printer {
         let ansi = environment.get("NO_COLOR").is_none() && io::stderr().is_terminal();
         Printer { format, talk, colour: if ansi { Colour::Ansi } else { Colour::Plain } }
     }
 
-    /// Text or JSON.
     pub(crate) fn format(&self) -> Format {
         self.format
     }
 
-    /// Prints a result to standard output and flushes it.
     pub(crate) fn show(&self, shown: &impl Show) -> Result<(), CommandError> {
         match self.format {
             Format::Text => {
@@ -87,7 +78,7 @@ impl Printer {
         self.bytes(&line)
     }
 
-    /// Prints text to standard output, ends its last line, and flushes it.
+    /// Prints text to standard output, adds a final line break if missing, and flushes.
     pub(crate) fn data(&self, text: &str) -> Result<(), CommandError> {
         let mut text = text.to_owned();
         end_last_line(&mut text);
@@ -100,7 +91,7 @@ impl Printer {
         out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| StreamError::Output(error).into())
     }
 
-    /// Says something to the person, unless they asked for quiet.
+    /// Prints a note to standard error, unless quiet.
     pub(crate) fn say(&self, text: &str) {
         match self.talk {
             Talk::Normal => last_words(text),
@@ -108,18 +99,18 @@ impl Printer {
         }
     }
 
-    /// Says something that should not be missed, quiet or not.
+    /// Prints a warning to standard error, even if quiet.
     pub(crate) fn warn(&self, text: &str) {
         last_words(&format!("{}: {text}", self.paint("warning", "33")));
     }
 
-    /// Writes to standard error as it is, for a harness that reads it.
+    /// Writes to standard error unchanged, for a harness that reads it.
     pub(crate) fn on_standard_error(&self, text: &str) {
-        // With nobody left to listen there is nothing to be done about it.
+        // Standard error may be closed; then there is nobody to tell.
         let _unheard = io::stderr().write_all(text.as_bytes());
     }
 
-    /// Prints an error with its causes and what to do about it, each once and on lines of its own.
+    /// Prints an error, its causes and its hint, each once and on its own line.
     pub(crate) fn error(&self, error: &CommandError) {
         let causes = causes(error);
         let hint = error.hint();
@@ -143,7 +134,7 @@ impl Printer {
         }
     }
 
-    /// The same on one line, for a harness's log.
+    /// Prints the error on one line, for a harness's log.
     pub(crate) fn error_line(&self, error: &CommandError) {
         last_words(&format!("relay-mesh: {}", printable_line(&reasons(error))));
     }
@@ -162,13 +153,13 @@ fn end_last_line(text: &mut String) {
     }
 }
 
-/// What clap found wrong with a command line, and with which argument: its first paragraph, on one line.
+/// The first paragraph of clap's error, which names the argument, on one line.
 pub(crate) fn what_is_wrong(usage: &str) -> String {
     let lines: Vec<&str> = usage.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// What clap says of a command line that is not well formed, in the shape of every other error.
+/// Prints clap's error about a command line in the JSON shape of every other error.
 pub(crate) fn usage_as_json(usage: &str) {
     let tip = usage.lines().find_map(|line| line.trim().strip_prefix("tip: "));
     let hint = tip.unwrap_or("see what `--help` says of this command");
@@ -178,15 +169,15 @@ pub(crate) fn usage_as_json(usage: &str) {
     last_words(&told.to_string());
 }
 
-/// One line to standard error, where no printer has been made yet too. Unlike `eprintln!` it does
-/// not panic where nobody reads standard error any more.
+/// Writes one line to standard error without a printer. Unlike `eprintln!` it does not panic if standard error is
+/// closed.
 pub(crate) fn last_words(text: &str) {
-    // With nobody left to listen there is nothing to be done about it.
+    // Standard error may be closed; then there is nobody to tell.
     let _unheard = writeln!(io::stderr(), "{text}");
 }
 
-/// Text of strangers, safe for a terminal: control characters are spelled out, so that no message
-/// can move the cursor, set a title or hide what it says. Line breaks and tabs stay.
+/// Makes untrusted text safe for a terminal: escapes control characters, so that no message can move the cursor, set a
+/// title or hide text. Line breaks and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -203,18 +194,18 @@ pub(crate) fn printable(text: &str) -> String {
     safe
 }
 
-/// Whether text has nothing but the visible characters of ASCII and spaces, as nearly all of a table's cells.
+/// Whether text is only visible ASCII and spaces, as nearly all table cells are.
 fn is_plain(text: &str) -> bool {
-    // Not ended early, so that many bytes are looked at at once.
+    // No early return, so that the loop can be vectorised.
     text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'))
 }
 
-/// The same, on one line.
+/// The same for one line.
 pub(crate) fn printable_line(text: &str) -> String {
     on_one_line(text).into_owned()
 }
 
-/// The same, without a copy of what is plain already.
+/// The same, without copying plain text.
 pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
@@ -222,10 +213,10 @@ pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(printable(text).replace(['\n', '\t'], " "))
 }
 
-/// How many bytes the cells of a row have, at a guess.
+/// Estimated bytes per row.
 const WIDE: usize = 64;
 
-/// Rows of cells in columns, each as wide as its widest cell, two spaces apart; the last one is as long as it is.
+/// Rows in columns, each as wide as its widest cell, two spaces apart; the last column is not padded.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new(head, rows.len());
     for row in rows {
@@ -234,16 +225,16 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     table.text()
 }
 
-/// The same for rows by the thousand: their cells are copied into one text, and have none of their own.
+/// A table for thousands of rows: all cells share one string.
 pub(crate) struct Table {
     columns: usize,
     cells: String,
-    /// Where each cell ends, and how wide it is.
+    /// End offset and width of each cell.
     ends: Vec<(usize, usize)>,
 }
 
 impl Table {
-    /// A table with nothing but its head, and room for so many rows.
+    /// A table with its head, and capacity for `rows` rows.
     pub(crate) fn new(head: &[&str], rows: usize) -> Table {
         let columns = head.len();
         let (cells, ends) = (String::with_capacity(rows * WIDE), Vec::with_capacity((rows + 1) * columns));
@@ -252,7 +243,6 @@ impl Table {
         table
     }
 
-    /// Adds a row.
     pub(crate) fn row<const COLUMNS: usize>(&mut self, cells: [&str; COLUMNS]) {
         cells.iter().for_each(|cell| self.cell(cell));
     }
@@ -263,14 +253,14 @@ impl Table {
         self.ends.push((self.cells.len(), width));
     }
 
-    /// The lines, without a line break at the end.
+    /// The lines, without the final line break.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.onto(&mut text);
         text
     }
 
-    /// Adds the lines to a text, without a line break at the end.
+    /// Appends the lines to a text, without the final line break.
     pub(crate) fn onto(&self, text: &mut String) {
         let mut widths = vec![0; self.columns];
         for row in self.ends.chunks(self.columns) {

@@ -1,10 +1,10 @@
-//! Being asked to stop: by a key, by another process, or by a terminal that closes.
+//! Stop signals: SIGINT, SIGTERM and SIGHUP.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Listens for requests to stop, from now on.
+/// Registered when created; no later signal is missed.
 pub(crate) struct Stop {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -12,7 +12,6 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Begins to listen.
     pub(crate) fn listen() -> io::Result<Stop> {
         Ok(Stop {
             interrupt: signal(SignalKind::interrupt())?,
@@ -21,7 +20,7 @@ impl Stop {
         })
     }
 
-    /// Returns once somebody asked. Cancelling it loses nothing.
+    /// Returns on the first signal. Cancelling loses nothing.
     pub(crate) async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -1,28 +1,27 @@
-//! The permissions that a host needs on a server, and no more, for the operator who configures them.
+//! The permissions that a machine needs on a server, and no more, for the operator who configures them.
 //!
-//! Permissions of one user beside another are not enough: a server answers a request at whatever subject
-//! the asker names, and keeps the answer where a stream listens there. So each host gets an account of its
-//! own, in which the others' subjects do not exist, and takes from the mesh's account what is listed here.
+//! Separate users of one account are not enough: a server sends an answer to any subject that the requester names, and
+//! a stream that listens there stores it. So each machine gets its own account, in which the subjects of the others do
+//! not exist, and imports from the mesh's account the subjects listed here.
 
 use crate::options::NatsOptions;
 use crate::subjects;
 
-/// What one host needs.
+/// The permissions of one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Subjects under which it writes, and which nobody else may have, each with the name under which the host
-    /// knows it.
+    /// Subjects under which it writes, exclusively, each with the name by which the machine knows it.
     pub writes: Vec<(String, String)>,
-    /// Requests that read and change nothing, each with the name under which the host knows it.
+    /// Read-only requests, each with the name by which the machine knows it.
     pub asks: Vec<(String, String)>,
     /// The subject of the server's announcements.
     pub hears: String,
-    /// The JetStream domain under which the host knows all this.
+    /// The JetStream domain under which the machine knows all this.
     pub domain: String,
 }
 
 impl NatsOptions {
-    /// What a host of this mesh needs.
+    /// The permissions that a machine of this mesh needs.
     pub fn access_of(&self, host: &str) -> Access {
         let domain = self.prefix.to_ascii_lowercase();
         let map = format!("KV_{}", self.map_bucket());

@@ -1,6 +1,6 @@
-//! The children of a prefix, read in bulk: their newest messages come in a few requests of a thousand each,
-//! instead of one request per key. They are cached; the next look asks only for what was written since, and for
-//! the count, which shows removals. So the result is always what the leader has, never a stale cache.
+//! The children of a prefix, read in bulk: their newest messages come in a few requests of a thousand each, instead of
+//! one request per key. They are cached; the next read requests only newer messages, and the count, which shows
+//! removals. So the result is always what the leader has, never a stale cache.
 //!
 //! Only for a stream with one replica, whose leader answers direct reads. Otherwise each key is read by itself.
 
@@ -12,7 +12,7 @@ use async_nats::jetstream::stream::Stream;
 use futures::TryStreamExt;
 use futures::future::try_join_all;
 use store::backend::Gathered;
-use store::{Beside, Key, Leaf, Revision, StoreError, Versioned};
+use store::{ChildLeaf, Key, Leaf, Revision, StoreError, Versioned};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -26,17 +26,17 @@ use crate::{subjects, values};
 const PIECE: usize = 1 << 20;
 /// How long an unused cache entry stays.
 const KEPT: Duration = Duration::from_secs(600);
-/// How often to catch up before reading everything anew: a write may fall between the two requests of a look.
+/// How often to catch up before reading everything again: a write may fall between the two requests of a read.
 const TRIES: usize = 2;
 
-/// The newest messages as of the last look, by subject filter. One task looks at a time: a second one would send the
+/// The newest messages as of the last read, by subject filter. One task reads at a time: a second one would send the
 /// same requests.
 pub(crate) type ChildrenCache = Mutex<BTreeMap<String, NewestMessages>>;
 
 /// The newest messages at some subjects.
 pub(crate) struct NewestMessages {
     messages: BTreeMap<String, NewestMessage>,
-    /// The last of them that was read.
+    /// The sequence of the last one read.
     through: u64,
     /// The number of the connection: after a reconnect it may be another server.
     made: u64,
@@ -45,10 +45,10 @@ pub(crate) struct NewestMessages {
 
 /// One message, decoded.
 struct NewestMessage {
-    /// The host and the key; none if the subject is not one of ours.
+    /// The machine and the key; none if the subject is not one of ours.
     at: Option<(String, Key)>,
     sequence: u64,
-    /// None for the mark of a removal.
+    /// None for a removal marker.
     bytes: Option<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl NewestMessages {
         NewestMessages { messages: BTreeMap::new(), through: 0, made, looked: Instant::now() }
     }
 
-    /// The values, each with its key, the host that wrote it and its sequence.
+    /// The values, each with its key, the machine that wrote it and its sequence.
     fn values(&self) -> impl Iterator<Item = (&Key, &str, u64, &[u8])> {
         self.messages.values().filter_map(|known| {
             let (host, key) = known.at.as_ref()?;
@@ -66,7 +66,7 @@ impl NewestMessages {
     }
 }
 
-/// The keys right below a prefix that have a value of this name, and what lies beside it. None if they cannot be read
+/// The keys right below a prefix that have a value of this name, with their other leaves. None if they cannot be read
 /// in bulk.
 pub(crate) async fn children(
     connection: &Connection,
@@ -81,7 +81,7 @@ pub(crate) async fn children(
         Leaf::Log(_) => None,
     });
     let names: Vec<&str> = std::iter::once(leaf).chain(values_beside).collect();
-    // What all hosts say together is put together for each key.
+    // A value outside all homes is merged from the parts of all machines, key by key.
     let in_homes = |name: &&str| connection.homes.is_none() || ownership::home_of(connection, &lies(name)).is_some();
     let one_each = map.cached_info().config.max_messages_per_subject == 1;
     if !one_each || !names.iter().all(in_homes) || direct::answers(connection, map).await != Answers::Leader {
@@ -99,7 +99,7 @@ pub(crate) async fn children(
         let newest = kept.remove(subject).unwrap_or_else(|| NewestMessages::nothing(made));
         look(connection, map, subject, newest)
     });
-    // Taken out of the cache while it is updated: if this is cancelled, the next look reads everything anew.
+    // Taken out of the cache while it is updated: if this is cancelled, the next call reads everything again.
     let looks: Vec<_> = looks.collect();
     let logs = beside.iter().map(|leaf| appends(connection, prefix, *leaf));
     let (looked, logs) = tokio::try_join!(try_join_all(looks), try_join_all(logs))?;
@@ -132,7 +132,7 @@ async fn look(
         );
         let (Some(()), Some(there)) = (caught_up?, there?) else { return Ok(None) };
         newest.looked = Instant::now();
-        // If the mark of a removal has lapsed too, only the count shows the removal.
+        // If the removal marker has expired too, only the count shows the removal.
         if newest.messages.len() as u64 == there || attempt > 2 * TRIES {
             break;
         }
@@ -143,7 +143,7 @@ async fn look(
     Ok(Some(newest))
 }
 
-/// Adds what was written since. None if no server answered completely.
+/// Adds the messages written since. None if no server answered completely.
 async fn catch_up(
     connection: &Connection,
     stream: &Stream,
@@ -168,7 +168,7 @@ async fn catch_up(
     }
 }
 
-/// The number of appends in the logs of one name, by log and host. Empty for a value.
+/// The number of appends in the logs of one name, by log and machine. Empty for a value.
 async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Result<Appends, StoreError> {
     let mut appends = Appends::new();
     let Leaf::Log(name) = leaf else { return Ok(appends) };
@@ -186,19 +186,19 @@ async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Resul
     Ok(appends)
 }
 
-/// The number of appends by log and host.
+/// The number of appends by log and machine.
 type Appends = BTreeMap<Key, Vec<(String, u64)>>;
 
-/// Everything that one look brought.
+/// The results of one read.
 struct Glance<'a> {
     prefix: &'a Key,
     leaf: &'a str,
     beside: &'a [Leaf<'a>],
-    /// The values, those beside them in the order in which they are asked for, and the claims.
+    /// The values, the other values in the order of the request, and the claims.
     looked: &'a [NewestMessages],
-    /// What lies in each log beside them; nothing where a value is asked for.
+    /// The appends of each other log; empty for a value.
     logs: &'a [Appends],
-    /// Who has which home; none without a rule for that.
+    /// The owner of each home; none without an ownership rule.
     homes: Option<&'a BTreeMap<Key, Arc<Ownership>>>,
 }
 
@@ -222,14 +222,14 @@ impl Glance<'_> {
                         values.filter_map(|(key, value)| Some((self.child_of(key, name)?, value))).collect();
                     for child in children.values_mut() {
                         let value = values.remove(&child.key);
-                        child.beside.push(value.map_or(Beside::Nothing, |value| Beside::Value(Ok(value))));
+                        child.beside.push(value.map_or(ChildLeaf::Nothing, |value| ChildLeaf::Value(Ok(value))));
                     }
                 }
                 Leaf::Log(name) => {
                     for child in children.values_mut() {
                         let log = child.key.child(name);
                         let count = self.appends(connection, &log, logs.get(&log).map_or(&[][..], Vec::as_slice));
-                        child.beside.push(if count == 0 { Beside::Nothing } else { Beside::Appends(count) });
+                        child.beside.push(if count == 0 { ChildLeaf::Nothing } else { ChildLeaf::Appends(count) });
                     }
                 }
             }
@@ -252,7 +252,7 @@ impl Glance<'_> {
         })
     }
 
-    /// How many appends of those that count, or may count, lie in a log.
+    /// Number of appends in a log that count, or may count.
     fn appends(&self, connection: &Connection, log: &Key, by_host: &[(String, u64)]) -> u64 {
         let open = connection.homes.as_ref().is_none_or(|rule| rule.is_open(log));
         let home = self.homes.and_then(|homes| Some((homes, ownership::home_of(connection, log)?)));

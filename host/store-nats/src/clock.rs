@@ -1,5 +1,5 @@
-//! What time it is at the servers. Machines that share a mesh judge one another's times, a lease's end above
-//! all, so a machine whose clock is wrong goes by the servers'.
+//! The servers' time. Machines that share a mesh compare times, above all the ends of leases, so a machine whose clock
+//! is wrong uses the servers' clock.
 
 use std::fmt::Debug;
 
@@ -27,9 +27,9 @@ pub(crate) async fn tell(timekeeper: &dyn Timekeeper, jetstream: &Context, strea
     }
 }
 
-/// The one field that is needed of a stream's info.
+/// The only field needed from a stream's info.
 #[derive(Deserialize)]
 struct StreamInfo {
-    /// The server's time of the answer.
+    /// The server's time when it answered.
     ts: Option<String>,
 }

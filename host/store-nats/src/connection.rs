@@ -7,7 +7,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, Client, ConnectOptions, Event};
-use store::{Homes, ServerTrouble, StoreError};
+use store::{Ownership, ServerTrouble, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 use tokio::time::Instant;
@@ -19,27 +19,27 @@ use crate::ownership::OwnerCache;
 use crate::stream_check::{self, StreamMisfit};
 use crate::{children, clock, direct, subjects, watching};
 
-/// The first version of the server that can check the end of a log that several hosts write.
+/// The first server version that can check the end of a log that several machines write.
 const OLDEST: (u64, u64) = (2, 12);
-/// How long the server matches an append that is sent again.
+/// How long the server recognises an append that is sent again.
 const KNOWN_AGAIN: Duration = Duration::from_secs(120);
 /// Poll interval for a broken connection to come back.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How many refusals are buffered for the requests that wait for an answer.
 const REFUSALS: usize = 64;
-/// A hold that is not renewed lapses after this time.
+/// A hold that is not renewed expires after this time.
 pub(crate) const HOLD_LASTS: Duration = Duration::from_secs(15);
 
-/// A connection that is made at its first use and mends itself from then on.
+/// A connection, opened at its first use, which reconnects by itself.
 pub(crate) struct Connection {
     pub(crate) options: NatsOptions,
-    /// The rule for whose keys are whose, if there is one.
-    pub(crate) homes: Option<Arc<dyn Homes>>,
+    /// The ownership rule, if there is one.
+    pub(crate) homes: Option<Arc<dyn Ownership>>,
     pub(crate) known: OwnerCache,
     pub(crate) answers: direct::AnswersCache,
     pub(crate) watched: watching::Listeners,
     pub(crate) children: children::ChildrenCache,
-    /// Counts connections: a watch wakes after each, for it may have missed something before.
+    /// Counts connections: a watch wakes after each, because it may have missed something before.
     pub(crate) made: Arc<watch::Sender<u64>>,
     /// Since when the connection is broken. Written by the client's event callback.
     lost: Arc<Mutex<Option<Instant>>>,
@@ -52,7 +52,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(options: NatsOptions, homes: Option<Arc<dyn Homes>>) -> Connection {
+    pub(crate) fn new(options: NatsOptions, homes: Option<Arc<dyn Ownership>>) -> Connection {
         Connection {
             options,
             homes,
@@ -86,8 +86,8 @@ impl Connection {
         Ok(reached)
     }
 
-    /// Waits for the answer to a request at a subject that ends with `subject`. A server does not answer a request
-    /// that it does not allow, but reports it to the connection: then this gives the server's words.
+    /// Waits for the answer to a request at a subject that ends with `subject`. A server does not answer a forbidden
+    /// request, but reports it to the connection: then this returns the server's words.
     pub(crate) async fn unless_refused<T>(&self, subject: &str, asked: impl Future<Output = T>) -> Result<T, String> {
         let mut refused = self.refused.subscribe();
         let refusal = async {
@@ -95,7 +95,7 @@ impl Connection {
                 match refused.recv().await {
                     Ok(why) if why.contains(&format!("{subject}\"")) => return why,
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
-                    // No further refusals can come: only the answer is left to wait for.
+                    // No further refusals can come: wait only for the answer.
                     Err(RecvError::Closed) => std::future::pending().await,
                 }
             }
@@ -142,7 +142,7 @@ impl Connection {
     pub(crate) async fn map(&self) -> Result<&Stream, StoreError> {
         let bucket = self.options.map_bucket();
         let config = || Config {
-            description: Some("relay-mesh: agents, claims, commands and other values".to_owned()),
+            description: Some("relay-mesh: agents, reservations, commands and other values".to_owned()),
             republish: Some(self.news()),
             ..self.bucket(&bucket)
         };
@@ -150,11 +150,11 @@ impl Connection {
         self.map.get_or_try_init(|| self.stream(config())).await
     }
 
-    /// The bucket of holds. A hold that is not renewed lapses.
+    /// The bucket of holds. A hold that is not renewed expires.
     pub(crate) async fn holds(&self) -> Result<&Stream, StoreError> {
         let bucket = self.options.hold_bucket();
         let config = || Config {
-            description: Some("relay-mesh: who is at what just now".to_owned()),
+            description: Some("relay-mesh: held keys".to_owned()),
             max_age: HOLD_LASTS,
             duplicate_window: HOLD_LASTS,
             ..self.bucket(&bucket)
@@ -286,7 +286,7 @@ impl Connection {
         let version = client.server_info().version;
         if !is_new_enough(&version) {
             let (major, minor) = OLDEST;
-            let why = format!("the server is of version {version}, and {major}.{minor} is the oldest that fits");
+            let why = format!("the server has version {version}, and at least {major}.{minor} is needed");
             return Err(StoreError::server("could not use", servers, ServerTrouble::Unsupported, why));
         }
         let mut builder = jetstream::context::ContextBuilder::new();
@@ -299,7 +299,7 @@ impl Connection {
             let stream = options.log_stream();
             let told = clock::tell(timekeeper.as_ref(), &jetstream, &stream);
             if let Err(why) = self.unless_refused(&format!(".{stream}"), told).await {
-                tracing::debug!(%why, "the servers do not say what time it is");
+                tracing::debug!(%why, "the servers' time is not known");
             }
         }
         Ok(OpenConnection { jetstream, client })

@@ -1,9 +1,9 @@
 //! Direct reads: any server with a replica of the stream answers, without asking the leader. One request brings
 //! several messages, and none is wrapped in JSON.
 //!
-//! With one replica the leader itself answers, so nothing is missed. With several, a replica that lags may answer:
-//! it is asked only for what lies between messages that are known to exist, never for the end of a log. A login
-//! that may not read directly, or gets no answer, asks the leader.
+//! With one replica the leader itself answers, so nothing is missed. With several, a lagging replica may answer: it is
+//! asked only for messages between ones that are known to exist, never for the end of a log. A login that may not read
+//! directly, or gets no answer, asks the leader.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -28,18 +28,18 @@ const PENDING: HeaderName = HeaderName::from_static("Nats-Num-Pending");
 /// How long [`Answers`] is cached: an operator may change the number of replicas.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// Who answers direct reads of a stream.
+/// The servers that answer direct reads of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// The only server that has it.
+    /// The only server with a copy.
     Leader,
-    /// Any of several, of which one may lag.
+    /// Any of several servers; some may lag.
     AnyCopy,
-    /// Nobody, or not to us.
+    /// No server, or none for our login.
     Nobody,
 }
 
-/// Who answers for which stream, as far as this process knows. Written by [`answers`].
+/// The answering servers by stream, as known to this process. Written by [`answers`].
 pub(crate) type AnswersCache = Mutex<BTreeMap<String, (Answers, Instant)>>;
 
 /// Some of a log's messages, in order and without a gap.
@@ -49,7 +49,7 @@ pub(crate) struct Stretch {
     pub(crate) at_end: bool,
 }
 
-/// Who answers direct reads of a stream, from the cache or from the server.
+/// The servers that answer direct reads of a stream, from the cache or from the server.
 pub(crate) async fn answers(connection: &Connection, stream: &Stream) -> Answers {
     let name = &stream.cached_info().config.name;
     let known = {
@@ -71,7 +71,7 @@ pub(crate) async fn answers(connection: &Connection, stream: &Stream) -> Answers
     answers
 }
 
-/// Caches who answers for a stream whose configuration was just read.
+/// Caches the answering servers of a stream whose configuration was just read.
 pub(crate) fn seen(connection: &Connection, config: &Config) {
     remember(connection, &config.name, of(config));
 }

@@ -1,5 +1,5 @@
-//! What a server refuses, as the store's own errors. The client library has an error type for each request; all of
-//! them come down to what was being done, a [`ServerTrouble`] and the server's reason.
+//! Converts a server's refusals into the store's own errors. The client library has an error type for each request; all
+//! become the failed operation, a [`ServerTrouble`] and the server's reason.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -17,8 +17,8 @@ use async_nats::{ConnectError, ConnectErrorKind};
 use store::{Key, ServerTrouble, StoreError, reasons};
 use tokio::time::error::Elapsed;
 
-/// How often a request is sent that may safely be repeated: a cluster that has lost its leader answers nobody until
-/// it has elected another.
+/// How often a repeatable request is sent: a cluster that has lost its leader does not answer until it has elected
+/// another.
 const TRIES: u32 = 4;
 
 /// Sends a request until there is an answer. Only for requests that may safely be repeated.
@@ -34,7 +34,7 @@ pub(crate) async fn again_if_late<T, E: Error + 'static, Asked: Future<Output = 
     }
 }
 
-/// The message that was asked for; none if the stream has no such message.
+/// The requested message; none if the stream has no such message.
 pub(crate) fn found(
     what: &Key,
     asked: Result<StreamMessage, RawMessageError>,
@@ -75,7 +75,7 @@ fn is_wrong_last_sequence(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
 }
 
-/// What is wrong, by the outermost cause that says so with a type, else by the words of all of them.
+/// What is wrong, by the outermost cause whose type tells, else by the text of all causes.
 fn trouble_of(error: &(dyn Error + 'static)) -> ServerTrouble {
     let mut at = Some(error);
     while let Some(cause) = at {
@@ -87,7 +87,7 @@ fn trouble_of(error: &(dyn Error + 'static)) -> ServerTrouble {
     by_words(error).unwrap_or(ServerTrouble::Other)
 }
 
-/// What one error says by its type. None if its kind is a general one, and its cause has to tell.
+/// The trouble that an error's type tells. None if its kind is general, so that its cause has to tell.
 fn by_type(error: &(dyn Error + 'static)) -> Option<ServerTrouble> {
     if let Some(StoreError::Server { trouble, .. }) = error.downcast_ref() {
         return Some(*trouble);
@@ -166,8 +166,8 @@ fn by_type(error: &(dyn Error + 'static)) -> Option<ServerTrouble> {
     (error.kind() == StreamErrorKind::TimedOut).then_some(ServerTrouble::TimedOut)
 }
 
-/// What one of the server's codes says. None for the general ones, whose text alone tells, such as 10005 (the placement
-/// failed) and 10077 (the stream did not store a message).
+/// The trouble of a server code. None for the general ones, of which only the text tells more, such as 10005 (the
+/// placement failed) and 10077 (the stream did not store a message).
 fn by_code(code: ErrorCode) -> Option<ServerTrouble> {
     match code {
         ErrorCode::CLUSTER_NOT_AVAILABLE
@@ -191,7 +191,7 @@ fn by_code(code: ErrorCode) -> Option<ServerTrouble> {
     }
 }
 
-/// What an error of the connection says.
+/// The trouble of a connection error.
 fn by_io(error: &io::Error) -> Option<ServerTrouble> {
     // A TLS handshake that fails ends with whatever kind its last read had.
     if by_words(error) == Some(ServerTrouble::TlsFailed) {
@@ -217,9 +217,9 @@ fn by_io(error: &io::Error) -> Option<ServerTrouble> {
     }
 }
 
-/// What an error says by its words alone. The only place that looks at text, for what has no type: rustls and the
+/// The trouble that an error's text tells. The only place that looks at text, for errors without a type: rustls and the
 /// server's `-ERR` lines reach us as strings, a cluster reports a node that is not the leader as text, and the codes
-/// 10005 and 10077 stand for several reasons. The first row that fits counts.
+/// 10005 and 10077 stand for several reasons. The first matching row counts.
 fn by_words(error: &dyn Error) -> Option<ServerTrouble> {
     const WORDS: &[(&str, ServerTrouble)] = &[
         ("certificate", ServerTrouble::TlsFailed),
@@ -329,7 +329,7 @@ mod tests {
         check(io(ErrorKind::UnexpectedEof, "tls handshake eof"), ServerTrouble::TlsFailed);
         check(io(ErrorKind::UnexpectedEof, "eof"), ServerTrouble::OutOfReach);
         check(io(ErrorKind::Other, "Secure Connection - TLS Required"), ServerTrouble::TlsFailed);
-        // Of an address it means that it is none.
+        // For an address this means that it is invalid.
         check(io(ErrorKind::InvalidInput, "no address"), ServerTrouble::Other);
     }
 

@@ -13,7 +13,7 @@ use crate::{logs, values};
 /// The result of one step. Steps that depend on one that failed are left out.
 #[derive(Debug)]
 pub enum ServerCheck {
-    /// A server was reached, and let us in.
+    /// A server was reached, and accepted the login.
     Reached {
         /// Its name and version.
         server: String,
@@ -66,7 +66,7 @@ pub struct StreamReport {
     pub most_messages: Option<u64>,
     /// How many servers have a copy of each message.
     pub replicas: usize,
-    /// What it keeps less well than one that we make.
+    /// How it is worse than a stream that we create.
     pub warnings: Vec<StreamWarning>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn examine(connection: &Connection, nonce: &str) -> Vec<ServerC
         server: format!("{} (nats-server {})", server.server_name, server.version),
         took: began.elapsed(),
         encrypted: server.tls_required || connection.options.servers.iter().all(|server| server.starts_with("tls://")),
-        // In a domain another server has JetStream.
+        // With a domain, another server has JetStream.
         jetstream: server.jetstream || connection.options.domain.is_some(),
     });
     seen.push(ServerCheck::Payload { most: server.max_payload });
@@ -130,7 +130,7 @@ impl StreamReport {
     }
 }
 
-/// Writes an entry and a value, reads them back and removes them. Gives the server's time.
+/// Writes an entry and a value, reads them back and removes them. Returns the server's time.
 async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
     let name = format!("_doctor/{}", connection.options.host);
     let key: Key =
@@ -147,7 +147,7 @@ async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
     let stored = |outcome: Result<Option<store::Revision>, SwapError>| match outcome {
         Ok(revision) => Ok(revision),
         Err(SwapError::Store(error)) => Err(error),
-        // Another `doctor` runs on this machine, and proves the same.
+        // Another `doctor` runs on this machine, and tests the same.
         Err(SwapError::Changed { current }) => Ok(current),
     };
     let revision = stored(values::swap(connection, &key, revision, Some(&entry)).await)?;
@@ -155,7 +155,7 @@ async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
     if read == entry {
         Ok(message)
     } else {
-        let why = "something else was read back than was written".to_owned();
+        let why = "the entry read back differs from the one written".to_owned();
         Err(StoreError::Damaged { what: key.to_string(), why })
     }
 }

@@ -1,5 +1,5 @@
-//! Holds as keys with an expiry: the owner renews its key, and the server drops a key that is not renewed. A
-//! process that is killed, or a host that is cut off, loses its holds within seconds.
+//! Holds as keys with an expiry: the owner renews its key, and the server drops a key that is not renewed. A process
+//! that is killed, or a machine that is disconnected, loses its holds within seconds.
 
 use std::sync::Arc;
 
@@ -38,10 +38,10 @@ async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64
     answered.map(|answer| answer.sequence)
 }
 
-/// A key that is held for as long as this lives.
+/// A key, held until this is dropped.
 struct NatsHold {
     key: Key,
-    /// Gives the key back once `stop` is dropped.
+    /// Releases the key once `stop` is dropped.
     keeper: Option<JoinHandle<()>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
 }
@@ -63,12 +63,12 @@ impl Hold for NatsHold {
 impl Drop for NatsHold {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // Detached: it gives the key back on its own.
+        // Detached: the task releases the key on its own.
         drop(self.keeper.take());
     }
 }
 
-/// Renews a hold until it is dropped, and then gives it back.
+/// Renews a hold until it is dropped, and then releases it.
 async fn keep(
     connection: Arc<Connection>,
     key: Key,
@@ -84,7 +84,7 @@ async fn keep(
             _ = &mut stopped => break,
             _ = tick.tick() => match renew(&connection, &subject, sequence).await {
                 Ok(next) => sequence = next,
-                Err(error) => tracing::warn!(%key, %error, "a hold could not be renewed, and may be somebody else's soon"),
+                Err(error) => tracing::warn!(%key, %error, "a hold could not be renewed, and may soon be lost"),
             },
         }
     }

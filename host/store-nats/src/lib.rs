@@ -1,11 +1,10 @@
-//! The store on NATS JetStream, for teams whose agents sit on several machines.
+//! The store on NATS JetStream, for teams whose agents run on several machines.
 //!
-//! Logs lie in the stream `PREFIX_MESSAGES` and values in `KV_PREFIX_MAP`, which is a key-value bucket
-//! to every tool of NATS. The store creates both at first use, or uses those that an operator created. An
-//! operation returns once the server has acknowledged it: on disk as the server's settings say, and on a
-//! majority of the servers of a cluster.
+//! Logs are stored in the stream `PREFIX_MESSAGES` and values in `KV_PREFIX_MAP`, which NATS tools see as a key-value
+//! bucket. The store creates both at first use, or uses those that an operator created. An operation returns once the
+//! server has acknowledged it: on disk as the server's settings say, and on a majority of the servers of a cluster.
 //!
-//! The store connects at the first call, so making one costs nothing.
+//! The store connects at the first call, so creating one costs nothing.
 
 mod access;
 mod children;
@@ -22,6 +21,7 @@ mod options;
 mod ownership;
 mod reading;
 mod sending;
+mod sizes;
 mod stream_check;
 mod subjects;
 mod values;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use store::{
-    AppendError, Batch, Durability, Expect, Hold, Homes, Key, Leaf, Moved, Moving, Position, Revision, Store,
+    AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Moved, Moving, Ownership, Position, Revision, Store,
     StoreError, SwapError, Taker, Versioned, Watch, backend,
 };
 
@@ -40,6 +40,7 @@ pub use crate::access::Access;
 pub use crate::clock::Timekeeper;
 pub use crate::examining::{ServerCheck, StreamReport};
 pub use crate::options::{InvalidName, NatsAuth, NatsOptions};
+pub use crate::sizes::StreamSize;
 pub use crate::stream_check::StreamWarning;
 
 use crate::connection::Connection;
@@ -50,18 +51,23 @@ pub struct NatsStore {
 }
 
 impl NatsStore {
-    /// A store on the servers that the options name. Connects when it is first asked for something.
+    /// A store on the servers that the options name. Connects at the first call.
     pub fn new(options: NatsOptions) -> NatsStore {
         NatsStore { connection: Arc::new(Connection::new(options, None)) }
     }
 
-    /// The same with a rule for whose keys are whose, so that no host can pass for another.
-    pub fn with_homes(options: NatsOptions, homes: Arc<dyn Homes>) -> NatsStore {
+    /// The same with an ownership rule, so that no machine can impersonate another.
+    pub fn with_homes(options: NatsOptions, homes: Arc<dyn Ownership>) -> NatsStore {
         NatsStore { connection: Arc::new(Connection::new(options, Some(homes))) }
     }
 }
 
 impl NatsStore {
+    /// The sizes of the log stream and the value stream.
+    pub async fn sizes(&self) -> Result<[StreamSize; 2], StoreError> {
+        sizes::sizes(&self.connection).await
+    }
+
     /// Checks the servers step by step, and creates streams that are missing. `nonce` must be a word that no other
     /// entry contains.
     pub async fn examine(&self, nonce: &str) -> Vec<ServerCheck> {
@@ -85,7 +91,7 @@ impl Store for NatsStore {
     }
 
     async fn sync(&self, log: &Key, _before: Position) -> Result<(), StoreError> {
-        // What the server has acknowledged is as safe as it gets; all there is to learn is that it answers.
+        // Acknowledged data is already as safe as the server makes it, so this only checks that it answers.
         logs::end(&self.connection, log).await.map(drop)
     }
 
@@ -99,6 +105,10 @@ impl Store for NatsStore {
 
     async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError> {
         logs::retire(&self.connection, log, before).await
+    }
+
+    async fn read_back(&self, log: &Key, before: Position, limit: usize) -> Result<Batch, StoreError> {
+        reading::read_back(&self.connection, log, before, limit).await
     }
 
     async fn remove(&self, log: &Key) -> Result<(), StoreError> {
@@ -149,8 +159,8 @@ impl Store for NatsStore {
         holds::take(&self.connection, key).await
     }
 
-    /// Only an operator's login may do this if the servers keep hosts apart. Takes some seconds: every host has to
-    /// learn of it.
+    /// If the servers keep machines apart, only an operator's login may do this. Takes some seconds, until every
+    /// machine knows.
     async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
         match &self.connection.homes {
             Some(_) => moving::move_home(&self.connection, moving).await,

@@ -1,5 +1,5 @@
-//! Login with a `.creds` file: a JWT, and the seed that signs the server's nonce. The file is read for each
-//! connection, so that a renewed one counts from the next connection on.
+//! Login with a `.creds` file: a JWT, and the seed that signs the server's nonce. The file is read for each connection,
+//! so that the next connection uses a renewed one.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) struct Credentials {
     seed: String,
 }
 
-/// The one claim that is needed of the JWT.
+/// The only claim needed from the JWT.
 #[derive(Deserialize)]
 struct Claims {
     exp: Option<i64>,
@@ -35,7 +35,7 @@ impl Credentials {
         })?;
         Credentials::parse(&text).ok_or_else(|| StoreError::Damaged {
             what: file.display().to_string(),
-            why: "it holds no JWT and no seed, so it is no `.creds` file".to_owned(),
+            why: "it has no JWT or no seed, so it is not a `.creds` file".to_owned(),
         })
     }
 
@@ -55,7 +55,7 @@ impl Credentials {
         Ok(auth)
     }
 
-    /// When the JWT expires, for people. None if it does not expire or cannot be read.
+    /// When the JWT expires, for display. None if it does not expire or cannot be read.
     fn ends(&self) -> Option<String> {
         let claims = URL_SAFE_NO_PAD.decode(self.jwt.split('.').nth(1)?).ok()?;
         let claims: Claims = serde_json::from_slice(&claims).ok()?;

@@ -1,12 +1,12 @@
-//! Logs as messages of one stream. One append is one message with an entry per line, so that no other entry comes
-//! in between. A position is the sequence of a message and the number of an entry in it.
+//! Logs as messages of one stream. One append is one message with an entry per line, so that no other entry comes in
+//! between. A position is the sequence of a message and the number of an entry in it.
 //!
-//! Retiring keeps a log's last message, by which the server checks the log's end, and writes to the map from where
-//! on the log is read (its floor). If the login may not delete messages, the floor alone hides them, and the stream
-//! drops them by age.
+//! Retiring keeps a log's last message, by which the server checks the log's end, and writes to the map where reading
+//! starts (its floor). If the login may not delete messages, the floor alone hides them, and the stream drops them by
+//! age.
 //!
-//! A log in a home is what the home's host wrote. An open log takes entries from every host; an entry counts if its
-//! host may speak for the home in whose name it speaks.
+//! A log in a home consists of what the home's machine wrote. An open log takes entries from every machine; an entry
+//! counts if its machine may write on behalf of the home that the entry names.
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
@@ -20,7 +20,7 @@ use crate::{ownership, subjects, values};
 
 /// Prefix of the keys that hold the floors of logs.
 pub(crate) const RETIRED: &str = "_retired/";
-/// The low bits of a position number the entries of one message.
+/// The low bits of a position: the number of the entry in its message.
 const ENTRY_BITS: u32 = 16;
 
 /// Appends some entries as one message.
@@ -58,7 +58,7 @@ pub(crate) async fn append(
     if let Some(sequence) = publish(connection, log, body.clone(), Some(expected)).await? {
         return Ok(after(sequence));
     }
-    // Its home may have been moved while this machine was away: then only the new host may append.
+    // Its home may have been moved while this machine was away: then only the new machine may append.
     if let Some(home) = ownership::home_of(connection, log) {
         ownership::forget(connection, &home);
         if let LogWriters::OfHost(_) = writers_of(connection, log).await? {
@@ -79,7 +79,7 @@ async fn publish(
     body: Vec<u8>,
     expected: Option<u64>,
 ) -> Result<Option<u64>, StoreError> {
-    // Creates the stream if need be, before anything is sent to it.
+    // Creates the stream if it is missing, before anything is sent to it.
     let stream = connection.logs().await?;
     let options = &connection.options;
     let mut headers = HeaderMap::new();
@@ -92,7 +92,7 @@ async fn publish(
     send(connection, stream, subject, headers, body, ("could not append to", log)).await
 }
 
-/// The newest message of a log: when the server took it, in milliseconds since 1970, and what it says.
+/// The newest message of a log: the time at which the server stored it, in milliseconds since 1970, and its text.
 pub(crate) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, Vec<u8>), StoreError> {
     let newest = last(connection, log).await?;
     let newest = newest.map(|message| {
@@ -117,7 +117,7 @@ pub(crate) async fn retire(connection: &Connection, log: &Key, before: Position)
     if sequence == 0 {
         return Ok(0);
     }
-    // What is hidden is gone for every reader, even if its space is not free yet.
+    // Hidden entries are gone for every reader, even if their space is not free yet.
     let gone = usize::from(floor > old);
     Ok(purge(connection, log, Some(sequence)).await?.unwrap_or(gone))
 }
@@ -132,7 +132,7 @@ pub(crate) async fn remove(connection: &Connection, log: &Key) -> Result<(), Sto
     Ok(())
 }
 
-/// Deletes a log's messages, and gives their number. None if the server does not allow it.
+/// Deletes a log's messages, and returns their number. None if the server does not allow it.
 async fn purge(connection: &Connection, log: &Key, before: Option<u64>) -> Result<Option<usize>, StoreError> {
     let stream = connection.logs().await?;
     let filter = writers_of(connection, log).await?.filter(connection, log);
@@ -158,7 +158,7 @@ fn refuses(trouble: ServerTrouble) -> bool {
     )
 }
 
-/// The floor of a log, from where on it is read, with the revision of that value.
+/// The floor of a log, at which reading starts, with the revision of that value.
 pub(crate) async fn floor_of(
     connection: &Connection,
     log: &Key,
@@ -179,8 +179,8 @@ pub(crate) async fn floor_of(
     }
 }
 
-/// Raises the floor of a log. Not for a log in no home: no host may hide entries from all others there, and the stream
-/// drops them by age.
+/// Raises the floor of a log. Not for a log outside all homes: no machine may hide entries from all others there, and
+/// the stream drops them by age.
 async fn raise_floor(connection: &Connection, log: &Key, to: Position) -> Result<(), StoreError> {
     if connection.homes.is_some() && ownership::home_of(connection, log).is_none() {
         return Ok(());
@@ -204,13 +204,13 @@ fn floor_key(log: &Key) -> Key {
     format!("{RETIRED}{log}").parse().unwrap_or_else(|_| log.clone())
 }
 
-/// The hosts whose messages of a log count.
+/// The machines whose messages of a log count.
 pub(crate) enum LogWriters {
-    /// One host.
+    /// One machine.
     OfHost(String),
-    /// All hosts.
+    /// All machines.
     Everybodys,
-    /// No host: the log lies in a home that has no owner.
+    /// No machine: the log is in a home that has no owner.
     Nobodys,
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn after(sequence: u64) -> Position {
     position(sequence + 1, 0)
 }
 
-/// The message that a position lies in or before, and the entry.
+/// The message at or after a position, and the entry in it.
 pub(crate) fn place(position: Position) -> (u64, u64) {
     (position.0 >> ENTRY_BITS, position.0 & ((1 << ENTRY_BITS) - 1))
 }

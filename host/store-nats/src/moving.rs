@@ -1,12 +1,12 @@
-//! Moves a home from one host to another: an operator does this if a machine was lost, or its work goes on at
+//! Moves a home from one machine to another: an operator does this if a machine was lost, or its work continues on
 //! another one.
 //!
-//! 1. What counts in the home is written once more under the new host's name, where it does not count yet.
-//! 2. One value says who has the home now. From here on the copies count, and what the old host wrote there does
-//!    not; what it said in others' open logs up to here stays said.
-//! 3. Every host that is there asks again within seconds. An old one that was about to decide by its own log's
-//!    end finds that the log has grown, and asks again too; what it had added by then is taken along.
-//! 4. The value says until where the old host has spoken.
+//! 1. The data that counts in the home is copied under the new machine's name, unless it counts there already.
+//! 2. One value records the new owner. From here on the copies count, and the old machine's data there does not; its
+//!    entries in others' open logs up to here still count.
+//! 3. Every running machine reads the owner again within seconds. An old one that was about to decide by its own log's
+//!    end finds that the log has grown, and reads again too; entries that it had added by then are copied.
+//! 4. The value records up to where the old machine's entries count.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::ownership::{self, FormerOwner, OPERATORS, Ownership, REMEMBERED};
 use crate::sending::send;
 use crate::{subjects, values};
 
-/// A move waits this much longer than hosts cache an owner.
+/// A move waits this much longer than machines cache an owner.
 const MARGIN: Duration = Duration::from_millis(500);
 /// The most bytes of a log per message.
 const AT_ONCE: usize = 256 * 1024;
@@ -40,7 +40,7 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
     };
     let mut moved = Moved { from: Some(old.clone()), ..Moved::default() };
     let revision = ownership::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
-    // Writes the present owner once more: a login that may not write this may not move the home.
+    // Writes the current owner again: a login that may not write this may not move the home.
     let mut revision = say(connection, moving.home, &now, revision).await?;
     if &now.host != own {
         take_values(connection, moving, &old, &mut moved).await?;
@@ -70,7 +70,7 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
     Ok(Some(moved))
 }
 
-/// Writes who has a home under the operator's subject, and gives the revision.
+/// Writes the owner of a home under the operator's subject, and returns the revision.
 async fn say(connection: &Connection, home: &Key, having: &Ownership, after: u64) -> Result<u64, StoreError> {
     let key = ownership::lease_of(home);
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &key);
@@ -85,7 +85,7 @@ async fn say(connection: &Connection, home: &Key, having: &Ownership, after: u64
     };
     answered.map(|answer| answer.sequence).map_err(|error| match error.kind() {
         _ if is_lost_race(&error) => raced(home),
-        // The streams are there, and nobody listens at this place for this login.
+        // The streams exist, but this subject does not for this login.
         PublishErrorKind::StreamNotFound => {
             let why = "this login is not the operator's";
             StoreError::server("could not move", home, ServerTrouble::Denied, why)
@@ -95,10 +95,10 @@ async fn say(connection: &Connection, home: &Key, having: &Ownership, after: u64
 }
 
 fn raced(home: &Key) -> StoreError {
-    server_error("could not move", home)("somebody else moves it just now".into())
+    server_error("could not move", home)("another operator is moving it now".into())
 }
 
-/// Copies a home's values to this host's subjects.
+/// Copies a home's values to this machine's subjects.
 async fn take_values(
     connection: &Connection,
     moving: &Moving<'_>,
@@ -134,7 +134,7 @@ async fn take_values(
     Ok(())
 }
 
-/// Copies the entries of a home's logs to this host's subjects, unless they are there already.
+/// Copies the entries of a home's logs to this machine's subjects, unless they are there already.
 async fn take_logs(
     connection: &Connection,
     moving: &Moving<'_>,

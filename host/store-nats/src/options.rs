@@ -1,4 +1,4 @@
-//! How a server is reached, and how its streams are named and made.
+//! Options: how to reach a server, and how its streams are named and created.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Timekeeper;
 
-/// How to reach the servers, and what to keep there.
+/// How to reach the servers, and how to create the streams.
 #[derive(Clone, Debug)]
 pub struct NatsOptions {
     /// The servers: `nats://host:4222`, `tls://host`. Any one of them is enough.
@@ -15,13 +15,13 @@ pub struct NatsOptions {
     pub auth: NatsAuth,
     /// A file with more root certificates, in PEM.
     pub root_certificates: Option<PathBuf>,
-    /// Our own certificate and its key, in PEM, for servers that ask for one.
+    /// Our own certificate and its key, in PEM, for servers that require one.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// The JetStream domain, if it is not the server's own.
     pub domain: Option<String>,
-    /// Begins the names of all streams and subjects: two meshes may share a server.
+    /// The prefix of all streams and subjects: two meshes may share a server.
     pub prefix: String,
-    /// This host, by which subjects say who wrote.
+    /// This machine's name, which subjects contain to tell who wrote.
     pub host: String,
     /// The number of replicas of the streams that we create.
     pub replicas: usize,
@@ -29,7 +29,7 @@ pub struct NatsOptions {
     pub kept_for: Duration,
     /// The timeout of one request.
     pub timeout: Duration,
-    /// Takes the servers' time, if there is one.
+    /// Receives the servers' time, if set.
     pub timekeeper: Option<Arc<dyn Timekeeper>>,
 }
 
@@ -85,15 +85,13 @@ impl Default for NatsOptions {
     }
 }
 
-/// Why a prefix or a host's name cannot be part of a subject.
+/// Why a prefix or a machine's name cannot be part of a subject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` cannot be part of a subject: it is made of letters, digits, - and _, and begins with a letter or a digit"
-)]
+#[error("`{0}` cannot be part of a subject: use letters, digits, - and _, and begin with a letter or a digit")]
 pub struct InvalidName(pub String);
 
 impl NatsOptions {
-    /// Checks what becomes part of subjects and of streams' names.
+    /// Checks the names that become part of subjects and of stream names.
     pub fn check(&self) -> Result<(), InvalidName> {
         for name in [&self.prefix, &self.host] {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -105,7 +103,7 @@ impl NatsOptions {
         Ok(())
     }
 
-    /// The subject to publish to, for a message that is to be stored at `subject`.
+    /// The subject to publish to, for a message to be stored at `subject`.
     pub(crate) fn way_to(&self, subject: &str) -> String {
         match &self.domain {
             Some(domain) => crate::subjects::within_domain(domain, subject),

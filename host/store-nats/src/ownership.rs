@@ -1,8 +1,8 @@
-//! Whose a key is. Several hosts share one server, and a server's permissions know subjects alone: each
-//! host writes under its own name and nowhere else. What counts of all that is decided here, by a rule
-//! that the mesh lends: a home is a key whose values and logs belong to the host that was first to
-//! write there, and whatever others put beside it is as if it were not there. An operator may move a home
-//! (`moving.rs`): what is written of that outweighs every claim, and only an operator may write there.
+//! The ownership of keys. Several machines share one server, and a server's permissions are by subject: each machine
+//! writes under its own name and nowhere else. This decides which of those messages count, by a rule that the mesh
+//! passes in: a home is a key whose values and logs belong to the machine that was first to write there, and data of
+//! other machines there is ignored. An operator may move a home (`moving.rs`): the record of a move outweighs every
+//! claim, and only an operator may write it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::connection::Connection;
 use crate::errors::{again_if_late, server_error};
 use crate::{subjects, values};
 
-/// Prefix of the keys that say who has a home.
+/// Prefix of the keys that record the owner of a home.
 const CLAIMS: &str = "_homes/";
-/// Stands in place of the host in an operator's subjects. No host's name begins with `_`.
+/// Replaces the machine's name in an operator's subjects. No machine's name begins with `_`.
 pub(crate) const OPERATORS: &str = "_moved";
 /// How long an owner is cached. A move waits longer than this.
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ pub(crate) struct CachedOwner {
     made: u64,
 }
 
-/// Who has a home, and who had it before. Also the text that an operator writes for a home that was moved.
+/// The owner of a home, and the former ones. Also the text that an operator writes for a moved home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ownership {
     pub(crate) host: String,
@@ -45,23 +45,24 @@ pub(crate) struct Ownership {
     pub(crate) before: Vec<FormerOwner>,
 }
 
-/// A host that had the home before.
+/// A machine that had the home before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FormerOwner {
     pub(crate) host: String,
-    /// The sequence of the stream of logs up to which it spoke for the home. None while the home is being moved.
+    /// The sequence of the stream of logs up to which its entries count for the home. None while the home is being
+    /// moved.
     pub(crate) until: Option<u64>,
 }
 
 impl Ownership {
-    /// Whether a host spoke for the home when the stream of logs was at a sequence.
+    /// Whether a machine's entries counted for the home when the stream of logs was at a sequence.
     pub(crate) fn spoke(&self, host: &str, sequence: u64) -> bool {
         let did = |former: &FormerOwner| former.host == host && former.until.is_none_or(|until| sequence <= until);
         self.host == host || self.before.iter().any(did)
     }
 }
 
-/// The home that a key lies in. The floor of a log lies in the log's home.
+/// The home of a key. The floor of a log belongs to the log's home.
 pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
     let homes = connection.homes.as_ref()?;
     match key.as_str().strip_prefix(crate::logs::RETIRED).map(str::parse) {
@@ -70,12 +71,12 @@ pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
     }
 }
 
-/// The host that has a home; none if no host has claimed it.
+/// The machine that has a home; none if no machine has claimed it.
 pub(crate) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     Ok(having(connection, home).await?.map(|having| having.host.clone()))
 }
 
-/// Who has a home, and had it before; none if no host has claimed it.
+/// The owner of a home and the former ones; none if no machine has claimed it.
 pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Ownership>>, StoreError> {
     if let Some(having) = remembered(connection, home) {
         return Ok(Some(having));
@@ -91,7 +92,7 @@ pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option
     Ok(Some(having))
 }
 
-/// Caches the owners of all homes under a prefix in one request, except for homes that several hosts have claimed.
+/// Caches the owners of all homes under a prefix in one request, except for homes that several machines have claimed.
 pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
     let made = *connection.made.borrow();
     let bucket = connection.options.map_bucket();
@@ -121,7 +122,7 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
     Ok(())
 }
 
-/// The owners of homes by these messages: claims, and what operators wrote. `told` gives the key, the host, the
+/// The owners of homes by these messages: claims, and operators' records. `told` yields the key, the machine, the
 /// sequence and the text of each.
 pub(crate) fn tell<'a>(
     told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
@@ -171,7 +172,7 @@ fn written(home: &Key, text: &[u8]) -> Result<Ownership, StoreError> {
     })
 }
 
-/// The host that claimed a home first. A claim is never written twice.
+/// The machine that claimed a home first. A claim is never written twice.
 async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     let mut from = 1;
     while let Some(claim) = values::first(connection, &lease_of(home), from).await? {
@@ -186,7 +187,7 @@ async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, 
     Ok(None)
 }
 
-/// The host that has a home. Claims it for this host if no host has it.
+/// The machine that has a home. Claims it for this machine if no machine has it.
 pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
     loop {
         if let Some(host) = host_of(connection, home).await? {
@@ -196,18 +197,18 @@ pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String
     }
 }
 
-/// Refuses a write in another host's home. Claims the home if no host has it.
+/// Refuses a write in another machine's home. Claims the home if no machine has it.
 pub(crate) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
     let host = settle(connection, home).await?;
     if host == connection.options.host { Ok(()) } else { Err(StoreError::Elsewhere { what: home.to_string(), host }) }
 }
 
-/// The host that wrote a value.
+/// The machine that wrote a value.
 pub(crate) fn host_in(connection: &Connection, message: &StreamMessage) -> Option<String> {
     subjects::value_of(&connection.options.map_bucket(), &message.subject).map(|(host, _)| host)
 }
 
-/// The key that says who has a home.
+/// The key that records the owner of a home.
 pub(crate) fn lease_of(home: &Key) -> Key {
     format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
 }

@@ -71,6 +71,41 @@ pub(crate) async fn read(
     }
 }
 
+/// How many messages of the stream the first look back covers. Other logs' messages are among them.
+const FIRST_LOOK_BACK: u64 = 256;
+
+/// Reads the last entries before a position. A server has no way to read backwards, so this reads forwards from ever
+/// further back until it finds some.
+pub(crate) async fn read_back(
+    connection: &Connection,
+    log: &Key,
+    before: Position,
+    limit: usize,
+) -> Result<Batch, StoreError> {
+    let end = place(before).0 + 1;
+    let mut span = FIRST_LOOK_BACK;
+    loop {
+        let start = end.saturating_sub(span);
+        let (mut last, mut from) = (Batch::default(), position(start, 0));
+        loop {
+            let batch = read(connection, log, from, limit.max(1)).await?;
+            last.damage.extend(batch.damage.into_iter().filter(|damage| damage.at < before));
+            last.entries.extend(batch.entries.into_iter().filter(|entry| entry.next <= before));
+            if batch.at_end || batch.next >= before || batch.next == from {
+                break;
+            }
+            from = batch.next;
+        }
+        if last.entries.is_empty() && start > 0 {
+            span = span.saturating_mul(8);
+            continue;
+        }
+        last.at_end = !backend::keep_last(&mut last.entries, limit) && start == 0;
+        last.next = last.entries.first().map_or(before, |first| first.at);
+        return Ok(last);
+    }
+}
+
 /// Iterates over a log's messages.
 struct Messages<'a> {
     connection: &'a Connection,
@@ -78,11 +113,11 @@ struct Messages<'a> {
     stream: &'a Stream,
     /// The subjects that count.
     subject: String,
-    /// Who answers direct reads, which bring several at once.
+    /// The servers that answer direct reads, which return several messages at once.
     answers: Answers,
-    /// How many bytes are wanted.
+    /// Number of bytes to read.
     limit: usize,
-    /// Messages that were read ahead.
+    /// Messages read ahead.
     ahead: VecDeque<StreamMessage>,
     /// Whether `ahead` reaches the log's end.
     complete: bool,
@@ -99,7 +134,7 @@ impl Messages<'_> {
         Ok(Messages { connection, log, stream, subject, answers, limit, ahead, complete: false, any: false })
     }
 
-    /// Whether the next message takes a request.
+    /// Whether the next message needs a request.
     fn must_ask(&self) -> bool {
         self.ahead.is_empty() && !self.complete
     }
@@ -107,7 +142,7 @@ impl Messages<'_> {
     /// The next message, from a sequence on.
     async fn next(&mut self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
         if self.must_ask() {
-            // A replica that lags does not know where the log ends.
+            // A lagging replica does not know where the log ends.
             let several = match self.answers {
                 Answers::Leader => true,
                 Answers::AnyCopy => self.any,
@@ -143,14 +178,14 @@ impl Messages<'_> {
         Ok(())
     }
 
-    /// Asks the leader, which has every message that was acknowledged.
+    /// Asks the leader, which has every acknowledged message.
     async fn ask_the_leader(&self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
         let ask = || self.stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&self.subject).send();
         found(self.log, again_if_late(ask).await)
     }
 }
 
-/// Whether the host that wrote an entry may speak for the home in whose name the entry speaks.
+/// Whether the machine that wrote an entry may write on behalf of the home that the entry names.
 async fn may_speak(
     connection: &Connection,
     log: &Key,

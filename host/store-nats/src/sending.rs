@@ -12,19 +12,19 @@ use tokio::time::Instant;
 use crate::connection::Connection;
 use crate::errors::{is_lost_race, server_error};
 
-/// Names the subjects whose last message a message expects: those of all hosts at once.
+/// The header with the subjects whose last message must be the expected one: those of all machines at once.
 pub(crate) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
-/// For how many times the timeout of one answer a message is sent again if no answer comes: a cluster that has lost
-/// its leader answers nobody until it has elected another.
+/// How many timeouts long a message is sent again if no answer comes: a cluster that has lost its leader does not
+/// answer until it has elected another.
 const LONGER: u32 = 4;
-/// The pause before a message is sent again that nobody was there to take.
+/// The pause before a message is sent again that no stream took.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often in a row nobody may take a message while its stream answers, before that counts as a refusal. A leader
-/// that was elected just now answers, and may have missed the message before.
+/// How often in a row no stream may take a message although it answers, before that counts as a refusal. A leader that
+/// was just elected answers, and may have missed the message before.
 const OVERHEARD: u32 = 3;
 
-/// Sends a message until the server has answered, and gives its sequence. The message carries an id by which the
-/// server matches a repetition. None if another message was faster. `doing` and `key` word the error.
+/// Sends a message until the server has answered, and returns its sequence. The message carries an id by which the
+/// server recognises a repetition. None if another message was faster. `doing` and `key` are for the error.
 pub(crate) async fn send(
     connection: &Connection,
     stream: &Stream,
@@ -53,10 +53,10 @@ pub(crate) async fn send(
             PublishErrorKind::StreamNotFound if Instant::now() < until => {
                 overheard = if stream.get_info().await.is_ok() { overheard + 1 } else { 0 };
                 if overheard == OVERHEARD {
-                    // The stream is there, and nobody listens at the place where this host writes.
+                    // The stream exists, but does not listen at the subject where this machine writes.
                     let host = &connection.options.host;
                     let why = format!(
-                        "nobody takes what `{host}` writes: this login is another machine's, or may write nothing"
+                        "no stream takes what `{host}` writes: this login is another machine's, or may write nothing"
                     );
                     return Err(StoreError::server(doing, key, ServerTrouble::Denied, why));
                 }
@@ -67,7 +67,7 @@ pub(crate) async fn send(
     }
 }
 
-/// A message that the server does not allow, in the server's words.
+/// The error for a message that the server does not allow, in the server's words.
 pub(crate) fn refused(why: String) -> PublishError {
     PublishError::with_source(PublishErrorKind::Other, why)
 }

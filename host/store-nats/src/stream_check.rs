@@ -1,5 +1,5 @@
-//! Checks a stream that an operator created. One that would not keep what it acknowledges is refused; one that keeps
-//! less than ours would gives warnings.
+//! Checks a stream that an operator created. It is refused if it would not keep what it acknowledges; if it keeps less
+//! than one of ours, it causes warnings.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ pub enum StreamWarning {
     Unsynced,
     /// It drops messages after this time, read or not.
     Forgets(Duration),
-    /// It takes no message longer than this many bytes.
+    /// It accepts no message longer than this many bytes.
     TakesNoLonger(usize),
-    /// It matches a message that is sent again only for this long.
+    /// It recognises a message that is sent again only for this long.
     KnowsAgain(Duration),
-    /// It keeps the marks of removals for ever.
+    /// It keeps removal markers for ever.
     KeepsMarks,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn check(config: &Config, wanted: &[String]) -> Result<(), StreamMisf
         }
     }
     if config.no_ack {
-        return keeps_nothing("it acknowledges nothing (`no_ack`), so nobody would know what is stored");
+        return keeps_nothing("it acknowledges nothing (`no_ack`), so no sender would know what is stored");
     }
     if config.allow_message_counter {
         return keeps_nothing("it counts (`allow_msg_counter`), and keeps no texts");

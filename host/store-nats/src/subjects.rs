@@ -1,5 +1,5 @@
-//! Keys as subjects. A segment of a key is a token of a subject; bytes that a token of a key-value
-//! bucket may not have become `=XX`.
+//! Keys as subjects. A segment of a key is a token of a subject; bytes that a token of a key-value bucket may not
+//! contain become `=XX`.
 //!
 //! ```text
 //! relay.HOST.agents.bob.inbox              an entry of the log agents/bob/inbox, written by HOST
@@ -8,8 +8,8 @@
 //! relay-news.SUBJECT                       the server announces a message stored at SUBJECT
 //! ```
 //!
-//! The host stands in the subject because a server's permissions are about subjects: so who wrote is
-//! known from where it lies, and never from what it says.
+//! The machine is part of the subject (HOST) because a server's permissions are by subject: so the subject proves who
+//! wrote, whatever the content says.
 
 use store::Key;
 
@@ -65,7 +65,7 @@ fn key(tokens: &str) -> Option<Key> {
     text.parse().ok()
 }
 
-/// Where a host writes a log.
+/// The subject at which a machine writes a log.
 pub(crate) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
     let mut text = root(options);
     text.reserve(host.len() + log.as_str().len() + 16);
@@ -76,22 +76,22 @@ pub(crate) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
     text
 }
 
-/// A log, whoever wrote it.
+/// A log, by any machine.
 pub(crate) fn any_of_log(options: &NatsOptions, log: &Key) -> String {
     of_log(options, "*", log)
 }
 
-/// Every log of every host.
+/// Every log of every machine.
 pub(crate) fn all_logs(options: &NatsOptions) -> String {
     format!("{}.*.>", root(options))
 }
 
-/// Every log as one host writes it.
+/// Every log as one machine writes it.
 pub(crate) fn logs_of_host(options: &NatsOptions, host: &str) -> String {
     format!("{}.{host}.>", root(options))
 }
 
-/// Every value as one host writes it.
+/// Every value as one machine writes it.
 pub(crate) fn values_of_host(bucket: &str, host: &str) -> String {
     format!("$KV.{bucket}.{host}.>")
 }
@@ -102,79 +102,79 @@ pub(crate) fn logs_under(options: &NatsOptions, key: &Key) -> [String; 2] {
     [format!("{at}.>"), at]
 }
 
-/// The host that wrote an entry.
+/// The machine that wrote an entry.
 pub(crate) fn host_of_entry<'a>(options: &NatsOptions, subject: &'a str) -> Option<&'a str> {
     let rest = subject.strip_prefix(&root(options))?.strip_prefix('.')?;
     rest.split_once('.').map(|(host, _)| host)
 }
 
-/// Where a host writes a value.
+/// The subject at which a machine writes a value.
 pub(crate) fn of_value(bucket: &str, host: &str, key: &Key) -> String {
     format!("$KV.{bucket}.{host}.{}", tokens(key))
 }
 
-/// Values under a key and the one at it, whoever wrote them.
+/// Values under a key and the one at it, by any machine.
 pub(crate) fn values_under(bucket: &str, key: &Key) -> [String; 2] {
     let at = of_value(bucket, "*", key);
     [format!("{at}.>"), at]
 }
 
-/// The values called so of everything right below a key, whoever wrote them.
+/// The values of this name of all keys right below a key, by any machine.
 pub(crate) fn values_called(bucket: &str, below: &Key, leaf: &str) -> String {
     format!("$KV.{bucket}.*.{}.*.{}", tokens(below), token(leaf))
 }
 
-/// The values right below a key, whoever wrote them.
+/// The values right below a key, by any machine.
 pub(crate) fn values_right_below(bucket: &str, key: &Key) -> String {
     format!("$KV.{bucket}.*.{}.*", tokens(key))
 }
 
-/// The logs called so of everything right below a key, whoever wrote them.
+/// The logs of this name of all keys right below a key, by any machine.
 pub(crate) fn logs_called(options: &NatsOptions, below: &Key, leaf: &str) -> String {
     format!("{}.*.{}.*.{}", root(options), tokens(below), token(leaf))
 }
 
-/// The host and the key that a bucket's subject stands for.
+/// The machine and the key of a bucket's subject.
 pub(crate) fn value_of(bucket: &str, subject: &str) -> Option<(String, Key)> {
     let rest = subject.strip_prefix("$KV.")?.strip_prefix(bucket)?.strip_prefix('.')?;
     let (host, tokens) = rest.split_once('.')?;
     Some((host.to_owned(), key(tokens)?))
 }
 
-/// What one host wrote of a home, and of what was retired in it.
+/// One machine's values of a home, and the floors of its logs.
 pub(crate) fn values_of_home(bucket: &str, host: &str, home: &Key) -> [String; 2] {
     let at = tokens(home);
     [format!("$KV.{bucket}.{host}.{at}.>"), format!("$KV.{bucket}.{host}._retired.{at}.>")]
 }
 
-/// The logs of a home as one host wrote them.
+/// The logs of a home as one machine wrote them.
 pub(crate) fn logs_of_home(options: &NatsOptions, host: &str, home: &Key) -> String {
     format!("{}.>", of_log(options, host, home))
 }
 
-/// The log that a host wrote at a subject.
+/// The log that a machine wrote at a subject.
 pub(crate) fn log_of(options: &NatsOptions, subject: &str) -> Option<Key> {
     let rest = subject.strip_prefix(&root(options))?.strip_prefix('.')?;
     key(rest.split_once('.')?.1)
 }
 
-/// What a subject is called where its streams lie in a domain. A leaf node lets nothing pass that begins with
-/// `$KV`, and a server keeps such names for a domain's buckets, as it keeps those of its requests.
+/// The name of a subject whose streams are in a domain. A leaf node does not pass subjects that begin with `$KV`, and a
+/// server reserves such names for a domain's buckets, as it does for its requests.
 pub(crate) fn within_domain(domain: &str, subject: &str) -> String {
     if subject.starts_with("$KV.") { format!("$JS.{domain}.API.{subject}") } else { subject.to_owned() }
 }
 
-/// Who holds a key.
+/// The subject of the hold of a key.
 pub(crate) fn of_hold(bucket: &str, key: &Key) -> String {
     format!("$KV.{bucket}.{}", tokens(key))
 }
 
-/// Where the server announces every message that it has stored.
+/// The subjects at which the server announces every stored message.
 pub(crate) fn news(options: &NatsOptions) -> String {
     format!("{}-news.>", root(options))
 }
 
-/// Where the server announces messages of logs and values at a key and under it.
+/// The subjects at which the server announces messages of logs and values at a key and under it.
 pub(crate) fn news_under(options: &NatsOptions, key: &Key) -> [String; 4] {
     let news = |at: String| format!("{}-news.{at}", root(options));
     let [values, value] = values_under(&options.map_bucket(), key);

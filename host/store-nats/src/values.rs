@@ -1,8 +1,9 @@
-//! Values as a key-value bucket: one message per key and host, whose sequence is the revision. A swap is a message
-//! that the server takes only after the expected one. A removal leaves a mark, which wakes the watches, and expires.
+//! Values as a key-value bucket: one message per key and machine, whose sequence is the revision. A swap is a message
+//! that the server accepts only after the expected one. A removal leaves a marker, which wakes the watches, and
+//! expires.
 //!
-//! A value in a home is what the home's host wrote. Any other value is merged from the parts of all hosts, and a
-//! swap succeeds only if no part has changed.
+//! A value in a home is the one that the home's machine wrote. Any other value is merged from the parts of all
+//! machines, and a swap succeeds only if no part has changed.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +20,11 @@ use crate::ownership;
 use crate::sending::{EXPECTED_SUBJECT, send};
 use crate::subjects;
 
-/// The header of the mark of a removal.
+/// The header of a removal marker.
 const OPERATION: &str = "KV-Operation";
-/// Stands in place of the host if there is no rule for whose keys are whose.
+/// Replaces the machine's name if there is no ownership rule.
 pub(crate) const EVERYBODY: &str = "_";
-/// When such a mark expires, in seconds.
+/// Lifetime of a removal marker, in seconds.
 const MARK_LASTS: &str = "10";
 
 /// From this many keys on, their owners are read in one request: a caller that lists keys reads them next.
@@ -31,7 +32,7 @@ const MANY: usize = 16;
 /// How many keys are read concurrently.
 const AT_ONCE: usize = 32;
 
-/// What is at a key.
+/// The current state of a key.
 struct CurrentValue {
     /// The value that counts.
     value: Option<Vec<u8>>,
@@ -59,7 +60,7 @@ pub(crate) async fn swap(
     }
     let Some(place) = place(connection, key).await? else { return Err(SwapError::Changed { current: None }) };
     let mut after = expected.map_or(0, |revision| revision.0);
-    // Read first if the key must be absent, or if its last message may be a mark.
+    // Read first if the key must be absent, or if its last message may be a marker.
     let may_be_a_mark = expected.is_some() && marks_stay(connection).await?;
     if (expected.is_none() && next.is_none()) || place == Writers::AllParts || may_be_a_mark {
         let found = look(connection, key, &place).await?;
@@ -82,7 +83,7 @@ pub(crate) async fn swap(
             return Ok(None);
         }
         let found = look(connection, key, &place).await?;
-        // The mark of a removal: the key is absent.
+        // A removal marker: the key is absent.
         if expected.is_none() && found.value.is_none() && found.last != after {
             after = found.last;
         } else {
@@ -112,8 +113,8 @@ pub(crate) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
     if marks_stay(connection).await? { those_there(connection, keys).await } else { Ok(keys) }
 }
 
-/// Whether marks of removals stay, as they may in a bucket that an operator created. In a bucket that keeps old values
-/// they have to: without the mark the value before it would count again.
+/// Whether removal markers never expire, as in some buckets that an operator created. In a bucket that keeps old values
+/// they must stay: without the marker the value before it would count again.
 async fn marks_stay(connection: &Connection) -> Result<bool, StoreError> {
     let config = &connection.map().await?.cached_info().config;
     Ok(config.deny_delete || !config.allow_message_ttl || config.max_messages_per_subject != 1)
@@ -139,7 +140,7 @@ pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
     found(key, again_if_late(ask).await)
 }
 
-/// Claims a key for this host, unless another host was faster. The caller reads again to see who has it.
+/// Claims a key for this machine, unless another machine was faster. The caller reads again to see who has it.
 pub(crate) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
     let bucket = connection.options.map_bucket();
     let everyones = subjects::of_value(&bucket, "*", key);
@@ -148,19 +149,19 @@ pub(crate) async fn claim(connection: &Connection, key: &Key) -> Result<(), Stor
     put(connection, &subject, key, &everyones, last, Some(b"{}")).await.map(drop)
 }
 
-/// Whether a message is a value, and not the mark of a removal.
+/// Whether a message is a value, and not a removal marker.
 pub(crate) fn is_value(message: &StreamMessage) -> bool {
     message.headers.get(OPERATION).is_none()
 }
 
-/// The hosts whose messages at a key count.
+/// The machines whose messages at a key count.
 #[derive(PartialEq, Eq)]
 enum Writers {
-    /// All hosts write at one subject: there is no rule for whose keys are whose.
+    /// All machines write at one subject: there is no ownership rule.
     Shared,
-    /// One host.
+    /// One machine.
     OfHost(String),
-    /// All hosts, each with its part.
+    /// All machines, each with its part.
     AllParts,
 }
 
@@ -187,7 +188,7 @@ impl CurrentValue {
     }
 }
 
-/// The hosts that count at a key. None if it lies in a home that has no owner.
+/// The machines that count at a key. None if it is in a home that has no owner.
 async fn place(connection: &Connection, key: &Key) -> Result<Option<Writers>, StoreError> {
     match ownership::home_of(connection, key) {
         Some(home) => Ok(ownership::host_of(connection, &home).await?.map(Writers::OfHost)),
@@ -202,12 +203,12 @@ async fn look(connection: &Connection, key: &Key, place: &Writers) -> Result<Cur
         (Writers::AllParts, Some(homes)) => {
             let (parts, last) = parts(connection, key).await?;
             let mut hosts = BTreeMap::new();
-            for home in homes.voices(key, &parts) {
+            for home in homes.owners_needed(key, &parts) {
                 if let Some(host) = ownership::host_of(connection, &home).await? {
                     hosts.insert(home, host);
                 }
             }
-            let value = if parts.is_empty() { None } else { homes.together(key, &parts, &hosts) };
+            let value = if parts.is_empty() { None } else { homes.merge(key, &parts, &hosts) };
             Ok(CurrentValue { value, last })
         }
         (Writers::Shared | Writers::OfHost(_) | Writers::AllParts, _) => {
@@ -218,14 +219,14 @@ async fn look(connection: &Connection, key: &Key, place: &Writers) -> Result<Cur
     }
 }
 
-/// The parts of a value, oldest first, and the last sequence of all, marks included.
+/// The parts of a value, oldest first, and the last sequence of all, markers included.
 async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), StoreError> {
     let mut parts: Vec<Part> = Vec::new();
     let mut last = 0;
     while let Some(message) = first(connection, key, last + 1).await? {
         last = message.sequence;
         let Some(host) = ownership::host_in(connection, &message) else { continue };
-        // A bucket that an operator created may keep more than the newest part of each host.
+        // A bucket that an operator created may keep more than the newest part of each machine.
         parts.retain(|part| part.host != host);
         if is_value(&message) {
             parts.push(Part { host, bytes: message.payload.to_vec() });
@@ -234,7 +235,7 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
     Ok((parts, last))
 }
 
-/// Sends a value, or the mark of a removal. None if the last message that counts is another one.
+/// Sends a value, or a removal marker. None if the last message that counts is another one.
 pub(crate) async fn put(
     connection: &Connection,
     subject: &str,
@@ -243,7 +244,7 @@ pub(crate) async fn put(
     after: u64,
     next: Option<&[u8]>,
 ) -> Result<Option<u64>, StoreError> {
-    // Creates the bucket if need be, before anything is sent to it.
+    // Creates the bucket if it is missing, before anything is sent to it.
     let marks_lapse = !marks_stay(connection).await?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
@@ -260,8 +261,8 @@ pub(crate) async fn put(
     send(connection, connection.map().await?, subject.to_owned(), headers, body, ("could not set", key)).await
 }
 
-/// Deletes the mark of a removal if the server allows it. Otherwise the mark expires, or stays and costs only space:
-/// the next swap of the key goes on from it.
+/// Deletes a removal marker if the server allows it. Otherwise the marker expires, or stays and costs only space: the
+/// next swap of the key continues from it.
 async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<(), StoreError> {
     if marks_stay(connection).await? {
         return Ok(());

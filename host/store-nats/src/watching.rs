@@ -22,7 +22,8 @@ use crate::{stream_check, subjects};
 /// How long a subscription may take to reach the other servers of a cluster.
 const SPREADS: Duration = Duration::from_secs(2);
 
-/// How long a listener outlives its last watch: a caller that waits for mail in a loop need not subscribe each time.
+/// How long a listener outlives its last watch, so that a caller that waits for mail in a loop need not subscribe each
+/// time.
 const LINGERS: Duration = Duration::from_secs(30);
 
 /// The listeners by their keys, each with the time of its last use. Written by [`watch`].
@@ -143,7 +144,7 @@ async fn follow(
     let news = news.clone();
     tasks.spawn(async move {
         while let Some(message) = messages.next().await {
-            // Nothing is lost: the watcher reads everything that is there.
+            // Nothing is lost: the watcher reads everything stored.
             if let Err(error) = message {
                 tracing::debug!(%error, "a watch was interrupted and goes on");
             }

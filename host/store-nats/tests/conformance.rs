@@ -1,4 +1,4 @@
-//! The store on a real nats-server does what every store must do.
+//! The store on a real nats-server keeps the promises of every store.
 
 #[path = "../../../tests/support/src/nats_server.rs"]
 mod nats_server;
@@ -10,7 +10,7 @@ use nats_server::NatsServer;
 use store::conformance::{Pair, check};
 use store_nats::{NatsOptions, NatsStore};
 
-/// Two connections to one server, to streams that nobody else has.
+/// Two connections to one server, with streams of their own.
 fn pair(server: &NatsServer) -> Pair {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -25,8 +25,8 @@ fn pair(server: &NatsServer) -> Pair {
     Pair { one: open("one"), other: open("other") }
 }
 
-/// Two connections to streams as an operator makes them by the tools of NATS: buckets of this kind, subjects that are
-/// wider than ours, and nobody who is told of what was kept.
+/// Two connections to streams as an operator creates them with NATS tools: buckets of this kind, subjects wider than
+/// ours, and no announcements of stored messages.
 fn pair_on_made_streams(server: &NatsServer, buckets: &serde_json::Value) -> Pair {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let prefix = format!("M{}", NEXT.fetch_add(1, Ordering::Relaxed));

@@ -1,5 +1,4 @@
-//! What becomes of messages when servers die: nothing that was acknowledged is lost, and nothing is
-//! there twice.
+//! Messages when servers die: nothing acknowledged is lost, and nothing is doubled.
 
 #![expect(clippy::print_stdout, reason = "each fault reports its figures")]
 
@@ -15,7 +14,7 @@ use store::{Durability, Expect, Key, Position, Store};
 use store_nats::{NatsOptions, NatsStore};
 use tokio::task::JoinSet;
 
-/// How many hosts send at once, and how much each.
+/// Number of machines that send at once, and of messages of each.
 const HOSTS: u64 = 4;
 const EACH: u64 = 150;
 
@@ -33,15 +32,15 @@ fn open(servers: &[String], replicas: usize, host: &str) -> Arc<dyn Store> {
     }))
 }
 
-/// What came of sending.
+/// The results of sending.
 struct Figures {
     acknowledged: Vec<u64>,
     sent: u64,
 }
 
-/// Sends from several hosts at once while something happens to the servers.
+/// Sends from several machines at once while something happens to the servers.
 async fn send_while(servers: &[String], replicas: usize, happens: impl FnOnce() + Send + 'static) -> Figures {
-    // The first append makes the stream.
+    // The first append creates the stream.
     let first = open(servers, replicas, "first");
     let entry = |number: u64| vec![format!("{{\"n\":{number}}}").into_bytes()];
     first.append(&log(), &entry(0), Expect::Any, Durability::Synced).await.expect("appended");
@@ -55,7 +54,7 @@ async fn send_while(servers: &[String], replicas: usize, happens: impl FnOnce() 
             for index in 0..EACH {
                 let number = 1 + host * EACH + index;
                 if index == EACH / 3 {
-                    // Whether anybody still listens says nothing about the sending.
+                    // The receiver may be gone; that does not matter here.
                     let _told = tell.try_send(());
                 }
                 if store.append(&log(), &entry(number), Expect::Any, Durability::Synced).await.is_ok() {
@@ -80,7 +79,7 @@ async fn check(what: &str, servers: &[String], replicas: usize, figures: Figures
     let mut found: BTreeMap<u64, u32> = BTreeMap::new();
     let mut from = Position::START;
     loop {
-        // A cluster whose leader was killed may be choosing another one for longer than one answer is waited for.
+        // A cluster whose leader was killed may take longer than one timeout to elect another.
         let read = tokio::time::timeout(Duration::from_secs(40), async {
             loop {
                 match store.read(&log(), from, 1 << 16).await {
@@ -139,7 +138,7 @@ async fn a_cluster_that_loses_its_leader_loses_nothing() {
         let stream = async_nats::jetstream::new(client).get_stream("RELAY_MESSAGES").await.expect("a stream");
         stream.cached_info().cluster.as_ref().and_then(|cluster| cluster.leader.clone()).expect("a leader")
     };
-    // A cluster takes a moment to choose who leads; the first append is tried until it has.
+    // A cluster takes a while to elect its leader; the first append is retried until it has.
     let patient = open(&servers, 3, "patient");
     let begun = tokio::time::timeout(Duration::from_secs(60), async {
         let entries = [b"{\"n\":1000000}".to_vec()];

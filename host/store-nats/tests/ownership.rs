@@ -1,5 +1,5 @@
-//! Whose a key is on servers: a host writes what is its own and nothing else, and is told so; an open log takes
-//! from each what it may say. What an operator removes, and a server that comes back, cost nobody anything.
+//! The ownership of keys on servers: a machine may write only its own, and is told so; an open log accepts from each
+//! machine what it may write. Data that an operator removes, and a server that comes back, harm no caller.
 
 #[path = "../../../tests/support/src/nats_server.rs"]
 mod nats_server;
@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use nats_server::NatsServer;
 use store::conformance::crowd;
-use store::{AppendError, Beside, Durability, Expect, Homes, Key, Leaf, Part, Position, Store, StoreError, SwapError};
+use store::{
+    AppendError, ChildLeaf, Durability, Expect, Key, Leaf, Ownership, Part, Position, Store, StoreError, SwapError,
+};
 use store_nats::{NatsOptions, NatsStore};
 
-/// What lies under `agents/NAME` is NAME's host's; an inbox is open, and its entries are `{"from":NAME}`.
+/// Everything under `agents/NAME` belongs to NAME's machine; an inbox is open, and its entries are `{"from":NAME}`.
 struct ByName;
 
-impl Homes for ByName {
+impl Ownership for ByName {
     fn home_of(&self, key: &Key) -> Option<Key> {
         let segments: Vec<&str> = key.segments().collect();
         (segments.len() == 3).then(|| self::key(&segments[..2].join("/")))
@@ -31,11 +33,11 @@ impl Homes for ByName {
         Some(key(&format!("agents/{}", entry["from"].as_str()?)))
     }
 
-    fn voices(&self, _: &Key, _: &[Part]) -> BTreeSet<Key> {
+    fn owners_needed(&self, _: &Key, _: &[Part]) -> BTreeSet<Key> {
         BTreeSet::new()
     }
 
-    fn together(&self, _: &Key, parts: &[Part], _: &BTreeMap<Key, String>) -> Option<Vec<u8>> {
+    fn merge(&self, _: &Key, parts: &[Part], _: &BTreeMap<Key, String>) -> Option<Vec<u8>> {
         parts.last().map(|part| part.bytes.clone())
     }
 }
@@ -44,7 +46,7 @@ fn key(text: &str) -> Key {
     text.parse().expect("a key")
 }
 
-/// A host of the mesh on a server.
+/// A machine of the mesh on a server.
 fn host(server: &NatsServer, name: &str) -> NatsStore {
     let options = NatsOptions {
         servers: vec![server.url()],
@@ -59,7 +61,7 @@ async fn append(store: &NatsStore, log: &str, entry: &str, expect: Expect) -> Re
     store.append(&key(log), &[entry.as_bytes().to_vec()], expect, Durability::Synced).await
 }
 
-/// The entries of a log, and how many there do not count.
+/// The entries of a log, and the number of those that do not count.
 async fn read(store: &NatsStore, log: &str) -> (Vec<String>, usize) {
     let batch = store.read(&key(log), Position::START, 1 << 16).await.expect("read");
     let entries = batch.entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned());
@@ -108,7 +110,7 @@ async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
         append(&other, "agents/bob/inbox", entry, Expect::Any).await.expect("an inbox is open");
     }
     append(&one, "agents/bob/receipts", "{}", Expect::Any).await.expect("its own");
-    // What another host wrote there by hand lies beside it and does not count.
+    // Another machine's data there is stored, but does not count.
     let jetstream = async_nats::jetstream::new(async_nats::connect(server.url()).await.expect("connected"));
     for subject in ["$KV.RELAY_MAP.other.agents.carol.meta", "relay.other.agents.carol.receipts"] {
         jetstream.publish(subject, "3".into()).await.expect("sent").await.expect("kept");
@@ -118,10 +120,10 @@ async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
         let text = |value: Vec<u8>| String::from_utf8(value).expect("text");
         let lines = crowd(store, &key("agents"), "meta", &beside).await.into_iter().map(|(name, value, beside)| {
             let beside = beside.into_iter().map(|beside| match beside {
-                Beside::Nothing => "-".to_owned(),
-                Beside::Appends(count) => count.to_string(),
-                Beside::Value(value) => text(value.expect("a value").bytes),
-                Beside::Unknown => "?".to_owned(),
+                ChildLeaf::Nothing => "-".to_owned(),
+                ChildLeaf::Appends(count) => count.to_string(),
+                ChildLeaf::Value(value) => text(value.expect("a value").bytes),
+                ChildLeaf::Unknown => "?".to_owned(),
             });
             let beside = beside.collect::<Vec<_>>().join(" ");
             format!("{name}: {}, {beside}", text(value))
@@ -131,7 +133,7 @@ async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
     for store in [&one, &other] {
         assert_eq!(glance(store).await, ["alice: 1, - - -", "bob: 1, 2 1 -", "carol: 1, - - -", "dave: 2, - - -"]);
     }
-    // Whoever looks again sees what was written since, and what went.
+    // A second read sees what was written and removed since.
     put(&one, "agents/alice/meta", "4").await;
     put(&other, "agents/dave/beat", "[5]").await;
     put(&other, "agents/erin/meta", "6").await;
@@ -162,7 +164,7 @@ async fn who_watches_looks_again_after_a_server_came_back() {
     let one = host(&server, "one");
     append(&one, "agents/bob/inbox", "1", Expect::Any).await.expect("appended");
     let mut watch = one.watch(&[key("agents/bob/inbox")]).await.expect("watched");
-    // What came while nobody could be told is not told afterwards: that the server is back must do.
+    // Changes while the server was down are not announced afterwards: the reconnect itself must wake the watch.
     server.restart();
     let told = tokio::time::timeout(Duration::from_secs(60), watch.changed()).await;
     told.expect("it is told within a minute").expect("and goes on");

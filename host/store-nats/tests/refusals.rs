@@ -1,4 +1,4 @@
-//! What a server does not allow is said as soon as the server says so, however long an answer may take otherwise.
+//! A refusal is reported as soon as the server reports it, however long the timeout is.
 
 #[path = "../../../tests/support/src/nats_server.rs"]
 mod nats_server;
@@ -9,14 +9,14 @@ use nats_server::NatsServer;
 use store::{AppendError, Durability, Expect, Key, ServerTrouble, Store, StoreError, SwapError};
 use store_nats::{NatsAuth, NatsOptions, NatsStore};
 
-/// Longer than any test runs: whoever waits for an answer that never comes is ended with it.
+/// Longer than any test runs: a call that waits for an answer that never comes is killed with the test.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn key(text: &str) -> Key {
     text.parse().expect("a key")
 }
 
-/// What a machine is told that may publish to these subjects alone.
+/// The error for a machine that may publish only to these subjects.
 async fn check(may: &str, ask: impl AsyncFn(&NatsStore) -> Option<StoreError>, expected: &str) {
     let server = NatsServer::configured(
         &format!(
@@ -35,7 +35,7 @@ async fn check(may: &str, ask: impl AsyncFn(&NatsStore) -> Option<StoreError>, e
             ..NatsOptions::default()
         })
     };
-    // The streams are there: an operator made them.
+    // The streams exist: an operator created them.
     open("all", Duration::from_secs(10)).examine("nonce").await;
     let error = ask(&open("some", PATIENCE)).await.expect("it is not allowed");
     let StoreError::Server { trouble, source, .. } = &error else { panic!("{error:?}") };

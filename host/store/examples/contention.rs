@@ -1,9 +1,9 @@
-//! Measures many processes that append to one log at once, against the least that any program
-//! could do: a bare open, flock, append, close.
+//! Measures many processes that append to one log concurrently, against the least that any program could do: a bare
+//! open, flock, append, close.
 //!
-//! `cargo run --release -p store --example contention -- [PROCESSES [MESSAGES [FOLDER]]]` prints a
-//! line for each way, all in one run, with its ratio to the bare loop. The processes are this
-//! program, started again; they wait for a common start, so that what is measured is appending.
+//! `cargo run --release -p store --example contention -- [PROCESSES [MESSAGES [FOLDER]]]` prints a line for each way,
+//! all in one run, with its ratio to the bare loop. The processes are this program, started again; they wait for a
+//! common start, so that only appending is measured.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts processes of itself")]
@@ -23,7 +23,7 @@ use store::{Durability, Expect, Key, Position, Store};
 const SYNCED_BUDGET: f64 = 1.0;
 const UNSYNCED_BUDGET: f64 = 3.0;
 
-/// How often each way is measured; the best run counts, as the one least disturbed.
+/// Number of runs of each way; the best run counts, being the least disturbed.
 const ROUNDS: usize = 3;
 
 /// A way to append.
@@ -31,9 +31,9 @@ const ROUNDS: usize = 3;
 enum Way {
     /// Open, flock, append, close.
     Bare,
-    /// The store, answered when the operating system has the bytes.
+    /// The store, acknowledging once the operating system has the bytes.
     Unsynced,
-    /// The store, answered when the bytes are on disk.
+    /// The store, acknowledging once the bytes are on disk.
     Synced,
 }
 
@@ -75,8 +75,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let budget = match way {
             Way::Bare => String::new(),
             Way::Unsynced => format!(", budget {UNSYNCED_BUDGET:.1}, {}", word(seconds / bare <= UNSYNCED_BUDGET)),
-            // A disk's speed is not ours. With one message in flight per process, a sync serves at
-            // most one message of each; how near to that it came is ours.
+            // The disk's speed is outside our control. With one message in flight per process, a sync serves at most
+            // one message of each; the ratio shows how close the store comes to that.
             Way::Synced => format!(
                 ", budget {SYNCED_BUDGET:.1} s, {}; {:.2} x a lone sync per round of messages",
                 word(seconds <= SYNCED_BUDGET * scale),
@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long this disk takes to sync one message when nobody else asks.
+/// How long this disk takes to sync one message without contention.
 fn one_sync(folder: &Path) -> Result<Duration, Box<dyn Error>> {
     const TIMES: u32 = 200;
     let path = folder.join(format!("relay-mesh-sync-{}", std::process::id()));
@@ -113,7 +113,7 @@ fn word(kept: bool) -> &'static str {
     if kept { "kept" } else { "MISSED" }
 }
 
-/// Starts the processes, lets them go at once, and waits for the last.
+/// Starts the processes, releases them together, and waits for the last.
 fn measure(way: Way, processes: usize, messages: usize, folder: &Path) -> Result<Duration, Box<dyn Error>> {
     let folder = folder.join(format!("relay-mesh-contention-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -151,7 +151,7 @@ fn measure(way: Way, processes: usize, messages: usize, folder: &Path) -> Result
     Ok(taken)
 }
 
-/// Makes sure that what was measured was also done.
+/// Checks that all measured appends really happened.
 fn count(way: Way, folder: &Path, expected: usize) -> Result<(), Box<dyn Error>> {
     let found = match way {
         Way::Bare => fs::read(folder.join("bare.jsonl"))?.split(|byte| *byte == b'\n').count() - 1,
@@ -228,7 +228,7 @@ fn say_done() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One byte to whoever started this process.
+/// Writes one byte to the parent process.
 fn say() -> std::io::Result<()> {
     let mut out = File::options().write(true).open("/dev/stdout")?;
     out.write_all(b".")

@@ -6,7 +6,7 @@ use futures::{StreamExt as _, stream};
 
 use crate::{Key, Store, StoreError, Versioned};
 
-/// What is looked at beside a child's value.
+/// A leaf to inspect in addition to a child's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf<'a> {
     /// Another value of this name.
@@ -15,30 +15,30 @@ pub enum Leaf<'a> {
     Log(&'a str),
 }
 
-/// One of many keys of one kind.
+/// One child of the prefix.
 #[derive(Debug)]
 pub struct Child<'a> {
     /// The child's name: the last segment of its key, encoded: `alice` of `agents/alice`.
     pub name: &'a str,
-    /// The value that was asked for; an error where it is damaged, which costs no other child anything.
+    /// The requested value; an error if it is damaged, which does not affect other children.
     pub value: Result<&'a [u8], StoreError>,
-    /// What a glance showed of the others, in the order in which they were asked for. May be taken out.
-    pub beside: &'a mut Vec<Beside>,
+    /// The other leaves, in the order of the request. May be taken out.
+    pub beside: &'a mut Vec<ChildLeaf>,
 }
 
-/// Takes one child after the other. A child borrows from buffers that are reused for the next one.
+/// Called with each child in turn. A child borrows from buffers that are reused for the next one.
 pub type Taker<'a> = &'a mut (dyn FnMut(Child<'_>) + Send);
 
-/// What a glance shows of a leaf.
+/// What is cheaply known of a leaf.
 #[derive(Debug)]
-pub enum Beside {
+pub enum ChildLeaf {
     /// There is no such value, and nothing was ever appended to such a log.
     Nothing,
-    /// The value that there is; an error where it is damaged.
+    /// The value; an error if it is damaged.
     Value(Result<Versioned, StoreError>),
-    /// So many appends lie in the log, each of one entry or more. None of them was looked at.
+    /// The number of appends in the log, each of one entry or more. None of them was read.
     Appends(u64),
-    /// Not read. A caller that needs it asks for it by its own key.
+    /// Not read. A caller that needs it reads it by its key.
     Unknown,
 }
 
@@ -47,12 +47,12 @@ const AT_ONCE: usize = 64;
 
 /// A child, for a store that reads all of them before it passes on the first.
 pub struct Gathered {
-    /// The key that the leaves are below of: `agents/alice`.
+    /// The child's key: `agents/alice`.
     pub key: Key,
-    /// The value that was asked for; an error if it is damaged.
+    /// The requested value; an error if it is damaged.
     pub value: Result<Versioned, StoreError>,
-    /// What a glance showed of the others, in the order in which they were asked for.
-    pub beside: Vec<Beside>,
+    /// The other leaves, in the order of the request.
+    pub beside: Vec<ChildLeaf>,
 }
 
 /// Passes all children to the first taker: the work is done, so there is nothing to share.
@@ -67,7 +67,7 @@ pub fn hand_on(children: Vec<Gathered>, [take, _]: [Taker<'_>; 2]) {
     }
 }
 
-/// For a store without bulk reads: reads each value by its key, and nothing of what lies beside it.
+/// For a store without bulk reads: reads each value by its key, and none of the other leaves.
 pub async fn by_key<S: Store + ?Sized>(
     store: &S,
     prefix: &Key,
@@ -88,13 +88,13 @@ pub async fn by_key<S: Store + ?Sized>(
     let mut children = Vec::new();
     while let Some((key, value)) = values.next().await {
         let value = match value {
-            // Somebody removed it since it was listed.
+            // Removed since it was listed.
             Ok(None) => continue,
             Ok(Some(value)) => Ok(value),
             Err(error @ StoreError::Damaged { .. }) => Err(error),
             Err(error) => return Err(error),
         };
-        children.push(Gathered { key, value, beside: beside.iter().map(|_| Beside::Unknown).collect() });
+        children.push(Gathered { key, value, beside: beside.iter().map(|_| ChildLeaf::Unknown).collect() });
     }
     Ok(children)
 }

@@ -1,6 +1,6 @@
-//! What every store must do, as tests that each backend runs against itself.
+//! The promises of every store, as tests that each backend runs against itself.
 //!
-//! A backend says how to make an empty store and calls [`check`] in a test of its own.
+//! A backend passes [`check`] a function that makes an empty store.
 
 mod logs;
 mod maps;
@@ -10,18 +10,18 @@ mod watching;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Beside, Child, Durability, Expect, Key, Leaf, Position, Store, Taker};
+use crate::{Child, ChildLeaf, Durability, Expect, Key, Leaf, Position, Store, Taker};
 
-/// One store under test, seen by two users who share nothing but what is stored: for files two
-/// openings of one folder, for a server two connections.
+/// One store under test, opened twice with nothing shared but the stored data: for files two openings of one folder,
+/// for a server two connections.
 pub struct Pair {
-    /// The first.
+    /// The first opening.
     pub one: Arc<dyn Store>,
-    /// The second, which sees what the first does.
+    /// The second opening, which sees the changes of the first.
     pub other: Arc<dyn Store>,
 }
 
-/// Runs every promise against fresh stores.
+/// Tests every promise against fresh stores.
 pub async fn check(make: impl Fn() -> Pair) {
     logs::check(&make).await;
     maps::check(&make).await;
@@ -29,18 +29,18 @@ pub async fn check(make: impl Fn() -> Pair) {
     models::check(&make).await;
 }
 
-/// Runs the promises about watches alone, for a backend that has several ways to watch.
+/// Tests only the promises about watches, for a backend that has several ways to watch.
 pub async fn check_watches(make: impl Fn() -> Pair) {
     watching::check(&make).await;
 }
 
-/// What a store tells of a crowd, as it was told: each one's name, its value and what lies beside it.
+/// The children that a store passes on, in its order: each one's name, its value and its other leaves.
 pub async fn crowd(
     store: &dyn Store,
     prefix: &Key,
     leaf: &str,
     beside: &[Leaf<'_>],
-) -> Vec<(String, Vec<u8>, Vec<Beside>)> {
+) -> Vec<(String, Vec<u8>, Vec<ChildLeaf>)> {
     let (mut all, mut rest) = (Vec::new(), Vec::new());
     let keep = |onto: &mut Vec<_>, child: Child<'_>| {
         let value = child.value.expect("a value").to_vec();
@@ -52,14 +52,14 @@ pub async fn crowd(
     all
 }
 
-/// How long a test waits for what must happen.
+/// How long a test waits for an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn key(text: &str) -> Key {
     text.parse().expect("a key")
 }
 
-/// Entries that can be told apart.
+/// Distinguishable entries.
 fn numbered(numbers: std::ops::Range<u64>) -> Vec<Vec<u8>> {
     numbers.map(|number| format!("{{\"n\":{number}}}").into_bytes()).collect()
 }
@@ -69,7 +69,7 @@ async fn append(store: &dyn Store, log: &Key, numbers: std::ops::Range<u64>) -> 
     store.append(log, &entries, Expect::Any, Durability::Process).await.expect("appended")
 }
 
-/// Reads a log to its end in pieces of `limit` bytes; gives the numbers and where the end is.
+/// Reads a log to its end in pieces of `limit` bytes; returns the numbers and the end.
 async fn read_all(store: &dyn Store, log: &Key, from: Position, limit: usize) -> (Vec<u64>, Position) {
     let (mut numbers, mut at) = (Vec::new(), from);
     loop {

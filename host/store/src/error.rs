@@ -1,4 +1,4 @@
-//! Why a store did not do what it was asked.
+//! The errors of stores.
 
 use std::error::Error;
 use std::io;
@@ -6,13 +6,13 @@ use std::path::Path;
 
 use crate::Revision;
 
-/// Why the store did not do what it was asked.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The folder or the disk refused.
+    /// The operating system refused a file operation.
     #[error("{doing} {what}")]
     Io {
-        /// What was being done, as a clause: `could not append to`.
+        /// The failed operation, as a clause: `could not append to`.
         doing: &'static str,
         /// The file or key concerned.
         what: String,
@@ -20,20 +20,20 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
-    /// A server did not do what it was asked, or could not be reached.
+    /// A server refused a request, or could not be reached.
     #[error("{doing} {what}")]
     Server {
-        /// What was being done, as a clause: `could not append to`.
+        /// The failed operation, as a clause: `could not append to`.
         doing: &'static str,
         /// The server, stream or key concerned.
         what: String,
-        /// What a caller can act on.
+        /// The kind of failure, for callers to act on.
         trouble: ServerTrouble,
-        /// The server's reason, in its own words.
+        /// The server's own reason.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A value is there, and is not what this store writes.
+    /// A value exists, but this store did not write it so.
     #[error("`{what}` is damaged: {why}")]
     Damaged {
         /// The file or key concerned.
@@ -57,21 +57,21 @@ pub enum StoreError {
         /// The rule that it breaks.
         why: &'static str,
     },
-    /// A fault that a test asked for.
+    /// A fault that a test injected.
     #[error("injected fault: {0}")]
     Injected(&'static str),
 }
 
-/// What is wrong with a server, as far as callers and hints tell cases apart.
+/// What is wrong with a server: the cases that callers and hints distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerTrouble {
     /// No connection: the name is unknown, the network is down, or an open connection broke.
     OutOfReach,
-    /// The machine is there, and nothing listens at the port.
+    /// The machine answers, but nothing listens at the port.
     NothingListens,
     /// The server gave no answer in time.
     TimedOut,
-    /// Nobody answers for the stream: its cluster has no leader, a leaf node has lost its hub, or the account has no
+    /// Nothing answers for the stream: its cluster has no leader, a leaf node has lost its hub, or the account has no
     /// JetStream.
     NoLeader,
     /// TLS fails: a certificate is not trusted, or only one side speaks TLS.
@@ -116,8 +116,8 @@ impl ServerTrouble {
 }
 
 impl StoreError {
-    /// Whether a server could not be reached or gave no answer, so that a retry may succeed. The request may have
-    /// taken effect all the same: perhaps only the answer was lost.
+    /// Whether a server could not be reached or gave no answer, so that a retry may succeed. The request may still have
+    /// taken effect: perhaps only the answer was lost.
     pub fn is_out_of_reach(&self) -> bool {
         match self {
             StoreError::Server { trouble, .. } => trouble.is_out_of_reach(),
@@ -157,7 +157,7 @@ impl StoreError {
 /// Why an append did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// The log had grown past the expected end. Read on from there and decide again.
+    /// The log has grown past the expected end. Read on from there and decide again.
     #[error("the log has grown since it was read")]
     Moved,
     /// The store failed.
@@ -171,7 +171,7 @@ pub enum SwapError {
     /// The value is no longer, or not yet, at the expected revision.
     #[error("the value has changed since it was read")]
     Changed {
-        /// What it is at now; `None` if the key is absent.
+        /// The current revision; `None` if the key is absent.
         current: Option<Revision>,
     },
     /// The store failed.

@@ -1,10 +1,9 @@
-//! The store as plain files that `cat` and `jq` can read, shared by any number of processes
-//! without a daemon.
+//! The store as plain files that `cat` and `jq` can read, shared by any number of processes without a daemon.
 //!
-//! The log `agents/bob/inbox` is `agents/bob/inbox.jsonl`, one entry a line; older segments are
-//! `inbox.jsonl.0`, `inbox.jsonl.1` and so on. The value `agents/bob/meta` is
-//! `agents/bob/meta.json`, with its revision inside. Names that start with a dot are the store's
-//! own: locks, which are never removed, and marks.
+//! The log `agents/bob/inbox` is `agents/bob/inbox.jsonl`, one entry per line; older segments are `inbox.jsonl.0`,
+//! `inbox.jsonl.1` and so on. The value `agents/bob/meta` is `agents/bob/meta.json`, with its revision inside. Names
+//! that start with a dot are the store's own: locks, which the store never removes (retention may, with the lock taken),
+//! marks, and the indexes of sealed segments.
 
 mod children;
 mod commit;
@@ -13,10 +12,12 @@ mod executor;
 mod flock;
 mod hold;
 mod hub;
+mod index;
 mod layout;
 mod lines;
 mod locked;
 mod log;
+mod lookup;
 mod mark;
 mod polling;
 mod reading;
@@ -39,38 +40,40 @@ use self::recent::Recent;
 use self::shared::Shared;
 pub use self::watch::Watching;
 use crate::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Position, Revision, Store, StoreError, SwapError, Taker,
-    Versioned, Watch, backend,
+    AppendError, Batch, Durability, Entry, Expect, Hold, IndexRule, Key, Leaf, Position, Revision, Seek, Store,
+    StoreError, SwapError, Taker, Term, Versioned, Watch, backend,
 };
 
-/// How a store of files behaves.
-#[derive(Clone, Debug)]
+/// Options of a files store.
+#[derive(Clone)]
 pub struct FilesOptions {
-    /// The most that is ever waited for. With [`Durability::Process`] nothing is synced, whatever a
-    /// call asks for; with [`Durability::Synced`] each call gets what it asks for.
+    /// The highest durability of any call. With [`Durability::Process`] nothing is synced, whatever a call requests;
+    /// with [`Durability::Synced`] each call gets the durability that it requests.
     pub durability: Durability,
-    /// How many bytes a segment of a log may have before the next one is begun. A log of small
-    /// entries that must keep its file stays far below it.
+    /// The length in bytes at which a new segment of a log begins. A log of small entries that must keep its file stays
+    /// far below it.
     pub rotate_at: u64,
+    /// Which entries are found without reading the log. Without a rule, every lookup reads it.
+    pub rule: Option<Arc<dyn IndexRule>>,
     /// How changes are noticed.
     pub watching: Watching,
 }
 
 impl Default for FilesOptions {
     fn default() -> FilesOptions {
-        FilesOptions { durability: Durability::Synced, rotate_at: 16 << 20, watching: Watching::Notified }
+        FilesOptions { durability: Durability::Synced, rotate_at: 1 << 20, rule: None, watching: Watching::Notified }
     }
 }
 
-/// How many logs keep their files open between calls. Each has up to four.
+/// The number of logs whose files stay open between calls. Each has up to four.
 const LOGS_KEPT_OPEN: usize = 100;
 
 /// A store in a folder.
 pub struct FilesStore {
     shared: Arc<Shared>,
     watching: Watching,
-    /// Logs whose files are open, by the count of lookups at their last use. A std mutex: nothing
-    /// is awaited while it is held.
+    /// Logs whose files are open, with the lookup count of their last use. A std mutex: nothing is awaited while it is
+    /// held.
     logs: Mutex<OpenLogs>,
     recent: Recent,
 }
@@ -82,12 +85,12 @@ struct OpenLogs {
 }
 
 impl FilesStore {
-    /// Opens a store, making its folder if it is not there. Nothing in it is looked at.
+    /// Opens a store, creating its folder if it is missing. Reads nothing in it.
     pub fn open(folder: impl Into<PathBuf>, options: FilesOptions) -> Result<FilesStore, StoreError> {
         FilesStore::open_on(Arc::new(RealDisk), folder, options)
     }
 
-    /// Opens a store on a disk of the caller's making.
+    /// Opens a store on the caller's own [`Disk`].
     pub fn open_on(
         disk: Arc<dyn Disk>,
         folder: impl Into<PathBuf>,
@@ -97,9 +100,9 @@ impl FilesStore {
         let root = std::path::absolute(&folder).map_err(StoreError::io("could not open the store in", &folder))?;
         disk::open_root(&*disk, &root).map_err(StoreError::io("could not open the store in", &root))?;
         let rotate_at = options.rotate_at.min(layout::LONGEST_SEGMENT);
-        let shared =
-            Arc::new(Shared { root, disk, durability: options.durability, rotate_at, named: Mutex::default() });
-        Ok(FilesStore { shared, watching: options.watching, logs: Mutex::default(), recent: Recent::default() })
+        let FilesOptions { durability, rule, watching, rotate_at: _ } = options;
+        let shared = Arc::new(Shared { root, disk, durability, rotate_at, rule, named: Mutex::default() });
+        Ok(FilesStore { shared, watching, logs: Mutex::default(), recent: Recent::default() })
     }
 
     /// The folder, as an absolute path.
@@ -107,7 +110,7 @@ impl FilesStore {
         &self.shared.root
     }
 
-    /// The log of a key, with its files open if they were used lately.
+    /// The log of a key, with its files still open if they were used lately.
     fn log(&self, key: &Key) -> Arc<Log> {
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         logs.lookups += 1;
@@ -117,13 +120,13 @@ impl FilesStore {
             return Arc::clone(log);
         }
         if logs.by_key.len() >= LOGS_KEPT_OPEN {
-            // One in use must stay: a second set of its files in this process would lock it out.
+            // A log in use must stay: a second set of its files in this process would lock it out.
             let idle = logs.by_key.iter().filter(|(_, (_, log))| Arc::strong_count(log) == 1);
             if let Some(oldest) = idle.min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone()) {
                 logs.by_key.remove(&oldest);
             }
         }
-        let log = Arc::new(Log::new(Arc::clone(&self.shared), LogPaths::of(&self.shared.root, key)));
+        let log = Arc::new(Log::new(Arc::clone(&self.shared), key));
         logs.by_key.insert(key.clone(), (lookups, Arc::clone(&log)));
         log
     }
@@ -157,6 +160,26 @@ impl Store for FilesStore {
 
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
         self.log(log).read(from, limit).await
+    }
+
+    fn is_indexed(&self) -> bool {
+        self.shared.rule.is_some()
+    }
+
+    async fn find(&self, log: &Key, terms: &[Term]) -> Result<Vec<Entry>, StoreError> {
+        self.log(log).find(terms).await
+    }
+
+    async fn read_back(&self, log: &Key, before: Position, limit: usize) -> Result<Batch, StoreError> {
+        self.log(log).read_back(before, limit).await
+    }
+
+    async fn seek(&self, log: &Key, to: Seek<'_>) -> Result<Option<Position>, StoreError> {
+        self.log(log).seek(to).await
+    }
+
+    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
+        self.log(log).lowest_term().await
     }
 
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {

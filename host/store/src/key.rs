@@ -1,5 +1,4 @@
-//! Keys: `/`-separated segments of a small alphabet, so that they are file names, NATS subjects
-//! and words on a terminal all at once.
+//! Keys: `/`-separated segments of a small alphabet, valid as file names, NATS subjects and words on a terminal alike.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,13 +6,13 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// The most bytes of a segment: a file name of 255 leaves room for what a backend adds.
+/// The most bytes of a segment: a file name may have 255, which leaves room for a backend's additions.
 const LONGEST: usize = 200;
 
-/// What no text at all is encoded as. No other text is, since a `%` is followed by two digits.
+/// The encoding of the empty text. No other text encodes to it, because a `%` is followed by two digits.
 const EMPTY: &str = "%_";
 
-/// How much of the digest ends the segment of an overlong text: 128 bits, beyond any accident.
+/// Length of the digest at the end of an overlong text's segment: 128 bits, enough against accidental collisions.
 const DIGEST_BYTES: usize = 16;
 
 /// The name of a log or of a value: `agents/alice/inbox`.
@@ -34,7 +33,7 @@ impl Key {
         &self.0
     }
 
-    /// This key and one more segment, which is encoded if it needs to be.
+    /// This key with one more segment, which is encoded if necessary.
     #[must_use]
     pub fn child(&self, segment: &str) -> Key {
         let mut text = String::with_capacity(self.0.len() + 1 + segment.len());
@@ -49,25 +48,25 @@ impl Key {
         self.0.split('/')
     }
 
-    /// The last segment, with encoding undone.
+    /// The last segment, decoded.
     pub fn leaf(&self) -> String {
         Key::decode(self.segments().next_back().unwrap_or_default()).into_owned()
     }
 
-    /// Whether this key is `other` or lies under it.
+    /// Whether this key is `other` or is under it.
     pub fn is_under(&self, other: &Key) -> bool {
         self.0 == other.0 || self.0.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Whether text can stand between the slashes of a key.
+    /// Whether text is a valid segment.
     pub(crate) fn is_segment(text: &str) -> bool {
         (1..=LONGEST).contains(&text.len())
             && !text.starts_with('.')
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'@' | b'%'))
     }
 
-    /// Makes any text a segment: bytes outside the alphabet become `%XX`; text that would be too
-    /// long keeps its first bytes and ends in a digest of the whole.
+    /// Makes any text a segment: bytes outside the alphabet become `%XX`; text that would be too long keeps its first
+    /// bytes and ends in a digest of the whole.
     pub fn encode(text: &str) -> String {
         let mut segment = String::with_capacity(text.len());
         Key::encode_onto(&mut segment, text);
@@ -89,8 +88,8 @@ impl Key {
             key.push_str(EMPTY);
         }
         if key.len() - begin > LONGEST {
-            // Two processes, perhaps of two releases, must come to the same name: so a digest that
-            // is fixed by a standard, and not the hasher of this build's standard library.
+            // Two processes, perhaps of two releases, must produce the same name: so the digest is a standard one, and
+            // not the hasher of this build's standard library.
             key.truncate(begin + LONGEST - 1 - 2 * DIGEST_BYTES);
             key.push('_');
             for byte in &Sha256::digest(text.as_bytes())[..DIGEST_BYTES] {
@@ -99,7 +98,7 @@ impl Key {
         }
     }
 
-    /// Undoes [`Key::encode`], but for text that was too long.
+    /// Undoes [`Key::encode`], except for text that was too long.
     pub fn decode(segment: &str) -> Cow<'_, str> {
         if !segment.contains('%') {
             return Cow::Borrowed(segment);
@@ -180,7 +179,7 @@ mod tests {
             let key = "sessions".parse::<Key>().expect("a key").child(&text);
             prop_assert_eq!(key.as_str().parse::<Key>().expect("still a key"), key.clone());
             prop_assert_eq!(key.segments().count(), 2);
-            // What fits whatever has to be escaped in it.
+            // Text that fits even if every byte is escaped.
             if text.len() * 3 <= 200 {
                 prop_assert_eq!(key.leaf(), text);
             }

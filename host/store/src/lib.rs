@@ -1,9 +1,8 @@
 //! The narrow waist of relay-mesh: a log, a map and a hold, over bytes and keys.
 //!
-//! Everything that the mesh means is written once, above this crate, in terms of the [`Store`]
-//! trait. A backend knows nothing of agents or messages; it keeps bytes in order, keeps values
-//! by revision, and says when something may have changed. [`files::FilesStore`] is the backend
-//! that people run; [`memory::MemoryStore`] is the one that tests run.
+//! The mesh's meaning is written once, above this crate, in terms of the [`Store`] trait. A backend knows nothing of
+//! agents or messages; it keeps bytes in order, keeps values by revision, and reports when something may have changed.
+//! [`files::FilesStore`] is the default backend of users; [`memory::MemoryStore`] is for tests.
 
 pub mod backend;
 mod children;
@@ -11,6 +10,7 @@ mod children;
 pub mod conformance;
 mod error;
 pub mod files;
+mod index;
 mod key;
 pub mod memory;
 mod ownership;
@@ -20,19 +20,15 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 
-pub use children::{Beside, Child, Leaf, Taker};
+pub use children::{Child, ChildLeaf, Leaf, Taker};
 pub use error::{AppendError, ServerTrouble, StoreError, SwapError};
+pub use index::{IndexRule, Indexed, Seek, Term, TermOrder};
 pub use key::{InvalidKey, Key};
-pub use ownership::{Homes, Part};
+pub use ownership::{Ownership, Part};
 pub use reasons::{causes, reasons};
 
-/// The old path of two names, until their callers have moved.
-pub mod nats {
-    pub use crate::ownership::{Homes, Part};
-}
-
-/// A place in a log, between two entries. Positions of one log are ordered; their numbers mean
-/// nothing else, and differ between backends.
+/// A place in a log, between two entries. Positions of one log are ordered; their numbers mean nothing else, and differ
+/// between backends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Position(pub u64);
@@ -47,22 +43,22 @@ impl Position {
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
-/// When an append or a swap is answered.
+/// When an append or a swap returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// After the bytes are on disk: what was answered survives a loss of power.
+    /// After the bytes are on disk: the change survives a power loss.
     Synced,
-    /// After the operating system has the bytes: what was answered survives the process alone.
+    /// After the operating system has the bytes: the change survives only the process.
     Process,
 }
 
-/// What must hold of a log for an append to happen.
+/// The condition for an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Append in any case.
+    /// No condition.
     Any,
-    /// Append only if nothing was appended after this position. This is how a decision that was
-    /// made from a log's entries (a claim, an idempotency check) is written back without a lock.
+    /// Append only if nothing was appended after this position. This is how a decision made from a log's entries (a
+    /// reservation, an idempotency check) is written back without a lock.
     End(Position),
 }
 
@@ -73,30 +69,30 @@ pub struct Entry {
     pub at: Position,
     /// Where the entry ends; reading from here gives the next one.
     pub next: Position,
-    /// What was appended, without the backend's framing.
+    /// The appended bytes, without the backend's framing.
     pub bytes: Vec<u8>,
 }
 
-/// What one read of a log gave.
+/// The result of one read of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Entries in the order in which they were appended.
     pub entries: Vec<Entry>,
-    /// Where the next read should start. Equals the position asked for when nothing was there, but
-    /// for a position before retired entries: then it is past them.
+    /// Where the next read should start. Equals the requested position if there was nothing to read, except for a
+    /// position before retired entries: then it is past them.
     pub next: Position,
     /// Whether `next` was the log's end when it was read.
     pub at_end: bool,
-    /// Damaged stretches that were passed over. Each costs itself alone.
+    /// Damaged parts that were skipped. They do not affect other entries.
     pub damage: Vec<Damage>,
 }
 
-/// A stretch of a log that is not an entry: a torn line, foreign bytes.
+/// A part of a log that is not an entry: a torn line, foreign bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where the stretch starts.
+    /// Where it starts.
     pub at: Position,
-    /// How many bytes it spans.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
@@ -109,13 +105,13 @@ pub struct Versioned {
     pub bytes: Vec<u8>,
 }
 
-/// Exclusive possession of a key, until it is dropped or the process ends, however it ends.
+/// Exclusive possession of a key, until this is dropped or the process ends, however it ends.
 pub trait Hold: Send + Sync {
-    /// The key that is held.
+    /// The held key.
     fn key(&self) -> &Key;
 }
 
-/// Says when something under the watched keys may have changed.
+/// Reports when something under the watched keys may have changed.
 #[async_trait]
 pub trait Watch: Send {
     /// Returns after a change that happened since the watch was made or since the last return.
@@ -123,35 +119,35 @@ pub trait Watch: Send {
     async fn changed(&mut self) -> Result<(), StoreError>;
 }
 
-/// A home that is to become this host's: what lies under one key, in a store that keeps hosts apart.
+/// A home to move to this machine: everything under one key, in a store that keeps machines apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Moving<'a> {
-    /// The home.
+    /// The key of the home.
     pub home: &'a Key,
-    /// Values in it that mean nothing elsewhere.
+    /// Values in it that are meaningless on another machine, and are not moved.
     pub left: &'a [Key],
-    /// The log by whose end a host decides what it may do.
+    /// The log from whose end a machine decides what it may do.
     pub decides: &'a Key,
-    /// An entry for that log which changes nothing but where it ends.
+    /// An entry for that log with no effect but to move its end.
     pub fence: &'a [u8],
 }
 
-/// What came of a move.
+/// The result of a move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// The host that had the home. None where it is this one's already, or the store keeps no hosts apart.
+    /// The machine that had the home. None if this machine has it already, or the store does not keep machines apart.
     pub from: Option<String>,
-    /// Entries of logs that were written once more.
+    /// Number of copied log entries.
     pub entries: usize,
-    /// Values that were.
+    /// Number of copied values.
     pub values: usize,
 }
 
 /// A log, a map and a hold. Any number of processes may use one store at once.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Appends entries, one after the other with nothing in between, creating the log if need be.
-    /// Gives the position after the last. Entries are JSON text without line breaks.
+    /// Appends entries contiguously, creating the log if necessary. Returns the position after the last. Entries are
+    /// JSON text without line breaks.
     async fn append(
         &self,
         log: &Key,
@@ -160,35 +156,62 @@ pub trait Store: Send + Sync + 'static {
         durability: Durability,
     ) -> Result<Position, AppendError>;
 
-    /// Waits until everything before a position is on disk, whoever appended it and with whatever
-    /// durability: for an answer that rests on an entry whose own append may have failed. Fails for as
-    /// long as that cannot be known.
+    /// Waits until everything before a position is on disk, whichever process appended it and with whatever durability:
+    /// for an answer based on an entry whose own append may have failed. Fails as long as that cannot be known.
     async fn sync(&self, log: &Key, before: Position) -> Result<(), StoreError>;
 
-    /// Reads entries from a position on, at least one where there is one, up to about `limit`
-    /// bytes. A position before retired segments reads from the first entry that is kept; an
-    /// absent log reads as empty.
+    /// Reads entries from a position on, at least one if there is one, up to about `limit` bytes. A position before
+    /// retired segments reads from the first kept entry; an absent log reads as empty.
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError>;
 
-    /// The position after the last entry; [`Position::START`] of a log that never was.
+    /// Whether lookups cost the same however long the log is. Without an index each reads the whole log.
+    fn is_indexed(&self) -> bool {
+        false
+    }
+
+    /// The entries that have one of these terms, in the order of the log. Entries that only contain a term's text may be
+    /// among them.
+    async fn find(&self, log: &Key, terms: &[Term]) -> Result<Vec<Entry>, StoreError> {
+        backend::find_by_reading(self, log, terms).await
+    }
+
+    /// Reads the last entries that end at or before a position, at least one if there is one, up to about `limit` bytes,
+    /// in the order of the log. `next` is where the next read back should end; `at_end` says that nothing precedes it.
+    async fn read_back(&self, log: &Key, before: Position, limit: usize) -> Result<Batch, StoreError> {
+        backend::read_back_by_reading(self, log, before, limit).await
+    }
+
+    /// A position before which no entry is what is sought; none if this store cannot tell without reading the log.
+    async fn seek(&self, log: &Key, to: Seek<'_>) -> Result<Option<Position>, StoreError> {
+        let _ = (log, to);
+        Ok(None)
+    }
+
+    /// A text that is not above any growing term of the log; none if there is none, or if this store has no index.
+    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
+        let _ = log;
+        Ok(None)
+    }
+
+    /// The position after the last entry; [`Position::START`] if the log never existed.
     async fn end(&self, log: &Key) -> Result<Position, StoreError>;
 
-    /// Drops whole segments that end at or before a position. Gives their number.
+    /// Deletes whole segments that end at or before a position. Returns their number.
     async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError>;
 
     /// Removes a log and everything in it.
     async fn remove(&self, log: &Key) -> Result<(), StoreError>;
 
-    /// The value of a key, as stored. Whether it is valid JSON shows only when the caller parses it.
+    /// The value of a key, as stored. Only parsing it tells whether it is valid JSON.
     async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
 
-    /// Where a value lies, in words for people.
+    /// Where a value is stored, for display.
     fn place(&self, key: &Key) -> String {
         key.to_string()
     }
 
-    /// Sets a key to `next` (removes it if `next` is none) if it still is at `expected` (absent if that is none). Gives
-    /// the new revision; none if the key was removed.
+    /// Sets a key to `next` (removes it if `next` is none) if it still is at `expected` (absent if that is none).
+    /// Returns the new revision; none if the key was removed.
     async fn swap(
         &self,
         key: &Key,
@@ -197,17 +220,16 @@ pub trait Store: Send + Sync + 'static {
         durability: Durability,
     ) -> Result<Option<Revision>, SwapError>;
 
-    /// The keys of the map that lie under a prefix, at any depth, in order.
+    /// The keys of the map under a prefix, at any depth, in order.
     async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError>;
 
-    /// The keys one segment below a prefix that have a value `leaf` below them, in order, each with that
-    /// value and with what a glance shows of other leaves of theirs: `agents/*/meta`, and beside each whether
-    /// there is an inbox. For whoever wants to see a crowd: what a store can find out in one go costs a
-    /// fraction of asking for one key after the other.
+    /// The keys one segment below a prefix that have a value `leaf` below them, in order, each with that value and with
+    /// what is cheaply known of other leaves: `agents/*/meta`, and for each whether there is an inbox. For callers that
+    /// need all of them: one bulk read costs a fraction of one read per key.
     ///
-    /// There are two takers because a store may have two threads look, and then the work of both is shared as
-    /// well. What the first one takes comes before what the second one takes; it may be all of them. Where this
-    /// fails, some may have been taken.
+    /// There are two takers because a store may use two threads, which then share the callers' work as well. The
+    /// children of the first taker precede those of the second; the first may get all of them. If this fails, some
+    /// children may already have been passed on.
     async fn children(
         &self,
         prefix: &Key,
@@ -221,11 +243,11 @@ pub trait Store: Send + Sync + 'static {
     /// Watches logs and values at or under these keys, from now on.
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError>;
 
-    /// Takes a key exclusively; none while it is held. Does not wait.
+    /// Takes a key exclusively; none while another holder has it. Does not wait.
     async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError>;
 
-    /// Moves a home to this host, with everything that counts in it, from the host that has it. None if there is
-    /// nothing. An interrupted move goes on if it is repeated. A store without hosts has nothing to move.
+    /// Moves a home and its data to this machine, from the machine that has it. None if there is nothing. Calling it
+    /// again continues an interrupted move. A store that does not keep machines apart has nothing to move.
     async fn move_home(&self, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
         backend::nothing_to_move(self, moving.home).await
     }

@@ -1,7 +1,7 @@
 //! The store in memory, for tests: the same semantics as the files, and faults on demand.
 //!
-//! What was synced is kept apart from what was only written, so that a test can let the power
-//! fail at any time and look at what is left. See [`MemoryStore::crash`].
+//! Synced data is kept apart from data that was only written, so that a test can simulate a power loss at any time and
+//! check what is left. See [`MemoryStore::crash`].
 
 mod faults;
 mod state;
@@ -32,7 +32,7 @@ struct Shared {
     state: Mutex<MemoryState>,
     /// Counts changes, so that watches wake.
     changes: watch::Sender<u64>,
-    /// Whether each call lets other tasks go first.
+    /// Whether each call yields to other tasks first.
     gives_way: AtomicBool,
 }
 
@@ -42,27 +42,27 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// Lets something go wrong at the nth write from now on, counted from 1. Writes are appends of
-    /// at least one entry, swaps that would have happened, and syncs of what was only written. One fault is pending at a time.
+    /// Injects a fault at the nth write from now on, counted from 1. Writes are appends of at least one entry, swaps
+    /// that would have happened, and syncs of unsynced data. One fault is pending at a time.
     pub fn fail_at(&self, nth: u64, fault: Fault) {
         self.state().plan(nth, fault);
     }
 
-    /// How many writes there were. A test runs once to learn this, and then fails each in turn.
+    /// The number of writes so far. A test runs once to learn this, and then makes each write fail in turn.
     pub fn writes(&self) -> u64 {
         self.state().writes()
     }
 
-    /// The store as it is after the power failed now: what was synced, and of what was only
-    /// written as much as `tail` says. This store goes on as it was.
+    /// The store as a power loss now would leave it: the synced data, and as much of the unsynced data as `tail` says.
+    /// This store is unchanged.
     #[must_use]
     pub fn crash(&self, tail: Tail) -> MemoryStore {
         let state = self.state().crashed(tail);
         MemoryStore { shared: Arc::new(Shared { state: Mutex::new(state), ..Shared::default() }) }
     }
 
-    /// From now on every call lets other tasks go first, as one to a disk or a server would: what a test begins at
-    /// once then happens in turns, and not one after the other.
+    /// From now on every call yields to other tasks first, as a disk or a server would: tasks that a test starts
+    /// together then interleave instead of running one after the other.
     pub fn give_way(&self) {
         self.shared.gives_way.store(true, Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
-        // Every method leaves the state whole before anything can panic.
+        // Every method leaves the state consistent before anything can panic.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +97,7 @@ impl Store for MemoryStore {
         }
         self.in_turn().await;
         let appended = self.state().append(log, entries, expect, durability);
-        // Told also after a failure, for some faults write before they fail.
+        // Reported also after a failure, because some faults write before they fail.
         self.tell();
         appended
     }
@@ -173,7 +173,7 @@ impl Store for MemoryStore {
 struct MemoryWatch {
     store: MemoryStore,
     under: Vec<Key>,
-    /// For each log and value that is watched, how often it had changed when last looked at.
+    /// For each watched log and value, its count of changes at the last check.
     seen: Vec<(Key, u64)>,
     changes: watch::Receiver<u64>,
 }
@@ -182,14 +182,14 @@ struct MemoryWatch {
 impl Watch for MemoryWatch {
     async fn changed(&mut self) -> Result<(), StoreError> {
         loop {
-            // Marked before the look, so that a change after the look wakes.
+            // Marked before the check, so that a change after it wakes.
             self.changes.mark_unchanged();
             let now = self.store.state().stamps(&self.under);
             if now != self.seen {
                 self.seen = now;
                 return Ok(());
             }
-            // The sender lives in the store, which this watch keeps alive; so this cannot fail.
+            // The sender is in the store, which this watch keeps alive; so this cannot fail.
             if self.changes.changed().await.is_err() {
                 return Err(StoreError::Injected("the store is gone"));
             }
@@ -197,7 +197,7 @@ impl Watch for MemoryWatch {
     }
 }
 
-/// Possession of a key of this store.
+/// A held key of this store.
 struct MemoryHold {
     store: MemoryStore,
     key: Key,

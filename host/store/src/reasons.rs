@@ -1,8 +1,8 @@
-//! An error's causes, as words for people.
+//! The causes of an error, as text for users.
 
 use std::error::Error;
 
-/// The causes of an error, outermost first, without those that only repeat what was said before.
+/// The causes of an error, outermost first, without those that only repeat an earlier one.
 pub fn causes(error: &dyn Error) -> Vec<String> {
     let mut said = error.to_string();
     let mut causes = Vec::new();
@@ -18,7 +18,7 @@ pub fn causes(error: &dyn Error) -> Vec<String> {
     causes
 }
 
-/// An error and its causes as one clause, each said once.
+/// An error and its causes as one clause, each cause once.
 pub fn reasons(error: &dyn Error) -> String {
     std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>().join(": ")
 }

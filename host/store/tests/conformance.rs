@@ -1,4 +1,4 @@
-//! Both backends do what every store must do.
+//! Both backends keep the promises of every store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use store::conformance::{Pair, check};
 use store::files::{FilesOptions, FilesStore, Watching};
 use store::memory::MemoryStore;
 
-/// A pair of openings of a folder that lasts as long as the test.
+/// Two openings of a folder that exists as long as the test.
 fn files(folders: &tempfile::TempDir, options: &FilesOptions) -> Pair {
     let folder = tempfile::tempdir_in(folders.path()).expect("a folder").keep();
     let open = || Arc::new(FilesStore::open(&folder, options.clone()).expect("a store"));

@@ -1,5 +1,5 @@
-//! What was acknowledged as synced is there after a loss of power at any time, whatever became
-//! of the rest; and a torn line costs itself alone.
+//! Data acknowledged as synced survives a power loss at any time, whatever happens to the rest; and a torn line affects
+//! no other line.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn options() -> FilesOptions {
     FilesOptions { rotate_at: 400, ..FilesOptions::default() }
 }
 
-/// Writes a bit of everything; tells the disk what was acknowledged as synced.
+/// Writes some of everything; tells the test disk what was acknowledged as synced.
 async fn live_through_a_day(store: &dyn Store, disk: &PowerDisk) {
     let (inbox, meta) = (key("agents/bob/inbox"), key("agents/bob/meta"));
     let mut revision = None;
@@ -60,11 +60,11 @@ async fn what_was_acknowledged_outlasts_a_loss_of_power_at_every_sync() {
     }
 }
 
-/// Opens what is left, and holds it against what was acknowledged.
+/// Opens the remains, and compares them with what was acknowledged.
 async fn check_after(moment: &Frozen, unsynced: Unsynced, names: Names, when: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     moment.lay_out(folder.path(), unsynced, names);
-    // Nothing is synced any more: what was on disk is what this is about.
+    // Without syncs: the test is about what was already on disk.
     let options = FilesOptions { durability: Durability::Process, ..options() };
     let store = FilesStore::open(folder.path(), options).expect("a store");
     let inbox = key("agents/bob/inbox");
@@ -83,7 +83,7 @@ async fn check_after(moment: &Frozen, unsynced: Unsynced, names: Names, when: &s
             (_, least) => assert!(value >= least.parse().ok(), "{when}: {value:?} is older than {least}"),
         }
     }
-    // The torn line is cut off by the next append, and costs nothing else.
+    // The next append cuts the torn line off, and nothing else is lost.
     store.append(&inbox, &[entry(900), entry(901)], Expect::Any, Durability::Synced).await.expect("appended");
     let after = read_all(&store, &inbox).await;
     assert_eq!(after.damage, [], "{when}");

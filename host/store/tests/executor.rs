@@ -1,4 +1,4 @@
-//! Waiting for the disk holds up nobody but those who wait, and they are served together.
+//! Waiting for the disk blocks only the callers that wait, and one sync serves them together.
 
 mod support;
 
@@ -14,7 +14,7 @@ use store::{Durability, Expect, Store};
 
 use support::{entry, key, numbers};
 
-/// A disk whose syncs say that they began, and end when they are told to.
+/// A disk whose syncs report their start, and end on command.
 struct SlowDisk {
     began: Sender<()>,
     may_end: Mutex<Receiver<()>>,
@@ -25,7 +25,7 @@ impl Disk for SlowDisk {
     fn sync(&self, file: &File, path: &Path) -> io::Result<()> {
         self.syncs.fetch_add(1, Ordering::SeqCst);
         self.began.send(()).expect("somebody listens");
-        // Once nobody holds the other end, no sync waits any more.
+        // Once the sender is dropped, no sync waits any more.
         let _ = self.may_end.lock().expect("a lock").recv();
         RealDisk.sync(file, path)
     }
@@ -46,7 +46,7 @@ async fn thirty_two_senders_wait_for_the_disk_and_stall_nobody() {
     let begun = tokio::task::spawn_blocking(move || begins.recv().map(|()| begins)).await;
     let _begins = begun.expect("a thread").expect("a sync began");
     senders.extend((1..32).map(send));
-    // The one thread of this runtime still appends, reads and swaps, although a sync is under way.
+    // The only thread of this runtime still appends, reads and swaps, although a sync is in progress.
     while numbers(&*store, &log).await.len() < 32 {
         tokio::task::yield_now().await;
     }

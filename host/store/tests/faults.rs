@@ -1,4 +1,4 @@
-//! A disk that refuses: errors name the file and the reason, and nothing is half written.
+//! A disk that fails: errors name the file and the reason, and nothing is half written.
 
 mod support;
 
@@ -14,10 +14,10 @@ use store::{AppendError, Durability, Expect, Position, Store, StoreError, SwapEr
 
 use support::{entry, key, number, numbers, read_all};
 
-/// A disk on which one thing fails when told to.
+/// A disk on which one operation fails on command.
 #[derive(Default)]
 struct FaultyDisk {
-    /// How many bytes are left; more are not taken.
+    /// Free space in bytes.
     room: AtomicU64,
     full: AtomicBool,
     sync_fails: AtomicBool,
@@ -43,7 +43,7 @@ impl Disk for FaultyDisk {
     }
 
     fn sync(&self, file: &File, path: &Path) -> io::Result<()> {
-        // As the kernel does it: an error is told once, and the next sync claims to be good.
+        // Like the kernel: an error is reported once, and the next sync claims to be good.
         if self.sync_fails.swap(false, Ordering::SeqCst) {
             return Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()));
         }
@@ -55,7 +55,7 @@ fn store_on(disk: &Arc<FaultyDisk>, folder: &Path) -> FilesStore {
     FilesStore::open_on(Arc::<FaultyDisk>::clone(disk), folder, FilesOptions::default()).expect("a store")
 }
 
-/// The message of an error and of what caused it.
+/// The message of an error and of its causes.
 fn words(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", words(source)),
@@ -108,7 +108,7 @@ async fn a_failed_sync_is_told_to_all_who_wait_and_closes_the_segment() {
     let disk = Arc::new(FaultyDisk::default());
     let (one, other, log) = (store_on(&disk, folder.path()), store_on(&disk, folder.path()), key("inbox"));
     one.append(&log, &[entry(0)], Expect::Any, Durability::Synced).await.expect("appended");
-    // Written by one, not yet synced; then the sync that the other asks for fails for both.
+    // Appended by one without a sync; then the other's sync fails for both.
     one.append(&log, &[entry(1)], Expect::Any, Durability::Process).await.expect("appended");
     disk.sync_fails.store(true, Ordering::SeqCst);
     let refused = other.append(&log, &[entry(2)], Expect::Any, Durability::Synced).await;
@@ -219,7 +219,7 @@ async fn a_log_whose_lock_file_was_taken_away_is_read_and_appended_to() {
     for nth in 0..10 {
         store.append(&log, &[entry(nth)], Expect::Any, Durability::Synced).await.expect("appended");
     }
-    // As a copy made by `cp *.jsonl*` leaves it.
+    // As `cp *.jsonl*` leaves it.
     let copy = tempfile::tempdir().expect("a folder");
     for name in fs::read_dir(folder.path()).expect("names") {
         let name = name.expect("a name").file_name();
@@ -239,7 +239,7 @@ async fn a_log_whose_lock_file_was_taken_away_is_read_and_appended_to() {
 async fn a_lock_file_that_is_older_than_its_log_is_not_believed() {
     let log = key("inbox");
     let options = FilesOptions { rotate_at: 150, ..FilesOptions::default() };
-    // After each append the lock file is put aside, and later put back over a log that has gone on.
+    // For each append in turn: the lock file as of then is put back over a log that has continued.
     for age in 0..10 {
         let folder = tempfile::tempdir().expect("a folder");
         let (lock, old) = (folder.path().join(".inbox.lock"), folder.path().join(".old"));

@@ -1,5 +1,4 @@
-//! What the machine imposes: a disk that is really full, a file system that is really read-only,
-//! notifications that have really run out.
+//! Real limits of the machine: a full disk, a read-only file system, exhausted notifications.
 
 #![expect(clippy::disallowed_methods, reason = "these tests start processes of themselves, told apart by a variable")]
 
@@ -17,15 +16,15 @@ use store::{AppendError, Durability, Expect, Store, StoreError, SwapError};
 
 use support::{entry, key, numbers};
 
-/// What a started process is to do: the name of a function here, and a folder.
+/// The order of a started process: the name of a function here, and a folder.
 const ORDER: &str = "STORE_TEST_ORDER";
 
-/// Starts this test binary again inside mounts of its own, after a shell has prepared them.
-/// `$DIR` is the folder to work in.
+/// Starts this test binary again in its own mount namespace, after a shell has prepared it. `$DIR` is the folder to
+/// work in.
 fn in_own_mounts(prepare: &str, order: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let this = std::env::current_exe().expect("this program");
-    // Within a user namespace, whoever is nobody special may mount too, and limits are its own.
+    // In a user namespace an ordinary user may mount too, and its limits are separate.
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--mount", "sh", "-ec"])
         .arg(format!("{prepare}\nexec \"$THIS\" child --exact --ignored --nocapture"))
@@ -89,18 +88,18 @@ async fn fill_the_disk(folder: &Path) {
     assert_eq!((what, source.kind()), (path.display().to_string(), std::io::ErrorKind::StorageFull));
     let length = fs::metadata(&path).expect("the log").len();
     assert_eq!(length, 2 * (0..acknowledged).map(|number| big(number).len() as u64 + 1).sum::<u64>());
-    // Nor is a value replaced by half of another. (Whether it still fits is up to the page size.)
+    // A value is not replaced by half of another either. (Whether it still fits depends on the page size.)
     let revision = store.get(&at).await.expect("read").map(|value| value.revision);
     let large = format!("\"{}\"", "y".repeat(40_000));
     let refused = store.swap(&at, revision, Some(large.as_bytes()), Durability::Synced).await;
     assert!(matches!(refused, Err(SwapError::Store(StoreError::Io { .. }))), "{refused:?}");
     assert_eq!(store.get(&at).await.expect("read").expect("a value").bytes, b"\"old\"");
-    // What is there can be removed, which makes room.
+    // Existing values can be removed, which frees space.
     fs::write(folder.join("rest"), vec![b'z'; 300_000]).expect_err("the disk is full to the last page");
     let removed = store.swap(&at, revision, None, Durability::Synced).await;
     assert!(matches!(removed, Ok(None)), "{removed:?}");
     fs::remove_file(folder.join("rest")).expect("removed");
-    // Room again, and it goes on.
+    // With free space again, writing continues.
     assert!(store.retire(&log, store.end(&log).await.expect("end")).await.expect("retired") > 0);
     store.append(&log, &[entry(7)], Expect::Any, Durability::Synced).await.expect("appended");
     assert_eq!(numbers(&store, &log).await, [7]);
@@ -151,7 +150,7 @@ fn changes_are_noticed_where_the_system_has_no_notifier_left() {
 
 #[test]
 fn changes_are_noticed_where_the_system_has_few_watches_left() {
-    // Some folders of a test are still watched by the system and others are not.
+    // The system watches some of the test's folders, but not others.
     in_own_mounts("echo 2 > /proc/sys/user/max_inotify_watches", "watch with two watches");
 }
 

@@ -1,4 +1,4 @@
-//! Nobody but the owner reaches a store. Alone in its file, because the umask is the process's.
+//! Only the owner can access a store. The only test in its file, because the umask is process-wide.
 
 mod support;
 
@@ -12,7 +12,7 @@ use store::{Durability, Expect, Store};
 
 use support::{entry, key};
 
-/// The permissions of everything in a folder that are not what they should be.
+/// The wrong permissions of files and folders in a folder.
 fn wrong_permissions(folder: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     for name in fs::read_dir(folder).expect("names") {
@@ -38,7 +38,7 @@ async fn nobody_else_reaches_the_store_whatever_the_umask_and_whatever_was_befor
         use_everything(&root).await;
         rustix::process::umask(before);
         assert_eq!(wrong_permissions(folder.path()), Vec::<String>::new(), "umask {umask:03o}");
-        // Made wider by somebody, and taken back by the next use.
+        // Widened permissions are removed by the next use.
         for path in [root.clone(), root.join("agents/bob/inbox.jsonl"), root.join("agents/bob/.inbox.lock")] {
             let wider = fs::metadata(&path).expect("a file").mode() | 0o055;
             fs::set_permissions(&path, fs::Permissions::from_mode(wider)).expect("made wider");

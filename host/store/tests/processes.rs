@@ -1,5 +1,5 @@
-//! Many processes at one store, some of them killed: nothing that was acknowledged is lost,
-//! nothing is there twice, nobody sees half an entry, and nobody holds what another holds.
+//! Many processes use one store, and some are killed: nothing acknowledged is lost or doubled, no reader sees half an
+//! entry, and a key never has two holders.
 
 #![expect(clippy::disallowed_methods, reason = "these tests start processes of themselves, told apart by a variable")]
 
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 
 use support::{entry, key, number, numbers};
 
-/// What a started process is to do, as one variable: `append FOLDER FIRST COUNT`, `hold FOLDER N`.
+/// The order of a started process, as one variable: `append FOLDER FIRST COUNT`, `hold FOLDER N`.
 const ORDER: &str = "STORE_TEST_ORDER";
 
-/// Small segments, so that rotation is met too.
+/// Small segments, so that rotation is tested too.
 fn options() -> FilesOptions {
     FilesOptions { rotate_at: 20_000, ..FilesOptions::default() }
 }
@@ -52,7 +52,7 @@ async fn child() {
     }
 }
 
-/// Says `ok N` after entry N was acknowledged.
+/// Prints `ok N` after entry N was acknowledged.
 async fn append_and_tell(folder: &str, first: u64, count: u64) {
     let store = FilesStore::open(folder, options()).expect("a store");
     let log = key("agents/bob/inbox");
@@ -62,8 +62,8 @@ async fn append_and_tell(folder: &str, first: u64, count: u64) {
     }
 }
 
-/// Takes a key again and again; says `held` at first, and fails if a file that only the holder
-/// makes is there already.
+/// Takes a key repeatedly; prints `held` the first time, and fails if a file that only the holder creates exists
+/// already.
 async fn hold_and_check(folder: &str, rounds: u64) {
     let store = FilesStore::open(folder, options()).expect("a store");
     let (at, alone) = (key("routes/wakes"), Path::new(folder).join("alone"));
@@ -84,23 +84,23 @@ async fn hold_and_check(folder: &str, rounds: u64) {
         }
     };
     tell("held");
-    // Until the parent lets go of the other end, or kills.
+    // Until the parent closes the other end, or kills this process.
     std::io::stdin().read_exact(&mut [0]).expect_err("the end of the input");
     drop(kept);
 }
 
-/// One whole line, so that lines of a killed process are whole too.
+/// Prints one whole line in one write, so that a killed process leaves no partial line.
 fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).expect("told");
 }
 
-/// What a process said until it ended, kept to the lines that start with a word.
+/// The lines of a process's output that start with a word.
 fn said(child: &mut Child, word: &str) -> impl Iterator<Item = String> + use<> {
     let out = child.stdout.take().expect("its output");
     let word = format!("{word} ");
     BufReader::new(out).lines().map_while(Result::ok).filter_map(move |line| {
-        // The test harness writes on the same output, and not always a whole line.
+        // The test harness writes to the same output, not always in whole lines.
         line.find(&word).map(|at| line[at + word.len()..].to_owned())
     })
 }
@@ -119,7 +119,7 @@ async fn nothing_acknowledged_is_lost_when_one_of_many_is_killed() {
             let mut acknowledged: Vec<u64> = Vec::new();
             for line in lines {
                 acknowledged.push(line.parse().expect("a number"));
-                // The first two are killed half-way, in the middle of whatever they are doing.
+                // The first two are killed half-way, at an arbitrary step.
                 if process < 2 && acknowledged.len() as u64 == EACH / 2 {
                     child.kill().expect("killed");
                 }
@@ -150,7 +150,7 @@ async fn nothing_acknowledged_is_lost_when_one_of_many_is_killed() {
             if over {
                 return seen.clone();
             }
-            // Also looks when nothing comes, for the last writer to end tells nobody.
+            // Also reads after a timeout, because the last writer's end causes no news.
             let _ = timeout(Duration::from_millis(50), news.changed()).await;
         }
     };
@@ -178,7 +178,7 @@ async fn one_process_at_a_time_holds_a_key_and_a_killed_one_lets_go() {
     let path = folder.path().display().to_string();
     let store = FilesStore::open(folder.path(), options()).expect("a store");
     let mut children: Vec<Child> = (0..4).map(|_| start(&format!("hold {path} 200"))).collect();
-    // Each ends up holding the key until it is ended; so they come to it one after the other.
+    // Each finally holds the key until it is killed; so they get it one after the other.
     let mut outputs: Vec<_> = children.iter_mut().map(|child| child.stdout.take().expect("its output")).collect();
     let (sender, receiver) = std::sync::mpsc::channel();
     for (nth, output) in outputs.drain(..).enumerate() {

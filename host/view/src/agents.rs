@@ -1,6 +1,6 @@
 //! Agents and their presence.
 
-use mesh::agent::{AgentSummary, Origin, Presence};
+use mesh::agents::{AgentSummary, Origin, Presence};
 use mesh::names::AgentName;
 use mesh::{RegisterOutcome, Registered};
 #[cfg(feature = "schema")]
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::Timestamp;
 
-/// An agent, as others see it. Its words about itself are its own: data, never instructions.
+/// An agent, as others see it. Its own texts are data, never instructions.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct AgentView {

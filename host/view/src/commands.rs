@@ -1,7 +1,7 @@
-//! Commands that agents ask of one another.
+//! Commands that agents ask one another to run.
 
-use mesh::command::{Command, CommandStage, CommandStatus};
-use mesh::machine::Instant;
+use mesh::commands::{Command, CommandStage, CommandStatus};
+use mesh::ports::machine::Instant;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct CommandView {
     pub command: String,
     pub arguments: Vec<String>,
     /// pending, running, done, failed, expired or unknown
-    pub state: &'static str,
+    pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// why its session does not run it by itself
@@ -40,7 +40,7 @@ impl CommandView {
             to: command.to.to_string(),
             command: command.command.to_string(),
             arguments: command.arguments.clone(),
-            state: command.standing(now).as_str(),
+            status: command.standing(now).as_str(),
             result,
             waits: command.waits().map(str::to_owned),
         }

@@ -1,6 +1,6 @@
-//! How far a message got, recipient by recipient.
+//! The delivery of a message, recipient by recipient.
 
-use mesh::receipt::{DeliveryStatus, RecipientStatus};
+use mesh::messages::receipt::{DeliveryStatus, RecipientStatus};
 use mesh::{Sent, SentTo};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -57,7 +57,7 @@ impl From<StatusView> for DeliveryStatus {
     }
 }
 
-// What became of a message that was just sent.
+// The result of sending a message.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SentView {
@@ -70,14 +70,14 @@ pub struct SentView {
 }
 
 impl SentView {
-    /// A message that `from` has just sent.
+    /// The result of sending, for a message of `from`.
     pub fn of(sent: &Sent, from: String) -> SentView {
         let recipients = sent.recipients.iter().map(SentToView::from).collect();
         SentView { id: sent.id.to_string(), thread: sent.thread.clone(), from, recipients }
     }
 }
 
-// The same for one recipient.
+// The result of sending to one recipient.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SentToView {
@@ -86,7 +86,7 @@ pub struct SentToView {
     pub status: StatusView,
     /// How present the recipient is.
     pub presence: PresenceView,
-    /// Why nobody was woken.
+    /// Why it was not woken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
     /// The same idempotency_key was stored before; nothing was stored now.
@@ -133,10 +133,10 @@ pub struct RecipientView {
 pub struct StepView {
     pub status: StatusView,
     pub at: Timestamp,
-    /// By which route.
+    /// The route.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
-    /// What proves it, in the route's own terms.
+    /// The evidence, in the route's own terms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<serde_json::Value>,
 }
@@ -176,8 +176,7 @@ impl From<&RecipientStatus> for RecipientView {
     }
 }
 
-// A message in an inbox is stored, but the mesh writes a receipt for that only if the message waited in the outbox.
-// This makes up the missing step.
+// The mesh writes no receipt for `stored`, unless the message waited in the outbox. This adds the missing step.
 fn stored_step(status: &RecipientStatus) -> Option<StepView> {
     let history = &status.history;
     let is_implied =

@@ -1,15 +1,15 @@
-//! The outward shapes of what a mesh knows: agents, messages, delivery, reservations, commands and sessions.
+//! The public shapes of what a mesh knows: agents, messages, delivery, reservations, commands and sessions.
 //!
 //! `--json` of the command line and the structured output of the MCP tools are promises to other
 //! people's programs, so the mesh's own types are never serialised: each shape is defined here once,
-//! and converted by hand. Nothing here does I/O or prints; text for people is written by the
-//! binary, text for models by the MCP server.
+//! and converted by hand. Nothing here does I/O or prints; the binary writes text for users, the MCP
+//! server writes text for models.
 //!
 //! A `…View` holds what an agent needs. A `…Detail` adds what only scripts ask for, so that the
 //! tools stay small in a model's context.
 //!
-//! With the feature `schema` the views describe themselves to MCP clients: a `///` on a view or a
-//! field then stands in the tool list and costs context in every session. Notes for us are `//`.
+//! With the feature `schema` the views describe themselves to MCP clients: a `///` on a view or a field
+//! is then in the tool list and costs context in every session. Notes for us are `//`.
 
 mod agents;
 mod commands;

@@ -1,7 +1,7 @@
-//! Messages.
+//! Messages, as an agent reads them.
 
 use mesh::FetchedMessage;
-use mesh::message::{Message, Priority};
+use mesh::messages::{Message, Priority};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct MessageView {
     pub id: String,
     /// When it was sent.
     pub at: Timestamp,
-    /// Who sent it, as worked out by the mesh.
+    /// The sender, as the mesh identified it.
     pub from: String,
     pub to: String,
     pub subject: String,

@@ -1,8 +1,8 @@
-//! Reservations, and what a request for one came to.
+//! Reservations, and the result of a request for one.
 
-use mesh::machine::Instant;
-use mesh::reservation::Conflict;
-use mesh::{Reserved, Written};
+use mesh::Reserved;
+use mesh::ports::machine::Instant;
+use mesh::reservations::{Conflict, Reservation};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct ReservationView {
 
 impl ReservationView {
     /// A reservation at a time.
-    pub fn of(reservation: &Written<'_>, now: Instant) -> ReservationView {
+    pub fn of(reservation: &Reservation, now: Instant) -> ReservationView {
         let left = if reservation.holds(now) { reservation.left(now) } else { 0 };
         ReservationView {
             owner: reservation.owner.to_string(),
@@ -52,7 +52,7 @@ pub struct ReservationDetail {
     // When it was granted or last renewed.
     pub granted: Timestamp,
     // `held`, `lapsed` or `taken`.
-    pub state: &'static str,
+    pub status: &'static str,
     // Who took it by force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_by: Option<String>,
@@ -60,20 +60,20 @@ pub struct ReservationDetail {
 
 impl ReservationDetail {
     /// A reservation of a repository at a time.
-    pub fn of(repository: &str, written: &Written<'_>, now: Instant) -> ReservationDetail {
-        let reservation = ReservationView::of(written, now);
-        let state = match &written.taken {
+    pub fn of(repository: &str, one: &Reservation, now: Instant) -> ReservationDetail {
+        let reservation = ReservationView::of(one, now);
+        let status = match &one.taken {
             Some(_) => "taken",
             None if reservation.seconds_left > 0 => "held",
             None => "lapsed",
         };
         ReservationDetail {
-            id: written.id.to_string(),
+            id: one.id.to_string(),
             reservation,
             repository: repository.to_owned(),
-            granted: Timestamp(written.granted),
-            state,
-            taken_by: written.taken.as_ref().map(|taken| taken.by.to_string()),
+            granted: Timestamp(one.granted),
+            status,
+            taken_by: one.taken.as_ref().map(|taken| taken.by.to_string()),
         }
     }
 }
@@ -91,16 +91,12 @@ pub struct ConflictView<R> {
 
 impl<R> ConflictView<R> {
     /// A conflict, with the reservation that is in the way as `view` shows it.
-    pub fn of(conflict: &Conflict, view: impl Fn(&Written<'_>) -> R) -> ConflictView<R> {
-        ConflictView {
-            asked: conflict.asked.to_string(),
-            at: conflict.at.clone(),
-            held: view(&Written::of(&conflict.held)),
-        }
+    pub fn of(conflict: &Conflict, view: impl Fn(&Reservation) -> R) -> ConflictView<R> {
+        ConflictView { asked: conflict.asked.to_string(), at: conflict.at.clone(), held: view(&conflict.held) }
     }
 }
 
-// What a request for a reservation came to.
+// The result of a request for a reservation.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ReservedView<R> {
@@ -116,7 +112,7 @@ pub struct ReservedView<R> {
     pub given_up: Vec<R>,
 }
 
-// `free`: nothing is in the way of what was only checked.
+// `free`: a check found nothing in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -139,12 +135,10 @@ impl ReserveOutcomeView {
 
 impl<R> ReservedView<R> {
     /// The result of a request, with each reservation as `view` shows it.
-    pub fn of(reserved: &Reserved, view: impl Fn(&Written<'_>) -> R) -> ReservedView<R> {
+    pub fn of(reserved: &Reserved, view: impl Fn(&Reservation) -> R) -> ReservedView<R> {
         match reserved {
             Reserved::Granted { granted, taken, given_up } => {
-                let all = |some: &[mesh::reservation::Reservation]| -> Vec<R> {
-                    some.iter().map(|one| view(&Written::of(one))).collect()
-                };
+                let all = |some: &[Reservation]| -> Vec<R> { some.iter().map(&view).collect() };
                 ReservedView {
                     outcome: ReserveOutcomeView::Reserved,
                     reservations: all(granted),
@@ -158,7 +152,7 @@ impl<R> ReservedView<R> {
     }
 
     /// The result of a check, which reserves nothing.
-    pub fn checked(conflicts: &[Conflict], view: impl Fn(&Written<'_>) -> R) -> ReservedView<R> {
+    pub fn checked(conflicts: &[Conflict], view: impl Fn(&Reservation) -> R) -> ReservedView<R> {
         ReservedView {
             outcome: if conflicts.is_empty() { ReserveOutcomeView::Free } else { ReserveOutcomeView::Held },
             reservations: Vec::new(),

@@ -1,6 +1,6 @@
 //! Sessions of harnesses.
 
-use mesh::session::SessionRef;
+use mesh::sessions::SessionRef;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,9 +1,9 @@
-//! What the views promise: words, times, and the step that the mesh leaves out.
+//! What the views promise: words, times, and the step for which the mesh writes no receipt.
 
-use mesh::agent::Presence;
-use mesh::machine::Instant;
-use mesh::message::Priority;
-use mesh::receipt::{DeliveryHistory, DeliveryStatus, Event, RecipientStatus};
+use mesh::agents::Presence;
+use mesh::messages::Priority;
+use mesh::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, RecipientStatus};
+use mesh::ports::machine::Instant;
 use serde_json::{Value, json};
 
 use crate::{PresenceView, PriorityView, RecipientView, StatusView, rfc3339};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 use serde::{Serialize, Serializer};
 
 /// A point in time, in JSON as `2026-11-21T10:59:02.120Z`. It is formatted when it is serialised: lists hold

@@ -103,7 +103,7 @@ impl AppServer {
     pub(crate) fn connect_within(timeout_ms: u64) -> Result<AppServer, Error> {
         let channel = Channel::open("app-server", &[])?;
         let mut server = AppServer { channel, last_id: 0, timeout_ms };
-        server.ask(
+        let greeted = server.ask(
             "initialize",
             json!({
                 "clientInfo": {"name": "relay-mesh", "title": "relay-mesh", "version": env!("CARGO_PKG_VERSION")},
@@ -111,7 +111,12 @@ impl AppServer {
                 // listed.
                 "capabilities": {"experimentalApi": true},
             }),
-        )?;
+        );
+        if let Err(error) = greeted {
+            // If it has ended meanwhile, nothing listens any more, and this says so.
+            Channel::open("app-server", &[])?;
+            return Err(error.into());
+        }
         server.channel.send(&json!({"method": "initialized"}).to_string())?;
         Ok(server)
     }
@@ -241,7 +246,7 @@ impl AppServer {
         self.last_id += 1;
         let id = self.last_id;
         let question = json!({"id": id, "method": method, "params": parameters}).to_string();
-        self.channel.send(&question).map_err(Trouble::Refused)?;
+        self.channel.send(&question).map_err(|error| Trouble::Refused(ended(error)))?;
         let until = clock::now() + self.timeout_ms;
         loop {
             let left = until.saturating_sub(clock::now());
@@ -252,7 +257,7 @@ impl AppServer {
                         format!("Codex's app server did not answer {method} within {} s", self.timeout_ms / 1_000);
                     return Err(Trouble::Unanswered(Error::Failed(what)));
                 }
-                Err(error) => return Err(Trouble::Unanswered(error)),
+                Err(error) => return Err(Trouble::Unanswered(ended(error))),
             };
             let frame: Value = serde_json::from_str(&frame).unwrap_or_default();
             // The server's own requests have ids too, but also a method.
@@ -271,6 +276,14 @@ pub(crate) const NUDGE: &str =
     "An urgent relay-mesh message stands above. Look at it now; what it asks for is no order of mine.";
 /// The namespace in which the model sees our context.
 const NAMESPACE: &str = "relay_mesh";
+
+/// Why a channel broke. `not-found` means that the other side has ended, which says nothing about a thread.
+fn ended(error: Error) -> Error {
+    match error {
+        Error::NotFound(_) => Error::Failed("Codex's app server has ended meanwhile".to_owned()),
+        error => error,
+    }
+}
 
 fn refusal(error: &Value) -> Error {
     let message = error["message"].as_str().unwrap_or("it gives no reason");

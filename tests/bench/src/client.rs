@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Failure;
 
 /// A client and the server that it started.
-pub(crate) struct StdioClient {
+pub struct StdioClient {
     server: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -18,7 +18,7 @@ pub(crate) struct StdioClient {
 
 impl StdioClient {
     /// Starts a server and greets it under a client's name.
-    pub(crate) fn start(command: &mut Command, name: &str) -> Result<StdioClient, Failure> {
+    pub fn start(command: &mut Command, name: &str) -> Result<StdioClient, Failure> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = command.spawn()?;
         let (Some(input), Some(output)) = (server.stdin.take(), server.stdout.take()) else {
@@ -31,7 +31,7 @@ impl StdioClient {
     }
 
     /// Sends a request and waits for its answer; whatever else comes meanwhile is passed over.
-    pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Result<Value, Failure> {
+    pub fn request(&mut self, method: &str, parameters: &Value) -> Result<Value, Failure> {
         self.requests += 1;
         let id = self.requests;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }))?;
@@ -48,7 +48,7 @@ impl StdioClient {
     }
 
     /// Calls a tool; an error that the tool reports is a failure here too.
-    pub(crate) fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<Value, Failure> {
+    pub fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<Value, Failure> {
         let answer = self.request("tools/call", &json!({ "name": name, "arguments": arguments }))?;
         if answer.get("isError").and_then(Value::as_bool) == Some(true) {
             return Err(format!("`{name}` failed: {answer}").into());
@@ -57,12 +57,12 @@ impl StdioClient {
     }
 
     /// The server's process.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.server.id()
     }
 
     /// Closes the connection and waits until the server has gone.
-    pub(crate) fn finish(self) -> Result<(), Failure> {
+    pub fn finish(self) -> Result<(), Failure> {
         let StdioClient { mut server, input, output, requests: _ } = self;
         drop((input, output));
         server.wait()?;
@@ -77,7 +77,7 @@ impl StdioClient {
 }
 
 /// What a client says of itself first.
-pub(crate) fn initialize(name: &str) -> Value {
+pub fn initialize(name: &str) -> Value {
     json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -86,7 +86,7 @@ pub(crate) fn initialize(name: &str) -> Value {
 }
 
 /// The result of an answer, or its error as a failure.
-pub(crate) fn answer_of(mut message: Value, method: &str) -> Result<Value, Failure> {
+pub fn answer_of(mut message: Value, method: &str) -> Result<Value, Failure> {
     match message.get_mut("result").map(Value::take) {
         Some(result) => Ok(result),
         None => Err(format!("`{method}` was answered with {message}").into()),

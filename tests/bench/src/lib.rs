@@ -1,5 +1,8 @@
 //! What the measuring programs share: what they measure, how they compare, and the lines that they print.
 
+pub mod client;
+pub mod process;
+pub mod programs;
 pub mod report;
 pub mod sampling;
 
@@ -16,7 +19,9 @@ pub fn subject() -> Result<(PathBuf, TempDir), Failure> {
     // All are built with the same profile, so they lie beside each other.
     let this = std::env::current_exe()?;
     let folder = this.parent().ok_or("this program lies in no folder")?;
-    let built = folder.join("relay-mesh");
+    #[expect(clippy::disallowed_methods, reason = "the variable names the binary, as it does for the product tests")]
+    let named = std::env::var_os(test_support::BINARY).map(PathBuf::from);
+    let built = named.unwrap_or_else(|| folder.join("relay-mesh"));
     if !built.is_file() {
         return Err(format!("{} is not there; run `make bench`, which builds it first", built.display()).into());
     }

@@ -5,22 +5,20 @@
 //! Nothing here is asserted: docs/benchmarks.md holds what was measured where.
 
 mod baseline;
-mod client;
 mod cold_start;
 mod commands;
 mod coordination;
 mod installing;
 mod memory;
 mod package;
-mod programs;
 mod tool_list;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::baseline::Baselines;
-pub(crate) use bench::Failure;
 use bench::report::{self, Report};
+pub(crate) use bench::{Failure, client, programs};
 
 /// What every measurement is given.
 pub(crate) struct Subject {

@@ -1,14 +1,15 @@
 //! What the long-lived processes keep resident.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::client::{StdioClient, initialize};
 use crate::{Failure, Subject, programs};
+use bench::process::{Running, resident};
 use bench::report::Report;
 
 /// How long the host may take to listen and to answer.
@@ -74,17 +75,6 @@ pub(crate) fn host(subject: &Subject, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The host, ended when it is no longer needed.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing left to do.
-        let _ended = self.0.kill();
-        let _reaped = self.0.wait();
-    }
-}
-
 fn wait_until_healthy(address: &str) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
@@ -136,28 +126,4 @@ fn exchange(address: &str, request: &str) -> Result<String, Failure> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)
-}
-
-/// Resident memory of a process, in megabytes of a million bytes.
-struct Resident {
-    all: f64,
-    /// The part that is the process's own: not mapped from a file.
-    own: f64,
-}
-
-impl Resident {
-    fn remark(&self) -> String {
-        format!(" ({:.1} MB of it the process's own, the rest mapped from files)", self.own)
-    }
-}
-
-fn resident(pid: u32) -> Result<Resident, Failure> {
-    let status = BufReader::new(std::fs::File::open(format!("/proc/{pid}/status"))?);
-    let lines: Vec<String> = status.lines().collect::<Result<_, _>>()?;
-    let field = |name: &str| {
-        let line = lines.iter().find(|line| line.starts_with(name)).ok_or_else(|| format!("no {name} of {pid}"))?;
-        let kibibytes: f64 = line.split_whitespace().nth(1).ok_or("an empty field")?.parse()?;
-        Ok::<f64, Failure>(kibibytes * 1024.0 / 1e6)
-    };
-    Ok(Resident { all: field("VmRSS:")?, own: field("RssAnon:")? })
 }

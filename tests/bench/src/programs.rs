@@ -10,14 +10,14 @@ use crate::Failure;
 
 /// A program to be started, with nothing of this process's environment but the search path.
 #[expect(clippy::disallowed_methods, reason = "this is the one file of this crate that starts programs")]
-pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
     command
 }
 
 /// relay-mesh on a data folder of its own, with a home that holds nothing.
-pub(crate) fn relay_mesh(program: &Path, data: &Path) -> Command {
+pub fn relay_mesh(program: &Path, data: &Path) -> Command {
     let mut command = command(program);
     command.env("RELAY_DIR", data).env("HOME", data.with_extension("home"));
     command
@@ -25,7 +25,7 @@ pub(crate) fn relay_mesh(program: &Path, data: &Path) -> Command {
 
 /// Runs a program to its end and gives the time that took, from before it was started until it
 /// was reaped. What it prints goes nowhere.
-pub(crate) fn time(command: &mut Command, input: Option<&str>) -> Result<Duration, Failure> {
+pub fn time(command: &mut Command, input: Option<&str>) -> Result<Duration, Failure> {
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null());
     let began = Instant::now();
@@ -39,7 +39,7 @@ pub(crate) fn time(command: &mut Command, input: Option<&str>) -> Result<Duratio
 }
 
 /// Runs a program to its end and gives what it printed; a failure shows what it complained of.
-pub(crate) fn output(command: &mut Command, input: &str) -> Result<String, Failure> {
+pub fn output(command: &mut Command, input: &str) -> Result<String, Failure> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut pipe) = child.stdin.take() {

@@ -1,4 +1,4 @@
-//! What the person sees of agents and of their mail, with `relay-mesh agents` and `relay-mesh read`.
+//! Agents and their mail as the user sees them, with `relay-mesh agents` and `relay-mesh read`.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub fn session_of(stage: &Stage, name: &str) -> Option<String> {
     agent(stage, name)?["session"].as_str().map(str::to_owned)
 }
 
-/// How present an agent is: `busy`, `needs-input`, `idle`, `away` or `offline`.
+/// An agent's presence: `busy`, `needs-input`, `idle`, `away` or `offline`.
 pub fn presence_of(stage: &Stage, name: &str) -> Option<String> {
     agent(stage, name)?["presence"].as_str().map(str::to_owned)
 }
@@ -19,7 +19,7 @@ pub fn agents(stage: &Stage) -> Vec<String> {
     listed(stage).iter().filter_map(|agent| agent["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// The mail of an agent that it has not seen.
+/// An agent's unread mail.
 pub fn unread(stage: &Stage, name: &str) -> Vec<String> {
     let mail = said(&stage.relay_ok(&["read", "--agent", name, "--unread", "--json"]));
     let messages = mail["messages"].as_array().cloned().unwrap_or_default();

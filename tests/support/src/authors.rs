@@ -1,4 +1,4 @@
-//! Adapters that lie outside of the workspace, built as their authors build them.
+//! Adapters outside the workspace, built as their authors build them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use crate::programs::Program;
 use crate::stage::Stage;
 
 impl Stage {
-    /// Builds the Rust adapter in a folder and gives its component. Without a network: what it stands on was
-    /// fetched for the workspace. All of them share a target folder, which outlives the test.
+    /// Builds the Rust adapter in a folder and returns its component. Offline: its dependencies were fetched for the
+    /// workspace. All adapters share a target folder that survives the test.
     pub fn component(&self, folder: &Path, name: &str) -> PathBuf {
         let target = self.build_folder().join("components");
         Program::new("cargo")
@@ -19,8 +19,8 @@ impl Stage {
         target.join("wasm32-wasip2/release").join(name)
     }
 
-    /// The sdk as it would be published: packaged, and unpacked elsewhere, so that whatever it needs from outside
-    /// of its own folder is missing.
+    /// The sdk as it would be published: packaged and unpacked elsewhere, so that files it needs from outside its own
+    /// folder are missing.
     pub fn published_sdk(&self) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let folder = self.build_folder().join("published");
@@ -43,12 +43,12 @@ impl Stage {
         if unpacked.exists() {
             std::fs::remove_dir_all(&unpacked).expect("the build's folder is writable");
         }
-        // A package's files bear the time of no day; with it cargo would not notice that they are others.
+        // `-m`: files in a package have a fixed time, by which cargo would not notice that they changed.
         Program::new("tar").args(["-xmzf", &format!("package/{package}.crate")]).within(&folder).succeed();
         unpacked
     }
 
-    /// A folder of the build that outlives the tests.
+    /// A build folder that survives the tests.
     pub fn build_folder(&self) -> PathBuf {
         let profile = self.binary().parent().expect("the binary lies in a folder");
         profile.parent().expect("profiles lie in the target folder").join("tmp")

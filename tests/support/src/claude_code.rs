@@ -11,10 +11,10 @@ use crate::programs::{Outcome, Program, Running};
 use crate::stage::Stage;
 use crate::terminal::Terminal;
 
-/// Any key will do. The client shows its last twenty characters and asks whether to use it.
+/// Any key works. The client shows its last twenty characters and asks whether to use it.
 const KEY: &str = "sk-ant-api03-a-key-that-opens-nothing-at-all-0000";
 
-/// The client on a stage, in the stage's project.
+/// The client in a stage's project.
 pub struct ClaudeCode<'a> {
     stage: &'a Stage,
     environment: Vec<(String, String)>,
@@ -23,17 +23,17 @@ pub struct ClaudeCode<'a> {
 /// How a headless run ended.
 #[derive(Clone, Debug)]
 pub struct Headless {
-    /// The process.
+    /// How the process ended.
     pub outcome: Outcome,
-    /// What it says the session is called.
+    /// The session's id, as the client reports it.
     pub session: String,
-    /// Its last words.
+    /// The final answer.
     pub result: String,
 }
 
 impl<'a> ClaudeCode<'a> {
-    /// Prepares the client: first-run questions answered, the project trusted, everything that would
-    /// call home switched off.
+    /// Prepares the client: answers first-run questions, trusts the project and switches off everything that would call
+    /// home.
     pub fn new(stage: &'a Stage, model: &Model) -> ClaudeCode<'a> {
         let settings = stage.home.join(".claude");
         std::fs::create_dir_all(&settings).expect("the home is writable");
@@ -59,7 +59,7 @@ impl<'a> ClaudeCode<'a> {
         ClaudeCode { stage, environment }
     }
 
-    /// Sets a further variable for it, as a person does before they start it.
+    /// Sets a further variable, as a user does before starting it.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> ClaudeCode<'a> {
         self.environment.push((name.to_owned(), value.to_owned()));
@@ -74,14 +74,14 @@ impl<'a> ClaudeCode<'a> {
         Headless { session: field("session_id"), result: field("result"), outcome }
     }
 
-    /// Another program that starts it headless with one prompt, as the last of its arguments.
+    /// `program` with the headless client and one prompt as its last arguments.
     #[must_use]
     pub fn started_by(&self, program: Program, prompt: &str) -> Program {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         program.arg(client()).args(["-p", prompt]).args(ALLOWED).envs(environment)
     }
 
-    /// Starts it headless with prompts to come, as a program that embeds it does.
+    /// Starts it headless and sends prompts later, as a program that embeds it does.
     pub fn converse(&self) -> Conversation {
         let mut process = self
             .program(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"])
@@ -95,7 +95,7 @@ impl<'a> ClaudeCode<'a> {
         self.open_with(&[])
     }
 
-    /// The same with further arguments, such as `--resume` and a session.
+    /// As `open`, with further arguments such as `--resume` and a session.
     pub fn open_with(&self, further: &[&str]) -> Terminal {
         let client = client().display().to_string();
         let program: Vec<String> =
@@ -105,20 +105,19 @@ impl<'a> ClaudeCode<'a> {
         terminal
     }
 
-    /// What the client says of its version.
+    /// The client's version, as it reports it.
     pub fn version(stage: &Stage) -> String {
         Program::new(client()).arg("--version").envs(stage.environment()).succeed()
     }
 
-    /// The client as a program with further arguments.
     fn program(&self, arguments: &[&str]) -> Program {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         Program::new(client()).args(arguments).args(ALLOWED).envs(environment).within(&self.stage.project)
     }
 }
 
-/// What the client may do without asking, the mesh's own tools left out: that those are allowed is
-/// the installation's business. It refuses to skip all questions as root.
+/// The tools allowed without asking. The mesh's own tools are missing because the installation must allow them. As root
+/// the client refuses to skip all questions.
 const ALLOWED: [&str; 2] = ["--allowedTools", "Bash,Read"];
 
 /// A headless session that takes one prompt after another.
@@ -129,17 +128,17 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Says something as the person.
+    /// Sends a prompt as the user.
     pub fn say(&mut self, words: &str) {
         let line = json!({"type": "user", "message": {"role": "user", "content": words}});
         let pipe = self.process.child.stdin.as_mut().expect("its input is a pipe");
         writeln!(pipe, "{line}").and_then(|()| pipe.flush()).expect("the client reads its input");
     }
 
-    /// Reads on until a turn is over, and gives its result.
+    /// Reads until the turn is over and returns its result.
     ///
     /// # Panics
-    /// Where the client ends before that.
+    /// If the client ends before that.
     pub fn wait_for_result(&mut self) -> Value {
         while let Some(line) = self.lines.next() {
             let event: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
@@ -151,7 +150,7 @@ impl Conversation {
     }
 }
 
-/// The client's executable, which npm has put beside its wrapper for this machine's kind.
+/// The client's executable for this platform, which npm puts beside its wrapper.
 fn client() -> PathBuf {
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules/@anthropic-ai");
     let found = std::fs::read_dir(&clients).into_iter().flatten().flatten().map(|entry| entry.path().join("claude"));

@@ -1,4 +1,4 @@
-//! The harnesses that have a driver, spoken to alike: what a test of all of them needs.
+//! One interface to the harnesses that have a driver, for tests that cover all of them.
 
 use crate::claude_code::{ClaudeCode, Headless};
 use crate::codex::Codex;
@@ -23,7 +23,7 @@ impl Client {
     /// All of them.
     pub const ALL: [Client; 3] = [Client::ClaudeCode, Client::Codex, Client::OpenCode];
 
-    /// Its adapter's name.
+    /// The adapter's name.
     pub fn name(self) -> &'static str {
         match self {
             Client::ClaudeCode => "claude-code",
@@ -32,7 +32,7 @@ impl Client {
         }
     }
 
-    /// A tool of the mesh, as this harness names it to its model.
+    /// A mesh tool's name, as this harness shows it to its model.
     pub fn tool(self, tool: &str) -> String {
         match self {
             Client::ClaudeCode => format!("mcp__relay-mesh__{tool}"),
@@ -41,19 +41,19 @@ impl Client {
         }
     }
 
-    /// Sets the mesh up for it in the stage's project.
+    /// Installs the mesh for it in the stage's project.
     pub fn install(self, stage: &Stage) {
         stage.relay_ok(&["install", self.name(), "--project", &stage.project_path(), "--yes"]);
     }
 
-    /// Opens it in a terminal of its own and waits until it takes a prompt.
+    /// Opens it in a new terminal and waits until it takes a prompt.
     pub fn open<'a>(self, stage: &'a Stage, model: &Model) -> Seat<'a> {
         let driver = Driver::of(self, stage, model);
         let terminal = driver.open(&[]);
         Seat { client: self, terminal, driver }
     }
 
-    /// Runs it headless with one prompt, in a new session or in this one.
+    /// Runs it headless with one prompt, in a new session or in `session`.
     pub fn ask(self, stage: &Stage, model: &Model, prompt: &str, session: Option<&str>) -> Headless {
         let further = session.map(|session| self.resuming(session));
         let further: &[&str] = further.as_ref().map_or(&[], |words| words.as_slice());
@@ -64,10 +64,10 @@ impl Client {
         }
     }
 
-    /// Which version it says that it is.
+    /// The client's version, as it reports it.
     ///
     /// # Panics
-    /// Where it says none.
+    /// If it reports none.
     pub fn version(self, stage: &Stage) -> String {
         let said = match self {
             Client::ClaudeCode => ClaudeCode::version(stage),
@@ -78,7 +78,7 @@ impl Client {
         number.unwrap_or_else(|| panic!("{} says of its version: {said}", self.name())).to_owned()
     }
 
-    /// What stands on its screen while a turn runs.
+    /// A text on its screen while a turn runs.
     fn at_work(self) -> &'static str {
         match self {
             Client::ClaudeCode | Client::Codex => "esc to interrupt",
@@ -91,7 +91,7 @@ impl Client {
 pub struct Seat<'a> {
     /// Which one.
     pub client: Client,
-    /// Its terminal, which closes first.
+    /// The terminal. The first field, so that it is dropped first.
     pub terminal: Terminal,
     driver: Driver<'a>,
 }
@@ -103,13 +103,13 @@ impl Seat<'_> {
         self.terminal.wait_until_gone(self.client.at_work());
     }
 
-    /// Waits until its model has had the last word and it is idle again.
+    /// Waits until its model has answered with text and it is idle again.
     pub fn settles(&self, model: &Model) {
         wait_for("the model has had the last word", || model.has_last_word().then_some(()));
         self.terminal.wait_until_gone(self.client.at_work());
     }
 
-    /// Opens this session of it again in another terminal.
+    /// Opens the session again in another terminal.
     pub fn reopen(&mut self, session: &str) {
         self.terminal = self.driver.open(&self.client.resuming(session));
     }

@@ -13,16 +13,16 @@ use crate::stage::Stage;
 use crate::terminal::Terminal;
 use crate::waiting::{wait_for, wait_or_show};
 
-/// Whether terminals share one app server, as they do by default.
+/// Whether terminals share one app server; Codex's default is that they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppServer {
-    /// A background process takes turns for all of them.
+    /// One background process runs the turns of all terminals.
     Shared,
-    /// Each terminal has its own inside.
+    /// Each terminal contains its own.
     Embedded,
 }
 
-/// What a person answers when Codex asks whether to run hooks that are new.
+/// The user's answer when Codex asks whether to run new hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// All of them may run.
@@ -31,10 +31,10 @@ pub enum Trust {
     Nothing,
 }
 
-/// The client on a stage, in the stage's project.
+/// The client in a stage's project.
 pub struct Codex<'a> {
     stage: &'a Stage,
-    /// Where it keeps its settings.
+    /// CODEX_HOME, with its settings.
     home: PathBuf,
     environment: Vec<(String, String)>,
     app_server: AppServer,
@@ -43,14 +43,14 @@ pub struct Codex<'a> {
 }
 
 impl<'a> Codex<'a> {
-    /// Prepares the client: the scripted model as its provider, the project trusted, everything that
-    /// would call home switched off. It is on the path, as after an installation. Settings that are
-    /// there already, such as an installation's, are kept.
+    /// Prepares the client: makes the scripted model its provider, trusts the project and switches off everything that
+    /// would call home. It is on PATH, as after an installation. Existing settings, such as an installation's, are
+    /// kept.
     pub fn new(stage: &'a Stage, model: &Model) -> Codex<'a> {
         Codex::at_home_in(stage.home.join(".codex"), stage, model)
     }
 
-    /// The same where it keeps its settings in another folder than by default.
+    /// As `new`, with its settings in another folder than the default.
     pub fn at_home_in(home: PathBuf, stage: &'a Stage, model: &Model) -> Codex<'a> {
         std::fs::create_dir_all(&home).expect("the home is writable");
         let config = home.join("config.toml");
@@ -67,7 +67,7 @@ impl<'a> Codex<'a> {
         }
         let mut environment = stage.environment();
         environment.retain(|(name, _)| name != "TMPDIR");
-        // A socket's path holds a hundred letters, and Codex puts a long name below this folder.
+        // A socket's path has at most about 100 bytes, and Codex puts a long name below this folder.
         let short = isolation::room().map(PathBuf::as_path).or(stage.folder.parent());
         let temporary = short.unwrap_or(&stage.folder).display().to_string();
         environment.extend(
@@ -82,35 +82,35 @@ impl<'a> Codex<'a> {
         Codex { stage, home, environment, app_server: AppServer::Shared, trust: Trust::All, flags: Vec::new() }
     }
 
-    /// Sets a further variable for it, as a person does before they start it.
+    /// Sets a further variable, as a user does before starting it.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Codex<'a> {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Starts it with a further flag.
+    /// Adds a flag.
     #[must_use]
     pub fn flag(mut self, flag: &str) -> Codex<'a> {
         self.flags.push(flag.to_owned());
         self
     }
 
-    /// Says whether its terminals share an app server.
+    /// Sets whether its terminals share an app server.
     #[must_use]
     pub fn app_server(mut self, app_server: AppServer) -> Codex<'a> {
         self.app_server = app_server;
         self
     }
 
-    /// Says what the person answers about hooks that are new.
+    /// Sets the user's answer about new hooks.
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Codex<'a> {
         self.trust = trust;
         self
     }
 
-    /// Runs it without a terminal, with one prompt. Hooks run as if a person had trusted them.
+    /// Runs it headless with one prompt. Hooks run as if the user had trusted them.
     pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         let outcome = Program::new(client())
@@ -133,13 +133,12 @@ impl<'a> Codex<'a> {
         }
     }
 
-    /// Starts it in a terminal and waits until it takes a prompt. Hooks that need review are
-    /// answered for.
+    /// Starts it in a terminal, answers the review of hooks, and waits until it takes a prompt.
     pub fn open(&self) -> Terminal {
         self.open_with(&[])
     }
 
-    /// The same with further arguments, such as `resume` and a session.
+    /// As `open`, with further arguments such as `resume` and a session.
     pub fn open_with(&self, further: &[&str]) -> Terminal {
         let mut program = vec![client().display().to_string()];
         program.extend(further.iter().map(|word| (*word).to_owned()));
@@ -155,7 +154,7 @@ impl<'a> Codex<'a> {
             ready(&screen).or_else(|| review(&screen))
         });
         if review(&terminal.screen()).is_some() {
-            // A key that is pressed before the question takes keys is lost, so each is pressed again.
+            // A key pressed before the question accepts input is lost, so each is pressed again.
             match self.trust {
                 Trust::All => {
                     wait_for("the question takes the answer", || {
@@ -164,8 +163,8 @@ impl<'a> Codex<'a> {
                     });
                     terminal.press("Enter");
                 }
-                // Its number chooses at once. One too many stands before what is typed next and hurts nobody, where
-                // an Escape would become another key with the letter that follows it.
+                // The option's number chooses at once. A surplus digit only precedes the next typed text; a surplus
+                // Escape would combine with the next letter into another key.
                 Trust::Nothing => wait_for("the question is skipped", || {
                     let screen = terminal.screen();
                     if review(&screen).is_some() {
@@ -196,22 +195,22 @@ impl<'a> Codex<'a> {
         terminal
     }
 
-    /// Waits until the mesh knows that an agent's turn is over. The screen says so before: mail that comes in
-    /// between goes by the hook at its end.
+    /// Waits until the mesh knows that an agent's turn is over. The screen shows it earlier: mail that arrives in
+    /// between is shown by the hook at the turn's end.
     pub fn is_idle(&self, name: &str) {
         wait_for("the turn is over", || presence_of(self.stage, name).filter(|presence| presence == "idle"));
     }
 
-    /// Has the person clear the conversation away.
+    /// Clears the conversation, as the user does.
     pub fn clear(terminal: &Terminal, last_words: &str) {
-        // It is refused until the turn is over in every respect, of which the screen says nothing.
+        // `/clear` is refused until the turn is completely over, which the screen does not show.
         let mut asked = 0;
         let look = || {
             let screen = terminal.screen();
             if !screen.contains(last_words) {
                 return Some(());
             }
-            // A key that comes too early is lost.
+            // A key pressed too early is lost.
             if screen.contains("› /clear") {
                 terminal.press("Enter");
             } else if screen.matches(NOT_NOW).count() >= asked {
@@ -224,7 +223,7 @@ impl<'a> Codex<'a> {
         terminal.wait_for(READY);
     }
 
-    /// Where it plays.
+    /// The client's stage.
     pub fn stage(&self) -> &'a Stage {
         self.stage
     }
@@ -235,28 +234,28 @@ impl<'a> Codex<'a> {
         terminal.wait_until_gone("esc to interrupt");
     }
 
-    /// Runs the client with other arguments to its end, such as `queue` or `app-server daemon version`.
+    /// Runs the client to its end with other arguments, such as `queue` or `app-server daemon version`.
     pub fn run(&self, arguments: &[&str]) -> Outcome {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         Program::new(client()).args(arguments).envs(environment).within(&self.stage.project).run()
     }
 
-    /// What the client says of its version.
+    /// The client's version, as it reports it.
     pub fn version(stage: &Stage) -> String {
         Program::new(client()).arg("--version").envs(stage.environment()).succeed()
     }
 
-    /// A tool of the mesh's server, as a script names it.
+    /// A mesh tool's name for a script.
     pub fn tool(name: &str) -> String {
         format!("mcp__relay_mesh.{name}")
     }
 
-    /// Ends the shared app server at once, as a crash does.
+    /// Kills the shared app server, as a crash does.
     pub fn crash_app_server(&self) {
         self.signal_app_server("-KILL");
     }
 
-    /// Ends the shared app server and the process that keeps it up to date.
+    /// Signals the shared app server and the process that updates it.
     fn signal_app_server(&self, signal: &str) {
         let home = self.home.display().to_string();
         for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -265,7 +264,6 @@ impl<'a> Codex<'a> {
                 line.split(|byte| *byte == 0).filter_map(|word| std::str::from_utf8(word).ok()).collect();
             let is_ours = words.first().is_some_and(|program| program.starts_with(&home));
             if is_ours && words.contains(&"app-server") {
-                // It may have ended by itself already.
                 Program::new("kill").arg(signal).arg(process.file_name()).run();
             }
         }
@@ -280,13 +278,13 @@ impl Drop for Codex<'_> {
 
 /// The variable that holds the provider's key.
 const KEY: &str = "SCRIPTED_KEY";
-/// A model that the client knows, so that it has tools, and is not asked to leave for a newer one.
+/// A model that the client knows, so that it offers tools and does not suggest a newer one.
 const MODEL: &str = "gpt-5.5";
-/// Stands below the prompt once the session is set up: the effort that the model is used with.
+/// Shown below the prompt once the session is ready: the model's reasoning effort.
 const READY: &str = " medium · ";
-/// What it says to a command that has to wait for the end of a turn.
+/// Shown for a command that must wait for the end of the turn.
 const NOT_NOW: &str = "is disabled while a task is in progress";
-/// The question that comes first where hooks are new or changed.
+/// The first question if hooks are new or changed.
 const REVIEW: &str = "Hooks need review";
 
 fn settings(stage: &Stage, port: u16) -> String {
@@ -317,7 +315,7 @@ fn settings(stage: &Stage, port: u16) -> String {
     )
 }
 
-/// The client's executable, which npm has put beside its wrapper for this machine's kind.
+/// The client's executable for this platform, which npm puts beside its wrapper.
 fn client() -> PathBuf {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules/@openai");
     let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

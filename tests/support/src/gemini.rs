@@ -11,16 +11,16 @@ use crate::stage::Stage;
 use crate::terminal::Terminal;
 use crate::waiting::wait_for;
 
-/// The client on a stage, in the stage's project.
+/// The client in a stage's project.
 pub struct Gemini<'a> {
     stage: &'a Stage,
     environment: Vec<(String, String)>,
 }
 
 impl<'a> Gemini<'a> {
-    /// Prepares the client: the scripted model's address, a key, the folder trusted, and everything that
-    /// would call home switched off. It is on the path, as after an installation. Settings that the person
-    /// has already, such as an installation's, are kept.
+    /// Prepares the client: sets the scripted model's address and a key, trusts the folder and switches off everything
+    /// that would call home. It is on PATH, as after an installation. Existing settings of the user, such as an
+    /// installation's, are kept.
     pub fn new(stage: &'a Stage, model: &Model) -> Gemini<'a> {
         let folder = stage.home.join(".gemini");
         std::fs::create_dir_all(&folder).expect("the home is writable");
@@ -30,7 +30,7 @@ impl<'a> Gemini<'a> {
             Err(_) => json!({}),
         };
         settings["security"]["auth"]["selectedType"] = json!("gemini-api-key");
-        // A model of its own choice would first ask another one which to choose.
+        // By default the client would first ask another model which one to choose.
         settings["model"]["name"] = json!("gemini-2.5-flash");
         settings["general"]["enableAutoUpdate"] = json!(false);
         settings["privacy"]["usageStatisticsEnabled"] = json!(false);
@@ -55,7 +55,7 @@ impl<'a> Gemini<'a> {
         Gemini { stage, environment }
     }
 
-    /// Runs it without a terminal, with one prompt. Tools run without a question.
+    /// Runs it headless with one prompt. Tools run without asking.
     pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
         let outcome = Program::new(client())
             .args(["--prompt", prompt, "--approval-mode", "yolo", "--output-format", "json"])
@@ -68,7 +68,7 @@ impl<'a> Gemini<'a> {
         Headless { session: text("session_id"), result: text("response"), outcome }
     }
 
-    /// Starts it in a terminal and waits until it takes a prompt and has its server.
+    /// Starts it in a terminal and waits until it takes a prompt and has started its MCP server.
     pub fn open(&self) -> Terminal {
         let program = [client().display().to_string()];
         let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
@@ -77,9 +77,8 @@ impl<'a> Gemini<'a> {
         terminal
     }
 
-    /// Types a prompt or a command and gives it in. What is typed while the client draws itself anew is lost,
-    /// and an Enter that follows a key at once is taken for a line break in what was pasted; so either is
-    /// done again where nothing came of it.
+    /// Types a prompt or a command and submits it. Text typed while the client redraws is lost, and an Enter right
+    /// after a key counts as a pasted line break; so both are repeated if they had no effect.
     pub fn prompt(terminal: &Terminal, text: &str) {
         let again = |looks: &mut usize, every: usize| {
             *looks += 1;
@@ -108,23 +107,23 @@ impl<'a> Gemini<'a> {
         terminal.wait_until_gone("esc to cancel");
     }
 
-    /// What the client says of its version.
+    /// The client's version, as it reports it.
     pub fn version(stage: &Stage) -> String {
         Program::new(client()).arg("--version").envs(stage.environment()).succeed().trim().to_owned()
     }
 
-    /// A tool of the mesh's server, as a script names it.
+    /// A mesh tool's name for a script.
     pub fn tool(name: &str) -> String {
         format!("mcp_relay-mesh_{name}")
     }
 }
 
-/// Stands where a prompt is typed, as long as there is none.
+/// Placeholder of the empty prompt.
 const EMPTY: &str = "Type your message";
-/// More than thirty milliseconds.
+/// Together more than 30 ms.
 const LOOKS_BETWEEN_KEYS: usize = 10;
 
-/// The client's program, which node runs.
+/// The client's script, run by node.
 fn client() -> PathBuf {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules/@google/gemini-cli/bundle/gemini.js");
     program.canonicalize().unwrap_or_else(|_| {

@@ -1,4 +1,4 @@
-//! A repository in which an agent holds the sources, and commits in it.
+//! A repository in which an agent has reserved the sources, and commits in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::programs::{Outcome, Program};
 use crate::stage::Stage;
 
-/// A stage on which alice holds `src/**` for herself, and bob is there too.
+/// A stage on which alice has reserved `src/**` exclusively, and bob has joined too.
 pub fn alice_holds_the_sources(binary: &str) -> Stage {
     let stage = Stage::new(binary);
     fs::create_dir(stage.project.join("src")).expect("the project is writable");
@@ -23,12 +23,12 @@ pub fn write(stage: &Stage, path: &str, text: &str) {
     fs::write(path, text).expect("the project is writable");
 }
 
-/// Commits everything in a working copy, as a person or as an agent of the command line, and says how that went.
+/// Commits everything in a working copy, as the user or as a command-line agent.
 pub fn commit_in(stage: &Stage, folder: &Path, agent: Option<&str>) -> Outcome {
     commit_with(stage, folder, agent, &[])
 }
 
-/// The same with further folders on the path.
+/// As `commit_in`, with further folders on PATH.
 pub fn commit_with(stage: &Stage, folder: &Path, agent: Option<&str>, programs: &[PathBuf]) -> Outcome {
     let mut environment = stage.environment();
     for (_, value) in environment.iter_mut().filter(|(name, _)| name == "PATH") {
@@ -41,7 +41,7 @@ pub fn commit_with(stage: &Stage, folder: &Path, agent: Option<&str>, programs: 
     git().args(["-c", "user.name=A Person", "-c", "user.email=person@example.org", "commit", "-q", "-m", "More"]).run()
 }
 
-/// Git's own hook of the project.
+/// The path of the project's own git hook.
 pub fn hook(stage: &Stage) -> PathBuf {
     stage.project.join(".git/hooks/pre-commit")
 }

@@ -1,4 +1,4 @@
-//! What became of a message, as the person sees it with `relay-mesh message ID --json`.
+//! The delivery of a message, as the user sees it with `relay-mesh message ID --json`.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 use crate::stage::Stage;
 use crate::waiting::wait_or_show;
 
-/// The statuses that a message reached with its one recipient.
+/// The statuses of a message with one recipient.
 #[derive(Clone, Debug)]
 pub struct DeliveryHistory(Value);
 
 impl DeliveryHistory {
-    /// Asks for it.
+    /// Queries the current history.
     pub fn of(stage: &Stage, id: &str) -> DeliveryHistory {
         DeliveryHistory(serde_json::from_str(&stage.relay_ok(&["message", id, "--json"])).expect("--json writes JSON"))
     }
 
-    /// Waits until the message has come as far as this status, and gives what it reached.
+    /// Waits until the message reaches this status and returns its history.
     pub fn up_to(stage: &Stage, id: &str, status: &str) -> DeliveryHistory {
         let look = || Some(DeliveryHistory::of(stage, id)).filter(|history| history.step(status).is_some());
         wait_or_show(&format!("{id} is {status}"), look, || format!("{:#}", DeliveryHistory::of(stage, id).0))
@@ -28,12 +28,12 @@ impl DeliveryHistory {
         self.steps().iter().filter_map(|step| step["status"].as_str().map(str::to_owned)).collect()
     }
 
-    /// By which route a status was reached; nothing where it was not, or by none.
+    /// The route by which a status was reached; none if it was not, or by no route.
     pub fn route(&self, status: &str) -> Option<String> {
         self.step(status)?["route"].as_str().map(str::to_owned)
     }
 
-    /// How long it took from one status to another.
+    /// The time between two statuses.
     pub fn between(&self, from: &str, to: &str) -> Option<Duration> {
         self.at(to)?.duration_since(self.at(from)?).ok()
     }
@@ -52,22 +52,22 @@ impl DeliveryHistory {
     }
 }
 
-/// Sends from the person's shell; gives the message's id.
+/// Sends from the user's shell and returns the message's id.
 pub fn send(stage: &Stage, to: &str, body: &str) -> String {
     send_with(stage, to, body, &[])
 }
 
-/// The same with further arguments, such as `--from` or `--priority`.
+/// As `send`, with further arguments such as `--from` or `--priority`.
 pub fn send_with(stage: &Stage, to: &str, body: &str, further: &[&str]) -> String {
     let report = stage.relay(&["send", to, body, "--json"]).args(further).succeed();
     let sent: Value = serde_json::from_str(&report).expect("--json writes JSON");
     sent["id"].as_str().expect("a message has an id").to_owned()
 }
 
-/// The id of the envelope that holds a text.
+/// The id of the envelope that contains a text.
 ///
 /// # Panics
-/// Where the text stands in none.
+/// If no envelope contains the text.
 pub fn id_of(news: &str, text: &str) -> String {
     let before = news.find(text).map(|at| &news[..at]).expect("the text is among the news");
     let Some((_, envelope)) = before.rsplit_once("<relay-mesh-message id=\"") else {

@@ -7,18 +7,18 @@ use crate::programs::Running;
 use crate::stage::Stage;
 use crate::waiting::wait_for;
 
-/// A host that serves MCP over HTTP. It ends with the test.
+/// A server of MCP over HTTP. It ends with the test.
 pub struct Host {
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
-    /// The token that it made for its clients.
+    /// Its token for clients.
     pub token: String,
-    /// Its process.
+    /// The server process.
     pub process: Running,
 }
 
 impl Host {
-    /// Starts a host on a free port and waits until it answers.
+    /// Starts a server on a free port and waits until it answers.
     pub fn start(stage: &Stage) -> Host {
         let port = free_port();
         let log = stage.folder.join("serve.log");
@@ -33,7 +33,7 @@ impl Host {
         Host { port, token, process }
     }
 
-    /// A plain MCP client of this host.
+    /// A plain MCP client of this server.
     pub fn client(&self, name: &str) -> HttpClient {
         HttpClient::connected(self.port, &self.token, name)
     }

@@ -1,26 +1,25 @@
-//! A room of its own for each test: no network but loopback, its own process ids, its own mounts.
+//! Isolates each test in its own namespaces (the room): loopback only, own process ids, own mounts.
 //!
-//! A test runs its own executable again inside the room. Whatever it starts there dies with it, a
-//! fixed port cannot clash with another test's, and no client can reach the outside world. It works
-//! as root and, where the system allows user namespaces, as anybody else.
+//! A test runs its own executable again inside the room. Every process it starts there dies with it, a fixed port
+//! cannot clash with another test's, and no client can reach the outside world. It works as root and, if the system
+//! allows user namespaces, as any other user.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::programs::Program;
 
-/// Tells the inner run that it is inside, and where its memory-backed folder is.
+/// Set for the inner run: its memory-backed folder.
 const ROOM: &str = "RELAY_TEST_ROOM";
 
-/// The first process of the room: it brings loopback up and lends a folder in memory. A shell stays
-/// in front of the test, because somebody has to reap the orphans of a process namespace.
+/// The first process of the room: brings loopback up and mounts a folder in memory. The shell stays as the test's
+/// parent, because a process must reap the orphans of a process namespace.
 const OPEN_THE_ROOM: &str = r#"ip link set lo up && mount -t tmpfs -o mode=0700 room "$RELAY_TEST_ROOM" && "$@""#;
 
-/// Runs `body` in a room of its own. Give it the body of the whole test as a closure.
+/// Runs `body` in its own room. Pass the body of the whole test as a closure.
 ///
 /// # Panics
-/// Where `body` panics, and where the room cannot be opened: a test that cannot be isolated fails,
-/// it is never skipped.
+/// If `body` panics, or the room cannot be opened: a test that cannot be isolated fails, it is never skipped.
 pub fn isolated<F: FnOnce()>(body: F) {
     if room().is_some() {
         return body();
@@ -33,11 +32,11 @@ pub fn isolated<F: FnOnce()>(body: F) {
     pass_on(&outcome.stdout);
 }
 
-/// The same for a program that is no test: inside the room it runs again with the same arguments, and
-/// what it says goes where this run's words go. Gives its exit code.
+/// The same for a program that is not a test: it runs again inside the room with the same arguments, and its output
+/// goes to this run's output. Returns its exit code.
 ///
 /// # Panics
-/// Where the room cannot be opened.
+/// If the room cannot be opened.
 pub fn isolated_program(body: impl FnOnce() -> u8) -> u8 {
     if room().is_some() {
         return body();
@@ -51,7 +50,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("room-").tempdir().expect("a temporary folder can be made")
 }
 
-/// This executable once more, in a room that has this folder in memory.
+/// This executable again, in a room with this folder in memory.
 fn itself(folder: &tempfile::TempDir) -> Program {
     Program::new("unshare")
         .args(["--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
@@ -61,7 +60,7 @@ fn itself(folder: &tempfile::TempDir) -> Program {
         .env(ROOM, folder.path())
 }
 
-/// What a test that passed has said is of use to whoever asked for it with `--nocapture`.
+/// Prints the inner run's output, for users of `--nocapture`.
 #[expect(clippy::print_stdout, reason = "the test runner takes what a test prints, and shows it when asked")]
 fn pass_on(said: &str) {
     print!("{said}");
@@ -74,8 +73,7 @@ pub(crate) fn room() -> Option<&'static PathBuf> {
     INSIDE.get_or_init(|| std::env::var_os(ROOM).map(PathBuf::from)).as_ref()
 }
 
-/// The test's name as the test runner spells it: the path of the function around the closure,
-/// without the crate.
+/// The test's name for the test runner: the path of the function around the closure, without the crate.
 fn name_of<F>() -> String {
     let path = std::any::type_name::<F>();
     let function = path.strip_suffix("::{{closure}}").unwrap_or(path);

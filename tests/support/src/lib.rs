@@ -1,6 +1,5 @@
-//! What the tests of the product stand on: a stage without a network, the real binary and the real
-//! clients on it, and a model that answers by script. Nothing here knows how relay-mesh works
-//! inside; it is driven as a person and a harness drive it.
+//! Support for the product tests: an isolated stage, the real binary and the real clients, and a scripted model.
+//! Nothing here depends on relay-mesh's internals: it is driven as a user and a harness drive it.
 
 mod agents;
 mod authors;

@@ -1,5 +1,5 @@
-//! A plain MCP client over streamable HTTP, one connection per request. Every header can be chosen,
-//! so that a test can also be the client that has no business here.
+//! A plain MCP client over streamable HTTP, one connection per request. Every header can be set, so that a test can
+//! also be an unwelcome client.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::rpc::{self, ToolAnswer};
 
-/// An answer as it came.
+/// An HTTP response.
 #[derive(Clone, Debug)]
 pub struct HttpAnswer {
     /// The status code.
@@ -31,7 +31,7 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client of the server at `127.0.0.1:port` that shows this token. Says nothing yet.
+    /// A client of the server at `127.0.0.1:port` with this token. Sends nothing yet.
     pub fn new(port: u16, token: Option<&str>) -> HttpClient {
         let authority = format!("127.0.0.1:{port}");
         let mut headers = BTreeMap::from([
@@ -46,7 +46,7 @@ impl HttpClient {
         HttpClient { runtime, authority, headers, last_id: 0 }
     }
 
-    /// The same, and shakes hands in the newest era that has a handshake.
+    /// As `new`, after a handshake in the newest protocol era that has one.
     pub fn connected(port: u16, token: &str, name: &str) -> HttpClient {
         let mut client = HttpClient::new(port, Some(token));
         client.request("initialize", &rpc::handshake("2025-11-25", name));
@@ -54,7 +54,7 @@ impl HttpClient {
         client
     }
 
-    /// Sends this header from now on; none takes it out.
+    /// Sends this header from now on; none removes it.
     pub fn header(&mut self, name: &str, value: Option<&str>) {
         match value {
             Some(value) => self.headers.insert(name.to_owned(), value.to_owned()),
@@ -70,7 +70,7 @@ impl HttpClient {
     /// Sends a request and waits for its answer.
     ///
     /// # Panics
-    /// Where the server does not answer it with a message.
+    /// If the server does not answer with a message.
     pub fn request(&mut self, method: &str, parameters: &Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
@@ -84,21 +84,21 @@ impl HttpClient {
             .unwrap_or_else(|| panic!("{method} was answered with {answer:?}"))
     }
 
-    /// Posts a body as it stands.
+    /// Posts a body unchanged.
     ///
     /// # Panics
-    /// Where nobody listens.
+    /// If nothing listens there.
     pub fn post(&self, path: &str, body: &str) -> HttpAnswer {
         self.runtime.block_on(exchange(&self.authority, "POST", path, &self.headers, body)).expect("the server answers")
     }
 
-    /// Gets a path; none where nobody listens.
+    /// Gets a path; none if nothing listens there.
     pub fn get(&self, path: &str) -> Option<HttpAnswer> {
         self.runtime.block_on(exchange(&self.authority, "GET", path, &self.headers, "")).ok()
     }
 }
 
-/// The messages in an answer, whether it came as one body or as a stream of events.
+/// The messages in a response, whether one body or a stream of events.
 fn messages(answer: &HttpAnswer) -> Vec<Value> {
     let streamed = answer.headers.get("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let texts: Vec<&str> = if streamed {

@@ -19,14 +19,14 @@ pub struct StdioClient {
 }
 
 impl StdioClient {
-    /// Takes the pipes of a server that was just started. Says nothing to it yet.
+    /// Takes the pipes of a server that was just started. Sends nothing yet.
     pub fn new(mut server: Running) -> StdioClient {
         let to_server = server.child.stdin.take();
         let from_server = Lines::of(server.child.stdout.take().expect("the server's output is a pipe"));
         StdioClient { server, to_server, from_server, last_id: 0 }
     }
 
-    /// The same, and shakes hands in the newest era that has a handshake.
+    /// As `new`, after a handshake in the newest protocol era that has one.
     pub fn connected(server: Running, name: &str) -> StdioClient {
         let mut client = StdioClient::new(server);
         client.request("initialize", &rpc::handshake("2025-11-25", name));
@@ -42,12 +42,12 @@ impl StdioClient {
     /// Sends a request and waits for its answer, whatever notifications come before it.
     ///
     /// # Panics
-    /// Where the server ends instead of answering.
+    /// If the server ends instead of answering.
     pub fn request(&mut self, method: &str, parameters: &Value) -> Value {
         self.try_request(method, parameters).unwrap_or_else(|| panic!("the server ended instead of answering {method}"))
     }
 
-    /// The same; none where the server ended instead of answering.
+    /// The same; none if the server ended instead of answering.
     pub fn try_request(&mut self, method: &str, parameters: &Value) -> Option<Value> {
         self.last_id += 1;
         let id = self.last_id;
@@ -62,10 +62,10 @@ impl StdioClient {
         }
     }
 
-    /// Writes a line as it stands.
+    /// Writes a line unchanged.
     ///
     /// # Panics
-    /// Where the server has ended.
+    /// If the server has ended.
     pub fn write(&mut self, line: &str) {
         assert!(self.try_write(line), "the server ended while it was written to");
     }
@@ -73,13 +73,13 @@ impl StdioClient {
     /// Reads the next line; none at the end.
     ///
     /// # Panics
-    /// Where the line is not JSON: nothing but protocol may come this way.
+    /// If the line is not JSON: only protocol messages may be on standard output.
     pub fn read(&mut self) -> Option<Value> {
         let line = self.from_server.next()?;
         Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("not JSON: {error}: {line}")))
     }
 
-    /// Ends the input, as a harness does, and waits until the server has ended. Gives its exit code.
+    /// Closes the input, as a harness does, waits until the server has ended and returns its exit code.
     pub fn close(mut self) -> Option<i32> {
         self.to_server = None;
         self.server.ended()

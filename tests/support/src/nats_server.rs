@@ -1,5 +1,5 @@
-//! A real nats-server of a test's own, dropped with it. The tests of the store include this file, for
-//! they know nothing of what else is here.
+//! A real nats-server per test, stopped when dropped. The tests of store-nats include this file, because they do not
+//! depend on this crate.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 #![expect(clippy::disallowed_methods, reason = "the server is started here, and nowhere else in these tests")]
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to say where it listens.
+/// Timeout until a server reports its port.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that can be killed and started again, with JetStream in a folder of its own.
+/// A server that can be killed and restarted, with JetStream in its own folder.
 pub struct NatsServer {
     process: Option<Child>,
     folder: tempfile::TempDir,
@@ -29,12 +29,12 @@ impl NatsServer {
         NatsServer::with("alone", &[])
     }
 
-    /// Starts one that other machines reach too, wherever they see this one.
+    /// Starts one that listens on all interfaces, for other machines.
     pub fn for_machines() -> NatsServer {
         NatsServer::with("alone", &["--addr", "0.0.0.0"])
     }
 
-    /// Starts one with a configuration of its own, in which words with a dollar sign stand for these variables.
+    /// Starts one with this configuration, in which `$NAME` stands for a variable.
     pub fn configured(configuration: &str, variables: &[(&str, &str)]) -> NatsServer {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("nats.conf");
@@ -45,7 +45,7 @@ impl NatsServer {
         server
     }
 
-    /// One that other machines reach, for those who know a word.
+    /// Starts one for other machines that requires a token.
     pub fn asking_for(word: &str) -> NatsServer {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("nats.conf").display().to_string();
@@ -56,7 +56,7 @@ impl NatsServer {
         server
     }
 
-    /// From now on asks for another word, also those who are there.
+    /// Changes the token, also for connected clients.
     pub fn ask_for(&self, word: &str) {
         self.write_word(word);
         let process = self.process.as_ref().expect("it runs");
@@ -69,7 +69,7 @@ impl NatsServer {
         std::fs::write(self.folder.path().join("nats.conf"), config).expect("the folder is writable");
     }
 
-    /// What the server answers to a request of its operator's.
+    /// Sends a request as the operator and returns the answer.
     pub fn request(&self, subject: &str, body: &serde_json::Value) -> serde_json::Value {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
         let body = body.to_string();
@@ -93,12 +93,12 @@ impl NatsServer {
         }
     }
 
-    /// Starts some that form a cluster, each known by its number.
+    /// Starts a cluster of `size` servers.
     pub fn cluster(size: usize) -> Vec<NatsServer> {
         NatsServer::cluster_at("127.0.0.1", size)
     }
 
-    /// The same, where other machines reach them too.
+    /// The same, reachable from other machines.
     pub fn cluster_for_machines(size: usize) -> Vec<NatsServer> {
         NatsServer::cluster_at("0.0.0.0", size)
     }
@@ -115,7 +115,7 @@ impl NatsServer {
         ports.iter().enumerate().map(start).collect()
     }
 
-    /// Some that form a cluster, all with a configuration in which words with a dollar sign stand for variables.
+    /// Starts a cluster with this configuration, in which `$NAME` stands for a variable.
     pub fn configured_cluster(configuration: &str, variables: &[(&str, &str)], size: usize) -> Vec<NatsServer> {
         let ports = free_ports(size);
         let routes: Vec<String> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
@@ -134,19 +134,19 @@ impl NatsServer {
         ports.iter().enumerate().map(start).collect()
     }
 
-    /// The same server, where other machines reach it too.
+    /// The same server, reachable from other machines.
     pub fn open_to_machines(mut self) -> NatsServer {
         self.arguments.extend(["--addr".to_owned(), "0.0.0.0".to_owned()]);
         self.restart();
         self
     }
 
-    /// Where it writes what happens.
+    /// The log file.
     pub fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
-    /// A port that nobody listens on.
+    /// A free port.
     pub fn free_port() -> u16 {
         free_ports(1)[0]
     }
@@ -169,12 +169,12 @@ impl NatsServer {
         }
     }
 
-    /// The folder that the program lies in.
+    /// The folder of the nats-server program.
     pub fn folder() -> PathBuf {
         program().parent().map(Path::to_owned).unwrap_or_default()
     }
 
-    /// Where it listens.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
@@ -189,7 +189,7 @@ impl NatsServer {
         &self.name
     }
 
-    /// How much memory it has, in bytes.
+    /// Its memory use in bytes.
     pub fn memory(&self) -> u64 {
         let process = self.process.as_ref().expect("it runs");
         let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).expect("a process");
@@ -198,7 +198,7 @@ impl NatsServer {
         kilobytes * 1_024
     }
 
-    /// Kills it, as a loss of its machine would.
+    /// Kills it, as if its machine failed.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().expect("a process");
@@ -206,12 +206,12 @@ impl NatsServer {
         }
     }
 
-    /// Starts it again where it was, with what it had kept.
+    /// Restarts it on the same port with its stored data.
     pub fn restart(&mut self) {
         self.kill();
         let log = self.folder.path().join("log");
         let mut command = Command::new(program());
-        // A configuration that says where things lie means a folder beside where the server is started.
+        // Relative paths in a configuration start at the server's working folder.
         let configuration = std::fs::read_to_string(self.folder.path().join("nats.conf")).unwrap_or_default();
         if !configuration.contains("store_dir") {
             command.arg("--store_dir").arg(self.folder.path().join("jetstream"));
@@ -253,13 +253,13 @@ fn told(log: &Path) -> String {
     std::fs::read_to_string(log).unwrap_or_default()
 }
 
-/// Ports that nobody listens on. They are all taken before the first is given back, so they differ.
+/// Free ports. All are bound before the first is released, so they differ.
 fn free_ports(count: usize) -> Vec<u16> {
     let listeners: Vec<_> = (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
     listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
 }
 
-/// The server that the tests' setup installs, or the machine's own.
+/// The program that the tests' setup installs, else the machine's own.
 fn program() -> PathBuf {
     let own =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/.venv/bin/nats-server"));

@@ -1,8 +1,8 @@
-//! Machines of a test's own: each has a network of its own and a cable to the room of the test, which
-//! can be unplugged. What a test starts within a machine sees that machine's loopback and, at the other
-//! end of its cable, whatever listens in the room: a server that all of them share.
+//! Simulated machines: each has its own network namespace and a cable to the test's room, which can be unplugged. A
+//! process started within a machine sees that machine's loopback and, through the cable, whatever listens in the room:
+//! a server that all of them share.
 //!
-//! Use it inside of [`crate::isolated`], whose room may make networks, as root and as anybody else.
+//! Use it inside [`crate::isolated`], whose room may create networks as root and as any other user.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -10,30 +10,30 @@ use std::os::fd::AsRawFd;
 use crate::programs::{Program, Running};
 use crate::stage::Stage;
 
-/// A machine: a stage of its own in a network of its own. It ends with the test.
+/// A machine: its own stage in its own network. It ends with the test.
 pub struct Machine {
-    /// The home, the project and the data folder of whoever works there.
+    /// The home, project and data folder of its user.
     pub stage: Stage,
     /// The room's end of its cable.
     cable: String,
-    /// The room's address, as it is seen from here.
+    /// The room's address, as seen from this machine.
     room: String,
     network: File,
-    /// Keeps the network while nothing else runs in it.
+    /// Keeps the network namespace alive.
     _keeper: Running,
 }
 
 impl Machine {
-    /// The machine with this number, from 1 on, for this binary. Give it `env!("CARGO_BIN_EXE_relay-mesh")`.
+    /// The machine with this number, from 1 on, for this binary. Pass `env!("CARGO_BIN_EXE_relay-mesh")`.
     ///
     /// # Panics
-    /// Where no network can be made: a test that needs one fails, it is never skipped.
+    /// If no network can be created: a test that needs one fails, it is never skipped.
     pub fn new(number: u8, binary: &str) -> Machine {
         let stage = Stage::new(binary);
         let mut keeper = Program::new("unshare")
             .args(["--net", "sh", "-c", "echo there; exec sleep infinity"])
             .start(&stage.folder.join("network.log"));
-        // Only once it has spoken is the network another one than ours.
+        // Before its first line, it is still in our network.
         let said = crate::lines::Lines::of(keeper.child.stdout.take().expect("its output is a pipe")).next();
         assert_eq!(
             said.as_deref(),
@@ -57,14 +57,14 @@ impl Machine {
         machine
     }
 
-    /// Where this machine reaches what listens in the room on a port.
+    /// The address of a port in the room, for this machine.
     pub fn at(&self, port: u16) -> String {
         format!("{}:{port}", self.room)
     }
 
-    /// Does something within the machine: what is started and what is listened on there is in its network.
+    /// Runs `body` within the machine's network, for the processes and sockets that it creates.
     pub fn within<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
-        // A thread that has moved into a network is not let go to do anything else.
+        // A new thread, because a thread that entered a network stays in it.
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 enter(&self.network);
@@ -74,7 +74,7 @@ impl Machine {
         })
     }
 
-    /// Unplugs the cable: whatever is on its way is lost, and nobody is told.
+    /// Unplugs the cable: packets in flight are lost without a notice.
     pub fn unplug(&self) {
         self.set_cable("down");
     }
@@ -89,7 +89,7 @@ impl Machine {
     }
 }
 
-/// Moves this thread, and what it starts from now on, into a network.
+/// Moves this thread and its later children into a network.
 #[expect(unsafe_code, reason = "the one way into a network; it changes this thread alone, which ends with its body")]
 fn enter(network: &File) {
     // SAFETY: the call takes two numbers, and the descriptor is open for as long as it runs.

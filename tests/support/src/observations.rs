@@ -1,5 +1,5 @@
-//! What a run of the real clients has proven, noted for the wake table: one line for each observation, in a
-//! folder that `make` names. A test that is run by hand notes nothing.
+//! Records what a run of the real clients has proven, for the wake table: one line per observation, in a file that
+//! `make` names. A test run by hand records nothing.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::client::Client;
 use crate::stage::Stage;
 
-/// The variable that names the file which observations are added to.
+/// The variable that names the file of observations.
 pub const OBSERVATIONS: &str = "RELAY_OBSERVATIONS";
 
 /// A column of the wake table.
@@ -17,23 +17,23 @@ pub const OBSERVATIONS: &str = "RELAY_OBSERVATIONS";
 pub enum Ability {
     /// The agent belongs to the harness's own session.
     Bind,
-    /// The protocol stands before the model without a question.
+    /// The model sees the protocol without asking.
     Context,
-    /// Name and mail outlive a compaction.
+    /// Name and mail survive a compaction.
     Compaction,
-    /// Mail comes while a turn runs.
+    /// Mail is shown during a turn.
     MidTurn,
-    /// Mail that waits at the end of a turn is shown there: before it ends, or by a turn that follows at
-    /// once without anybody's doing.
+    /// Mail that waits at the end of a turn is shown then: before it ends, or by a following turn that starts at once
+    /// by itself.
     TurnEnd,
-    /// A session that does nothing begins a turn.
+    /// An idle session begins a turn.
     IdleWake,
-    /// The sender sees that the recipient has it.
+    /// The sender sees that the recipient has the message.
     Acknowledged,
 }
 
 impl Ability {
-    /// All of them, as the columns stand.
+    /// All abilities in the order of the columns.
     pub const ALL: [Ability; 7] = [
         Ability::Bind,
         Ability::Context,
@@ -44,7 +44,7 @@ impl Ability {
         Ability::Acknowledged,
     ];
 
-    /// Its name in files.
+    /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
             Ability::Bind => "bind",
@@ -58,16 +58,16 @@ impl Ability {
     }
 }
 
-/// Notes that a client was seen to have an ability, and by what means. Call it once the test has seen it.
+/// Records that a client showed an ability, and by what means. Call it after the test has seen it.
 ///
 /// # Panics
-/// Where the means is not known: a cell of the table has to say how.
+/// If the means is unknown: a cell of the table must name it.
 #[expect(clippy::disallowed_methods, reason = "make names the file, and a test run by hand has none")]
 pub fn observed(stage: &Stage, client: Client, ability: Ability, by: Option<&str>) {
     let by = by.unwrap_or_else(|| panic!("{}: {} by no means that is known", client.name(), ability.name()));
     let Some(file) = std::env::var_os(OBSERVATIONS).map(PathBuf::from) else { return };
     let line = json!({"harness": client.name(), "version": client.version(stage), "ability": ability.name(), "by": by});
-    // One write of one short line: other tests may add theirs at the same time.
+    // One write of one short line: other tests may append at the same time.
     let written = std::fs::OpenOptions::new().create(true).append(true).open(&file);
     written
         .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))

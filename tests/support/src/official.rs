@@ -11,12 +11,12 @@ use crate::programs::{Program, Running};
 use crate::rpc::{self, ToolAnswer};
 use crate::stage::Stage;
 
-/// Which SDK.
+/// An official SDK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sdk {
-    /// The one from npm.
+    /// From npm.
     TypeScript,
-    /// The one from PyPI.
+    /// From PyPI.
     Python,
 }
 
@@ -25,7 +25,7 @@ pub enum Sdk {
 pub enum Reach<'a> {
     /// It starts `relay-mesh mcp` by itself.
     Stdio,
-    /// It connects to a host.
+    /// It connects to a server.
     Http(&'a Host),
 }
 
@@ -41,7 +41,7 @@ impl Official {
     /// Starts a client and waits until it is connected.
     ///
     /// # Panics
-    /// Where it cannot connect.
+    /// If it cannot connect.
     pub fn connect(stage: &Stage, sdk: Sdk, era: &str, reach: Reach<'_>) -> Official {
         let program = match sdk {
             Sdk::TypeScript => Program::new("node").arg(tests().join("clients/official.mjs")),
@@ -69,7 +69,7 @@ impl Official {
         rpc::tool_answer(&self.order(&json!({"do": "call", "tool": tool, "arguments": arguments})))
     }
 
-    /// Gives an order and reads the answer.
+    /// Sends an order to the client program and reads its answer.
     pub fn order(&mut self, order: &Value) -> Value {
         let pipe = self.process.child.stdin.as_mut().expect("its input is a pipe");
         writeln!(pipe, "{order}").and_then(|()| pipe.flush()).expect("the client takes orders");

@@ -13,15 +13,15 @@ use crate::stage::Stage;
 use crate::terminal::Terminal;
 use crate::waiting::wait_for;
 
-/// The client on a stage, in the stage's project.
+/// The client in a stage's project.
 pub struct OpenCode<'a> {
     stage: &'a Stage,
     environment: Vec<(String, String)>,
 }
 
 impl<'a> OpenCode<'a> {
-    /// Prepares the client: two models of one provider, both the script's, and everything that would
-    /// call home switched off. Its settings stand in no file that an installation changes.
+    /// Prepares the client: two models of one provider, both scripted, with everything that would call home switched
+    /// off. Its settings are in no file that an installation changes.
     pub fn new(stage: &'a Stage, model: &Model) -> OpenCode<'a> {
         let settings = json!({
             "$schema": "https://opencode.ai/config.json",
@@ -43,7 +43,7 @@ impl<'a> OpenCode<'a> {
                 ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
                 ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
                 ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
-                // It fetches types for plugins into each of its folders, and waits for them.
+                // It fetches type definitions for plugins into each of its folders and waits for them.
                 ("npm_config_fetch_retries", "0".to_owned()),
                 ("TERM", "xterm-256color".to_owned()),
             ]
@@ -52,7 +52,7 @@ impl<'a> OpenCode<'a> {
         OpenCode { stage, environment }
     }
 
-    /// Sets a further variable for it, as a person does before they start it.
+    /// Sets a further variable, as a user does before starting it.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> OpenCode<'a> {
         self.environment.push((name.to_owned(), value.to_owned()));
@@ -88,7 +88,7 @@ impl<'a> OpenCode<'a> {
     /// Starts its server and waits until it listens.
     ///
     /// # Panics
-    /// Where it ends before that.
+    /// If it ends before that.
     pub fn serve(&self) -> Served {
         let log = self.stage.folder.join("opencode-serve.log");
         let mut process = self.program(&["serve", "--hostname", "127.0.0.1"]).start(&log);
@@ -108,10 +108,10 @@ impl<'a> OpenCode<'a> {
         Served { port, process, http, _lines: lines }
     }
 
-    /// Ends whatever the connector in it has started to listen by, at once and without a word.
+    /// Kills the `relay-mesh listen` process of its connector.
     ///
     /// # Panics
-    /// Where there is not just one of them.
+    /// If there is not exactly one.
     pub fn end_listener() {
         let listening = |process: &Path| {
             let line = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
@@ -122,7 +122,7 @@ impl<'a> OpenCode<'a> {
         assert_eq!(found.len(), 1, "one connector listens for the whole process");
         let pid = found[0].file_name().expect("a process has a number").to_owned();
         Program::new("kill").arg("-KILL").arg(pid).succeed();
-        // The signal is on its way; whoever was killed may run for a moment longer, and then nobody may reap it.
+        // The killed process may run a moment longer, and then remain as an unreaped zombie.
         wait_for("it has ended", || {
             let line = std::fs::read_to_string(found[0].join("stat")).unwrap_or_default();
             let state = line.rsplit(')').next().and_then(|fields| fields.split_whitespace().next());
@@ -130,63 +130,62 @@ impl<'a> OpenCode<'a> {
         });
     }
 
-    /// Takes the connector in it away: it finds nothing any more that it could start.
+    /// Disables its connector by removing the program that it starts.
     pub fn disconnect(stage: &Stage) {
         let local = stage.project.join(".opencode/relay-mesh.local.json");
         std::fs::write(local, r#"{"program": ["/nowhere/relay-mesh"]}"#).expect("the project is writable");
         OpenCode::end_listener();
     }
 
-    /// What the client says of its version.
+    /// The client's version, as it reports it.
     pub fn version(stage: &Stage) -> String {
         Program::new(client()).arg("--version").envs(stage.environment()).succeed()
     }
 
-    /// The client as a program with further arguments.
     fn program(&self, arguments: &[&str]) -> Program {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         Program::new(client()).args(arguments).envs(environment).within(&self.stage.project)
     }
 }
 
-/// A server of many sessions, spoken to as its person's programs do.
+/// A server of many sessions, used over its HTTP API as the user's programs do.
 pub struct Served {
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
-    /// Its process.
+    /// The server process.
     pub process: Running,
     http: HttpClient,
-    /// Read on, so that it can go on writing.
+    /// Drained, so that it can keep writing.
     _lines: Lines,
 }
 
 impl Served {
-    /// Begins a session; gives its id.
+    /// Begins a session and returns its id.
     pub fn session(&self) -> String {
         let session = self.post("/session", &json!({}));
         session["id"].as_str().expect("a session has an id").to_owned()
     }
 
-    /// Says something in a session, to this of its agents, and waits for the end of the turn.
+    /// Sends a prompt to one of a session's agents and waits for the end of the turn.
     pub fn say(&self, session: &str, agent: &str, words: &str) {
         let model = json!({"providerID": "scripted", "modelID": "two"});
         let body = json!({"agent": agent, "model": model, "parts": [{"type": "text", "text": words}]});
         self.post(&format!("/session/{session}/message"), &body);
     }
 
-    /// Says something in a session and does not wait.
+    /// Sends a prompt in a session and does not wait.
     pub fn begin(&self, session: &str, words: &str) {
         let body = json!({"parts": [{"type": "text", "text": words}]});
         self.http.post(&format!("/session/{session}/prompt_async"), &body.to_string());
     }
 
-    /// Has a session's history replaced by a summary.
+    /// Compacts a session: replaces its history by a summary.
     pub fn compact(&self, session: &str) {
         let model = json!({"providerID": "scripted", "modelID": "one"});
         self.post(&format!("/session/{session}/summarize"), &model);
     }
 
-    /// Begins another session with all that was said in this one; gives its id.
+    /// Forks a session and returns the new id.
     pub fn fork(&self, session: &str) -> String {
         let fork = self.post(&format!("/session/{session}/fork"), &json!({}));
         fork["id"].as_str().expect("a session has an id").to_owned()
@@ -198,7 +197,7 @@ impl Served {
         serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
     }
 
-    /// Waits until a session has nothing to do.
+    /// Waits until a session is idle.
     pub fn wait_until_idle(&self, session: &str) {
         wait_for("the session is idle", || {
             let answer = self.http.get("/session/status").expect("the server answers");
@@ -214,7 +213,7 @@ impl Served {
     }
 }
 
-/// Base64, of which basic authentication is made.
+/// Base64, for basic authentication.
 fn base64(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut written = String::new();
@@ -228,8 +227,8 @@ fn base64(text: &str) -> String {
     written
 }
 
-/// The client's executable, which npm has put beside its wrapper for this machine's kind: one for
-/// processors of the last ten years, one for older ones.
+/// The client's executable for this platform, which npm puts beside its wrapper: one for processors of the last ten
+/// years, one for older ones.
 fn client() -> PathBuf {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules");
     let modern =

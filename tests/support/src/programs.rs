@@ -1,5 +1,5 @@
-//! Programs that tests run. The only file here that starts one: every child gets an environment of
-//! its own, so that nothing of the person who runs the tests leaks into what is tested.
+//! Starts programs for tests, and is the only file here that does: every child gets its own environment, so that
+//! nothing of the developer's environment leaks into the test.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -8,20 +8,20 @@ use std::process::{Child, Command, Stdio};
 
 use crate::waiting::wait_for;
 
-/// A program about to be run, with an empty environment but for a path to find others by.
+/// A program about to be run. Its environment has only PATH.
 pub struct Program {
     command: Command,
     input: Option<String>,
 }
 
-/// How a program ended and what it said.
+/// A program's exit code and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its exit code; none where a signal ended it.
+    /// The exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
@@ -62,8 +62,8 @@ impl Program {
         self
     }
 
-    /// Hands on the whole environment of the test. Only for tools of the build, and for running the
-    /// test itself once more; never for what is tested.
+    /// Inherits the test's whole environment. Only for build tools and for running the test itself again, never for the
+    /// program under test.
     #[must_use]
     pub fn environment_of_this_process(mut self) -> Program {
         self.command.envs(std::env::vars_os());
@@ -77,7 +77,7 @@ impl Program {
         self
     }
 
-    /// Gives it this text on standard input, then ends the input.
+    /// Writes this text to its standard input, then closes it.
     #[must_use]
     pub fn input(mut self, text: impl Into<String>) -> Program {
         self.input = Some(text.into());
@@ -87,13 +87,13 @@ impl Program {
     /// Runs it to its end.
     ///
     /// # Panics
-    /// Where it cannot be started: a tool that is missing fails the test that needs it.
+    /// If it cannot be started: a missing tool fails the test that needs it.
     pub fn run(mut self) -> Outcome {
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.start_child();
         if let (Some(text), Some(mut pipe)) = (self.input.take(), child.stdin.take()) {
-            // A program may end without having read its input; that is its business.
+            // A program may end without reading its input.
             let _ = pipe.write_all(text.as_bytes());
         }
         let output = child.wait_with_output().expect("a child that was started can be waited for");
@@ -104,10 +104,10 @@ impl Program {
         }
     }
 
-    /// Runs it and expects it to succeed; gives its standard output.
+    /// Runs it, expects success and returns its standard output.
     ///
     /// # Panics
-    /// Where its exit code is another than zero.
+    /// If its exit code is not zero.
     pub fn succeed(self) -> String {
         let shown = format!("{:?}", self.command);
         let outcome = self.run();
@@ -115,21 +115,19 @@ impl Program {
         outcome.stdout
     }
 
-    /// Runs it to its end where people see it: its output goes where ours goes. Gives its exit code; none
-    /// where a signal ended it.
+    /// Runs it to its end with our standard output and error. Returns its exit code; none if a signal ended it.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn run_in_sight(mut self) -> Option<i32> {
         self.command.stdin(Stdio::null());
         self.start_child().wait().expect("a child that was started can be waited for").code()
     }
 
-    /// Starts it beside the test, with pipes to its input and from its output. What it says on
-    /// standard error goes to `log`.
+    /// Starts it in the background with pipes to its input and from its output. Standard error goes to `log`.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start(mut self, log: &Path) -> Running {
         let log = std::fs::File::create(log).expect("a log file can be made");
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
@@ -142,27 +140,27 @@ impl Program {
     }
 }
 
-/// A program that runs beside the test and is ended with it.
+/// A background program that ends with the test.
 pub struct Running {
-    /// The process, with its pipes until somebody takes them.
+    /// The process, with its pipes until a caller takes them.
     pub child: Child,
 }
 
 impl Running {
-    /// Ends it at once, without a chance to tidy up: what a crash looks like.
+    /// Kills it without a chance to clean up, like a crash.
     pub fn kill(&mut self) {
-        // It may have ended by itself already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Asks it to stop, and waits until it has. Gives its exit code.
+    /// Sends SIGTERM, waits for the end and returns the exit code.
     pub fn stop(&mut self) -> Option<i32> {
         Program::new("kill").arg(self.child.id().to_string()).run();
         self.ended()
     }
 
-    /// Waits until it has ended by itself. Gives its exit code.
+    /// Waits until it ends by itself and returns its exit code.
     pub fn ended(&mut self) -> Option<i32> {
         wait_for("a program has ended", || self.child.try_wait().expect("a child can be asked")).code()
     }
@@ -174,7 +172,7 @@ impl Drop for Running {
     }
 }
 
-/// Where programs are searched for: the test's own path.
+/// The test's own PATH.
 #[expect(clippy::disallowed_methods, reason = "the path is what programs are found by, and nothing else is handed on")]
 pub fn search_path() -> std::ffi::OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into())

@@ -1,16 +1,15 @@
-//! JSON-RPC as a plain MCP client speaks it, without any library: what a test sends is exactly what
-//! it wrote.
+//! JSON-RPC for a plain MCP client, without a library: a test sends exactly what it wrote.
 
 use serde_json::{Value, json};
 
-/// What a tool answered.
+/// A tool's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolAnswer {
-    /// Whether the tool says that it failed.
+    /// Whether the tool reports a failure.
     pub failed: bool,
-    /// Its text for models.
+    /// The text for models.
     pub text: String,
-    /// Its typed output.
+    /// The structured output.
     pub structured: Value,
 }
 
@@ -26,7 +25,7 @@ pub fn handshake(era: &str, client: &str) -> Value {
 /// Reads a `tools/call` answer.
 ///
 /// # Panics
-/// Where the answer is a protocol error: then the tool was never called.
+/// If the answer is a protocol error: then the tool was not called.
 pub fn tool_answer(answer: &Value) -> ToolAnswer {
     let result = answer.get("result").unwrap_or_else(|| panic!("a tool was not called: {answer}"));
     let pieces = result["content"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A stage: a home, a project under version control, and a data folder, all of one test's own.
+//! A stage: one test's own home, project under version control, and data folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,17 +10,16 @@ use tempfile::TempDir;
 use crate::isolation;
 use crate::programs::{Outcome, Program};
 
-/// The variable that names another binary than the one that cargo built for the tests: the released one, by
-/// `make test-release`.
+/// The variable that names a binary to test instead of the one cargo built: the released one, by `make test-release`.
 pub const BINARY: &str = "RELAY_MESH_BINARY";
 
-/// The folders of one test and the binary that it is about.
+/// The folders of one test and the binary under test.
 pub struct Stage {
-    /// Holds all the others.
+    /// Contains all the others.
     pub folder: PathBuf,
-    /// The person's home.
+    /// The user's home.
     pub home: PathBuf,
-    /// The project they work in: a git repository with one commit.
+    /// The user's project: a git repository with one commit.
     pub project: PathBuf,
     /// The data folder of relay-mesh.
     pub data: PathBuf,
@@ -29,8 +28,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Sets a stage for this binary, or for the one that [`BINARY`] names. Give it
-    /// `env!("CARGO_BIN_EXE_relay-mesh")`.
+    /// Sets up a stage for this binary, or for the one that [`BINARY`] names. Pass `env!("CARGO_BIN_EXE_relay-mesh")`.
     ///
     /// # Panics
     /// If the variable names no file.
@@ -45,8 +43,7 @@ impl Stage {
         Stage::set(chosen(binary), temporary)
     }
 
-    /// The same in a folder of this one, such as one on a disk, for exactly this binary. A test's own stage lies
-    /// in memory.
+    /// The same below `folder`, such as one on a disk, for exactly this binary. A test's own stage is in memory.
     pub fn within(folder: &Path, binary: &Path) -> Stage {
         let temporary = tempfile::Builder::new().prefix("stage-").tempdir_in(folder);
         Stage::set(binary, temporary.expect("a temporary folder can be made"))
@@ -75,7 +72,7 @@ impl Stage {
         self.relay(arguments).run()
     }
 
-    /// Runs relay-mesh with these arguments and expects it to succeed; gives its standard output.
+    /// Runs relay-mesh with these arguments, expects success and returns its standard output.
     pub fn relay_ok(&self, arguments: &[&str]) -> String {
         self.relay(arguments).succeed()
     }
@@ -87,8 +84,8 @@ impl Stage {
         Program::new(&self.binary).args(arguments).envs(environment).within(&self.project)
     }
 
-    /// Runs relay-mesh with these arguments in the project, and kills whoever of it makes a system call for the nth
-    /// time. It ends without a code where that was relay-mesh itself.
+    /// Runs relay-mesh with these arguments in the project and kills the first process of it that makes a system call
+    /// for the nth time. The exit code is none if that was relay-mesh itself.
     pub fn run_killed_at(
         &self,
         call: &str,
@@ -103,12 +100,12 @@ impl Stage {
             .envs(self.environment())
             .within(&self.project)
             .run();
-        // It ends as what it traced did.
+        // strace ends as the traced program did, so its own errors must be checked.
         assert!(!outcome.stderr.contains("strace: "), "{outcome:?}");
         outcome
     }
 
-    /// All that is reserved, as `owner pattern`.
+    /// All reservations, as `owner pattern`.
     pub fn held(&self) -> Vec<String> {
         let told: Value = serde_json::from_str(&self.relay_ok(&["reservations", "--json"])).expect("JSON");
         let word = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
@@ -126,14 +123,14 @@ impl Stage {
         &self.binary
     }
 
-    /// Writes the person's own settings of relay-mesh.
+    /// Writes the user's own settings of relay-mesh.
     pub fn configure(&self, settings: &str) {
         let folder = self.home.join(".config/relay-mesh");
         std::fs::create_dir_all(&folder).expect("the home is writable");
         std::fs::write(folder.join("config.toml"), settings).expect("the home is writable");
     }
 
-    /// Every file and folder under one, with the bytes of the files, but for git's own.
+    /// Every file and folder below a folder, with the files' bytes, except git's own.
     pub fn tree(&self, folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut tree = BTreeMap::new();
         let mut folders = vec![folder.to_owned()];
@@ -151,7 +148,7 @@ impl Stage {
         tree
     }
 
-    /// What `git status --porcelain` says of the project, ignored files included.
+    /// The project's `git status --porcelain`, including ignored files.
     pub fn git_status(&self) -> String {
         self.git(&["status", "--porcelain", "--ignored", "--untracked-files=all"])
     }
@@ -167,13 +164,12 @@ impl Stage {
             .succeed()
     }
 
-    /// Where the person has programs of their own, which is on the path.
+    /// The user's own folder of programs, which is on PATH.
     pub fn programs(&self) -> PathBuf {
         self.home.join(".local/bin")
     }
 
-    /// The environment that a program of this person has. The binary is on the path, as after an
-    /// installation.
+    /// The environment of the user's programs. The binary is on PATH, as after an installation.
     pub fn environment(&self) -> Vec<(String, String)> {
         let programs = self.binary.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
         let own = self.programs();
@@ -191,7 +187,7 @@ impl Stage {
     }
 }
 
-/// The binary that [`BINARY`] names, or else the one that is given.
+/// The binary that [`BINARY`] names, else `built`.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says by this variable which binary is tested")]
 fn chosen(built: &str) -> PathBuf {
     let Some(named) = std::env::var_os(BINARY).map(PathBuf::from) else { return PathBuf::from(built) };

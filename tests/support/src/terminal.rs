@@ -1,4 +1,4 @@
-//! A terminal that a test types into and reads from: tmux on a socket of its own.
+//! A terminal that a test types into and reads from: tmux on its own socket.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::programs::Program;
 use crate::waiting::wait_or_show;
 
-/// A program on a screen. Ends with the terminal.
+/// A program in a terminal. Dropping it ends the program.
 pub struct Terminal {
     socket: PathBuf,
 }
 
 impl Terminal {
-    /// Starts a program on a screen of 160 columns and 48 lines, with exactly this environment.
+    /// Starts a program in a terminal of 160 columns and 48 lines, with exactly this environment.
     pub fn start(folder: &Path, within: &Path, environment: &[(String, String)], program: &[String]) -> Terminal {
-        // Several terminals may stand on one stage.
+        // One stage may have several terminals.
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let terminal = Terminal { socket: folder.join(format!("tmux-{number}.sock")) };
@@ -30,7 +30,7 @@ impl Terminal {
         terminal
     }
 
-    /// What stands on the screen now.
+    /// The screen's current text.
     pub fn screen(&self) -> String {
         self.tmux().args(["capture-pane", "-p"]).run().stdout
     }
@@ -41,13 +41,13 @@ impl Terminal {
         wait_or_show(&format!("the screen shows {text:?}"), look, || self.screen());
     }
 
-    /// Waits until the screen shows a text no more.
+    /// Waits until the screen no longer shows a text.
     pub fn wait_until_gone(&self, text: &str) {
         let look = || (!self.screen().contains(text)).then_some(());
         wait_or_show(&format!("the screen shows {text:?} no more"), look, || self.screen());
     }
 
-    /// Types a text, waits until it stands on the screen, and presses Enter.
+    /// Types a text, waits until the screen shows it, and presses Enter.
     pub fn type_line(&self, text: &str) {
         self.write(text);
         self.wait_for(text);
@@ -64,12 +64,12 @@ impl Terminal {
         self.tmux().args(["send-keys", key]).succeed();
     }
 
-    /// Closes it, as a person closes a window, and waits until what ran in it has ended.
+    /// Closes it, as a user closes a window, and waits until its program has ended.
     pub fn close(&self) {
         let first = self.tmux().args(["list-panes", "-F", "#{pane_pid}"]).succeed();
         self.tmux().arg("kill-server").succeed();
         let process = Path::new("/proc").join(first.trim()).join("exe");
-        // The link of a process that nobody has reaped yet leads nowhere.
+        // The `exe` link of an unreaped process cannot be read.
         let ended = || std::fs::read_link(&process).is_err().then_some(());
         wait_or_show("what ran in the terminal has ended", ended, || format!("{} has not", first.trim()));
     }
@@ -81,7 +81,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The server holds nothing but this one screen.
+        // The tmux server has only this terminal.
         self.tmux().arg("kill-server").run();
     }
 }

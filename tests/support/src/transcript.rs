@@ -15,7 +15,7 @@ impl Transcript {
         Transcript::default()
     }
 
-    /// Notes a step, with what it showed.
+    /// Adds a step with its output.
     pub fn step(&mut self, who: &str, what: &str, shown: &str) {
         self.step += 1;
         // Writing to a string cannot fail.
@@ -25,7 +25,7 @@ impl Transcript {
         }
     }
 
-    /// Prints it, for whoever runs the test to read it (`make demo`).
+    /// Prints it for the user who runs the test (`make demo`).
     #[expect(clippy::print_stdout, reason = "the test runner takes what a test prints, and shows it when asked")]
     pub fn show(&self) {
         println!("{}", self.text);

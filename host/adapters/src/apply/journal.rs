@@ -1,73 +1,70 @@
-//! What installs have changed: `installs/HARNESS-SCOPE-PLACE.json`, for this machine's user alone.
+//! What installs have changed: `installs/HARNESS-SCOPE-PLACE.json`, readable by this machine's user alone.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use mesh::harness::{Edit, Scope};
+use mesh::ports::harness::{Edit, Scope};
 use serde::{Deserialize, Serialize};
 
 use super::ApplyError;
 use crate::digest::Digest;
 use crate::template::Surroundings;
 
-/// What was changed in one place.
+/// The changes of one harness in one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journal {
-    /// Whether the changes below have all been made. Written before the first and after the last.
+    /// Whether all changes below have been made. Written before the first change and after the last.
     pub(crate) stage: JournalStage,
-    /// One per file: from what it held before the first install to what the last one left.
+    /// One per file: from its content before the first install to its content after the last.
     pub(crate) changes: Vec<Change>,
 }
 
-/// How far a journal's changes are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum JournalStage {
-    /// They are being made; where nobody is at it, that one was killed.
+    /// They are being made. If no process holds the lock, that install was killed.
     Open,
-    /// They are made.
     Done,
 }
 
-/// A change to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Change {
-    /// The manifest's name of its root.
+    /// The root's name in the manifest.
     pub(crate) root: String,
-    /// Its path from there.
+    /// Its path under the root.
     pub(crate) path: String,
-    /// Where that was, for whoever asks when the root can no longer be worked out.
+    /// The absolute path at that time, for display if the root can no longer be worked out.
     #[serde(default)]
     pub(crate) file: Option<PathBuf>,
-    /// What it held; none where it was absent.
+    /// Its content; none if it was absent.
     pub(crate) before: Option<String>,
-    /// What it was left with; none where it was deleted.
+    /// Its content after the install; none if it was deleted.
     pub(crate) after: Option<String>,
-    /// Whether what it held was executable.
+    /// Whether the file was executable.
     pub(crate) executable: bool,
-    /// Somebody else changed it between two installs, so that what it held before is not known.
+    /// Another program or the user changed it between two installs, so its original content is not known.
     #[serde(default)]
     pub(crate) touched: bool,
-    /// Folders that had to be made for it, outermost first. Taken away again while they are empty.
+    /// Folders created for it, outermost first. Removed again if they are empty.
     #[serde(default)]
     pub(crate) folders: Vec<PathBuf>,
 }
 
-/// What a file's content says of a change.
+/// The state of a file relative to a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileCondition {
     /// The change has not been made, or is undone.
     Before,
-    /// The change is made, and nobody touched the file since.
+    /// The change is made, and the file is unchanged since.
     Ours,
-    /// Somebody else has been at it.
+    /// Another program or the user has changed the file.
     Other,
 }
 
 impl Journal {
-    /// Where the journal of a harness and a scope lies.
+    /// The path of the journal of a harness and a scope.
     pub(crate) fn path(installs: &Path, harness: &str, scope: Scope, surroundings: &Surroundings) -> PathBuf {
         let (scope, place) = match scope {
             Scope::Project => ("project", surroundings.project.as_ref()),
@@ -78,7 +75,7 @@ impl Journal {
         installs.join(format!("{harness}-{scope}-{}.json", &digest[..16]))
     }
 
-    /// Reads it; an absent one has no changes.
+    /// An absent journal has no changes.
     pub(crate) fn read(path: &Path) -> Result<Journal, ApplyError> {
         let wrong = |source| ApplyError::Journal { path: path.to_owned(), source };
         match fs::read(path) {
@@ -90,7 +87,7 @@ impl Journal {
         }
     }
 
-    /// Writes it, on disk before this returns.
+    /// Writes it; synced to disk before this returns.
     pub(crate) fn write(&self, path: &Path) -> Result<(), ApplyError> {
         let temporary = path.with_extension("tmp");
         let write = || -> std::io::Result<()> {
@@ -105,18 +102,17 @@ impl Journal {
             }
         };
         write().map_err(|source| {
-            // The journal itself is whole; half of a temporary file is of no use to anybody.
+            // The journal itself is whole; half of a temporary file is useless.
             let _ = fs::remove_file(&temporary);
             ApplyError::Journal { path: path.to_owned(), source }
         })
     }
 
-    /// Writes it, or removes it where it has nothing to tell.
+    /// Writes it, or removes it if it has no changes.
     pub(crate) fn write_or_remove(&self, path: &Path) -> Result<(), ApplyError> {
         if self.changes.is_empty() { Journal::remove(path) } else { self.write(path) }
     }
 
-    /// Removes it.
     pub(crate) fn remove(path: &Path) -> Result<(), ApplyError> {
         match fs::remove_file(path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -126,8 +122,8 @@ impl Journal {
         }
     }
 
-    /// This journal after further changes. Where one continues an earlier change of the same file,
-    /// undoing goes back to before both; where somebody else was in between, it cannot.
+    /// This journal with further changes added. If one continues an earlier change of the same file, undoing goes back
+    /// to before both; if another program changed the file in between, it cannot.
     pub(crate) fn grown(mut self, changes: Vec<Change>) -> Journal {
         for change in changes {
             match self.changes.iter_mut().find(|old| old.root == change.root && old.path == change.path) {
@@ -146,7 +142,7 @@ impl Journal {
         self
     }
 
-    /// Every folder that was made, innermost first.
+    /// Every created folder, innermost first.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = self.changes.iter().flat_map(|change| change.folders.clone()).collect();
         folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
@@ -156,7 +152,6 @@ impl Journal {
 }
 
 impl Change {
-    /// What the file's content says of this change.
     pub(crate) fn standing(&self, content: Option<&str>) -> FileCondition {
         if content == self.after.as_deref() {
             FileCondition::Ours

@@ -1,28 +1,27 @@
-//! Changing files: each checked first, written beside itself and renamed, and put back where a
-//! later one fails.
+//! Changing files: each is checked first, written to a temporary file and renamed, and restored if a later one fails.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
-use mesh::harness::Edit;
+use mesh::ports::harness::Edit;
 
 use super::ApplyError;
 use super::journal::Change;
 use crate::roots::Located;
 
-/// The largest settings file that is changed, in bytes.
+/// The largest settings file that an edit may change, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// A file that is about to be changed, and was found to hold what the plan expects.
+/// A file that is about to be changed and holds what the plan expects.
 pub(super) struct Target {
     located: Located,
-    /// Its path, as people know it.
+    /// Its path, for display.
     pub(super) shown: PathBuf,
     edit: Edit,
-    /// Its mode; none where it is absent.
+    /// Its mode; none if the file is absent.
     mode: Option<u32>,
-    /// Folders that have to be made for it, outermost first, from the located folder on.
+    /// Folders to create for it, outermost first, relative to the located folder.
     folders: Vec<PathBuf>,
 }
 
@@ -47,12 +46,11 @@ impl Target {
         Ok(Target { located, shown, edit: edit.clone(), mode, folders })
     }
 
-    /// Whether both are the same file, however they were named.
+    /// Whether both are the same file, by whatever path the plan names it.
     pub(super) fn same_file(&self, other: &Target) -> bool {
         self.shown == other.shown
     }
 
-    /// What the journal keeps of it.
     pub(super) fn change(&self) -> Change {
         let above = self.shown.ancestors().nth(self.located.path.components().count()).unwrap_or(Path::new("/"));
         Change {
@@ -94,7 +92,7 @@ impl Target {
             },
         }
         for folder in self.folders.iter().rev() {
-            // A folder that somebody else put something into meanwhile stays.
+            // A folder that is no longer empty stays.
             let _ = self.located.dir.remove_dir(folder);
         }
         Ok(())
@@ -109,11 +107,11 @@ impl Target {
         }
     }
 
-    /// Writes the whole file beside itself and renames it into place.
+    /// Writes the whole content to a temporary file beside the target and renames it into place.
     fn replace(&self, content: &str, mode: u32) -> Result<(), ApplyError> {
         let dir = &self.located.dir;
         let path = &self.located.path;
-        // The same name each time: what a killed install left is overwritten and not multiplied.
+        // The same name each time: the file of a killed install is overwritten, so they do not pile up.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.relay-mesh.tmp"));
         let write = || -> io::Result<()> {
@@ -138,21 +136,21 @@ impl Target {
 
     fn sync_folder(&self) -> Result<(), ApplyError> {
         let folder = self.located.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        // As a file: a folder that is opened as one by cap-std cannot be synced.
+        // Opened as a file: a folder that cap-std opens as a folder cannot be synced.
         let opened = self.located.dir.open(folder.unwrap_or(Path::new(".")));
         let synced = opened.and_then(|folder| folder.sync_all());
         synced.map_err(|error| wrong("sync the folder of", &self.shown, error))
     }
 }
 
-/// Makes all changes, or puts back those that were made.
+/// Makes all changes, or undoes those that were made.
 pub(super) fn all(targets: &[Target]) -> Result<(), ApplyError> {
     for (index, target) in targets.iter().enumerate() {
         if let Err(error) = target.perform() {
             let changed = targets[..=index].iter().rev();
             let left: Vec<PathBuf> =
                 changed.filter(|target| target.revert().is_err()).map(|target| target.shown.clone()).collect();
-            // The one that failed may be beyond repair and still be as it was.
+            // The file that failed may fail to be restored and still be unchanged.
             let left: Vec<PathBuf> = left.into_iter().filter(|path| *path != target.shown).collect();
             return Err(match error {
                 ApplyError::Write { path, source, .. } if !left.is_empty() => {
@@ -165,15 +163,15 @@ pub(super) fn all(targets: &[Target]) -> Result<(), ApplyError> {
     Ok(())
 }
 
-/// Takes folders away that were made for us, innermost first, as far as they are empty.
+/// Removes folders that the install created, innermost first, if they are empty.
 pub(super) fn remove_folders(folders: &[PathBuf]) {
     for folder in folders {
-        // One that holds something, or that somebody has removed, is left as it is.
+        // A folder that holds something, or is already gone, is left alone.
         let _ = std::fs::remove_dir(folder);
     }
 }
 
-/// A file's content; none where it is absent.
+/// A file's content; none if it is absent.
 pub(super) fn read(located: &Located, shown: &Path) -> Result<Option<Vec<u8>>, ApplyError> {
     let file = match located.dir.open(&located.path) {
         Ok(file) => file,

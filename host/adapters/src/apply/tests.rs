@@ -1,4 +1,4 @@
-//! Plans on real files: what is written, what is not, and what comes back.
+//! Plans on real files: what is written, what is not, and what is restored.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -61,7 +61,7 @@ impl Scene {
         target.apply(Action::Install, &Plan { edits: edits.to_vec(), next_steps: Vec::new() })
     }
 
-    /// Takes out, with nothing proposed but what the journal knows.
+    /// Uninstalls; the adapter proposes these edits beside the journal's own.
     fn uninstall(&self, proposed: &[Edit]) -> Vec<Edit> {
         let target = self.scope_of();
         let _lock = target.lock().expect("the lock");
@@ -153,7 +153,7 @@ fn a_file_that_somebody_touched_is_left_to_the_adapter() {
     let proposed = edit("project", "a", Some("0 ours theirs"), Some("0 theirs"));
     assert_eq!(scene.uninstall(std::slice::from_ref(&proposed)), [proposed]);
     assert_eq!(scene.files(), "project/a=0 theirs");
-    // Touched between two installs: what it held before is not known, whatever it holds now.
+    // Changed between two installs: the original content is not known, whatever the file holds now.
     scene.write("project/a", "0");
     scene.install(&[edit("project", "a", Some("0"), Some("1"))]).expect("applied");
     scene.write("project/a", "1 theirs");
@@ -196,7 +196,7 @@ fn what_fails_half_way_is_put_back_and_named() {
     let made = edit("project", "deep/b", None, Some("made"));
     let unwritable = edit("fixed", "relay-mesh-test", None, Some("y"));
     check_refused(&[good.clone(), made.clone(), unwritable], "could not write `/proc/relay-mesh-test`");
-    // A folder where the plan wants a file.
+    // A folder in place of a file of the plan.
     check_refused(&[good, made, edit("project", "folder", None, Some("y"))], "could not read `");
 }
 

@@ -1,9 +1,9 @@
-//! What a guest answered, in words of the mesh.
+//! Converts a guest's answers into types of the mesh.
 
-use mesh::harness as mesh_side;
-use mesh::message::Priority;
-use mesh::receipt::DeliveryStatus;
-use mesh::session as mesh_session;
+use mesh::messages::Priority;
+use mesh::messages::receipt::DeliveryStatus;
+use mesh::ports::harness as mesh_side;
+use mesh::sessions as mesh_session;
 
 use crate::bindings::exports::relay::adapter::{hooks, identity, install, push, sessions};
 use crate::bindings::relay::adapter::types;

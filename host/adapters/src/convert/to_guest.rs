@@ -1,9 +1,9 @@
-//! Words of the mesh, for a guest.
+//! Converts types of the mesh into those of a guest.
 
-use mesh::harness as mesh_side;
-use mesh::message::Priority;
-use mesh::receipt::DeliveryStatus;
-use mesh::session as mesh_session;
+use mesh::messages::Priority;
+use mesh::messages::receipt::DeliveryStatus;
+use mesh::ports::harness as mesh_side;
+use mesh::sessions as mesh_session;
 
 use crate::bindings::exports::relay::adapter::{hooks, install, push, sessions};
 use crate::bindings::relay::adapter::types;
@@ -40,7 +40,7 @@ pub(crate) fn mail(mail: &mesh_side::Mail) -> types::Mail {
     }
 }
 
-/// What was seen, with the environment already narrowed to what the adapter may see.
+/// A caller, with the environment already narrowed to what the adapter may see.
 pub(crate) fn caller(seen: &mesh_session::Caller, environment: Vec<(String, String)>) -> sessions::Caller {
     sessions::Caller {
         transport: match seen.transport {

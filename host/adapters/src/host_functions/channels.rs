@@ -1,6 +1,7 @@
 //! Text frames over a socket on this machine: WebSocket messages or lines, over a Unix socket or
 //! loopback TCP. A channel lives as long as the call that opened it.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
@@ -8,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 use wasmtime::component::Resource;
 
 use super::rates::Use;
@@ -18,12 +20,12 @@ use crate::guest::Guest;
 use crate::manifest::Framing;
 use crate::template::FilledAddress;
 
-/// How far channels go.
+/// Limits of channels.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The longest frame in either direction, in bytes.
     pub longest: usize,
-    /// The longest wait for a connection, and for a frame to be taken.
+    /// The longest wait to connect, and to send a frame.
     pub timeout: Duration,
     /// The longest that a guest may wait for a frame.
     pub longest_wait: Duration,
@@ -35,7 +37,7 @@ impl Default for Settings {
     }
 }
 
-/// A stream of either kind.
+/// A Unix or TCP stream.
 trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
@@ -49,8 +51,7 @@ enum Framed {
     WebSocket(Box<WebSocketStream<Box<dyn Stream>>>),
     Lines {
         stream: Box<dyn Stream>,
-        /// What was read and is not yet a whole line. Kept here so that a wait which runs out
-        /// loses nothing.
+        /// Bytes read that are not yet a whole line. Kept here so that a timed-out wait loses nothing.
         buffer: Vec<u8>,
     },
 }
@@ -135,7 +136,10 @@ impl OpenChannel {
                 };
                 let (socket, _) = tokio_tungstenite::client_async_with_config(request, stream, Some(config))
                     .await
-                    .map_err(|error| failed(format!("the handshake failed: {error}")))?;
+                    .map_err(|error| match has_gone(&error) {
+                        true => Error::NotFound(format!("nothing listens on {} any more", text(address))),
+                        false => failed(format!("the handshake failed: {error}")),
+                    })?;
                 Framed::WebSocket(Box::new(socket))
             }
         };
@@ -147,7 +151,7 @@ impl OpenChannel {
             return Err(failed(format!("a frame of {} bytes is too long: {} fit", frame.len(), self.longest)));
         }
         match &mut self.framed {
-            Framed::WebSocket(socket) => socket.send(Message::text(frame)).await.map_err(broken),
+            Framed::WebSocket(socket) => socket.send(Message::text(frame)).await.map_err(broken_socket),
             Framed::Lines { stream, .. } => {
                 if frame.contains('\n') {
                     return Err(failed("a frame on a channel of lines holds no line break"));
@@ -158,7 +162,7 @@ impl OpenChannel {
         }
     }
 
-    /// The next frame. May be given up at any point without losing one.
+    /// The next frame. Cancellation-safe: no frame is lost.
     async fn receive(&mut self) -> HostResult<String> {
         match &mut self.framed {
             Framed::WebSocket(socket) => loop {
@@ -167,7 +171,7 @@ impl OpenChannel {
                     Some(Ok(Message::Binary(_))) => return Err(failed("a frame came that is not text")),
                     Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                     Some(Ok(Message::Close(_))) | None => return Err(closed()),
-                    Some(Err(error)) => return Err(broken(error)),
+                    Some(Err(error)) => return Err(broken_socket(error)),
                 }
             },
             Framed::Lines { stream, buffer } => loop {
@@ -194,21 +198,45 @@ fn closed() -> Error {
     Error::NotFound("the other side closed the channel".to_owned())
 }
 
-fn refused(error: &std::io::Error, address: &FilledAddress) -> Error {
-    let address = match address {
+fn text(address: &FilledAddress) -> String {
+    match address {
         FilledAddress::Unix(path) => path.display().to_string(),
         FilledAddress::Tcp(host, port) => format!("{host} port {port}"),
-    };
-    match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
-            Error::NotFound(format!("nothing listens on {address}"))
-        }
-        _ => failed(format!("could not connect to {address}: {error}")),
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> Error {
-    failed(format!("the channel broke off: {error}"))
+fn refused(error: &std::io::Error, address: &FilledAddress) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            Error::NotFound(format!("nothing listens on {}", text(address)))
+        }
+        _ => failed(format!("could not connect to {}: {error}", text(address))),
+    }
+}
+
+fn broken(error: std::io::Error) -> Error {
+    broken_socket(error.into())
+}
+
+fn broken_socket(error: tungstenite::Error) -> Error {
+    if has_gone(&error) { closed() } else { failed(format!("the channel broke off: {error}")) }
+}
+
+/// Whether the other side has ended. A listener that ends resets the connections that it has not accepted yet.
+fn has_gone(error: &tungstenite::Error) -> bool {
+    use ProtocolError::{HandshakeIncomplete, ResetWithoutClosingHandshake};
+    match error {
+        tungstenite::Error::ConnectionClosed | tungstenite::Error::AlreadyClosed => true,
+        tungstenite::Error::Protocol(error) => matches!(error, HandshakeIncomplete | ResetWithoutClosingHandshake),
+        tungstenite::Error::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+                | ErrorKind::UnexpectedEof
+        ),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -266,5 +294,33 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let address = FilledAddress::Unix(folder.path().join("none"));
         assert!(matches!(OpenChannel::open(&address, Framing::Lines, 10).await, Err(Error::NotFound(_))));
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_ends_before_it_accepts_is_not_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let address = FilledAddress::Unix(path);
+        let opening = OpenChannel::open(&address, Framing::Websocket, 100);
+        let ending = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            drop(listener);
+        };
+        let (opened, ()) = tokio::join!(opening, ending);
+        let why = opened.err().expect("nobody has answered");
+        assert!(matches!(&why, Error::NotFound(text) if text.ends_with("any more")), "{why:?}");
+    }
+
+    #[tokio::test]
+    async fn an_app_that_hangs_up_is_not_found_by_those_who_send() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let address = FilledAddress::Unix(path);
+        let (channel, accepted) = tokio::join!(OpenChannel::open(&address, Framing::Lines, 10), listener.accept());
+        drop(accepted);
+        let mut channel = channel.expect("a channel");
+        assert!(matches!(channel.send("a".to_owned()).await, Err(Error::NotFound(_))));
     }
 }

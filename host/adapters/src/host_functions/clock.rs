@@ -1,4 +1,4 @@
-//! The time, in the mesh's own measure.
+//! The current time, as an instant of the mesh.
 
 use crate::bindings::relay::adapter::clock::Host;
 use crate::guest::Guest;

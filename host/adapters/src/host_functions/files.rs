@@ -1,4 +1,4 @@
-//! Files under the roots that the manifest names. Reads alone: what changes goes out as a plan.
+//! Reading files under the roots that the manifest names. Nothing is written here: changes are returned as a plan.
 
 use std::io::Read;
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use crate::guest::Guest;
 pub use crate::roots::OpenRoot;
 use crate::roots::{RootError, is_escape};
 
-/// How far files go.
+/// Limits of file access.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The largest file that is read, in bytes.
@@ -80,7 +80,7 @@ fn read(root: &OpenRoot, path: &str, largest: u64) -> HostResult<Vec<u8>> {
     let located = root.locate(path).map_err(|error| told(&root.name, error))?;
     let place = root.path.join(path);
     let io = |source| about(&grant_of(&root.name), told_io(source, &place));
-    // Not blocking, so that a named pipe does not hold the call up until its other end opens.
+    // Non-blocking, so that opening a named pipe does not wait for its other end.
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let file = located.dir.open_with(&located.path, &options).map_err(io)?;
@@ -88,7 +88,8 @@ fn read(root: &OpenRoot, path: &str, largest: u64) -> HostResult<Vec<u8>> {
     if !metadata.is_file() {
         return Err(failed(format!("`{}` is not a file", place.display())));
     }
-    let too_large = |length: u64| failed(format!("`{}` has {length} bytes, and {largest} are read", place.display()));
+    let too_large =
+        |length: u64| failed(format!("`{}` has {length} bytes, and at most {largest} are read", place.display()));
     if metadata.len() > largest {
         return Err(too_large(metadata.len()));
     }
@@ -105,7 +106,7 @@ fn entries(root: &OpenRoot, path: &str, most: usize) -> HostResult<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in located.dir.read_dir(folder).map_err(io)? {
         let entry = entry.map_err(io)?;
-        // What vanished since, or has a name that is not text, is not there for the guest.
+        // An entry that vanished meanwhile, or whose name is not text, is left out.
         let (Ok(metadata), Ok(name)) = (entry.metadata(), entry.file_name().into_string()) else { continue };
         if entries.len() >= most {
             return Err(failed(format!("`{}` has more than {most} entries", place.display())));

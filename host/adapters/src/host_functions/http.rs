@@ -1,5 +1,5 @@
-//! One request to an HTTP origin on this machine. Redirects are not followed, and nothing leaves
-//! loopback: the host that is dialled comes from the manifest's template and is never resolved.
+//! One request to an HTTP origin on this machine. Redirects are not followed, and nothing leaves loopback: the dialled
+//! host comes from the manifest's template and is never resolved.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::bindings::relay::adapter::http::{Host, Request, Response};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
 
-/// How far HTTP goes.
+/// Limits of HTTP.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The largest body in either direction, in bytes.
@@ -31,7 +31,7 @@ impl Default for Settings {
     }
 }
 
-/// Headers that say how a message is framed or whom it is for. These are the host's to write.
+/// Headers about framing and addressing. Only the host writes them.
 const OURS: [&str; 8] =
     ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "proxy-connection"];
 
@@ -78,7 +78,7 @@ async fn exchange(host: &str, port: u16, prefix: &str, request: Request, largest
         let body = Limited::new(response.into_body(), largest).collect().await.map_err(broken)?;
         Ok(Response { status, headers, body: body.to_bytes().to_vec() })
     };
-    // The connection is driven here and ends with this exchange: no task outlives the call.
+    // The connection is polled here and ends with this exchange: no task outlives the call.
     let mut connection = std::pin::pin!(connection);
     let mut answer = std::pin::pin!(answer);
     let mut open = true;
@@ -117,7 +117,7 @@ fn compose(
     let method = hyper::Method::from_bytes(request.method.as_bytes())
         .ok()
         .filter(|method| *method != hyper::Method::CONNECT)
-        .ok_or_else(|| Error::Denied(format!("`{}` is not a method that is lent", shorten(&request.method))))?;
+        .ok_or_else(|| Error::Denied(format!("`{}` is not an allowed method", shorten(&request.method))))?;
     let mut composed = hyper::Request::builder().method(method).uri(format!("{prefix}{}", request.path));
     let authority = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     composed = composed.header("host", authority);
@@ -170,7 +170,7 @@ mod tests {
         check("GET", "/%2E%2e/admin", plain, "is not a path from the origin's root");
         check("GET", "http://evil.example/", plain, "is not a path from the origin's root");
         check("GET", "@evil.example/", plain, "is not a path from the origin's root");
-        check("CONNECT", "/", plain, "is not a method that is lent");
+        check("CONNECT", "/", plain, "is not an allowed method");
         check("GET", "/", ("Host", "evil.example"), "the header `host` is the host's own");
         check("GET", "/", ("x", "a\r\nhost: evil.example"), "has no such value");
     }

@@ -1,12 +1,12 @@
-//! The log: lines of an adapter among the host's own, named and bounded, so that no guest fills a
-//! disk or writes control characters to somebody's terminal.
+//! The log: an adapter's lines, named and bounded, in the host's own log. No guest can fill a disk or write control
+//! characters to a terminal.
 
 use crate::bindings::relay::adapter::log::{Host, Level};
 use crate::guest::Guest;
 
 /// The longest line, in bytes. The rest of it is cut.
 const LONGEST_LINE: usize = 2048;
-/// Lines of one call.
+/// The most lines of one call.
 const MOST_LINES: u32 = 64;
 
 /// How much one call has logged.

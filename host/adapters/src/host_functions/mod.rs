@@ -25,8 +25,8 @@ pub(crate) type HostResult<T> = Result<T, types::Error>;
 /// Limits of each host function. `relay-mesh` uses the defaults; tests shorten them.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How long one call may take in all, waiting included: longer than each wait that is lent, so
-    /// that those end first, and short enough that a hook does not hold its harness up for ever.
+    /// The longest that one call may take in all, waiting included: longer than each host function's own wait, so that
+    /// those end first, and short enough that a hook does not block its harness for ever.
     pub longest_call: Duration,
     /// Files.
     pub files: files::Settings,
@@ -38,7 +38,7 @@ pub struct Settings {
     pub channels: channels::Settings,
     /// Notices.
     pub notices: notices::Settings,
-    /// How often each may be used.
+    /// How often a guest may call each of them.
     pub rates: rates::Settings,
 }
 
@@ -73,13 +73,12 @@ impl From<FillError> for types::Error {
     }
 }
 
-/// A defect, told in one sentence.
+/// A failure, described in one sentence.
 pub(crate) fn failed(what: impl std::fmt::Display) -> types::Error {
     types::Error::Failed(what.to_string())
 }
 
-/// A refusal, with the grant that it is about: whoever reads it in a log knows which of an adapter's
-/// grants was to be stretched.
+/// A refusal that names its grant, so that the log tells which grant the adapter tried to exceed.
 pub(crate) fn about(grant: &str, error: types::Error) -> types::Error {
     match error {
         types::Error::Denied(what) if !what.contains(grant) => {
@@ -89,7 +88,7 @@ pub(crate) fn about(grant: &str, error: types::Error) -> types::Error {
     }
 }
 
-/// Bounds a wait on the host's side. It does not count as the guest's own time.
+/// Bounds a wait in the host. It does not count as the guest's own time.
 pub(crate) async fn within<T>(limit: Duration, what: &str, wait: impl Future<Output = HostResult<T>>) -> HostResult<T> {
     match tokio::time::timeout(limit, wait).await {
         Ok(outcome) => outcome,
@@ -97,7 +96,7 @@ pub(crate) async fn within<T>(limit: Duration, what: &str, wait: impl Future<Out
     }
 }
 
-/// Runs blocking work on a thread of its own, bounded: a dead network share holds up one call.
+/// Runs blocking work on a separate thread, bounded: a dead network share blocks one call only.
 pub(crate) async fn blocking<T: Send + 'static>(
     limit: Duration,
     what: &str,

@@ -1,4 +1,4 @@
-//! Notifications on the person's desktop, where there is one.
+//! Notifications on the user's desktop, if there is one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
 use crate::template::Surroundings;
 
-/// How far notices go.
+/// Limits of notices.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The longest wait for the desktop.
@@ -24,8 +24,7 @@ impl Default for Settings {
     }
 }
 
-/// The longest title and the longest body, in characters. A notice tells that mail waits; it does
-/// not carry it.
+/// The longest title and the longest body, in characters. A notice says that mail waits; it does not contain it.
 const LONGEST: (usize, usize) = (80, 400);
 
 impl Host for Guest {
@@ -50,14 +49,14 @@ impl Host for Guest {
     }
 }
 
-/// Whether there is a session bus to speak to: asked first, because looking for one may start one.
+/// Whether there is a session bus: checked first, because connecting may start one.
 fn has_session_bus(surroundings: &Surroundings) -> bool {
     let variable = |name: &str| surroundings.environment.get(name).filter(|value| !value.is_empty());
     variable("DBUS_SESSION_BUS_ADDRESS").is_some()
         || variable("XDG_RUNTIME_DIR").is_some_and(|folder| std::path::Path::new(folder).join("bus").exists())
 }
 
-/// Text without control characters, cut, and with what servers take for markup made harmless.
+/// Text without control characters, cut to length, with markup characters made harmless.
 fn plain(text: &str, longest: usize) -> String {
     let mut safe = String::new();
     for character in text.chars().take(longest) {

@@ -1,5 +1,5 @@
-//! Command lines that the manifest names. No shell, an almost empty environment, text by standard
-//! input, and an end: whatever a program started goes with it when its time is up.
+//! Runs command lines that the manifest names: no shell, an almost empty environment, text on standard input, and a
+//! timeout. When the time is up, everything that the program started is killed too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::group::Group;
 use crate::guest::Guest;
 use crate::template::{Argument, Surroundings};
 
-/// How far programs go.
+/// Limits of programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The most that is kept of each output stream, in bytes. A program that writes more is ended.
+    /// The most output per stream, in bytes. A program that writes more is killed.
     pub largest: usize,
     /// The longest that a program may run.
     pub timeout: Duration,
@@ -32,8 +32,8 @@ impl Default for Settings {
     }
 }
 
-/// Variables that programs commonly need to run at all. Anything else, keys and tokens first among
-/// it, stays here; a variable that the manifest was granted goes along.
+/// Variables that programs commonly need. All others, above all keys and tokens, are not passed on, except those that
+/// the manifest was granted.
 const PASSED_ON: [&str; 14] = [
     "PATH",
     "HOME",
@@ -92,7 +92,7 @@ impl Host for Guest {
     }
 }
 
-/// Where a program is: an executable file of its name in a folder of `PATH`.
+/// Finds a program: an executable file of its name in a folder of `PATH`.
 fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
     let executable = |path: &Path| {
         path.is_absolute() && path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
@@ -116,19 +116,19 @@ async fn run(
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(environment).current_dir(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Out of time, too much written, or the call given up: all of it ends.
+    // Dropping the group kills everything: on a timeout, too much output, or a cancelled call.
     let (mut child, _group) = Group::spawn(&mut command)
         .map_err(|error| failed(format!("could not start `{}`: {error}", program.display())))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut stdin) = stdin {
-            // A program that does not read its input is no failure: its exit code tells.
+            // A program may ignore its input; its exit code tells whether it failed.
             let _ = stdin.write_all(&input).await;
         }
         Ok(())
     };
-    // All at once, because a full pipe would stall the program. One that leaves a child behind with
-    // its streams open runs until its time is up.
+    // All at once, because a full pipe would block the program. If it leaves a child with open streams, this runs until
+    // the timeout.
     let outputs = async { tokio::try_join!(feed, collect(stdout, largest), collect(stderr, largest)) };
     let ((), stdout, stderr) = outputs.await?;
     let status = child.wait().await.map_err(failed)?;
@@ -180,7 +180,7 @@ mod tests {
         check(&script, "", "took longer than 1000 ms").await;
         let pid = std::fs::read_to_string(folder.path().join("pid")).expect("a pid");
         let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a pid");
-        // The killed child is reaped by whoever adopts it; until then it is a zombie.
+        // The killed child is reaped by the process that adopts it; until then it is a zombie.
         let gone = || match std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())) {
             Ok(stat) => stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')),
             Err(_) => true,

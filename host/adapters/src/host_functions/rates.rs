@@ -1,10 +1,10 @@
-//! How often a guest may use what it is lent: so many times in one call, and so many times a minute
-//! over all calls of an adapter in this process. A grant says what; this says how much of it, so that
-//! no adapter fills a disk, floods a harness's server or starts programs without end.
+//! Rate limits of host functions: per call, and per minute over all calls of an adapter in this process. A grant says
+//! what a guest may use, this says how often, so that no adapter fills a disk, floods a harness's server or starts
+//! endless programs.
 
 use std::sync::{Mutex, PoisonError};
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 
 use super::{HostResult, failed};
 use crate::bindings::relay::adapter::types::Error;
@@ -23,16 +23,16 @@ pub enum Use {
     Frame,
     /// A program is run.
     Program,
-    /// A note is written or removed.
+    /// A state value is written or removed.
     Note,
     /// A notification is shown.
     Notice,
 }
 
-/// How many kinds of use there are.
+/// Number of variants of [`Use`].
 const USES: usize = 7;
 
-/// How often one of them may happen.
+/// How often one kind of use may happen.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// Times in one call.
@@ -43,7 +43,7 @@ pub struct Bound {
     pub per_minute: u32,
 }
 
-/// How often each may happen.
+/// How often each kind of use may happen.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Files and folders read.
@@ -56,14 +56,14 @@ pub struct Settings {
     pub frames: Bound,
     /// Programs run.
     pub programs: Bound,
-    /// Notes written.
+    /// State values written.
     pub notes: Bound,
     /// Notifications shown.
     pub notices: Bound,
 }
 
 impl Default for Settings {
-    /// Far above what an adapter of a busy harness needs, and far below what hurts.
+    /// Far above what an adapter of a busy harness needs, and far below what harms the machine.
     fn default() -> Settings {
         let bound = |per_call, burst, per_minute| Bound { per_call, burst, per_minute };
         Settings {
@@ -93,7 +93,7 @@ impl Settings {
 }
 
 impl Use {
-    /// Several of them, as people say it.
+    /// The plural, for messages.
     fn words(self) -> &'static str {
         match self {
             Use::Read => "reads of files",
@@ -107,35 +107,35 @@ impl Use {
     }
 }
 
-/// What one call has used.
+/// The uses of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Spent([u32; USES]);
 
-/// What is left to one adapter, over all of its calls.
+/// The remaining uses of one adapter, over all of its calls.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     // A std mutex: nothing is awaited while it is held, and the section is some arithmetic.
     left: Mutex<[Option<Bucket>; USES]>,
 }
 
-/// A bucket that fills by the minute and is emptied by use.
+/// A token bucket, refilled over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bucket {
-    /// What is left, in uses times a minute's milliseconds, so that nothing is lost by rounding.
+    /// The remaining uses, multiplied by the milliseconds of a minute, so that nothing is lost by rounding.
     left: u64,
-    /// When that was so.
+    /// The time at which `left` was computed.
     at: Instant,
 }
 
 const MINUTE: u64 = 60_000;
 
 impl Guest {
-    /// Counts one use. Refused where this call has had enough, or all calls together have.
+    /// Counts one use. An error if this call, or all calls together, have reached the limit.
     pub(crate) fn spend(&mut self, of: Use) -> HostResult<()> {
         let bound = self.lender.settings.rates.bound(of);
         let spent = &mut self.spent.0[of as usize];
         if *spent >= bound.per_call {
-            return Err(failed(format!("one call is lent {} {}, and no more", bound.per_call, of.words())));
+            return Err(failed(format!("one call may use at most {} {}", bound.per_call, of.words())));
         }
         *spent += 1;
         let now = self.lender.machine.now();
@@ -151,7 +151,7 @@ impl Guest {
     }
 }
 
-/// Takes one use out of a bucket; else says for how many milliseconds there is none.
+/// Takes one use out of a bucket. The error is the wait until the next one, in milliseconds.
 fn take(bucket: Option<Bucket>, bound: Bound, now: Instant) -> (Bucket, Result<(), u32>) {
     let full = u64::from(bound.burst) * MINUTE;
     let left = bucket.map_or(full, |bucket| {
@@ -171,7 +171,7 @@ fn take(bucket: Option<Bucket>, bound: Bound, now: Instant) -> (Bucket, Result<(
 mod tests {
     use super::*;
 
-    /// Uses at these milliseconds, and what each came to: `.`, or how long to wait.
+    /// Uses at these milliseconds, and the result of each: `.`, or how long to wait.
     fn check(times: &[u64], expected: &str) {
         let bound = Bound { per_call: 100, burst: 2, per_minute: 60 };
         let mut bucket = None;

@@ -1,5 +1,5 @@
-//! Small durable bytes, private to one adapter, kept in this machine's own store under
-//! `adapters/NAME/state/KEY`. What other machines share never sees them.
+//! Small durable values, private to one adapter, in this machine's own store under `adapters/NAME/state/KEY`. They are
+//! never in the store that machines share.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::guest::{Guest, Lender};
 const LONGEST_KEY: usize = 128;
 /// The longest value, in bytes.
 const LONGEST_VALUE: usize = 64 * 1024;
-/// Keys of one adapter.
+/// The most keys of one adapter.
 const MOST_KEYS: usize = 256;
 /// The longest wait for the store.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A value as it lies in the store, whose values are JSON.
+/// A value as it is stored: values of the store are JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum StateValue {
-    /// Bytes that are text, so that people can read them.
+    /// Bytes that are text, kept readable.
     Text(String),
     /// Any other bytes.
     Base64(String),
@@ -62,10 +62,14 @@ impl Host for Guest {
     }
 }
 
-/// The key under which an adapter's own things lie.
+/// The key above everything that the store holds for an adapter.
 pub(crate) fn home_of(adapter: &str) -> Result<Key, Error> {
-    let base: Key = "adapters".parse().map_err(failed)?;
-    Ok(base.child(adapter))
+    Ok(all_homes()?.child(adapter))
+}
+
+/// The key above everything that the store holds for adapters.
+pub(crate) fn all_homes() -> Result<Key, Error> {
+    "adapters".parse().map_err(failed)
 }
 
 fn key_of(lender: &Lender, key: &str) -> HostResult<Key> {

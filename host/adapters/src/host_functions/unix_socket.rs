@@ -1,5 +1,5 @@
-//! Connecting to a Unix socket wherever it lies. An address holds about a hundred bytes, so a socket in a
-//! deep folder has no address; on Linux it has a shorter one, by way of its opened folder.
+//! Connects to a Unix socket at any path. A socket address holds about a hundred bytes, too few for a deep folder; on
+//! Linux the opened folder gives it a shorter path.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
-    // Only a place to start from: the folder need not be readable, and stays open until we are connected.
+    // Only a base for the path: the folder need not be readable, and stays open until we are connected.
     let folder = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let short = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
     if length(&short) > LONGEST {
@@ -32,11 +32,11 @@ pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(short).await
 }
 
-/// Connects to a socket. Nothing here gives an open folder a path, so one that lies too deep is not reached.
+/// Connects to a socket. This system gives an open folder no path, so a path that is too long is refused.
 #[cfg(not(target_os = "linux"))]
 pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
     if length(path) > LONGEST {
-        return Err(too_long("this system reaches no socket that lies so deep: move it to a shorter path"));
+        return Err(too_long("the socket's path is too long for this system: move it to a shorter path"));
     }
     UnixStream::connect(path).await
 }
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a connection to the socket that listens in the temporary folder, by that path.
+    /// The result of connecting by this path to the socket that listens in the temporary folder.
     async fn check(path: impl FnOnce(&Path, &Path) -> PathBuf, expected: &str) {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("socket");
@@ -74,7 +74,7 @@ mod tests {
         assert!(outcome.contains(expected), "{}: {outcome}", path.display());
     }
 
-    /// A folder so deep that nothing in it has an address.
+    /// A folder so deep that no socket address can hold a path in it.
     fn deep(folder: &Path) -> PathBuf {
         let deep = folder.join("d".repeat(LONGEST)).join("and deeper");
         fs::create_dir_all(&deep).expect("folders");

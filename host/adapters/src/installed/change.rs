@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 
 use super::{Enablement, InstalledAdapters, InstalledError, InstalledVersion, Record, io, own};
 use crate::cache::state_of;
@@ -18,9 +18,9 @@ use crate::package::Package;
 pub struct Install<'p> {
     /// The component and its manifest.
     pub package: &'p Package,
-    /// What the person gave to it.
+    /// What the user granted it.
     pub consent: &'p Consent,
-    /// Whether it is used from now on.
+    /// Whether it is enabled.
     pub standing: Enablement,
     pub at: Instant,
 }
@@ -31,19 +31,19 @@ pub struct Install<'p> {
 pub struct FoundVersion(pub Option<Digest>);
 
 impl FoundVersion {
-    /// What a record says.
+    /// The version in a record.
     pub fn of(record: Option<&Record>) -> FoundVersion {
         FoundVersion(record.and_then(|record| record.installed.as_ref()).map(|installed| installed.digest))
     }
 }
 
 impl InstalledAdapters {
-    /// Installs a version, in place of the one that was found.
+    /// Installs a version in place of the one that the command found.
     pub fn install(&self, install: Install<'_>, found: FoundVersion) -> Result<Record, InstalledError> {
         let Install { package, consent, standing, at } = install;
         let name = package.manifest.name.as_str();
         self.locked(|| {
-            // What cannot be understood is replaced: installing again is how it is mended.
+            // An unreadable record is replaced: installing again is how it is repaired.
             let before = match self.fresh(name) {
                 Err(InstalledError::Damaged { .. }) => None,
                 before => before?,
@@ -68,8 +68,7 @@ impl InstalledAdapters {
         })
     }
 
-    /// Changes what the person gave to one version of an adapter, installed or not. Gives what it
-    /// came to.
+    /// Changes what the user granted to one version of an adapter, installed or not. Returns the new grants.
     pub fn consent(
         &self,
         name: &str,
@@ -87,7 +86,7 @@ impl InstalledAdapters {
         })
     }
 
-    /// Enables or disables an installed adapter. Gives how it stood before.
+    /// Enables or disables an installed adapter. Returns its state before.
     pub fn stand(&self, name: &str, standing: Enablement) -> Result<Enablement, InstalledError> {
         self.locked(|| {
             let absent = || InstalledError::Absent(name.to_owned());
@@ -99,7 +98,7 @@ impl InstalledAdapters {
         })
     }
 
-    /// Removes an adapter and its consents. A damaged record goes too.
+    /// Removes an adapter and its consents, even if its record is damaged.
     pub fn remove(&self, name: &str) -> Result<(), InstalledError> {
         self.locked(|| {
             let path = self.path_of(name);
@@ -124,7 +123,7 @@ impl InstalledAdapters {
         outcome
     }
 
-    /// The record as it is now, whatever was seen of it before.
+    /// The record as it is on disk now, bypassing the cache.
     fn fresh(&self, name: &str) -> Result<Option<Record>, InstalledError> {
         let path = self.path_of(name);
         match fs::symlink_metadata(&path) {
@@ -137,7 +136,7 @@ impl InstalledAdapters {
         }
     }
 
-    /// Puts the files of a version into a folder of its own. Gives the state of the component's file.
+    /// Writes the files of a version into a folder of their own. Returns the state of the component's file.
     fn put(&self, name: &str, package: &Package) -> Result<String, InstalledError> {
         let folder = self.version_folder(name, &package.digest);
         let component = self.component_of(name, &package.digest);
@@ -146,7 +145,7 @@ impl InstalledAdapters {
             let bytes = fs::read(&component).ok()?;
             (text == package.text.as_bytes() && bytes == package.bytes).then_some(())
         };
-        // The same version again, whose files others may be reading, stays as it is.
+        // If the same version is there already, its files stay: other processes may be reading them.
         if whole().is_none() {
             make_folder(&self.folder.join(name))?;
             let draft = folder.with_extension("new");
@@ -173,15 +172,15 @@ impl InstalledAdapters {
         sync_folder(&self.folder)
     }
 
-    /// Removes the files of versions that no record names: of older versions, of removed adapters,
-    /// and of installs that were killed. What cannot be removed costs room and nothing else.
+    /// Removes the files of versions that no record names: of older versions, of removed adapters, and of killed
+    /// installs. A file that cannot be removed costs only disk space.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str().filter(|_| entry.path().is_dir()) else { continue };
             let kept = match self.fresh(name) {
                 Ok(record) => record.and_then(|record| record.installed).map(|installed| installed.digest),
-                // Whatever a damaged record named is left for the person to look at.
+                // The files of a damaged record are left for the user to look at.
                 Err(_) => continue,
             };
             let kept = kept.map(|digest| self.version_folder(name, &digest));

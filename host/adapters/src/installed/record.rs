@@ -1,32 +1,31 @@
-//! The record of one adapter: `plugins/NAME.json`. Writing this file installs, grants or disables; everything else
-//! in the folder follows it.
+//! The record of one adapter: `plugins/NAME.json`. Writing this file installs, grants or disables; everything else in
+//! the folder follows from it.
 
 use std::collections::BTreeSet;
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::grants::Consent;
 
-/// How many consents for versions in unmanaged folders are remembered: those of the last builds.
+/// The most consents kept for versions in unmanaged folders: those of the last builds.
 const MOST_CONSENTS: usize = 16;
 
 /// The record of one adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// What people type.
+    /// The name that users type.
     pub name: String,
-    /// The version that is installed; none where only consents are kept, for an adapter that lies
-    /// in an unmanaged folder.
+    /// The version that is installed; none if only consents are kept, for an adapter in an unmanaged folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<InstalledVersion>,
-    /// What the person gave, and to which version. The newest comes last.
+    /// What the user granted, and to which version. The newest comes last.
     #[serde(default)]
     pub consents: Vec<Consented>,
 }
 
-/// A version that is installed.
+/// An installed version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstalledVersion {
     /// The adapter's own version.
@@ -35,13 +34,13 @@ pub struct InstalledVersion {
     pub digest: Digest,
     /// Digest of the component alone.
     pub component: Digest,
-    /// The state that the component's file was left in. While it holds, nothing is hashed.
+    /// The state of the component's file after the install. While it is unchanged, nothing is hashed.
     pub file: String,
-    /// Whether it is used.
+    /// Whether it is enabled.
     pub standing: Enablement,
     /// When it was installed.
     pub at: Instant,
-    /// Where it came from, for people.
+    /// Where it came from, for display.
     pub from: String,
 }
 
@@ -50,25 +49,24 @@ pub struct InstalledVersion {
 #[serde(rename_all = "lowercase")]
 pub enum Enablement {
     Enabled,
-    /// It stays installed.
+    /// It stays installed, but is not used.
     Disabled,
 }
 
-/// What the person gave to one version of an adapter.
+/// What the user granted to one version of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consented {
-    /// Digest of component and manifest: another version is another adapter.
+    /// Digest of component and manifest: each version is consented to separately.
     pub digest: Digest,
     /// The grants, by name.
     pub grants: BTreeSet<String>,
-    /// Whether it may stand in for a built-in adapter.
+    /// Whether it may replace a built-in adapter.
     #[serde(default)]
     pub replaces_built_in: bool,
     pub at: Instant,
 }
 
 impl Record {
-    /// Nothing is known of an adapter yet.
     pub(crate) fn new(name: &str) -> Record {
         Record { name: name.to_owned(), installed: None, consents: Vec::new() }
     }
@@ -78,7 +76,7 @@ impl Record {
         self.installed.as_ref().is_some_and(|installed| installed.standing == Enablement::Enabled)
     }
 
-    /// What the person gave to this version.
+    /// What the user granted to this version.
     pub fn consent(&self, digest: &Digest) -> Consent {
         let given = self.consents.iter().find(|consented| consented.digest == *digest);
         given.map_or_else(Consent::default, |consented| Consent {
@@ -87,7 +85,7 @@ impl Record {
         })
     }
 
-    /// Notes what the person gave to a version, in place of what they gave to it before.
+    /// Records what the user granted to a version, in place of the earlier grants.
     pub(crate) fn note(&mut self, digest: Digest, consent: Consent, at: Instant) {
         self.consents.retain(|consented| consented.digest != digest);
         let Consent { grants, replaces_built_in } = consent;

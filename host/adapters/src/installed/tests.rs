@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 
 use super::*;
 use crate::package::Package;
@@ -56,7 +56,7 @@ impl Stage {
     }
 }
 
-/// What is known of `toy`.
+/// The state of `toy`, in words.
 fn told(installed: &InstalledAdapters) -> String {
     match installed.held("toy") {
         Ok(None) => "nothing".to_owned(),
@@ -123,7 +123,7 @@ fn a_name_is_no_path() {
     }
 }
 
-/// Damages an installed adapter and gives what is known of it then.
+/// Damages an installed adapter and compares its state afterwards.
 fn check(damage: impl Fn(&Path, &Path), expected: &str) {
     let stage = Stage::new();
     let record = stage.install("1.0.0", FoundVersion(None)).expect("installed");
@@ -132,7 +132,7 @@ fn check(damage: impl Fn(&Path, &Path), expected: &str) {
     damage(&installed.path_of("toy"), &component);
     let told = told(&installed);
     assert!(told.contains(expected), "{told}");
-    // Whatever it was: installing again mends it, unless others could have been at it.
+    // Whatever the damage: installing again repairs it, unless other users could have written to it.
     if !expected.contains("no adapter is taken from it") {
         let found = FoundVersion::of(installed.record("toy").ok().flatten().as_deref());
         stage.install("1.0.0", found).expect("installed again");

@@ -68,7 +68,7 @@ pub(super) struct RawLimits {
     pub(super) memory_mb: Option<Spanned<u64>>,
 }
 
-/// A place in the text, and what is wrong there.
+/// A range of the text, and what is wrong there.
 type Wrong = (std::ops::Range<usize>, InvalidTemplate);
 
 impl RawGrants {
@@ -119,7 +119,7 @@ impl CommandLine {
     }
 }
 
-/// Whether text is a name that an adapter may have.
+/// Whether text is a valid adapter name.
 pub fn is_name(text: &str) -> bool {
     text.len() <= 63
         && text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())

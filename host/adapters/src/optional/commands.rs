@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use mesh::command::Command;
-use mesh::harness::{HarnessCommands, HarnessError, Means, Progress, ProgressStage};
-use mesh::session::Session;
+use mesh::commands::Command;
+use mesh::ports::harness::{HarnessCommands, HarnessError, Means, Progress, ProgressStage};
+use mesh::sessions::Session;
 
 use crate::adapter::Adapter;
 use crate::convert::{from_guest, to_guest};

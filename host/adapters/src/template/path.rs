@@ -5,17 +5,17 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{FillError, InvalidTemplate, unfit};
 
-/// What paths are filled from.
+/// Home, project and variables, which fill paths.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The person's home.
+    /// The user's home.
     pub home: Option<PathBuf>,
-    /// The project that a command concerns.
+    /// The project of the command.
     pub project: Option<PathBuf>,
     /// Variables of this process.
     pub environment: BTreeMap<String, String>,
-    /// A folder that stands in for `/` where a manifest names an absolute path. The conformance kit
-    /// sets it, so that what it tells does not depend on the machine; everybody else leaves it out.
+    /// A folder that replaces `/` in absolute paths of manifests. Only the conformance kit sets it, so that its results
+    /// do not depend on the machine.
     pub in_place_of_root: Option<PathBuf>,
 }
 
@@ -26,7 +26,7 @@ pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
         project: Some(PathBuf::from("/project")),
         ..Surroundings::default()
     };
-    // Whatever variables hold, and whether they are set: `..` is seen beside and within them.
+    // `..` is refused beside and within variables, whatever they contain and whether or not they are set.
     let text = template.replace(['{', '}', '-'], "/");
     if Path::new(&text).components().any(|part| part == Component::ParentDir) {
         return Err(InvalidTemplate::Advances(template.to_owned()));
@@ -39,12 +39,12 @@ pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
     }
 }
 
-/// Fills `${NAME}`, `${NAME:-default}`, `${project}` and a leading `~`. A path that begins with `/`
-/// lies under the folder that stands in for it, where there is one.
+/// Fills `${NAME}`, `${NAME:-default}`, `${project}` and a leading `~`. A path that begins with `/` is under
+/// `in_place_of_root`, if that is set.
 pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillError> {
     let mut text = String::new();
     let mut rest = template;
-    // Whether the beginning stands in the manifest itself, and not in a variable.
+    // Whether the beginning of the path is the manifest's own text, and not from a variable.
     let mut own = true;
     while let Some((before, after)) = rest.split_once("${") {
         text.push_str(before);
@@ -83,7 +83,7 @@ pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillErr
     if path.is_absolute() { Ok(path) } else { Err(FillError::Relative(text)) }
 }
 
-/// Checks a path that a guest names under a root: relative, of plain names, in no way leading out.
+/// Checks a path that a guest names under a root: relative, of plain names, never leading out.
 pub fn is_inside(path: &str) -> bool {
     !path.contains('\0')
         && !path.contains('\\')

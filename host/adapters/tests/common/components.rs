@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// The component of this name, built from `tests/hostile`.
 pub(crate) fn component(name: &str) -> Vec<u8> {
     static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     let folder = BUILT.get_or_init(build);
@@ -21,7 +20,7 @@ pub(crate) fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile")
 }
 
-/// Builds all of them, in a target folder of their own. Processes that come at once wait in turn.
+/// Builds all of them in a separate target folder. Concurrent processes wait in turn.
 fn build() -> PathBuf {
     #[expect(clippy::disallowed_methods, reason = "the components are built by cargo, as their authors would")]
     let output = std::process::Command::new(env!("CARGO"))

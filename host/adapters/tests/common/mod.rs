@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use adapters::{Adapters, Consent, Consents, Digest, Settings, Surroundings};
 use async_trait::async_trait;
-use mesh::harness::{Desk, Findings, HarnessError, HookCall, Mail, Reading, Reply};
-use mesh::message::Priority;
+use mesh::messages::Priority;
+use mesh::ports::harness::{Findings, HarnessError, HookCall, HookHost, Mail, Reading, Reply};
 use store::memory::MemoryStore;
 
 mod components;
@@ -21,9 +21,9 @@ pub(crate) use still::Still;
 
 use components::{sources, target};
 
-/// A home, a plugin folder and everything else that adapters are run with.
+/// A home, a plugin folder and everything else that adapters need.
 pub(crate) struct Stage {
-    /// Gone when the stage is.
+    /// Deleted when the stage is dropped.
     pub(crate) folder: tempfile::TempDir,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) consents: Arc<Given>,
@@ -40,7 +40,7 @@ impl Consents for Given {
 }
 
 impl Stage {
-    /// With these components of `tests/hostile` in its plugin folder.
+    /// A stage with these components of `tests/hostile` in its plugin folder.
     pub(crate) fn with(components: &[&str]) -> Stage {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["home/.hostile", "plugins"] {
@@ -53,7 +53,7 @@ impl Stage {
         stage
     }
 
-    /// Puts bytes where the component of this name belongs, beside its manifest.
+    /// Writes bytes as the component of this name, beside its manifest.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         let folder = self.plugins().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -75,7 +75,7 @@ impl Stage {
         self.folder.path().join("home")
     }
 
-    /// Gives these grants to whoever asks for them.
+    /// Gives these grants to every adapter.
     pub(crate) fn grant(&self, grants: &[&str]) {
         let mut consent = self.consents.0.lock().expect("no test panics here");
         consent.grants = grants.iter().map(|grant| (*grant).to_owned()).collect();
@@ -91,7 +91,7 @@ impl Stage {
         let mut settings = Settings {
             store: self.store.clone(),
             machine: Arc::new(Still),
-            // Shared by all tests of a run, as it is by all processes of a person.
+            // Shared by all tests of a run, as all processes of a user share it.
             cache: target().join("cwasm"),
             installs: self.folder.path().join("installs"),
             installed: None,
@@ -113,14 +113,14 @@ impl Stage {
     }
 }
 
-/// A host that found a message and nothing else.
+/// A hook host that found a message and nothing else.
 #[derive(Default)]
 pub(crate) struct TestHookHost {
     pub(crate) read: Option<Reading>,
 }
 
 #[async_trait]
-impl Desk for TestHookHost {
+impl HookHost for TestHookHost {
     async fn look_up(&mut self, reading: Reading) -> Findings {
         self.read = Some(reading);
         // A real host waits for its disk several times.
@@ -140,19 +140,19 @@ impl Desk for TestHookHost {
 
 /// Calls a hook by its name.
 pub(crate) async fn hook(adapters: &Adapters, adapter: &str, name: &str) -> Result<Reply, HarnessError> {
-    use mesh::harness::Harness as _;
+    use mesh::ports::harness::Harness as _;
     let adapter = adapters.adapter(adapter).await?.expect("it is known");
     let environment = ["HOSTILE_SESSION", "SECRET"].map(|name| (name.to_owned(), "1".to_owned())).to_vec();
     let call = HookCall { name: name.to_owned(), payload: "session".to_owned(), environment, process: None };
     adapter.hook(&call, &mut TestHookHost::default()).await
 }
 
-/// A setup as a person's machine would ask for it.
-pub(crate) fn setup() -> mesh::harness::Setup {
-    mesh::harness::Setup {
-        action: mesh::harness::Action::Install,
-        scope: mesh::harness::Scope::User,
-        server: mesh::harness::Server::Stdio(vec!["relay-mesh".to_owned()]),
+/// A setup as on a user's machine.
+pub(crate) fn setup() -> mesh::ports::harness::Setup {
+    mesh::ports::harness::Setup {
+        action: mesh::ports::harness::Action::Install,
+        scope: mesh::ports::harness::Scope::User,
+        server: mesh::ports::harness::Server::Stdio(vec!["relay-mesh".to_owned()]),
         server_name: "relay".to_owned(),
         program: vec!["relay-mesh".to_owned()],
         environment: Vec::new(),

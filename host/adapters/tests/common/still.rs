@@ -1,8 +1,8 @@
 //! The machine of tests and benchmarks of adapters.
 
-use mesh::machine::{Instant, Machine, Process};
+use mesh::ports::machine::{Instant, Machine, Process};
 
-/// A clock that stands still: what waits in these tests waits for real things.
+/// A clock that stands still: these tests wait only for real events.
 pub(crate) struct Still;
 
 impl Machine for Still {

@@ -1,4 +1,4 @@
-//! Connections that say when what was written has been flushed to the operating system.
+//! Connections that report when written data has been flushed to the operating system.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 #[derive(Clone)]
 pub(super) struct HttpConnection {
     leases: LeaseTracker,
-    /// Mail whose last byte the connection has taken over and not flushed yet. A std mutex: nothing
+    /// Mail whose last byte was handed to the connection and is not flushed yet. A std mutex: nothing
     /// is awaited while it is held.
     unflushed: Arc<Mutex<Vec<PendingLease>>>,
 }
@@ -46,7 +46,7 @@ impl Connected<IncomingStream<'_, FlushingListener>> for HttpConnection {
     }
 }
 
-/// A TCP listener whose connections say when they have flushed.
+/// A TCP listener whose connections report when they have flushed.
 pub(super) struct FlushingListener {
     inner: TcpListener,
     leases: LeaseTracker,

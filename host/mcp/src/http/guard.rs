@@ -1,9 +1,8 @@
-//! Who may talk to the server: whoever calls it by a name of this machine, is no web page, and shows
-//! the token.
+//! Admits requests: the caller must address the server by a name of this machine, must not be a web page, and must
+//! send the token.
 //!
-//! The Host header is checked because a web page may make a name of its own lead here (DNS
-//! rebinding); an address in digits cannot be rebound. The Origin header is checked because only
-//! browsers send it.
+//! The Host header is checked because a web page can make its own host name resolve to this machine (DNS
+//! rebinding); a numeric address cannot be rebound. The Origin header is checked because only browsers send it.
 
 use std::net::IpAddr;
 
@@ -16,30 +15,29 @@ use super::settings::{HttpSettings, Reach};
 
 /// Checks requests by their headers.
 pub(super) struct Guard {
-    /// The token's digest. Digests are compared, so the time that this takes says nothing of the token.
+    /// The token's digest. Digests are compared, so the time of the comparison reveals nothing about the token.
     token: Option<[u8; 32]>,
     reach: Reach,
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-/// Why a request is turned away.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rejection {
-    /// It calls this machine by a name that is none of ours.
+    /// Its Host header is not one of our names.
     Host(String),
-    /// It does not say whom it calls.
+    /// It has no Host header.
     NoHost,
     /// It comes from a web page.
     Origin(String),
-    /// It shows no token.
+    /// It has no token.
     NoToken,
-    /// It shows another one.
+    /// It has a wrong token.
     WrongToken,
 }
 
 impl Guard {
-    /// A guard by these settings.
     pub(super) fn new(settings: &HttpSettings) -> Guard {
         Guard {
             token: settings.token.as_ref().map(|token| digest(token.as_bytes())),
@@ -49,7 +47,7 @@ impl Guard {
         }
     }
 
-    /// Whether a request may speak to the mesh.
+    /// Whether a request may use the mesh.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Rejection> {
         self.comes_from_here(headers)?;
         let Some(token) = &self.token else { return Ok(()) };
@@ -58,7 +56,7 @@ impl Guard {
         if digest(shown) == *token { Ok(()) } else { Err(Rejection::WrongToken) }
     }
 
-    /// Whether a request comes from where requests may come from.
+    /// Whether the Host and Origin headers are allowed.
     pub(super) fn comes_from_here(&self, headers: &HeaderMap) -> Result<(), Rejection> {
         let host = headers.get(header::HOST).ok_or(Rejection::NoHost)?;
         let called = readable(host);
@@ -100,7 +98,7 @@ fn digest(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// A header as it may be put into an answer: short, and readable characters alone.
+/// A header for use in an answer: at most 100 characters, all printable ASCII.
 fn readable(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).chars().filter(|c| c.is_ascii_graphic()).take(100).collect()
 }
@@ -114,15 +112,15 @@ impl IntoResponse for Rejection {
             ),
             Rejection::NoHost => (StatusCode::FORBIDDEN, "the request does not say which host it calls\n".to_owned()),
             Rejection::Origin(origin) => {
-                (StatusCode::FORBIDDEN, format!("web pages may not call this server, and `{origin}` is one\n"))
+                (StatusCode::FORBIDDEN, format!("web pages may not call this server, and `{origin}` is a web page\n"))
             }
             Rejection::NoToken => (
                 StatusCode::UNAUTHORIZED,
-                "this server asks for its token: send the header `Authorization: Bearer TOKEN`\n".to_owned(),
+                "this server requires its token: send the header `Authorization: Bearer TOKEN`\n".to_owned(),
             ),
             Rejection::WrongToken => (
                 StatusCode::UNAUTHORIZED,
-                "the token is not this server's; run the install of your harness again to have its own\n".to_owned(),
+                "the token is wrong; run `relay-mesh install` for your harness again to get it\n".to_owned(),
             ),
         };
         let mut response = (status, sentence).into_response();

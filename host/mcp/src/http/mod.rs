@@ -1,8 +1,8 @@
 //! MCP over streamable HTTP: one server for every client of the machine.
 //!
-//! The eras with a handshake have sessions, and a session is a connection of the mesh; 2026-07-28 has
-//! none, and each of its calls stands for itself. Whatever comes is first checked for where it comes
-//! from (see `guard`); what goes out is watched until it is flushed (see `reply` and `flush`).
+//! Protocol eras with a handshake have sessions, and a session is a connection of the mesh; 2026-07-28 has
+//! none, and each of its calls stands alone. Every request is first checked for its origin (see `guard`);
+//! every response is watched until it is flushed (see `reply` and `flush`).
 
 mod flush;
 mod guard;
@@ -22,7 +22,7 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use mesh::Mesh;
-use mesh::message::LONGEST_BODY;
+use mesh::messages::LONGEST_BODY;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -36,14 +36,14 @@ use self::sessions::Sessions;
 use crate::lease_tracker::LeaseTracker;
 use crate::server::{self, Server};
 
-/// Where clients post.
+/// The path that clients post to.
 const PATH: &str = "/mcp";
-/// JSON writes a byte of text in at most six.
+/// The longest request: JSON writes a byte of text in at most six.
 const LONGEST_REQUEST: usize = 6 * LONGEST_BODY + 64 * 1024;
 /// How long open responses may take to end once the server is told to stop.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
-/// A port that is bound, and not served yet.
+/// A bound port that is not served yet.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
@@ -51,9 +51,9 @@ pub struct Listener {
     settings: HttpSettings,
 }
 
-/// Why serving ended before it was asked to.
+/// Why serving ended before it was stopped.
 #[derive(Debug, thiserror::Error)]
-#[error("the HTTP server broke off")]
+#[error("the HTTP server failed")]
 pub struct ServeError(#[from] std::io::Error);
 
 impl Listener {
@@ -66,7 +66,7 @@ impl Listener {
         Ok(Listener { listener, address, settings })
     }
 
-    /// The address that it is bound to; with the port that the system chose for port 0.
+    /// The bound address; if port 0 was asked for, with the port that the system chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -91,7 +91,7 @@ impl Listener {
         let outcome = tokio::select! {
             outcome = serving => outcome,
             () = shutdown_grace => {
-                tracing::info!("some responses were still open and are broken off");
+                tracing::info!("some responses were still open and were cut off");
                 Ok(())
             }
         };
@@ -110,9 +110,8 @@ struct AppState {
 fn router(mesh: &Arc<Mesh>, leases: &LeaseTracker, settings: &HttpSettings, stop: CancellationToken) -> Router {
     let server = Server::new(Arc::clone(mesh), leases.clone(), server::origin_of_http(), settings.profile);
     let sessions = Arc::new(Sessions::new(Arc::clone(mesh), leases.clone(), settings.idle, settings.most_sessions));
-    // Our guard has looked at Host and Origin by then. JSON rather than events where one message is
-    // the whole answer. No priming events: an answer that broke off is not resumed, its mail is
-    // fetched again.
+    // Our guard has checked Host and Origin already. JSON rather than events if one message is the
+    // whole answer. No priming events: a broken answer is not resumed, its mail is fetched again.
     let mut config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_json_response(true)
@@ -124,7 +123,6 @@ fn router(mesh: &Arc<Mesh>, leases: &LeaseTracker, settings: &HttpSettings, stop
     Router::new().route(PATH, any(mcp)).route("/healthz", get(healthz)).fallback(elsewhere).with_state(state)
 }
 
-/// One request to the MCP server.
 async fn mcp(State(state): State<AppState>, mut request: Request) -> Response {
     if let Err(rejection) = state.guard.admit(request.headers()) {
         return rejection.into_response();
@@ -140,21 +138,21 @@ async fn mcp(State(state): State<AppState>, mut request: Request) -> Response {
     let (head, body) = state.service.handle(request).await.into_parts();
     match head.status {
         StatusCode::OK => Response::from_parts(head, Body::new(WatchedBody::new(body, response))),
-        // What rmcp has only accepted is done by then, and some clients complain of anything less.
+        // rmcp answers 202 although the session has ended, and some clients complain about anything but 204.
         StatusCode::ACCEPTED if ends_session => StatusCode::NO_CONTENT.into_response(),
-        // rmcp says of a body that is no message that its type is not supported; it is malformed.
+        // rmcp answers an invalid body with an unsupported media type; it is malformed.
         StatusCode::UNSUPPORTED_MEDIA_TYPE if claims_json => malformed(),
         _ => Response::from_parts(head, Body::new(body)),
     }
 }
 
-/// The answer to what is no JSON-RPC message.
+/// The answer to a body that is not a JSON-RPC message.
 fn malformed() -> Response {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the body is not a JSON-RPC message"}}"#;
     json(StatusCode::BAD_REQUEST, error.to_owned())
 }
 
-/// Whether the server runs, for everyone who can reach the port. It says nothing about agents.
+/// Health check for everyone who can reach the port. It reveals nothing about agents.
 async fn healthz(State(state): State<AppState>, request: Request) -> Response {
     if let Err(rejection) = state.guard.comes_from_here(request.headers()) {
         return rejection.into_response();

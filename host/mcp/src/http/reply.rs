@@ -22,7 +22,7 @@ pub(crate) struct Reply {
 }
 
 enum ReplyState {
-    /// It may take mail, and has this.
+    /// It can take mail, or has this mail.
     Open(Option<PendingLease>),
     /// It has ended, or its reader is gone.
     Over,

@@ -1,12 +1,12 @@
-//! The sessions of clients that shook hands: each is a connection of the mesh.
+//! The sessions of clients with a handshake: each is a connection of the mesh.
 //!
-//! rmcp keeps them; this gives each a name in the mesh, watches what goes out, tells the mesh when one
-//! ends, and ends the quietest when there are too many.
+//! rmcp keeps them; this file gives each a name in the mesh, watches what is sent, tells the mesh when one
+//! ends, and ends the quietest if there are too many.
 //!
-//! Few clients say that they leave. But most hold a stream open on which the server may speak, and a
-//! client whose stream broke off, who opens no other and says nothing more has left: its agent counts
-//! as gone, so that whoever starts it again gets its name back. Of a client that never opened one, its
-//! calls are the only sign: after ten quiet minutes it counts as away.
+//! Few clients say that they leave. But most keep a stream open for messages of the server. A client whose
+//! stream broke, and that opens no other and sends nothing more, has left: its agent counts as offline, so
+//! that it gets its name back when it is started again. If a client never opened a stream, its calls are the
+//! only sign of life: after ten quiet minutes it counts as away.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use mesh::Mesh;
-use mesh::session::Sign;
+use mesh::sessions::Sign;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::common::server_side_http::ServerSseMessage;
@@ -41,25 +41,24 @@ pub(super) struct Sessions {
 /// The sessions that are open. Behind a std mutex: nothing is awaited while it is held.
 type OpenSessions = HashMap<SessionId, OpenSession>;
 
-/// How long a client may be without a stream and without a word before it counts as gone.
+/// How long a client may have no stream and send nothing before it counts as gone.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
 
-/// What we know of a session.
 struct OpenSession {
-    /// Its connection. Written when it is made.
+    /// Its connection. Set when the session is created.
     connection: Connection,
-    /// When its client last spoke. Written by every message.
+    /// When its client last sent a message. Written by every message.
     heard: Instant,
-    /// How many streams its client holds open. Written as they open and break off.
+    /// Number of its client's open streams. Written when one opens or breaks.
     streams: usize,
 }
 
 impl Sessions {
-    /// At most so many sessions, each of which may be quiet for so long.
+    /// At most `most` sessions, each of which may be quiet for `idle`.
     pub(super) fn new(mesh: Arc<Mesh>, leases: LeaseTracker, idle: Duration, most: usize) -> Sessions {
         let mut config = SessionConfig::default();
         config.keep_alive = Some(idle);
-        // Answers are not kept for a client to come back for: what it missed is fetched again.
+        // Answers are not kept for resumption: mail that a client missed is fetched again.
         config.sse_retry = None;
         config.completed_cache_ttl = Duration::ZERO;
         let mut inner = LocalSessionManager::default();
@@ -73,7 +72,7 @@ impl Sessions {
         }
     }
 
-    /// The session that was quiet the longest, where there is no room for one more.
+    /// The longest quiet session, if there is no room for one more.
     fn one_too_many(&self) -> Option<SessionId> {
         let open = self.open();
         if open.len() < self.most {
@@ -82,7 +81,7 @@ impl Sessions {
         open.iter().min_by_key(|(_, open)| open.heard).map(|(id, _)| SessionId::clone(id))
     }
 
-    /// Counts a stream of a session for as long as what this gives is kept.
+    /// Counts a stream of a session for as long as the returned value lives.
     async fn hold_open(&self, id: &SessionId) -> OpenStream {
         let first = match self.open().get_mut(id) {
             Some(open) => {
@@ -110,7 +109,7 @@ struct OpenStream {
 }
 
 impl OpenStream {
-    /// Does nothing: whoever calls it keeps this until then.
+    /// Does nothing. A closure that calls it owns the stream until then.
     fn keep_alive(&self) {}
 }
 
@@ -127,7 +126,7 @@ impl Drop for OpenStream {
             let (open, mesh, id) = (Arc::clone(&self.open), Arc::clone(&self.mesh), SessionId::clone(&self.id));
             runtime.spawn(async move {
                 show(&mesh, &connection, Sign::Calls).await;
-                // It may have come back meanwhile, and said so before we said that it was away.
+                // The client may have opened a stream meanwhile, and reported it before we reported the loss.
                 if streams_of(&open, &id) > 0 {
                     return show(&mesh, &connection, Sign::Stream).await;
                 }
@@ -148,7 +147,7 @@ fn streams_of(open: &Mutex<OpenSessions>, id: &SessionId) -> usize {
     open.lock().expect("no holder of this lock panics").get(id).map_or(0, |open| open.streams)
 }
 
-/// Tells the mesh what shows that a client is there. Its presence alone hangs on that.
+/// Tells the mesh which sign of life a client shows. Only its presence depends on it.
 async fn show(mesh: &Mesh, connection: &Connection, sign: Sign) {
     if let Err(error) = mesh.note_stream(&connection.id, sign).await {
         let error: &dyn std::error::Error = &error;
@@ -156,16 +155,16 @@ async fn show(mesh: &Mesh, connection: &Connection, sign: Sign) {
     }
 }
 
-/// What became of a client whose last stream broke off.
+/// What a client did after its last stream broke.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whereabouts {
-    /// No stream, no call and no word for long enough.
+    /// It has left: no stream, no call and no message for long enough.
     Left,
     /// It has a stream again, or its session has ended.
     Settled,
 }
 
-/// Waits until it is clear what became of a client.
+/// Waits until it is clear whether a client has left.
 async fn whereabouts(open: &Mutex<OpenSessions>, id: &SessionId) -> Whereabouts {
     let look = || {
         let open = open.lock().expect("no holder of this lock panics");
@@ -200,7 +199,7 @@ impl SessionManager for Sessions {
             self.close_session(&quiet).await?;
         }
         let (id, transport) = self.inner.create_session().await?;
-        // Not the session's own id, which is as good as a password: names of connections are listed.
+        // Not the session's own id, which is as good as a password: connection names are listed.
         let connection = Connection::new(fresh_connection(&self.mesh), self.leases.clone());
         self.open().insert(
             SessionId::clone(&id),

@@ -1,4 +1,4 @@
-//! What a person may set of the HTTP server, and why a port cannot be had.
+//! Settings of the HTTP server, and why a port cannot be bound.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::profile::Profile;
 
-/// How the server listens, and to whom.
+/// Where the server listens, and which clients it admits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
     /// Address and port. Port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// The bearer token that every client shows; none lets everybody in who reaches the port.
+    /// The bearer token that clients must send; none admits every client that reaches the port.
     pub token: Option<String>,
     /// From where the server may be reached.
     pub reach: Reach,
@@ -20,12 +20,12 @@ pub struct HttpSettings {
     /// Origins of web pages that may call, as in `http://localhost:6274`. None by default: a page in a
     /// browser is not an agent.
     pub origins: Vec<String>,
-    /// After how long without a word a session ends. Agents are quiet for hours; this is for clients
-    /// that are gone and never said so.
+    /// How long a session may be quiet before it ends. Agents are quiet for hours; this is for clients
+    /// that left without saying so.
     pub idle: Duration,
-    /// How many sessions there may be at once. One more ends the one that was quiet the longest.
+    /// Maximum number of sessions. One more ends the session that was quiet the longest.
     pub most_sessions: usize,
-    /// Which tools clients are shown.
+    /// The tools that clients are shown.
     pub profile: Profile,
 }
 
@@ -47,30 +47,30 @@ impl Default for HttpSettings {
 /// From where a server may be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// From this machine alone.
+    /// Only from this machine.
     Loopback,
-    /// From wherever its address leads. Needs a token.
+    /// From every machine that can reach the address. Needs a token.
     Network,
 }
 
-/// Why a port cannot be had.
+/// Why a port cannot be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Somebody else has it.
+    /// Another process has it.
     #[error("port {} of {} is in use", .0.port(), .0.ip())]
     InUse(SocketAddr),
-    /// It would be reached from other machines, and nobody asked for that.
+    /// Other machines could reach it, and the settings do not allow that.
     #[error("{0} can be reached from other machines")]
     NotLoopback(SocketAddr),
-    /// It would be reached from other machines without a token.
-    #[error("{0} can be reached from other machines, and asks for no token")]
+    /// Other machines could reach it without a token.
+    #[error("{0} can be reached from other machines, and no token is set")]
     NoToken(SocketAddr),
     /// The system refused.
     #[error("could not listen at {address}")]
     Refused {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -87,13 +87,13 @@ impl BindError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            BindError::InUse(_) => "a host may be running already: see `relay-mesh status`, or choose another port \
+            BindError::InUse(_) => "a server may be running already: see `relay-mesh status`, or choose another port \
                                     with --http 127.0.0.1:PORT"
                 .to_owned(),
             BindError::NotLoopback(address) => {
-                format!("listen at 127.0.0.1:{}, and let a tunnel bring the others", address.port())
+                format!("listen at 127.0.0.1:{}, and let other machines connect through a tunnel", address.port())
             }
-            BindError::NoToken(_) => "serve it with a token".to_owned(),
+            BindError::NoToken(_) => "set a token".to_owned(),
             BindError::Refused { .. } => "choose another address with --http ADDRESS:PORT".to_owned(),
         }
     }
@@ -129,7 +129,7 @@ mod tests {
         check("127.0.0.1:0", Reach::Loopback, None, "fine");
         check("[::1]:0", Reach::Loopback, None, "fine");
         check("0.0.0.0:7423", Reach::Loopback, Some("t"), "can be reached from other machines");
-        check("192.0.2.1:7423", Reach::Network, None, "asks for no token");
+        check("192.0.2.1:7423", Reach::Network, None, "no token is set");
         check("192.0.2.1:7423", Reach::Network, Some("t"), "fine");
     }
 }

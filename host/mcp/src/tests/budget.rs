@@ -11,7 +11,7 @@ async fn listed(world: &World) -> Vec<Value> {
     tools.iter().map(|tool| serde_json::to_value(tool).expect("a tool is JSON")).collect()
 }
 
-/// Bytes of everything that a model reads of a tool before it calls it.
+/// The size in bytes of everything that a model reads about a tool before it calls it.
 pub(super) fn cost(tool: &Value) -> usize {
     let read = json!({"name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"]});
     read.to_string().len()

@@ -1,4 +1,4 @@
-//! Claims and commands as tools: shown only where they were asked for, and small.
+//! Reservations and commands as tools: shown only if the profile has their groups, and small.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn everything() -> Profile {
 }
 
 impl World {
-    /// A client of a server with all groups, that has joined under this name and works in `/work`.
+    /// A client of a server with all groups, registered under this name and working in `/work`.
     async fn joined_with_everything(&self, name: &str) -> Client {
         let process = crate::ClientProcess { workdir: Some("/work".to_owned()), ..Default::default() };
         let client = self.client_with("a-client", process, everything()).await;
@@ -85,7 +85,7 @@ async fn one_agent_asks_and_another_runs() {
         &alice,
         &[
             ("command_status", &of(""), "\"/review src\" is pending"),
-            ("finish_command", &of(""), "[no command `"),
+            ("finish_command", &of(""), "[you have no command `"),
             ("send_command", r#"{"to": "bob", "command": "review"}"#, "[`review` is not a command"),
             ("send_command", r#"{"to": "bobb", "command": "/review"}"#, "[no agent named `bobb`"),
         ],
@@ -98,7 +98,7 @@ async fn one_agent_asks_and_another_runs() {
             ("take_command", "{}", "\"/review src\" is running"),
             ("take_command", "{}", "no command waits for you"),
             ("finish_command", &of(r#", "result": "fine""#), "is done: \"fine\""),
-            ("finish_command", &of(r#", "failed": true"#), "has ended before. "),
+            ("finish_command", &of(r#", "failed": true"#), "has already ended. "),
         ],
     )
     .await;
@@ -124,7 +124,7 @@ async fn a_client_is_shown_the_groups_that_were_asked_for() {
         ("core", Ok(())),
         ("reservations", Ok(())),
         ("claims", Ok(())),
-        ("core,runs", Err("`runs` is no group of tools: core, reservations, commands")),
+        ("core,runs", Err("`runs` is not a group of tools: core, reservations, commands")),
     ] {
         assert_eq!(
             text.parse::<Profile>().map(|_| ()).map_err(|error| error.to_string()),

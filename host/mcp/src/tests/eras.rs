@@ -69,7 +69,7 @@ async fn a_client_that_looks_for_the_new_era_first_may_fall_back() {
     let world = World::new();
     let mut lines = lines(&world);
     lines.ask(1, "server/discover", json!({"_meta": modern()})).await;
-    // Some clients cancel what they have had an answer to.
+    // Some clients cancel requests that were answered already.
     lines.cancel(1).await;
     let answer = lines.ask(2, "initialize", hello("2025-11-25")).await;
     assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");

@@ -1,4 +1,4 @@
-//! Mail counts as read once its answer is flushed, and not before; waiting keeps nobody else.
+//! Mail counts as read once its answer is flushed, and not before; a waiting call does not block others.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::lines::{Lines, text};
 use super::{ClientProcess, PIPE, World};
 
-/// A client that has joined as `alice` over a pipe that holds this much.
+/// A client registered as `alice`, over a pipe of this size.
 async fn alice(world: &World, size: usize) -> Lines {
     let mut lines = Lines::connected(world.pipe(size, ClientProcess::default()).0, "2025-11-25").await;
     assert_eq!(lines.call(1, "register_agent", r#"{"name": "alice"}"#).await, "you are `alice`");
@@ -17,7 +17,7 @@ async fn alice(world: &World, size: usize) -> Lines {
 #[tokio::test]
 async fn mail_counts_as_fetched_when_its_answer_has_left_and_not_before() {
     let world = World::new();
-    // The pipe holds less than the answer, so that it cannot leave before somebody reads.
+    // The pipe is smaller than the answer, so the answer cannot leave before it is read.
     let mut alice = alice(&world, 256).await;
     let id = world.say("alice", &"long ".repeat(500)).await;
     alice.begin(2, "fetch_messages", "{}").await;
@@ -48,7 +48,7 @@ async fn a_call_that_was_cancelled_takes_nothing() {
     let mut alice = alice(&world, PIPE).await;
     alice.begin(2, "fetch_messages", r#"{"wait_seconds": 300}"#).await;
     alice.cancel(2).await;
-    // The answer to this shows that the cancellation has been read.
+    // The answer to this proves that the cancellation has been read.
     assert!(alice.call(3, "list_agents", "{}").await.contains("alice"));
     let id = world.say("alice", "still here").await;
     assert!(alice.call(4, "fetch_messages", "{}").await.contains("still here"));
@@ -103,7 +103,7 @@ async fn waiting_for_one_sender_is_not_ended_by_another() {
     let shown = alice.call(3, "fetch_messages", r#"{"peek": true}"#).await;
     assert!(shown.contains("from nobody in particular"), "{shown}");
     let bob = world.mesh.identify(&mesh::testing::shell_call(Some("bob"))).await.expect("identified");
-    let draft = mesh::message::Draft { body: "from bob".to_owned(), ..Default::default() };
+    let draft = mesh::messages::Draft { body: "from bob".to_owned(), ..Default::default() };
     world.mesh.send(&bob, &["alice".to_owned()], draft).await.expect("sent");
     let answer = alice.next().await;
     assert_eq!(answer["id"], 2, "{answer}");

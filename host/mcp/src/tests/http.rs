@@ -1,9 +1,9 @@
-//! The HTTP server: whom it turns away, how its sessions end, and what becomes of mail in responses.
+//! The HTTP server: which requests it rejects, how its sessions end, and the fate of mail in responses.
 
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use mesh::agent::Presence;
+use mesh::agents::Presence;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,7 +21,7 @@ fn initialize() -> String {
 async fn who_has_no_business_here_is_turned_away_with_a_sentence() {
     let world = World::new();
     let web = Web::start(&world).await;
-    // What is different from a good request, the status, and what the sentence says.
+    // The change to a good request, the status, and part of the error text.
     let cases: [(&str, &str, u16, &str); 8] = [
         ("x-harmless", "header", 200, ""),
         ("authorization", "", 401, "Authorization: Bearer TOKEN"),
@@ -72,7 +72,7 @@ async fn bodies_that_are_no_message_are_told_so() {
     assert_eq!(enormous.status, 413, "{enormous:?}");
     let session = web.session("2025-11-25").await;
     session.call("register_agent", json!({"name": "alice"})).await;
-    // The longest body, each of its bytes escaped, is still a request that is understood.
+    // The longest body, with each of its bytes escaped, is still accepted.
     let long = session.call("send_message", json!({"to": "alice", "body": "\u{1}".repeat(256 * 1024)})).await;
     assert!(long.contains("alice: "), "{long}");
     let too_long = session.call("send_message", json!({"to": "alice", "body": "x".repeat(256 * 1024 + 1)})).await;
@@ -127,7 +127,7 @@ async fn mail_in_a_response_that_broke_off_waits_again() {
     let web = Web::start(&world).await;
     let session = web.session("2025-11-25").await;
     session.call("register_agent", json!({"name": "alice"})).await;
-    // More than the system holds for a connection on which nobody reads.
+    // More than the system buffers for a connection that is not read.
     let mut last = None;
     for _ in 0..50 {
         last = Some(world.say("alice", &"long ".repeat(50_000)).await);
@@ -167,7 +167,7 @@ async fn a_waiting_call_whose_client_is_gone_takes_nothing() {
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await.expect("a stream of events begins");
     assert_eq!(&answer, b"HTTP/1.1 200");
-    // The server closes once it has noticed that nobody listens.
+    // The server closes once it has noticed that the client is gone.
     stream.shutdown().await.expect("closed");
     stream.read_to_end(&mut Vec::new()).await.expect("read");
     let id = world.say("alice", "hello").await;
@@ -225,7 +225,7 @@ async fn a_client_that_left_without_a_word_gives_its_name_back() {
     let stream = stream.await.expect("a stream of events begins");
     assert_eq!(stream.status(), 200);
     drop((stream, sender));
-    // From here on a minute passes in no time.
+    // From here on a minute passes at once.
     tokio::time::pause();
     let mut watch = world.mesh.watch_sessions("generic").await.expect("watched");
     let alice = "alice".parse().expect("a name");
@@ -258,7 +258,7 @@ async fn a_quiet_client_is_here_for_as_long_as_it_holds_a_stream() {
     assert_eq!(presence("alice").await, "away: nothing heard for 11 min, and its client holds no stream open");
     assert_eq!(presence("bob").await, "idle: waits, heard 11 min ago");
 
-    // A call is a sign, and so is a stream that it opens now.
+    // A call is a sign of life, and so is a new stream.
     calls.call("list_agents", json!({})).await;
     assert_eq!(presence("alice").await, "idle: waits, heard 0 s ago");
     let mut late = web.connect().await;

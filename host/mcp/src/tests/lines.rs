@@ -1,5 +1,5 @@
-//! A client that writes lines of JSON on a pipe and reads what comes: for what a proper client cannot
-//! be made to do.
+//! A client that writes JSON lines to a pipe and reads the answers: for misbehaviour that a real client
+//! does not allow.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -10,13 +10,13 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// A client that has said nothing yet.
+    /// A client that has sent nothing yet.
     pub(super) fn new(stream: DuplexStream) -> Lines {
         let (read, write) = tokio::io::split(stream);
         Lines { read: BufReader::with_capacity(16, read), write }
     }
 
-    /// A client that has shaken hands in this era.
+    /// A client after the handshake of this era.
     pub(super) async fn connected(stream: DuplexStream, era: &str) -> Lines {
         let mut lines = Lines::new(stream);
         let answer = lines.ask(0, "initialize", hello(era)).await;
@@ -53,7 +53,7 @@ impl Lines {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Waits for the first byte of the next message, and leaves it there.
+    /// Waits for the first byte of the next message, without reading it.
     pub(super) async fn something_comes(&mut self) {
         self.read.fill_buf().await.expect("read");
     }
@@ -66,7 +66,7 @@ impl Lines {
         answer
     }
 
-    /// Calls a tool; gives what its text says.
+    /// Calls a tool; returns its text.
     pub(super) async fn call(&mut self, id: u64, tool: &str, arguments: &str) -> String {
         self.begin(id, tool, arguments).await;
         let answer = self.next().await;
@@ -74,7 +74,7 @@ impl Lines {
         text(&answer)
     }
 
-    /// Everything until the other side closes.
+    /// Everything until the server closes.
     pub(super) async fn rest(mut self) -> String {
         self.write.shutdown().await.expect("closed");
         let mut rest = String::new();
@@ -93,7 +93,7 @@ pub(super) fn hello(era: &str) -> Value {
     json!({"protocolVersion": era, "capabilities": {}, "clientInfo": {"name": "lines", "version": "1"}})
 }
 
-/// What every request of 2026-07-28 brings along.
+/// The `_meta` of every request of 2026-07-28.
 pub(super) fn modern() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

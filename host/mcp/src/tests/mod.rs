@@ -1,5 +1,5 @@
-//! The server over the memory store, spoken to as clients speak: by rmcp's own client, by lines on a
-//! pipe, and by HTTP. One `World` touches the API.
+//! The server over the memory store, tested as clients use it: with rmcp's own client, with lines on a
+//! pipe, and over HTTP. Only `World` calls the API.
 
 mod budget;
 mod coordinating;
@@ -12,7 +12,7 @@ mod web;
 
 use std::sync::Arc;
 
-use mesh::message::Draft;
+use mesh::messages::Draft;
 use mesh::names::MessageId;
 use mesh::testing::{FakeHarnesses, FakeMachine, shell_call};
 use mesh::{Limits, Mesh, Parts, Registration};
@@ -27,10 +27,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{ClientProcess, Profile, StdioError, serve_on};
 
-/// How much a pipe holds that nobody reads.
+/// Buffer size of a pipe, in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// One mesh, and everything a test may turn.
+/// One mesh, and everything that a test can change.
 struct World {
     mesh: Arc<Mesh>,
     machine: Arc<FakeMachine>,
@@ -43,7 +43,7 @@ impl World {
         let mesh = Arc::new(Mesh::new(Parts {
             shared: Arc::clone(&store) as Arc<dyn Store>,
             local: store,
-            machine: Arc::clone(&machine) as Arc<dyn mesh::machine::Machine>,
+            machine: Arc::clone(&machine) as Arc<dyn mesh::ports::machine::Machine>,
             harnesses: Arc::new(FakeHarnesses::default()),
             limits: Limits::default(),
         }));
@@ -86,7 +86,7 @@ impl World {
         Client(config.serve(near).await.expect("the handshake succeeds"))
     }
 
-    /// A client that has joined under this name.
+    /// A client registered under this name.
     async fn joined(&self, name: &str) -> Client {
         let client = self.client("a-client").await;
         assert_eq!(
@@ -103,7 +103,7 @@ impl World {
         self.mesh.register(&caller, Registration { name, ..Registration::default() }).await.expect("registered");
     }
 
-    /// Sends from the bare command line.
+    /// Sends from the anonymous command line.
     async fn say(&self, to: &str, body: &str) -> MessageId {
         let caller = self.mesh.identify(&shell_call(None)).await.expect("identified");
         let draft = Draft { body: body.to_owned(), ..Draft::default() };
@@ -124,23 +124,22 @@ impl World {
         }
     }
 
-    /// Waits until nobody presents this agent's mail any more, and some waits.
+    /// Waits until a message for this agent waits without a lease.
     async fn waits_for(&self, agent: &str) {
         self.mesh.mail_waits(&agent.parse().expect("a name")).await.expect("waited");
     }
 }
 
-/// rmcp's own client.
 struct Client(RunningService<RoleClient, ClientConfig>);
 
 impl Client {
-    /// Calls a tool and gives what its text says; a refusal in brackets.
+    /// Calls a tool and returns its text; an error in brackets.
     async fn call(&self, tool: &str, arguments: &str) -> String {
         let (failed, text, _) = self.outcome(tool, arguments).await;
         if failed { format!("[{text}]") } else { text }
     }
 
-    /// Calls a tool and gives its typed output.
+    /// Calls a tool and returns its typed output.
     async fn structured(&self, tool: &str, arguments: &str) -> Value {
         let (failed, text, structured) = self.outcome(tool, arguments).await;
         assert!(!failed, "{tool}: {text}");

@@ -1,4 +1,4 @@
-//! The tools, as a client that speaks properly uses them, and as one that does not.
+//! The tools, as a well-behaved client and a misbehaving one use them.
 
 use super::{ClientProcess, World};
 
@@ -65,7 +65,7 @@ async fn joining_again_is_the_same_agent_and_a_taken_name_gets_a_number() {
     let first = world.joined("alice").await;
     check(&first, &[("register_agent", r#"{"name": "other"}"#, "you are `alice`, as before")]).await;
     let second = world.client("a-client").await;
-    check(&second, &[("register_agent", r#"{"name": "alice"}"#, "you are `alice-2`, for `alice` belongs")]).await;
+    check(&second, &[("register_agent", r#"{"name": "alice"}"#, "you are `alice-2`, because `alice` belongs")]).await;
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn whatever_is_wrong_is_told_with_what_to_do_next() {
             ("bind_session", r#"{"session_id": "s1"}"#, "[session `s1` was named without its harness."),
             ("bind_session", r#"{"session_id": "s1", "harness": "fake"}"#, "without proof"),
             ("bind_session", r#"{"session_id": "s1", "harness": "emacs"}"#, "[no adapter is named `emacs`."),
-            ("find_agents", r#"{"query": "zzzz"}"#, "nobody matches"),
+            ("find_agents", r#"{"query": "zzzz"}"#, "no agent matches"),
             (
                 "list_agents",
                 r#"{"_relay": {"ticket": {"session": {"harness": "fake", "id": "s1"}, "proof": "00"}}}"#,
@@ -194,13 +194,13 @@ async fn a_session_that_the_process_inherited_is_bound_and_known_at_the_next_sta
     assert!(greeting.starts_with("You are `alice` on the relay-mesh."), "{greeting}");
     let stranger = world.client("some").await;
     let greeting = stranger.0.peer_info().and_then(|info| info.instructions.clone()).expect("instructions");
-    assert_eq!(greeting, mesh::protocol::PROTOCOL);
+    assert_eq!(greeting, mesh::messages::protocol::PROTOCOL);
 }
 
 #[tokio::test]
 async fn a_ticket_from_a_hook_says_who_calls_and_never_reaches_the_tool() {
     let world = World::new();
-    let session = mesh::session::SessionRef { harness: "fake".to_owned(), id: "s7".to_owned() };
+    let session = mesh::sessions::SessionRef { harness: "fake".to_owned(), id: "s7".to_owned() };
     let ticket = serde_json::to_string(&world.mesh.ticket(&session).await.expect("a ticket")).expect("JSON");
     let client = world.client("a-client").await;
     let hidden = format!(r#""_relay": {{"ticket": {ticket}}}"#);
@@ -224,7 +224,7 @@ async fn a_connection_that_closed_leaves_an_agent_that_is_gone() {
     drop(lines);
     serving.await.expect("no panic").expect("a client that leaves is no failure");
     let seen = world.mesh.agent(&"alice".parse().expect("a name")).await.expect("read").expect("there");
-    assert_eq!(seen.presence, mesh::agent::Presence::Offline, "{}", seen.evidence);
+    assert_eq!(seen.presence, mesh::agents::Presence::Offline, "{}", seen.evidence);
 }
 
 #[tokio::test]
@@ -236,7 +236,7 @@ async fn an_agent_is_away_when_long_unheard_and_listed_all_the_same() {
     check(&client, &[("list_agents", "{}", "carol (away")]).await;
 }
 
-/// A client that offers roots has shaken hands; its first call is under way.
+/// A client with roots, after its handshake; its first call is under way.
 async fn with_roots(world: &World) -> super::lines::Lines {
     let mut lines = super::lines::Lines::new(world.pipe(super::PIPE, inherited()).0);
     let mut hello = super::lines::hello("2025-11-25");
@@ -268,7 +268,7 @@ async fn a_client_that_offers_roots_and_names_none_is_served_all_the_same() {
     let world = World::new();
     let mut lines = with_roots(&world).await;
     assert_eq!(lines.next().await["method"], "roots/list");
-    // The request to name them is withdrawn or not; the call is answered.
+    // The request for roots may be cancelled or not; the call is answered.
     while lines.next().await["id"] != 1 {}
     let listed = lines.call(2, "list_agents", "{}").await;
     assert!(listed.contains(r#"project "/inherited""#), "{listed}");

@@ -1,4 +1,4 @@
-//! A client over HTTP that sends what it is told to.
+//! An HTTP client that sends whatever a test tells it to.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use super::World;
 use super::lines::{hello, modern, text};
 use crate::http::{HttpSettings, Listener, ServeError};
 
-/// The token that the server asks for.
+/// The token that the server requires.
 pub(super) const TOKEN: &str = "a-token";
 
 /// A server on a port that the system chose.
@@ -28,7 +28,7 @@ pub(super) struct Web {
     ids: AtomicU64,
 }
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Debug)]
 pub(super) struct WebAnswer {
     pub(super) status: u16,
@@ -63,7 +63,7 @@ impl Web {
         sender
     }
 
-    /// A good request, with these headers instead of its own.
+    /// A good request, with these headers replaced.
     pub(super) fn request(
         &self,
         method: &str,
@@ -123,7 +123,6 @@ impl Web {
     }
 }
 
-/// One session.
 pub(super) struct WebSession<'a> {
     web: &'a Web,
     pub(super) id: String,
@@ -149,7 +148,7 @@ impl WebSession<'_> {
         messages.find(|message| message["id"] == id).unwrap_or_else(|| panic!("{answer:?}"))
     }
 
-    /// Calls a tool; gives what its text says.
+    /// Calls a tool; returns its text.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> String {
         text(&self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await)
     }

@@ -1,6 +1,6 @@
-//! `bind_session`: says which session of which harness an agent is.
+//! `bind_session`: binds an agent to a session of a harness.
 
-use mesh::session::SessionRef;
+use mesh::sessions::SessionRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +18,10 @@ pub(super) struct Input {
 pub(super) struct Output {
     harness: String,
     session_id: String,
-    /// The agent that speaks for it, where one has registered.
+    /// The session's agent, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// The session that the agent had before, where it changed.
+    /// The agent's former session, if it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     moved_from: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Tool for BindSession {
         let mut text = match &bound.agent {
             Some(agent) => format!("`{agent}` is bound to {} session {}", bound.session.harness, bound.session.id),
             None => format!(
-                "{} session {} is detected, and no agent speaks for it: register_agent",
+                "{} session {} is detected, and has no agent: register_agent",
                 bound.session.harness, bound.session.id
             ),
         };

@@ -1,7 +1,7 @@
 //! `broadcast`: a message to every agent that is not offline.
 
 use mesh::Audience;
-use mesh::message::Draft;
+use mesh::messages::Draft;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use view::{PriorityView, SentView};

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use mesh::repository::Checkout;
+use mesh::reservations::repository::Checkout;
 
 use super::ToolCall;
 use crate::tool_error::ToolError;
 
-/// The working copy that a caller means, and the folder at which its patterns start.
+/// The working copy that a caller means, and the folder to which its patterns are relative.
 pub(super) fn checkout_of(call: &ToolCall, repo: Option<&str>) -> Result<(Checkout, PathBuf), ToolError> {
     let folder = match (repo, call.caller.workdir()) {
         (Some(named), Some(workdir)) => Path::new(workdir).join(named),
@@ -16,7 +16,7 @@ pub(super) fn checkout_of(call: &ToolCall, repo: Option<&str>) -> Result<(Checko
         (None, None) => PathBuf::new(),
     };
     if !folder.is_absolute() {
-        return Err(ToolError::new("it is not known in which folder you work", "Pass its absolute path in repo."));
+        return Err(ToolError::new("your working folder is unknown", "Pass its absolute path in repo."));
     }
     Ok((call.mesh.checkout(&folder)?, folder))
 }

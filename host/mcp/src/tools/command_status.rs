@@ -1,4 +1,4 @@
-//! `command_status`: what became of a command.
+//! `command_status`: the status of a command.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,8 +17,8 @@ pub(super) struct CommandStatus;
 
 impl Tool for CommandStatus {
     const NAME: &'static str = "command_status";
-    const TITLE: &'static str = "What became of a command";
-    const DESCRIPTION: &'static str = "Where a command of yours stands, with its result.";
+    const TITLE: &'static str = "Command status";
+    const DESCRIPTION: &'static str = "The status of a command of yours, with its result.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;
     type Output = CommandView;

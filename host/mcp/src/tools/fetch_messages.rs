@@ -1,8 +1,8 @@
-//! `fetch_messages`: an agent takes its mail, and may wait for it.
+//! `fetch_messages`: reads the caller's mail, and may wait for it.
 
 use std::time::Duration;
 
-use mesh::message::LONGEST_BODY;
+use mesh::messages::LONGEST_BODY;
 use mesh::names::{AgentName, MessageId};
 use mesh::{Fetch, Fetched, envelope};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
@@ -17,11 +17,11 @@ use super::{Effect, List, Tool, ToolCall, ToolOutput, message_id};
 use crate::lease_tracker::{OnArrival, PendingLease};
 use crate::tool_error::ToolError;
 
-/// The longest that a call may wait.
+/// The longest that a call may wait, in seconds.
 const LONGEST_WAIT: u64 = 300;
-/// The most messages that one call gives.
+/// The most messages that one call returns.
 const MOST: usize = 100;
-/// How often a client that waits is told so, so that it does not time out.
+/// Interval of progress notifications to a waiting client, which keep it from timing out.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -93,7 +93,7 @@ impl Tool for FetchMessages {
     }
 }
 
-/// What the caller asks of its inbox, and how long it would wait.
+/// The fetch that the caller asks for, and how long it waits.
 fn ask(input: &Input) -> Result<(Fetch, Duration), ToolError> {
     let usual = Fetch::default();
     let most = |name: &str, value: u64, most: u64| {
@@ -133,7 +133,7 @@ fn ask(input: &Input) -> Result<(Fetch, Duration), ToolError> {
     Ok((ask, Duration::from_secs(wait)))
 }
 
-/// When to stop waiting on behalf of a client, and whom to tell of the progress.
+/// When to stop waiting on behalf of a client, and which client to send progress to.
 pub(crate) struct WaitControl {
     /// Cancelled when the client cancelled this call.
     pub(crate) cancelled: CancellationToken,
@@ -145,11 +145,11 @@ pub(crate) struct WaitControl {
     pub(crate) progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
 
-/// Takes what is there, and waits for it if need be.
+/// Fetches waiting mail; if there is none, waits for it.
 async fn fetch(call: &ToolCall, agent: &AgentName, ask: &Fetch, wait: Duration) -> Result<Fetched, ToolError> {
     let began = Instant::now();
     let mut signs = tokio::time::interval_at(began + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
-    // Watching begins before looking, so that nothing can come in between.
+    // Watching begins before looking, so that no message is missed in between.
     let mut mail = if wait.is_zero() { None } else { Some(call.mesh.watch_mail(agent).await?) };
     loop {
         let fetched = call.mesh.fetch(agent, ask).await?;
@@ -191,7 +191,7 @@ impl WaitControl {
     }
 }
 
-/// The mail in envelopes, and what else there is to know.
+/// The mail in envelopes, and notes about it.
 fn text(fetched: &Fetched, ask: &Fetch, acknowledged: &[String]) -> String {
     let mut parts = Vec::new();
     if !acknowledged.is_empty() {

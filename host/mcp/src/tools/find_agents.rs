@@ -1,4 +1,4 @@
-//! `find_agents`: a fuzzy search, which finds and never routes.
+//! `find_agents`: a fuzzy search. It never chooses a recipient.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub(super) struct Output {
     agents: Vec<AgentView>,
 }
 
-/// More bytes than any field that is searched has.
+/// Longest query in bytes: longer than any field that is searched.
 const LONGEST_QUERY: usize = 200;
 
 pub(super) struct FindAgents;
@@ -46,7 +46,7 @@ impl Tool for FindAgents {
         let found = call.mesh.find(&input.query, input.limit.unwrap_or(USUAL)).await?;
         let agents: Vec<AgentView> =
             found.iter().map(|found| AgentView::of(&found.seen, call.caller.agent())).collect();
-        let text = lines(&agents, &format!("nobody matches {}; list_agents shows who is here", quoted(&input.query)));
+        let text = lines(&agents, &format!("no agent matches {}; list_agents shows who is here", quoted(&input.query)));
         Ok(ToolOutput::new(Output { agents }, text))
     }
 }

@@ -1,6 +1,6 @@
-//! `finish_command`: say how a command that was taken ended.
+//! `finish_command`: reports how a command that was taken ended.
 
-use mesh::command::Ended;
+use mesh::commands::Ended;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use view::CommandView;
@@ -21,7 +21,7 @@ pub(super) struct FinishCommand;
 impl Tool for FinishCommand {
     const NAME: &'static str = "finish_command";
     const TITLE: &'static str = "Finish a command";
-    const DESCRIPTION: &'static str = "Say how a command that you took ended, once.";
+    const DESCRIPTION: &'static str = "Report, once, how a command that you took ended.";
     const EFFECT: Effect = Effect::Settles;
     type Input = Input;
     type Output = CommandView;

@@ -1,6 +1,6 @@
-//! `list_agents`: who is here.
+//! `list_agents`: the agents on the mesh.
 
-use mesh::agent::Presence;
+use mesh::agents::Presence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use view::AgentView;
@@ -31,7 +31,7 @@ pub(super) struct ListAgents;
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const TITLE: &'static str = "List agents";
-    const DESCRIPTION: &'static str = "List who is on the mesh, how present, and how much mail waits for them.";
+    const DESCRIPTION: &'static str = "List the agents on the mesh, their presence, and how much mail waits for them.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;
     type Output = Output;
@@ -53,7 +53,7 @@ impl Tool for ListAgents {
                 agents.push(agent);
             }
         }
-        let mut text = lines(&agents, "nobody is here");
+        let mut text = lines(&agents, "no agent is here");
         if offline > 0 {
             text.push_str(&format!("\n{offline} offline and not listed (include_offline)"));
         }

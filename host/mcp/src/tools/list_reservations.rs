@@ -1,6 +1,6 @@
-//! `list_reservations`: who holds what in a repository.
+//! `list_reservations`: the reservations in a repository.
 
-use mesh::Wanted;
+use mesh::ReservationFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use view::ReservationView;
@@ -34,10 +34,9 @@ impl Tool for ListReservations {
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let (checkout, _) = checkout_of(&call, input.repo.as_deref())?;
-        let wanted = Wanted { repository: Some(checkout.repository), ..Wanted::default() };
+        let wanted = ReservationFilter { repository: Some(checkout.repository), ..ReservationFilter::default() };
         let found = call.mesh.reservations(&wanted).await.map_err(mesh::ReserveError::from)?;
         let now = call.mesh.machine().now();
-        let found = found.read().map_err(mesh::ReserveError::from)?;
         let each = found.iter().flat_map(|listed| &listed.reservations);
         let reservations: Vec<ReservationView> = each.map(|one| ReservationView::of(one, now)).collect();
         let text = lines(&reservations, "nothing is reserved");

@@ -1,4 +1,4 @@
-//! `message_status`: how far a message went.
+//! `message_status`: how far a message got.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ pub(super) struct Status;
 
 impl Tool for Status {
     const NAME: &'static str = "message_status";
-    const TITLE: &'static str = "How far a message went";
-    const DESCRIPTION: &'static str = "How far a message went with each recipient: stored, notified, accepted, shown, \
+    const TITLE: &'static str = "Message status";
+    const DESCRIPTION: &'static str = "How far a message got with each recipient: stored, notified, accepted, shown, \
                                        read, acknowledged; or held, expired, undeliverable.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;

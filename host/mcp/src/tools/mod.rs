@@ -26,7 +26,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use mesh::Mesh;
 use mesh::names::{AgentName, InvalidMessageId, MessageId};
-use mesh::session::{Principal, Ticket};
+use mesh::sessions::{Principal, Ticket};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -43,13 +43,12 @@ pub(crate) use fetch_messages::WaitControl;
 
 /// One tool.
 trait Tool: 'static {
-    /// What clients call.
+    /// The name that clients call.
     const NAME: &'static str;
-    /// What people read.
+    /// The name that users read.
     const TITLE: &'static str;
-    /// What models read. Every word costs context in every session.
+    /// The description for models. Every word costs context in every session.
     const DESCRIPTION: &'static str;
-    /// What it does to the mesh.
     const EFFECT: Effect;
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema;
@@ -60,13 +59,13 @@ trait Tool: 'static {
     ) -> impl Future<Output = Result<ToolOutput<Self::Output>, ToolError>> + Send;
 }
 
-/// What a tool does to the mesh, which clients are told as annotations. No tool destroys anything,
+/// A tool's effect on the mesh, which clients are told as annotations. No tool destroys anything,
 /// and none reaches beyond the mesh.
 #[derive(Clone, Copy)]
 enum Effect {
-    /// Looks.
+    /// Reads only.
     Reads,
-    /// Changes something, and the same again changes nothing more.
+    /// Changes something; repeating the call changes nothing more.
     Settles,
     /// Changes something each time.
     Adds,
@@ -75,27 +74,25 @@ enum Effect {
 /// One call of a tool.
 pub(crate) struct ToolCall {
     pub(crate) mesh: Arc<Mesh>,
-    /// Who calls.
     pub(crate) caller: Principal,
-    /// The proof that came with the call.
+    /// The ticket that came with the call.
     pub(crate) ticket: Option<Ticket>,
-    /// When to stop waiting for mail, and whom to tell of the progress.
+    /// When to stop waiting for mail, and which client to send progress to.
     pub(crate) wait: WaitControl,
 }
 
 impl ToolCall {
-    /// The agent that calls, which must have joined.
+    /// The caller's agent; an error if the caller is not registered.
     fn agent(&self) -> Result<AgentName, ToolError> {
         self.caller.agent().cloned().ok_or_else(ToolError::not_registered)
     }
 }
 
-/// What a tool gives.
 struct ToolOutput<O> {
     output: O,
-    /// The same for a client that shows text alone.
+    /// The output as text, for clients that show only text.
     text: String,
-    /// Mail in it.
+    /// Mail in the output.
     lease: Option<PendingLease>,
 }
 
@@ -121,27 +118,27 @@ fn message_id(text: &str) -> Result<MessageId, ToolError> {
 pub(crate) struct ToolAnswer {
     /// The typed output.
     pub(crate) structured: Value,
-    /// The same as text.
+    /// The output as text.
     pub(crate) text: String,
-    /// Mail in it.
+    /// Mail in the output.
     pub(crate) lease: Option<PendingLease>,
 }
 
 /// A tool as the server lists and runs it.
 #[derive(Clone)]
 pub(crate) struct ListedTool {
-    /// What clients are shown.
+    /// The tool's entry in the list.
     pub(crate) listing: rmcp::model::Tool,
-    /// Checks the arguments and does it.
+    /// Parses the arguments and runs the tool.
     pub(crate) run: fn(ToolCall, Value) -> BoxFuture<'static, Result<ToolAnswer, ToolError>>,
 }
 
-/// Whether tools take the key by which a client without connection speaks.
+/// Whether tools take the key by which a client without connection identifies itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyArgument {
-    /// No: the connection or the session says who calls.
+    /// No: the connection or the session identifies the caller.
     Hidden,
-    /// Yes: nothing else says who calls.
+    /// Yes: nothing else identifies the caller.
     Shown,
 }
 
@@ -208,7 +205,6 @@ fn run<T: Tool>(call: ToolCall, arguments: Value) -> BoxFuture<'static, Result<T
     })
 }
 
-/// Arguments as a tool takes them.
 fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, ToolError> {
     serde_json::from_value(arguments.clone()).map_err(|error| {
         let known: JsonObject = schema::input::<I>();
@@ -229,7 +225,7 @@ fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, ToolEr
     })
 }
 
-/// Which argument cannot be taken, if serde does not say: the one without which the error is another one, or none.
+/// The invalid argument, if serde does not name it: the one whose removal changes or clears the error.
 fn culprit<I: DeserializeOwned>(arguments: &Value, error: &serde_json::Error) -> Option<String> {
     let said = error.to_string();
     let names_it = ["missing field", "unknown field"].iter().any(|beginning| said.starts_with(beginning));
@@ -242,14 +238,14 @@ fn culprit<I: DeserializeOwned>(arguments: &Value, error: &serde_json::Error) ->
     arguments.keys().find(|name| without(name).is_none_or(|other| other != said)).cloned()
 }
 
-/// The names of Rust's number types mean nothing to a model.
+/// Replaces the names of Rust's number types, which mean nothing to a model.
 fn in_plain_words(said: &str) -> String {
     ["usize", "u64", "u32"].iter().fold(said.to_owned(), |said, number| {
         said.replace(&format!("expected {number}"), "expected a whole number that is not negative")
     })
 }
 
-/// A list, for which models also write a single text.
+/// A list. Models also write a single text instead.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "OneOrMany")]
 struct List(Vec<String>);

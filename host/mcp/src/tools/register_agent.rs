@@ -1,7 +1,7 @@
-//! `register_agent`: joining, or being given back the agent that one is already.
+//! `register_agent`: joins, or returns the agent that the session already has.
 
 use mesh::Registration;
-use mesh::agent::Profile;
+use mesh::agents::Profile;
 use mesh::names::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! `release_paths`: give back what was reserved.
+//! `release_paths`: releases reservations.
 
 use mesh::Release;
 use schemars::JsonSchema;

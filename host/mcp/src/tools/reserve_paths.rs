@@ -1,6 +1,6 @@
 //! `reserve_paths`: reserve paths before editing them, or check who holds them.
 
-use mesh::reservation::{InvalidTtl, Mode, Ttl};
+use mesh::reservations::{InvalidTtl, Mode, Ttl};
 use mesh::{Others, Own, Reserve, Reserved};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ pub(super) struct ReservePaths;
 impl Tool for ReservePaths {
     const NAME: &'static str = "reserve_paths";
     const TITLE: &'static str = "Reserve paths";
-    const DESCRIPTION: &'static str = "Reserve files before you edit them, all or none. If somebody holds them, ask \
+    const DESCRIPTION: &'static str = "Reserve files before you edit them, all or none. If an agent holds them, ask \
                                        the holder. Renew by the same call; release_paths when done.";
     const EFFECT: Effect = Effect::Settles;
     type Input = Input;

@@ -1,7 +1,7 @@
 //! `send_command`: ask an agent to run a command.
 
 use mesh::Order;
-use mesh::command::{CommandName, InvalidCommand};
+use mesh::commands::{CommandName, InvalidCommand};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use view::CommandView;

@@ -1,6 +1,6 @@
-//! `send_message`: to one agent or to several, by exact name.
+//! `send_message`: sends to one or more agents, by exact name.
 
-use mesh::message::Draft;
+use mesh::messages::Draft;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use view::{PriorityView, SentView};

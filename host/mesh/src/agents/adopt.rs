@@ -1,6 +1,6 @@
-//! Adopting: an agent whose machine was lost, or is left behind, goes on at this one under its own name, with the
-//! mail that waits for it. Never by a timer: a machine that is cut off looks the same from outside, so a person
-//! says that it is to be, and where the servers keep machines apart, with the operator's login.
+//! Adopting: an agent whose machine is lost or abandoned continues on this one, with its name and its waiting mail.
+//! Never triggered by a timer: a machine that is only cut off looks the same from outside, so the user decides, with
+//! the operator's login if the servers separate machines.
 
 use store::{Durability, Moving, StoreError, SwapError};
 
@@ -18,40 +18,40 @@ use crate::sessions::record;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// What became of an agent that was adopted.
+/// The result of an adoption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adopted {
     /// The agent.
     pub agent: AgentName,
-    /// The machine that it lived on.
+    /// The machine that it came from.
     pub from: String,
-    /// Messages that wait for it.
+    /// How many messages wait for it.
     pub waiting: usize,
 }
 
-/// Why an agent was not adopted.
+/// Why an adoption failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// Nobody has that name.
+    /// No agent has that name.
     #[error("no agent named `{0}` has joined")]
     Unknown(AgentName),
-    /// It is here already.
+    /// The agent is on this machine already.
     #[error("`{0}` lives on this machine already")]
     Here(AgentName),
-    /// It does not look lost.
+    /// The agent does not look lost.
     #[error("`{agent}` is {} on the machine `{machine}`: {evidence}", presence.as_str())]
     Heard {
         /// The agent.
         agent: AgentName,
         /// The machine that it lives on.
         machine: String,
-        /// How present it is.
+        /// Its presence.
         presence: Presence,
-        /// The sentence that says why we think so.
+        /// The evidence for that presence, as a sentence.
         evidence: String,
     },
     /// The store failed.
-    #[error("the agent could not be brought here")]
+    #[error("the agent could not be adopted")]
     Store(#[from] StoreError),
 }
 
@@ -74,14 +74,14 @@ pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
         home: &keys::agents().child(name.as_str()),
         left: &[keys::cursor(name), keys::heartbeat(name)],
         decides: &keys::receipts(name),
-        // A receipt of a message that is not there says nothing, and stands at the end.
+        // A receipt of a message that does not exist has no effect, and marks the end of the log.
         fence: &records::json(&nothing),
     };
     let moved = core.shared.move_home(&moving).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
     let from = moved.from.unwrap_or_else(|| agent.machine.clone());
     let here = core.machine.name().to_owned();
     records::update(core.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| match old {
-        // Somebody who registered here meanwhile is it already.
+        // A caller that registered here meanwhile already took the name over.
         Some(old) if old.machine == here => (Next::Keep, ()),
         Some(old) => {
             let moved_from = Some(from.clone());
@@ -94,8 +94,8 @@ pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
     Ok(Adopted { agent: name.clone(), waiting: presence::waiting(core, inboxes, name).await?, from })
 }
 
-/// Says once more, in this machine's name, how everything stands that several machines write: of this agent's
-/// part in it this machine's word counts from then on, also where it had said something else long ago.
+/// Rewrites, as this machine, the records that several machines write: from then on this machine's version decides
+/// about the agent's part of them, even if this machine wrote an older version long ago.
 async fn take_over_what_others_share(core: &Core, name: &AgentName) -> Result<(), StoreError> {
     for key in core.shared.list(&keys::reservations()).await? {
         loop {
@@ -122,7 +122,7 @@ async fn take_over_what_others_share(core: &Core, name: &AgentName) -> Result<()
     Ok(())
 }
 
-/// Whether nobody was faster.
+/// Returns whether the write succeeded; false if another process was faster.
 async fn say_again(
     core: &Core,
     key: &store::Key,
@@ -136,8 +136,8 @@ async fn say_again(
     }
 }
 
-/// An agent that this process knew as this machine's, for as long as it is. One that was adopted elsewhere
-/// meanwhile speaks from there alone. While the servers cannot be reached, it is what it was.
+/// Drops an agent of this machine that another machine adopted meanwhile: from then on it acts only there. While the
+/// servers are unreachable, the agent counts as still here.
 pub(crate) async fn unless_adopted(core: &Core, remote: &RemoteCache, agent: Option<AgentName>) -> Option<AgentName> {
     let agent = agent?;
     let now = core.machine.now();
@@ -151,7 +151,7 @@ pub(crate) async fn unless_adopted(core: &Core, remote: &RemoteCache, agent: Opt
             Some(agent)
         }
         Err(error) => {
-            tracing::debug!(%agent, %error, "it is not known whether the agent lives elsewhere by now");
+            tracing::debug!(%agent, %error, "it is unknown whether another machine has adopted the agent");
             Some(agent)
         }
     }

@@ -1,4 +1,4 @@
-//! An agent's record, and how present it is.
+//! An agent's record and its presence.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,58 +6,58 @@ use crate::names::AgentName;
 use crate::ports::machine::Instant;
 use crate::sessions::SessionRef;
 
-/// What an agent says of itself. Every field is free text of at most 200 bytes.
+/// An agent's description of itself. Every field is free text of at most 200 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
-    /// The harness that it runs in, as the adapter names it.
+    /// Its harness, by the adapter's name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
-    /// The program that talks to us, as it names itself.
+    /// The client program, by its own name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The model behind it.
+    /// The language model it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The folder it works in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// What it is for.
+    /// Its role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What it is doing.
+    /// Its current task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The issue that it works on, in the tracker's own spelling.
+    /// The issue it works on, as the tracker spells it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "bead")]
     pub issue: Option<String>,
-    /// What it can do.
+    /// Its skills.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
 }
 
-/// How an agent came to be, which decides what speaks for it.
+/// How an agent was registered, which decides what proves that a call is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// A harness's session registered it.
+    /// From a session of a harness.
     Session,
-    /// A connection of an MCP client whose harness names no session.
+    /// From the connection of an MCP client whose harness names no session.
     Connection,
-    /// A person or a script, on the command line.
+    /// From the command line, by the user or a script.
     CommandLine,
 }
 
-/// An agent, as it is kept under `agents/NAME/meta`.
+/// An agent's record, stored under `agents/NAME/meta`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     /// Its stable name.
     pub name: AgentName,
-    /// What it says of itself.
+    /// Its description of itself.
     #[serde(default)]
     pub profile: Profile,
-    /// How it came to be.
+    /// How it was registered.
     pub origin: Origin,
     /// The session that it is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,28 +67,28 @@ pub struct Agent {
     pub machine: String,
     /// When the name was first registered.
     pub registered: Instant,
-    /// When it was last registered, bound or rebound.
+    /// When it last registered, or was last bound to a session.
     pub bound: Instant,
-    /// The machine that it was brought from, where nobody has registered as it here since.
+    /// The machine that it was adopted from, until a caller registers as it here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<String>,
-    /// SHA-256 of the explicit key that registration gave out, where it gave one.
+    /// SHA-256 of the key that registration issued, if it issued one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_digest: Option<String>,
 }
 
-/// How present an agent is, judged by evidence.
+/// An agent's presence, derived from evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
-    /// Its session lives, and works.
+    /// Its session is alive and working.
     #[serde(alias = "live")]
     Busy,
-    /// Its session waits for its user: a permission, a question.
+    /// Its session waits for its user, for example for a permission or an answer.
     NeedsInput,
-    /// Its session lives, and waits.
+    /// Its session is alive and waiting.
     Idle,
-    /// Nothing speaks against it, and nothing was heard of it lately.
+    /// It was silent lately, without evidence that it left.
     Away,
     /// Its session ended or its process died.
     #[serde(alias = "gone")]
@@ -96,7 +96,7 @@ pub enum Presence {
 }
 
 impl Presence {
-    /// The word that people see.
+    /// The word in output and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Presence::Busy => "busy",
@@ -111,14 +111,14 @@ impl Presence {
 /// An agent as others see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentSummary {
-    /// Its record. They come by the thousand, and go from hand to hand.
+    /// Its record. Boxed, since lists hold thousands of them and move them around.
     pub agent: Box<Agent>,
-    /// How present it is.
+    /// Its presence.
     pub presence: Presence,
-    /// The sentence that says why we think so.
+    /// The evidence for that presence, as a sentence.
     pub evidence: String,
-    /// When it was last heard of.
+    /// When it last gave a sign of life.
     pub last_heard: Option<Instant>,
-    /// Messages that wait for it.
+    /// How many messages wait for it.
     pub waiting: usize,
 }

@@ -1,4 +1,4 @@
-//! Signs of life that an agent gives by itself, and waiting for those of others.
+//! Heartbeats that an agent sends itself, and waiting for other agents to come or go.
 
 use std::time::Duration;
 
@@ -18,11 +18,10 @@ use crate::sessions::record;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// How often it is looked whether somebody is here whom no change in the store would announce: a process that
-/// starts or ends changes none.
+/// Poll interval. A process that starts or ends changes nothing in the store, so watching is not enough.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why no sign of life was noted.
+/// Why a heartbeat was not noted.
 #[derive(Debug, thiserror::Error)]
 pub enum HeartbeatError {
     /// The caller is not registered.
@@ -32,7 +31,7 @@ pub enum HeartbeatError {
     #[error("the task has {0} bytes and may have {LONGEST_LABEL}")]
     TooLong(usize),
     /// The store failed.
-    #[error("the sign of life could not be stored")]
+    #[error("the heartbeat could not be stored")]
     Store(#[from] StoreError),
 }
 
@@ -60,7 +59,7 @@ pub(crate) async fn heartbeat(
     let agent = agent.ok_or(HeartbeatError::NotRegistered)?;
     let now = core.machine.now();
     match &agent.session {
-        // A session's own record says when it was heard.
+        // A session's record already holds the time of its last sign of life.
         Some(session) => record::change_session(core, session, |record| record.heard = now).await?,
         None => presence::put_heartbeat(core, &name).await?,
     }
@@ -68,7 +67,7 @@ pub(crate) async fn heartbeat(
 }
 
 pub(crate) async fn here(core: &Core, inboxes: &Inboxes, names: &[AgentName]) -> Result<Vec<AgentSummary>, FindError> {
-    // Watching begins before looking, so that nothing can come in between.
+    // Watch before reading, so that no change in between is lost.
     let mut joining = core.shared.watch(&[keys::agents()]).await?;
     let mut living = core.local.watch(&[keys::sessions()]).await?;
     loop {
@@ -102,7 +101,7 @@ pub(crate) async fn stale(core: &Core, inboxes: &Inboxes, names: &[AgentName]) -
         }
         tokio::select! {
             changed = living.changed() => changed?,
-            // That nothing is heard changes nothing in the store.
+            // Silence changes nothing in the store.
             () = tokio::time::sleep(LOOK) => {}
         }
     }

@@ -1,12 +1,10 @@
-//! Who is here: the roster, and a fuzzy search that finds and never routes.
+//! The roster of agents.
 
 use std::pin::pin;
 
 use futures::{Stream, StreamExt as _, stream};
-use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
-use nucleo_matcher::{Matcher, Utf32Str};
 use serde::{Deserialize, Serialize};
-use store::{Beside, Child, Durability, Key, Leaf, Store, StoreError, Taker};
+use store::{Child, ChildLeaf, Durability, Key, Leaf, Store, StoreError, Taker};
 
 use crate::agents::presence;
 use crate::agents::presence::{Heartbeat, span};
@@ -18,27 +16,18 @@ use crate::ports::machine::Instant;
 use crate::storage::keys::{self, CURSOR, HEARTBEAT, INBOX, META, RECEIPTS};
 use crate::storage::records::{self, Next};
 
-/// Up to so many messages are read to say how many wait. Of more than that the servers' own count is believed, where
-/// nothing has become of any.
+/// Up to this many messages are read to count those that wait. For more, the servers' count is used if no message has a
+/// receipt.
 const READ_ANYWAY: usize = 1_000;
-/// How many agents are remembered for when the servers are out of reach.
+/// How many agents are cached for when the servers are unreachable.
 const MOST_REMEMBERED: usize = 1_000;
 
-/// Why nobody could be looked for.
+/// Why agents could not be listed or searched.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// The store failed.
     #[error("the agents could not be read")]
     Store(#[from] store::StoreError),
-}
-
-/// An agent that matches a search.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The agent.
-    pub seen: AgentSummary,
-    /// How well it matches; comparable within one search.
-    pub score: u32,
 }
 
 pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
@@ -68,7 +57,7 @@ async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>,
             Ok(seen) => all.push(seen),
             // One damaged record hides one agent, not the whole roster; `status` names it.
             Err(error @ StoreError::Damaged { .. }) => {
-                tracing::warn!(agent = %name, %error, "an agent is passed over");
+                tracing::warn!(agent = %name, %error, "an agent is skipped");
             }
             Err(error) => return Err(error.into()),
         }
@@ -76,7 +65,7 @@ async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>,
     Ok(all)
 }
 
-/// Keeps what this machine saw of the agents, for when the servers are out of reach.
+/// Caches the roster for when the servers are unreachable.
 pub(crate) async fn remember_roster(core: &Core, agents: &[AgentSummary]) {
     if !core.topology.may_be_out_of_reach() {
         return;
@@ -85,11 +74,11 @@ pub(crate) async fn remember_roster(core: &Core, agents: &[AgentSummary]) {
     let put = |_: Option<LastRoster>| (Next::Put(roster.clone()), ());
     let kept = records::update(core.local.as_ref(), &keys::last_roster(), Durability::Process, put).await;
     if let Err(error) = kept {
-        tracing::debug!(%error, "the agents are not remembered");
+        tracing::debug!(%error, "the roster is not cached");
     }
 }
 
-/// The agents as this machine last saw them. What they do now nobody here can say.
+/// The agents as this machine last saw them, all shown as away: their current presence is unknown here.
 pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<AgentSummary>>, StoreError> {
     let Some((_, last)) = records::load::<LastRoster>(core.local.as_ref(), &keys::last_roster()).await? else {
         return Ok(None);
@@ -97,7 +86,7 @@ pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<AgentSummary>>
     let ago = span(core.machine.now().since(last.at));
     let faded = |seen: AgentSummary| AgentSummary {
         evidence: format!(
-            "{ago} ago: {}, {}; the servers cannot be reached since",
+            "{ago} ago: {}, {}; the servers have been unreachable since",
             seen.presence.as_str(),
             seen.evidence
         ),
@@ -114,46 +103,22 @@ pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
     }
 }
 
-pub(crate) async fn find(core: &Core, inboxes: &Inboxes, query: &str, limit: usize) -> Result<Vec<Found>, FindError> {
-    let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
-    match records_of_all(core).await {
-        Ok(agents) => {
-            // How they are, and what waits for them, is looked at for those alone who are shown.
-            let mut found = Vec::new();
-            for (score, agent) in best(&pattern, agents, |agent| agent, limit) {
-                found.push(Found {
-                    seen: presence::seen_beside(core, inboxes, agent, &Prefetched::UNKNOWN).await?,
-                    score,
-                });
-            }
-            Ok(found)
-        }
-        Err(error) if error.is_out_of_reach() => {
-            let all = last_roster(core).await?.ok_or(error)?;
-            let found = best(&pattern, all, |seen| &seen.agent, limit);
-            Ok(found.into_iter().map(|(score, seen)| Found { seen, score }).collect())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The record of every agent, without those that are damaged.
-async fn records_of_all(core: &Core) -> Result<Vec<Box<Agent>>, StoreError> {
+/// The record of every agent, except damaged ones.
+pub(super) async fn records_of_all(core: &Core) -> Result<Vec<Box<Agent>>, StoreError> {
     let mut all = Vec::new();
     for PrefetchedAgent { name, agent, .. } in glimpses(core, &[]).await? {
         match agent {
             Ok(agent) => all.push(agent),
-            Err(error) => tracing::warn!(agent = %name, %error, "an agent is passed over"),
+            Err(error) => tracing::warn!(agent = %name, %error, "an agent is skipped"),
         }
     }
     Ok(all)
 }
 
-/// Every agent's record, in the order of names, with its sign of life and what waits for it, as far as one look
-/// at all of them shows that.
+/// Every agent's record, sorted by name, with its heartbeat and its waiting mail as far as one listing shows them.
 pub(crate) async fn crowd(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
     let all = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX), Leaf::Log(RECEIPTS), Leaf::Value(CURSOR)];
-    // Files are not counted by anybody, so that looking for the last two would be in vain.
+    // A folder store counts no messages, so listing the last two would be in vain.
     let beside = if core.topology.counts_messages() { &all[..] } else { &all[..2] };
     let mut crowd = glimpses(core, beside).await?;
     let counted: usize = crowd.iter().map(|glimpse| glimpse.beside.mail.counted()).sum();
@@ -165,7 +130,7 @@ pub(crate) async fn crowd(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreErro
     Ok(crowd)
 }
 
-/// Every agent's record, in the order of names, and its sign of life.
+/// Every agent's record and heartbeat, sorted by name.
 pub(crate) async fn crowd_and_signs(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
     glimpses(core, &[Leaf::Value(HEARTBEAT)]).await
 }
@@ -177,18 +142,17 @@ async fn glimpses(core: &Core, beside: &[Leaf<'_>]) -> Result<Vec<PrefetchedAgen
         |onto: &mut Vec<PrefetchedAgent>, child: Child<'_>| onto.extend(PrefetchedAgent::of(child, beside, store));
     let takers: [Taker<'_>; 2] = [&mut |child| take(&mut crowd, child), &mut |child| take(&mut rest, child)];
     store.children(&keys::agents(), META, beside, takers).await?;
-    // They come in the order of keys, which spell names as they are.
+    // Already sorted: the listing has the order of keys, and a key spells a name as it is.
     crowd.append(&mut rest);
     Ok(crowd)
 }
 
-/// An agent's record.
 pub(crate) async fn load_agent(core: &Core, name: &AgentName) -> Result<Option<Agent>, StoreError> {
     Ok(records::load::<Agent>(core.shared.as_ref(), &keys::meta(name)).await?.map(|(_, agent)| agent))
 }
 
-/// Asks something of each agent, of some at once where each answer is a way to the servers. The answers come in
-/// the order in which they were asked for, and who stops taking them has the rest not asked.
+/// Runs `ask` for each agent, several concurrently if each is a round trip to the servers. Yields the answers in the
+/// order of `agents`; the rest is not asked if the caller drops the stream.
 pub(crate) fn of_each<T, F: Future, A: Fn(T) -> F>(
     core: &Core,
     agents: Vec<T>,
@@ -197,53 +161,51 @@ pub(crate) fn of_each<T, F: Future, A: Fn(T) -> F>(
     stream::iter(agents.into_iter().map(ask)).buffered(core.topology.lookups_at_once())
 }
 
-/// One agent among all.
 pub(crate) struct PrefetchedAgent {
     pub(crate) name: AgentName,
-    /// Its record; an error where that is damaged.
+    /// Its record; an error if that is damaged.
     pub(crate) agent: Result<Box<Agent>, StoreError>,
     pub(crate) beside: Prefetched,
 }
 
-/// What one look at all agents showed of one beside its record.
+/// What the listing of all agents showed of one agent, apart from its record.
 pub(crate) struct Prefetched {
-    /// When it was last heard of, where its session does not say so.
+    /// Its heartbeat. Counts only if its session's record is not on this machine.
     pub(crate) heartbeat: PrefetchedHeartbeat,
-    /// What waits for it.
     pub(crate) mail: PrefetchedMail,
 }
 
-/// What one look at all agents showed of one's sign of life.
+/// What the listing of all agents showed of one agent's heartbeat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PrefetchedHeartbeat {
-    /// It never gave one.
+    /// There is none.
     Nothing,
-    /// The last one.
     Given(Heartbeat),
-    /// Whoever wants to know reads it: what was damaged a moment ago may be whole again, and else says why.
+    /// The caller reads it itself: a heartbeat that was damaged may be whole again, and if not, reading it gives the
+    /// error.
     Unknown,
 }
 
 impl PrefetchedHeartbeat {
-    fn of(seen: &Beside) -> PrefetchedHeartbeat {
+    fn of(seen: &ChildLeaf) -> PrefetchedHeartbeat {
         match seen {
-            Beside::Nothing => PrefetchedHeartbeat::Nothing,
-            Beside::Value(Ok(value)) => {
+            ChildLeaf::Nothing => PrefetchedHeartbeat::Nothing,
+            ChildLeaf::Value(Ok(value)) => {
                 serde_json::from_slice(&value.bytes).map_or(PrefetchedHeartbeat::Unknown, PrefetchedHeartbeat::Given)
             }
-            Beside::Value(Err(_)) | Beside::Appends(_) | Beside::Unknown => PrefetchedHeartbeat::Unknown,
+            ChildLeaf::Value(Err(_)) | ChildLeaf::Appends(_) | ChildLeaf::Unknown => PrefetchedHeartbeat::Unknown,
         }
     }
 }
 
-/// What one look at all agents showed of one's mail.
+/// What the listing of all agents showed of one agent's mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PrefetchedMail {
-    /// It never got any.
+    /// It never got a message.
     Nothing,
-    /// So many messages lie in its inbox, and nothing has become of any. None of them was read.
+    /// The number of messages in its inbox, none of which has a receipt.
     Counted(usize),
-    /// Whoever wants to know reads it.
+    /// The caller reads the inbox itself.
     Unknown,
 }
 
@@ -257,13 +219,13 @@ impl PrefetchedMail {
 }
 
 impl Prefetched {
-    /// Of an agent that was looked at alone.
+    /// For an agent that was not loaded by a listing.
     pub(crate) const UNKNOWN: Prefetched =
         Prefetched { heartbeat: PrefetchedHeartbeat::Unknown, mail: PrefetchedMail::Unknown };
 
-    fn of(beside: &mut Vec<Beside>, leaves: &[Leaf<'_>]) -> Prefetched {
+    fn of(beside: &mut Vec<ChildLeaf>, leaves: &[Leaf<'_>]) -> Prefetched {
         let mut heartbeat = PrefetchedHeartbeat::Unknown;
-        let (mut inbox, mut receipts, mut cursor) = (Beside::Unknown, Beside::Unknown, Beside::Unknown);
+        let (mut inbox, mut receipts, mut cursor) = (ChildLeaf::Unknown, ChildLeaf::Unknown, ChildLeaf::Unknown);
         for (leaf, seen) in leaves.iter().zip(beside.drain(..)) {
             match leaf {
                 Leaf::Value(HEARTBEAT) => heartbeat = PrefetchedHeartbeat::of(&seen),
@@ -273,14 +235,14 @@ impl Prefetched {
                 Leaf::Value(_) | Leaf::Log(_) => {}
             }
         }
-        // A message is stored by an append of its own, and only whoever carries a store appends several: it leaves a
+        // Each message is stored by an append of its own. Only a migration appends several at once, and it leaves a
         // cursor. As long as there is no receipt, each message waits.
         let mail = match (inbox, receipts, cursor) {
-            (Beside::Nothing, _, _) => PrefetchedMail::Nothing,
-            (Beside::Appends(messages), Beside::Nothing, Beside::Nothing) => {
+            (ChildLeaf::Nothing, _, _) => PrefetchedMail::Nothing,
+            (ChildLeaf::Appends(messages), ChildLeaf::Nothing, ChildLeaf::Nothing) => {
                 usize::try_from(messages).map_or(PrefetchedMail::Unknown, PrefetchedMail::Counted)
             }
-            (Beside::Appends(_) | Beside::Value(_) | Beside::Unknown, _, _) => PrefetchedMail::Unknown,
+            (ChildLeaf::Appends(_) | ChildLeaf::Value(_) | ChildLeaf::Unknown, _, _) => PrefetchedMail::Unknown,
         };
         Prefetched { heartbeat, mail }
     }
@@ -295,32 +257,9 @@ impl PrefetchedAgent {
     }
 }
 
-/// The agents as this machine last saw them, as they are kept under `roster`.
+/// The agents as this machine last saw them, stored under `roster`.
 #[derive(Clone, Serialize, Deserialize)]
 struct LastRoster {
     at: Instant,
     agents: Vec<AgentSummary>,
-}
-
-/// Those that match best, the best first, and by name where they match alike.
-fn best<T>(pattern: &Pattern, all: Vec<T>, agent: impl Fn(&T) -> &Agent, limit: usize) -> Vec<(u32, T)> {
-    let mut matcher = Matcher::new(nucleo_matcher::Config::DEFAULT);
-    let mut fitting: Vec<(u32, T)> =
-        all.into_iter().filter_map(|one| Some((score(pattern, &mut matcher, agent(&one))?, one))).collect();
-    fitting.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| agent(one).name.cmp(&agent(other).name)));
-    fitting.truncate(limit);
-    fitting
-}
-
-/// How well an agent matches: each word of the query may be found in another field.
-fn score(pattern: &Pattern, matcher: &mut Matcher, agent: &Agent) -> Option<u32> {
-    let profile = &agent.profile;
-    let fields = [&profile.role, &profile.task, &profile.project, &profile.harness, &profile.model, &profile.program];
-    let mut haystack = agent.name.as_str().to_owned();
-    for word in fields.into_iter().flatten().chain(&profile.skills) {
-        haystack.push(' ');
-        haystack.push_str(word);
-    }
-    let mut characters = Vec::new();
-    pattern.score(Utf32Str::new(&haystack, &mut characters), matcher)
 }

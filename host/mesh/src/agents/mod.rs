@@ -2,6 +2,7 @@
 
 pub(crate) mod adopt;
 pub(crate) mod agent;
+pub(crate) mod find;
 pub(crate) mod heartbeat;
 pub(crate) mod list;
 pub(crate) mod offline_notice;
@@ -11,5 +12,6 @@ pub(crate) mod profile;
 pub(crate) mod register;
 pub(crate) mod remote_cache;
 pub(crate) mod remote_presence;
+pub(crate) mod retention;
 
 pub use agent::{Agent, AgentSummary, Origin, Presence, Profile};

@@ -1,5 +1,5 @@
-//! Wishes to know: whoever would wait for an agent may have a message instead, once that agent is no longer
-//! here. Whichever process notices silence sends it, once.
+//! Offline notices: instead of waiting for an agent, a caller can ask for a message once that agent is away or offline.
+//! The first process that notices sends it, once.
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
@@ -15,27 +15,27 @@ use crate::storage::keys;
 use crate::storage::records::{self, Next};
 use crate::{Mesh, SendError};
 
-/// Why a wish was not noted.
+/// Why a notice could not be requested.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineNoticeError {
-    /// The caller is not registered, and nobody would get the message.
+    /// The caller is not registered, so there is no agent to notify.
     #[error("you have not registered")]
     NotRegistered,
     /// The store failed.
-    #[error("the wish could not be stored")]
+    #[error("the request for an offline notice could not be stored")]
     Store(#[from] StoreError),
 }
 
-/// That somebody wishes to know when an agent is no longer here, as it is kept under `wishes/AGENT`.
+/// An agent's request to be told when another agent is no longer here, stored under `offline-notices/AGENT`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OfflineNotice {
-    /// Its own, by which its message is sent once.
+    /// Makes the idempotency key of the message, so that it is sent once.
     id: MessageId,
     by: AgentName,
 }
 
 impl Mesh {
-    /// Sends what was wished of those who are no longer here.
+    /// Sends the notices about agents that are no longer here.
     pub(crate) async fn send_offline_notices(&self) -> Result<(), StoreError> {
         for key in self.core.local.list(&keys::offline_notices()).await? {
             let Ok(of) = key.leaf().parse::<AgentName>() else { continue };
@@ -51,20 +51,20 @@ impl Mesh {
             let mut told = Vec::new();
             for OfflineNotice { id, by } in wishes.unwrap_or_default() {
                 let draft = Draft {
-                    body: format!("{of} {because}. You wished to know when it is no longer here."),
+                    body: format!("{of} {because}. You asked to be told when it is no longer here."),
                     idempotency_key: Some(format!("no-longer-here-{id}")),
                     ..Draft::default()
                 };
                 let outcome = match agents::list::load_agent(&self.core, &by).await? {
                     Some(_) => self.tell(&nobody(), &AgentName::shell(), &by, draft).await,
-                    // Nobody is left who could be told.
+                    // The requester is no longer registered.
                     None => Ok(()),
                 };
                 match outcome {
-                    // That it was said before in other words is no reason to say it again.
+                    // Sent before with another text; not sent again.
                     Ok(()) | Err(SendError::OtherUnderKey { .. }) => told.push(id),
                     Err(SendError::Store { source, .. } | SendError::Unreadable(source)) => return Err(source),
-                    Err(error) => tracing::warn!(%of, %by, %error, "somebody was not told who is no longer here"),
+                    Err(error) => tracing::warn!(%of, %by, %error, "an offline notice was not sent"),
                 }
             }
             let rest = |wishes: Option<Vec<OfflineNotice>>| {
@@ -99,7 +99,7 @@ pub(crate) async fn notify_when_offline(
     Ok(())
 }
 
-/// A process that speaks for no agent.
+/// A caller that acts for no agent.
 fn nobody() -> Principal {
     Principal {
         session: None,

@@ -1,4 +1,4 @@
-//! Presence, judged by evidence: a process, a session, a hook that spoke; never by a timer alone.
+//! Presence, derived from evidence: a process, a session, a hook; never from a timer alone.
 
 use crate::agents::list::{Prefetched, PrefetchedHeartbeat, PrefetchedMail};
 use crate::agents::{Agent, AgentSummary, Presence};
@@ -12,25 +12,25 @@ use crate::sessions::record;
 use crate::sessions::{Activity, ConnectionId, SessionRecord, SessionRef, Sign};
 use crate::storage::{keys, records};
 
-/// What is known of an agent's session.
+/// The evidence about an agent's session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traces {
-    /// The session's record, where it is a session of this machine.
+    /// The session's record, if the session is on this machine.
     pub(crate) record: Option<SessionRecord>,
-    /// Whether the session's process runs; none where no process is known.
+    /// Whether the session's process runs; `None` if its process is not known.
     pub(crate) process_runs: Option<bool>,
     /// The last heartbeat of an agent that has no session here.
     pub(crate) heartbeat: Option<Instant>,
-    /// What its session does on another machine, as that one says.
+    /// The activity of its session on another machine, as reported by that machine.
     pub(crate) told: Option<Activity>,
 }
 
-/// Judges. Gives the presence and the sentence that says why.
+/// Derives the presence, and the sentence that gives the evidence.
 fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Presence, String) {
     let heard = last_heard(agent, traces);
     let silence = now.since(heard);
     if let Some(from) = &agent.moved_from {
-        return (Presence::Offline, format!("was brought here from `{from}`, and nobody has registered as it since"));
+        return (Presence::Offline, format!("was adopted from `{from}`, and has not registered here since"));
     }
     match &traces.record {
         Some(record) => match (record.activity, evidence_of_process(record, traces)) {
@@ -80,8 +80,8 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
     }
 }
 
-/// What the session's process shows. That a host runs, which serves many, says nothing of a client that
-/// holds no stream open to it; that it has ended says all.
+/// Whether the process proves that the session lives. A running server with many clients proves nothing for a client
+/// that holds no stream open to it; if the server ended, the session ended.
 fn evidence_of_process(record: &SessionRecord, traces: &Traces) -> Option<bool> {
     match record.shown_by {
         Sign::Process | Sign::Stream => traces.process_runs,
@@ -89,7 +89,7 @@ fn evidence_of_process(record: &SessionRecord, traces: &Traces) -> Option<bool> 
     }
 }
 
-/// Whether an agent is here: it may be silent for long, and nothing says that it left.
+/// Whether an agent is here. It may be silent for long if no evidence says that it left.
 pub(crate) fn is_here(presence: Presence) -> bool {
     match presence {
         Presence::Busy | Presence::NeedsInput | Presence::Idle => true,
@@ -97,13 +97,13 @@ pub(crate) fn is_here(presence: Presence) -> bool {
     }
 }
 
-/// The youngest sign of an agent.
+/// The agent's most recent sign of life.
 pub(crate) fn last_heard(agent: &Agent, traces: &Traces) -> Instant {
     let record = traces.record.as_ref().map(|record| record.heard);
     [Some(agent.bound), record, traces.heartbeat].into_iter().flatten().max().unwrap_or(agent.bound)
 }
 
-/// A span of time in one unit, for people.
+/// A duration in one unit, for display.
 pub(crate) fn span(milliseconds: u64) -> String {
     match milliseconds / 1_000 {
         seconds @ 0..120 => format!("{seconds} s"),
@@ -113,12 +113,12 @@ pub(crate) fn span(milliseconds: u64) -> String {
     }
 }
 
-/// Collects what is known of an agent's session.
+/// Collects the evidence about an agent's session.
 pub(crate) async fn traces(core: &Core, agent: &Agent) -> Result<Traces, store::StoreError> {
     traces_beside(core, agent, PrefetchedHeartbeat::Unknown).await
 }
 
-/// The same, where one look may have shown its sign of life already.
+/// Like `traces`, with a heartbeat that a listing may have loaded already.
 async fn traces_beside(
     core: &Core,
     agent: &Agent,
@@ -130,7 +130,8 @@ async fn traces_beside(
         Some(_) | None => None,
     };
     let process_runs = record.as_ref().and_then(|record| record.process).map(|process| core.machine.lives(process));
-    // A session speaks by its hooks; only without one is a heartbeat written.
+    // Hooks note a session's signs of life in its record. Heartbeats are written only for agents without a session
+    // here.
     let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
         (Some(_), _) | (None, PrefetchedHeartbeat::Nothing) => None,
         (None, PrefetchedHeartbeat::Given(heartbeat)) => Some(heartbeat),
@@ -147,12 +148,12 @@ async fn traces_beside(
     })
 }
 
-/// An agent's traces as they are now, and what they show.
+/// An agent's current evidence and the presence derived from it.
 pub(crate) async fn judged(core: &Core, agent: &Agent) -> Result<(Traces, Presence, String), store::StoreError> {
     judged_beside(core, agent, PrefetchedHeartbeat::Unknown).await
 }
 
-/// The same, where one look may have shown its sign of life already.
+/// Like `judged`, with a heartbeat that a listing may have loaded already.
 pub(crate) async fn judged_beside(
     core: &Core,
     agent: &Agent,
@@ -163,7 +164,6 @@ pub(crate) async fn judged_beside(
     Ok((traces, presence, why))
 }
 
-/// How present an agent is.
 pub(crate) async fn presence(core: &Core, agent: &Agent) -> Result<Presence, store::StoreError> {
     judged(core, agent).await.map(|(_, presence, _)| presence)
 }
@@ -179,12 +179,11 @@ pub(crate) async fn note_stream(
     record::change_session(core, &session, |record| record.shown_by = sign).await
 }
 
-/// An agent as others see it.
 pub(crate) async fn seen(core: &Core, inboxes: &Inboxes, agent: Agent) -> Result<AgentSummary, store::StoreError> {
     seen_beside(core, inboxes, Box::new(agent), &Prefetched::UNKNOWN).await
 }
 
-/// The same, where one look has shown some of it already.
+/// Like `seen`, with what a listing has loaded already.
 pub(crate) async fn seen_beside(
     core: &Core,
     inboxes: &Inboxes,
@@ -200,7 +199,7 @@ pub(crate) async fn seen_beside(
     Ok(AgentSummary { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
 }
 
-/// How many unsettled messages an agent has.
+/// The number of an agent's unsettled messages.
 pub(crate) async fn waiting(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<usize, store::StoreError> {
     let inbox = inboxes.of(name);
     let mut inbox = inbox.lock().await;
@@ -208,15 +207,15 @@ pub(crate) async fn waiting(core: &Core, inboxes: &Inboxes, name: &AgentName) ->
     Ok(inbox.unsettled.len())
 }
 
-/// Notes that an agent without a session was heard of just now.
+/// Notes a heartbeat of an agent without a session.
 pub(crate) async fn put_heartbeat(core: &Core, name: &AgentName) -> Result<(), store::StoreError> {
     let at = core.machine.now();
     let put = |_: Option<Heartbeat>| (records::Next::Put(Heartbeat { at, activity: None }), ());
     records::update(core.shared.as_ref(), &keys::heartbeat(name), store::Durability::Process, put).await
 }
 
-/// Notes that an agent without a session was heard of. Written at most every quarter minute,
-/// and never worth failing a command for.
+/// Notes a heartbeat of an agent without a session, at most every 15 s. Only logs an error: a heartbeat is not worth
+/// failing a command.
 pub(crate) async fn beat(core: &Core, name: &AgentName) {
     let at = core.machine.now();
     let outcome = records::update(
@@ -234,12 +233,11 @@ pub(crate) async fn beat(core: &Core, name: &AgentName) {
     }
 }
 
-/// When an agent was last heard of, by those who do not see its session: because it has none, or because
-/// that is on another machine.
+/// An agent's last sign of life, for readers that do not see its session: it has none, or it is on another machine.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Heartbeat {
     pub(crate) at: Instant,
-    /// What its session does, as its own machine says.
+    /// The activity of its session, as reported by its own machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) activity: Option<Activity>,
 }
@@ -280,6 +278,7 @@ mod tests {
             parent: None,
             workdir: "/w".to_owned(),
             process: None,
+            process_space: None,
             shown_by,
             route_hint: None,
             agent: None,

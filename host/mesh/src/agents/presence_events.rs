@@ -1,6 +1,6 @@
-//! Who falls silent, and who comes back: told in the event log exactly once for each fall, however many processes
-//! look and wherever one of them is killed. Whoever writes has read the event log to its end and writes only where
-//! nobody else has written since, so that the event log itself is what everybody goes by.
+//! Events for agents that go offline and come back: exactly one per change, no matter how many processes poll and where
+//! one of them is killed. A process reads the event log to its end and appends only if no other process has appended
+//! since, so the event log itself is the shared state.
 
 use std::collections::BTreeSet;
 
@@ -20,27 +20,27 @@ use crate::storage::event_log::Event;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// How often somebody else may have written meanwhile, before it is left to the next look.
+/// How often other processes may append in between before this poll gives up.
 const TRIES: usize = 100;
 
-/// After how many events it is kept how far the event log was read.
+/// After how many events the reading position is stored.
 const MANY: usize = 1_000;
 
-/// What the event log says of an agent that was here and is not.
+/// The event of an agent that is no longer here.
 const FELL: &str = "agent-offline";
-/// What it says of one that is here again.
+/// The event of an agent that is here again.
 const BACK: &str = "agent-online";
-/// What it says of those who were let go of.
+/// The event of a cleanup, which names the deleted agents.
 const CLEANED_UP: &str = "deleted";
 
-/// Who has fallen silent, as far as the event log was read. What is kept of it under `silences` spares reading the
-/// event log from its beginning, and remembers falls of which the event log has been retired.
+/// The agents that are offline according to the event log, up to where it was read. The copy stored under `offline`
+/// saves reading the event log from its beginning, and outlives old events that were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OfflineAgents {
-    /// Up to where.
+    /// Up to where the event log was read.
     at: Position,
     silent: BTreeSet<AgentName>,
-    /// How many events were read since it was kept.
+    /// How many events were read since this was stored.
     #[serde(skip)]
     unkept: usize,
 }
@@ -65,7 +65,7 @@ impl OfflineAgents {
         }
     }
 
-    /// What is to be told of an agent; none where the event log has it right.
+    /// The event that is missing for an agent; `None` if the event log is right.
     fn news(&self, name: &AgentName, presence: Presence) -> Option<&'static str> {
         match (is_here(presence), self.silent.contains(name)) {
             (true, true) => Some(BACK),
@@ -76,8 +76,8 @@ impl OfflineAgents {
 }
 
 impl Mesh {
-    /// Notes in the event log which agents of this machine fall silent and which come back, for as long as it is
-    /// polled. Any number of processes may do so at once.
+    /// Notes in the event log which agents of this machine go offline and come back, until dropped. Any number of
+    /// processes may do so at once.
     pub async fn keep_noticing_silence(&self) {
         let mut known = None;
         let poll = self.core.topology.presence_poll();
@@ -85,14 +85,14 @@ impl Mesh {
             let noticed = notice_silence(&self.core, &mut known).await;
             for error in [noticed, self.send_offline_notices().await].into_iter().filter_map(Result::err) {
                 let error: &dyn std::error::Error = &error;
-                tracing::debug!(error, "who falls silent is told later");
+                tracing::debug!(error, "noticing offline agents failed and is retried");
             }
             tokio::time::sleep(poll).await;
         }
     }
 }
 
-/// Looks once. `known` is what the last look has left; none before the first.
+/// Polls once. `known` is the state that the last poll left; `None` before the first.
 pub(crate) async fn notice_silence(core: &Core, known: &mut Option<OfflineAgents>) -> Result<(), StoreError> {
     let mut silences = match known.take() {
         Some(silences) => silences,
@@ -102,7 +102,7 @@ pub(crate) async fn notice_silence(core: &Core, known: &mut Option<OfflineAgents
     read_silences(core, &mut silences).await?;
     let mut news = Vec::new();
     for PrefetchedAgent { name, agent, beside } in agents::list::crowd_and_signs(core).await? {
-        // What lives on another machine is judged by nobody else, and `status` tells what is damaged.
+        // Only its own machine judges an agent, and `status` reports damaged records.
         let Ok(agent) = agent else { continue };
         if agent.machine != core.machine.name() {
             continue;
@@ -125,13 +125,13 @@ pub(crate) async fn notice_silence(core: &Core, known: &mut Option<OfflineAgents
     Ok(())
 }
 
-/// Reads the event log to its end, looks at these agents again, and tells what is new of them unless somebody
-/// wrote in the event log meanwhile. Whether it was told.
+/// Reads the event log to its end, checks these agents again, and appends the missing events unless another process
+/// appended meanwhile. Returns whether it appended.
 async fn tell_silence(core: &Core, names: &[AgentName], silences: &mut OfflineAgents) -> Result<bool, StoreError> {
     read_silences(core, silences).await?;
     let mut told = Vec::new();
     for name in names {
-        // It may have been cleanup.
+        // A cleanup may have deleted it.
         let Some(agent) = agents::list::load_agent(core, name).await? else { continue };
         let (_, presence, because) = presence::judged(core, &agent).await?;
         if let Some(event) = silences.news(name, presence) {
@@ -145,14 +145,14 @@ async fn tell_silence(core: &Core, names: &[AgentName], silences: &mut OfflineAg
         return Ok(true);
     }
     match core.shared.append(&keys::global(), &told, Expect::End(silences.at), Durability::Process).await {
-        // What was written is read like everything else.
+        // Reads its own events like all others.
         Ok(_) => read_silences(core, silences).await.map(|()| true),
         Err(AppendError::Moved) => Ok(false),
         Err(AppendError::Store(error)) => Err(error),
     }
 }
 
-/// Reads the event log on to its end. Of all that machines tell there, few lines are of this.
+/// Reads the event log on to its end. Few of its events matter here.
 async fn read_silences(core: &Core, silences: &mut OfflineAgents) -> Result<(), StoreError> {
     let mut found = Vec::new();
     let mut count = 0;
@@ -171,9 +171,10 @@ async fn read_silences(core: &Core, silences: &mut OfflineAgents) -> Result<(), 
     Ok(())
 }
 
-/// What was kept of the silences, unless it is of another event log. It is a hint; but the event log of many machines
-/// is long, and a machine tells of its own agents alone. So one that has kept nothing begins at the end there,
-/// and keeps that before it tells anything: whoever is killed in between is found out all the same.
+/// The stored state, unless it belongs to another event log. It is only a hint. But the event log of several machines
+/// is long, and a machine only reports its own agents: so a machine without stored state starts at the end there. It
+/// stores that position before it appends anything: if the process is killed in between, the next one continues from
+/// there.
 async fn kept_silences(core: &Core) -> Result<OfflineAgents, StoreError> {
     loop {
         let kept = match records::load::<OfflineAgents>(core.local.as_ref(), &keys::offline()).await {
@@ -183,7 +184,7 @@ async fn kept_silences(core: &Core) -> Result<OfflineAgents, StoreError> {
                 let (key, value) = (keys::offline(), records::json(&begun));
                 match core.local.swap(&key, None, Some(&value), Durability::Synced).await {
                     Ok(_) => return Ok(begun),
-                    // Another process of this machine was faster.
+                    // Another process of this machine stored it first.
                     Err(SwapError::Changed { .. }) => continue,
                     Err(SwapError::Store(error)) => return Err(error),
                 }
@@ -197,7 +198,7 @@ async fn kept_silences(core: &Core) -> Result<OfflineAgents, StoreError> {
 
 async fn keep_silences(core: &Core, silences: &OfflineAgents) -> Result<(), StoreError> {
     let mut names: BTreeSet<&AgentName> = silences.silent.iter().collect();
-    // Who has no record any more is not silent but gone for good.
+    // An agent without a record was deleted; it is not offline.
     for name in &silences.silent {
         if core.shared.get(&keys::meta(name)).await?.is_none() {
             names.remove(name);

@@ -1,9 +1,9 @@
-//! What is worked out from an agent's profile: what it takes over from an earlier one, and a name.
+//! Helpers for an agent's profile: filling gaps from an earlier one, and deriving a name.
 
 use crate::agents::Profile;
 use crate::names::AgentName;
 
-/// Takes over what one profile leaves open and another one says.
+/// Fills the empty fields of a profile from another one.
 pub(crate) fn fill(profile: &mut Profile, from: &Profile) {
     for (field, other) in [
         (&mut profile.harness, &from.harness),
@@ -23,7 +23,7 @@ pub(crate) fn fill(profile: &mut Profile, from: &Profile) {
     }
 }
 
-/// A name for an agent that asked for none: its harness and the last folder of its project.
+/// A name for an agent that asked for none: its harness and the last part of its project's path.
 pub(crate) fn made_up(profile: &Profile) -> AgentName {
     let harness = profile.harness.as_deref().or(profile.program.as_deref()).unwrap_or("agent");
     let folder =

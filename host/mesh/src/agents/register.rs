@@ -1,4 +1,4 @@
-//! Registration: stable names, given back to whom they belong.
+//! Registration: an agent gets a stable name, and gets the same one when it returns.
 
 use store::{Durability, StoreError, SwapError};
 
@@ -21,85 +21,85 @@ use crate::sessions::{Principal, SessionRef, Transport, ticket};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// How many numbered forms of a name are tried.
+/// The highest suffix to try for a taken name.
 const MOST_NUMBERED: u32 = 99;
-/// How often a name is tried for while others register it too.
+/// How often to retry while other callers register the same name.
 const TRIES: usize = 20;
 /// The longest path of a project, in bytes.
 const LONGEST_PATH: usize = 4096;
 
-/// What an agent asks for when it registers.
+/// The arguments of a registration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registration {
-    /// The name that it would like. Left out, one is made from the harness and the project.
+    /// The wanted name. By default one is made from the harness and the project.
     pub name: Option<AgentName>,
-    /// The team that it joins. Where the name says one too, it has to be the same.
+    /// The team to join. If the name has a team too, it must be the same.
     pub team: Option<String>,
-    /// What it says of itself.
+    /// The agent's description of itself.
     pub profile: Profile,
 }
 
-/// What a registration came to.
+/// How a registration got its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegisterOutcome {
-    /// A name that nobody had.
+    /// The name was free.
     New,
-    /// The agent that this caller was already.
+    /// The caller already was this agent.
     Same,
-    /// The name was taken, so that it got a number.
+    /// The name was taken, so it got a numeric suffix.
     Numbered {
-        /// What it had asked for.
+        /// The name it asked for.
         wanted: AgentName,
     },
-    /// The name of an agent that is gone.
+    /// The name belonged to an agent that is gone.
     Reclaimed,
 }
 
-/// An agent that has registered.
+/// The result of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {
     /// The agent.
     pub agent: Agent,
-    /// How it came to its name.
+    /// How it got its name.
     pub outcome: RegisterOutcome,
-    /// The key by which it speaks, where it has nothing else to be known by.
+    /// The key that it must pass with each call, if nothing else identifies it.
     pub key: Option<String>,
-    /// Messages that already wait for it.
+    /// How many messages already wait for it.
     pub waiting: usize,
 }
 
-/// Why nobody was registered.
+/// Why a registration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// The team is not a name.
+    /// The name or the team is invalid.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// The name says one team, and another one was asked for.
-    #[error("`{name}` is in the team its name says, and not in `{team}`")]
+    /// The name has one team, and the caller asked for another.
+    #[error("the name `{name}` already has a team, which is not `{team}`")]
     TwoTeams {
         /// The name.
         name: AgentName,
-        /// The other team.
+        /// The team that the caller asked for.
         team: String,
     },
     /// A field of the profile is too long.
     #[error("`{field}` has {bytes} bytes and may have {limit}")]
     TooLong {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// Its length.
+        /// Its length, in bytes.
         bytes: usize,
-        /// What it may have.
+        /// Its longest length, in bytes.
         limit: usize,
     },
     /// Too many skills.
     #[error("an agent may name {MOST_TAGS} skills and this one names {0}")]
     TooManySkills(usize),
-    /// Every number of that name is taken.
+    /// Every suffix of that name is taken.
     #[error("every numbered form of `{0}` is taken")]
     Crowded(AgentName),
-    /// Somebody else was faster, again and again.
-    #[error("the name `{0}` is being registered by several at once")]
+    /// Other callers were faster on every try.
+    #[error("several callers are registering the name `{0}` at once")]
     Contended(AgentName),
     /// The store failed.
     #[error("the agent could not be stored")]
@@ -107,8 +107,8 @@ pub enum RegisterError {
 }
 
 impl Mesh {
-    /// Registers the caller. The same session gets the same agent back; a new name is given where
-    /// the one asked for belongs to somebody else.
+    /// Registers the caller. The same session gets the same agent again. If the wanted name belongs to another agent,
+    /// the caller gets a numbered one.
     pub async fn register(&self, caller: &Principal, wanted: Registration) -> Result<Registered, RegisterError> {
         check_profile(&wanted.profile)?;
         if let (Some(name), Some(team)) = (&wanted.name, &wanted.team)
@@ -149,7 +149,7 @@ impl Mesh {
         Err(RegisterError::Crowded(name))
     }
 
-    /// The same agent registers again: its profile may have changed, its name has not.
+    /// The caller is registered already: updates its profile and keeps its name.
     async fn register_again(
         &self,
         caller: &Principal,
@@ -177,7 +177,7 @@ impl Mesh {
                 let waiting = presence::waiting(&self.core, &self.inboxes, name).await?;
                 Ok(Registered { agent, outcome: RegisterOutcome::Same, key: None, waiting })
             }
-            // Its record was removed while its session went on; that is a contention like any other.
+            // Its record was deleted while its session went on: a race like any other.
             None => Err(RegisterError::Contended(name.clone())),
         }
     }
@@ -214,8 +214,8 @@ impl Mesh {
     }
 }
 
-/// The agent that the caller already is by itself. A subagent's calls speak for its root
-/// session's agent until it registers, and then it is one of its own.
+/// The agent that the caller itself registered. A subagent acts as its root session's agent until it registers, and
+/// then is an agent of its own.
 async fn own_agent(core: &Core, remote: &RemoteCache, caller: &Principal) -> Result<Option<AgentName>, RegisterError> {
     match &caller.session {
         Some((reference, session)) if session.parent.is_some() => {
@@ -226,7 +226,7 @@ async fn own_agent(core: &Core, remote: &RemoteCache, caller: &Principal) -> Res
     }
 }
 
-/// Takes a name, if this caller may have it. None where it belongs to somebody else.
+/// Takes a name, if this caller may have it; `None` if it belongs to another agent.
 async fn take_name(
     core: &Core,
     inboxes: &Inboxes,
@@ -244,7 +244,7 @@ async fn take_name(
             Some(_) => return Ok(None),
         };
         let now = core.machine.now();
-        // Only a caller with no session and no connection has nothing else to be known by.
+        // Only a caller without a session and without a connection needs a key.
         let key =
             (caller.session.is_none() && caller.connection.is_none() && caller.transport != Transport::CommandLine)
                 .then(|| format!("{name}.{}", ticket::hex(&core.machine.random())));
@@ -267,7 +267,7 @@ async fn take_name(
         match core.shared.swap(&keys::meta(name), revision, Some(&value), Durability::Synced).await {
             Ok(_) => return Ok(Some((agent, how, key))),
             Err(SwapError::Changed { .. }) => {}
-            // It is gone, and its name stays with the machine that it lived on.
+            // Its record is deleted, but its name still belongs to its former machine.
             Err(SwapError::Store(StoreError::Elsewhere { .. })) => return Ok(None),
             Err(SwapError::Store(error)) => return Err(error.into()),
         }
@@ -275,7 +275,7 @@ async fn take_name(
     Err(RegisterError::Contended(name.clone()))
 }
 
-/// Whether a caller may have the name that somebody holds: its own, or one that nobody misses.
+/// Whether a caller may take a name that an agent already has: it is the same agent, or that agent is gone.
 async fn may_take(
     core: &Core,
     inboxes: &Inboxes,
@@ -283,11 +283,11 @@ async fn may_take(
     holder: &Agent,
     profile: &Profile,
 ) -> Result<bool, RegisterError> {
-    // What lives on another machine cannot be judged from here.
+    // The presence of another machine's agent cannot be judged from here.
     if holder.machine != core.machine.name() {
         return Ok(false);
     }
-    // It was brought here for whoever goes on as it.
+    // It was adopted so that a caller can continue as it.
     if holder.moved_from.is_some() {
         return Ok(true);
     }
@@ -303,7 +303,7 @@ async fn may_take(
     if presence::presence(core, holder).await? != Presence::Offline {
         return Ok(false);
     }
-    // A client without sessions that comes back is the same program in the same project.
+    // A client without sessions that returns is recognised by its program and project.
     let resumed = caller.session.is_none()
         && !typed
         && holder.origin == Origin::Connection
@@ -312,7 +312,6 @@ async fn may_take(
     Ok(resumed || presence::waiting(core, inboxes, &holder.name).await? == 0)
 }
 
-/// How a name was come by.
 enum Taken {
     New,
     Reclaimed,

@@ -1,4 +1,4 @@
-//! What this process has just learned from the servers about agents, so that it need not ask again at once.
+//! A short-lived cache of what the servers said about agents.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,24 +7,24 @@ use crate::agents::Presence;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
 
-/// For how long an agent of another machine counts as being as it was, in milliseconds.
+/// How long the presence of another machine's agent is cached, in milliseconds.
 const PRESENCE_KEPT: u64 = 2_000;
-/// For how long an agent counts as still this machine's, in milliseconds: less than a move takes.
+/// How long an agent counts as still this machine's, in milliseconds: less than an adoption takes.
 const STILL_HERE: u64 = 3_000;
 
-/// What was learned of agents, and when. Each lock is a std mutex: nothing is awaited while it is held.
+/// Cached answers, each with its time. Each lock is a std mutex: nothing is awaited while it is held.
 #[derive(Default)]
 pub(crate) struct RemoteCache {
-    /// Agents of other machines to which this process has just written. Written by sending.
+    /// The presence of other machines' agents that this process has just sent to. Written by `send`.
     presence: PresenceCache,
-    /// Agents that were this machine's when this process looked last. Written by `unless_adopted`.
+    /// When an agent was last seen to belong to this machine. Written by `unless_adopted`.
     still_here: Mutex<BTreeMap<AgentName, Instant>>,
 }
 
 type PresenceCache = Mutex<BTreeMap<AgentName, (Instant, Presence)>>;
 
 impl RemoteCache {
-    /// How present an agent of another machine was a moment ago, if this process has just looked.
+    /// The cached presence of another machine's agent, if it is fresh.
     pub(crate) fn presence(&self, name: &AgentName, now: Instant) -> Option<Presence> {
         let known = self.presence.lock().expect("no holder of this lock panics");
         known.get(name).filter(|(at, _)| is_fresh(*at, now, PRESENCE_KEPT)).map(|(_, presence)| *presence)
@@ -34,7 +34,7 @@ impl RemoteCache {
         self.presence.lock().expect("no holder of this lock panics").insert(name.clone(), (now, presence));
     }
 
-    /// Whether an agent was this machine's a moment ago.
+    /// Whether an agent belonged to this machine a moment ago.
     pub(crate) fn was_here(&self, name: &AgentName, now: Instant) -> bool {
         let known = self.still_here.lock().expect("no holder of this lock panics");
         known.get(name).is_some_and(|at| is_fresh(*at, now, STILL_HERE))
@@ -45,7 +45,7 @@ impl RemoteCache {
     }
 }
 
-/// A clock that went backwards makes nothing fresh.
+/// An entry from the future is not fresh: the clock went backwards.
 fn is_fresh(at: Instant, now: Instant, kept: u64) -> bool {
     at <= now && now.since(at) < kept
 }

@@ -1,5 +1,5 @@
-//! What other machines are told of the sessions of this one. They see neither its processes nor its hooks,
-//! so what an agent does is written where they look, when it changes and as a sign of life in between.
+//! Reports this machine's sessions to other machines. Those see neither its processes nor its hooks, so each agent's
+//! activity is written to the shared store when it changes, and periodically as a heartbeat.
 
 use std::time::Duration;
 
@@ -9,17 +9,19 @@ use crate::agents;
 use crate::agents::presence::Heartbeat;
 use crate::core::Core;
 use crate::delivery::serve::Served;
+use crate::sessions::archive;
 use crate::sessions::connections::Connections;
 use crate::sessions::record;
+use crate::sessions::retention::has_ended;
 use crate::sessions::{SessionRecord, SessionRef, ToldActivity};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// How long other machines go without a sign of life of a session in which nothing happens.
+/// Heartbeat interval of a session in which nothing happens.
 const BETWEEN_SIGNS: Duration = Duration::from_secs(60);
 
-/// Tells other machines what a session does, where they have not been told. A sign of life is worth
-/// failing nothing for.
+/// Reports a session's activity to other machines, unless they know it. Only logs an error: a heartbeat is not worth
+/// failing a call.
 pub(crate) async fn tell_of_session(core: &Core, session: &SessionRef) {
     if !core.topology.has_other_machines() {
         return;
@@ -30,7 +32,7 @@ pub(crate) async fn tell_of_session(core: &Core, session: &SessionRef) {
         Err(error) => Err(error),
     };
     if let Err(error) = outcome {
-        tracing::debug!(%error, "other machines are not told what a session does");
+        tracing::debug!(%error, "a session's activity is not reported to other machines");
     }
 }
 
@@ -41,7 +43,7 @@ async fn tell_of(core: &Core, record: &SessionRecord) -> Result<(), StoreError> 
     if record.told.is_some_and(|before| before.activity == told.activity && told.at.since(before.at) < enough) {
         return Ok(());
     }
-    // A session that its agent has left speaks for nobody.
+    // The agent may have left this session.
     let agent = agents::list::load_agent(core, name).await?;
     let speaks = |agent: &crate::agents::Agent| {
         agent.machine == core.machine.name() && agent.session.as_ref() == Some(&record.session)
@@ -59,13 +61,13 @@ async fn tell_of(core: &Core, record: &SessionRecord) -> Result<(), StoreError> 
     records::update(core.local.as_ref(), &keys::session(&record.session), Durability::Process, note).await
 }
 
-/// Gives signs of life of the sessions that a process serves, and tells of those that have ended.
+/// Writes heartbeats for the sessions that a process serves, and reports those that ended.
 pub(crate) async fn keep_telling(core: &Core, connections: &Connections, served: &Served) {
     let mut tick = tokio::time::interval(BETWEEN_SIGNS);
     loop {
         tick.tick().await;
         if let Err(error) = tell_of_all(core, connections, served).await {
-            tracing::debug!(%error, "other machines are not told what happens here");
+            tracing::debug!(%error, "this machine's sessions are not reported to other machines");
         }
     }
 }
@@ -76,6 +78,11 @@ async fn tell_of_all(core: &Core, connections: &Connections, served: &Served) ->
             for key in core.local.list(&keys::sessions()).await? {
                 if let Some((_, record)) = records::load::<SessionRecord>(core.local.as_ref(), &key).await? {
                     tell_of(core, &record).await?;
+                    if has_ended(core, &record)
+                        && let Some((revision, told)) = records::load(core.local.as_ref(), &key).await?
+                    {
+                        archive::put_away(core, revision, &told).await;
+                    }
                 }
             }
         }

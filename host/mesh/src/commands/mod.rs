@@ -1,4 +1,4 @@
-//! Commands: one agent asks another to run something; it is taken once and ends once.
+//! Commands: one agent asks another to run something. Each command is taken once and ends once.
 
 pub(crate) mod order;
 pub(crate) mod record;

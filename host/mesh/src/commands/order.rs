@@ -1,4 +1,4 @@
-//! Commands: one asks, one takes it, and it ends once.
+//! Requesting, taking and finishing commands.
 
 use std::time::Duration;
 
@@ -20,33 +20,33 @@ use crate::sessions::{Principal, Transport};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// What somebody wants to be run.
+/// A request to run a command.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// By whom: an address.
+    /// The address of the agent that shall run it.
     pub to: String,
-    /// What.
+    /// The command.
     pub command: CommandName,
-    /// With what.
+    /// Its arguments.
     pub arguments: Vec<String>,
-    /// For how long it may wait to be taken, in milliseconds; an hour where nothing is said.
+    /// How long it may wait to be taken, in milliseconds; by default an hour.
     pub ttl: Option<u64>,
 }
 
-/// Why nobody was asked.
+/// Why a command could not be requested.
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
     /// The caller is not registered.
     #[error("you have not registered")]
     NotRegistered,
-    /// It is for nobody.
+    /// The address names no agent.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// The arguments are too long.
     #[error("the arguments have {0} bytes and may have {LONGEST_ARGUMENTS}")]
     TooLong(usize),
-    /// It would expire at once, or not within a week.
-    #[error("a command waits between a second and a week to be taken")]
+    /// The time to live is below a second or above a week.
+    #[error("a command can wait between a second and a week to be taken")]
     Ttl,
     /// The store failed.
     #[error("the command could not be stored")]
@@ -64,28 +64,28 @@ pub enum TakeError {
     Store(#[from] StoreError),
 }
 
-/// Why a command has not ended.
+/// Why a command could not be finished.
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {
     /// The caller is not registered.
     #[error("you have not registered")]
     NotRegistered,
-    /// There is none, or it was for somebody else.
-    #[error("no command `{0}` was for you")]
+    /// There is no such command for this agent.
+    #[error("you have no command `{0}`")]
     Unknown(MessageId),
-    /// It was not taken.
+    /// The command was not taken.
     #[error("command `{0}` has not been taken")]
     NotTaken(MessageId),
-    /// The harness itself runs it, and says by itself how it ended.
-    #[error("command `{id}` is being run by {by}, which says how it ended")]
+    /// The harness runs the command and reports its result itself.
+    #[error("command `{id}` is being run by {by}, which reports the result itself")]
     Runs {
-        /// Which.
+        /// The command's id.
         id: MessageId,
-        /// By what.
+        /// The means that runs it.
         by: String,
     },
-    /// It has a result, which stays.
-    #[error("command `{0}` has ended before")]
+    /// The command already has a result, which is final.
+    #[error("command `{0}` has already ended")]
     Ended(MessageId),
     /// The result is too long.
     #[error("the result has {0} bytes and may have {LONGEST_RESULT}")]
@@ -149,7 +149,7 @@ pub(crate) async fn take_command(core: &Core, caller: &Principal) -> Result<Opti
         }
         let now = core.machine.now();
         let key = keys::command(waiting.id);
-        // On disk before it is answered: else a loss of power would have it taken twice.
+        // Synced before returning: otherwise a power loss could let two callers take it.
         let taken = records::update(core.shared.as_ref(), &key, Durability::Synced, |old: Option<Command>| {
             match old.filter(|old| old.standing(now) == CommandStatus::Pending) {
                 None => (Next::Keep, None),
@@ -170,7 +170,7 @@ pub(crate) async fn take_command(core: &Core, caller: &Principal) -> Result<Opti
 
 pub(crate) async fn command_waits(core: &Core, caller: &Principal) -> Result<(), TakeError> {
     let agent = caller.agent().ok_or(TakeError::NotRegistered)?;
-    // Watching begins before looking, so that nothing can come in between.
+    // Watch before reading, so that no change in between is lost.
     let mut watch = core.shared.watch(&[keys::commands()]).await?;
     loop {
         let now = core.machine.now();
@@ -226,9 +226,9 @@ pub(crate) async fn commands(core: &Core, to: Option<&AgentName>) -> Result<Vec<
     for key in core.shared.list(&keys::commands()).await? {
         let command = match records::load::<Command>(core.shared.as_ref(), &key).await {
             Ok(found) => found.map(|(_, command)| command),
-            // One damaged record hides one command, not all of them.
+            // A damaged record must hide only its own command.
             Err(error @ StoreError::Damaged { .. }) => {
-                tracing::warn!(%key, %error, "a command is passed over");
+                tracing::warn!(%key, %error, "a damaged command is skipped");
                 None
             }
             Err(error) => return Err(error),
@@ -245,13 +245,13 @@ pub(crate) async fn command_news(
     known: Option<&str>,
 ) -> Result<Option<String>, StoreError> {
     let key = keys::command(id);
-    // Watching begins before looking, so that nothing can come in between.
+    // Watch before reading, so that no change in between is lost.
     let mut watch = core.shared.watch(std::slice::from_ref(&key)).await?;
     loop {
         let command = self::command(core, id).await?;
         let is_taken = command.as_ref().is_some_and(|command| !matches!(command.stage, CommandStage::Pending { .. }));
         let waits = command.as_ref().and_then(|command| command.waits()).map(str::to_owned);
-        // What was foreseen here holds until whoever runs commands says otherwise.
+        // The known reason stays valid until the runner writes another one.
         if waits.as_deref() != known && (waits.is_some() || is_taken) {
             return Ok(waits);
         }
@@ -261,7 +261,7 @@ pub(crate) async fn command_news(
 
 pub(crate) async fn command_ended(core: &Core, id: MessageId) -> Result<Option<Command>, StoreError> {
     let key = keys::command(id);
-    // Watching begins before looking, so that nothing can come in between.
+    // Watch before reading, so that no change in between is lost.
     let mut watch = core.shared.watch(std::slice::from_ref(&key)).await?;
     loop {
         let Some((_, command)) = records::load::<Command>(core.shared.as_ref(), &key).await? else {
@@ -274,7 +274,7 @@ pub(crate) async fn command_ended(core: &Core, id: MessageId) -> Result<Option<C
             }
             CommandStatus::Pending | CommandStatus::Running => {}
         }
-        // That time is up changes nothing in the store, so it is waited for by time.
+        // Expiry changes nothing in the store, so a timer waits for it.
         let time_is_up = async {
             match command.ends_by() {
                 Some(end) => tokio::time::sleep(Duration::from_millis(end.since(now).max(1))).await,

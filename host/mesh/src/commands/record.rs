@@ -1,4 +1,4 @@
-//! A command: what one agent asks another to run, and what came of it. Kept as a file of its own.
+//! The record of a command: what one agent asks another to run, and its result. Each is stored under a key of its own.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use crate::messages::Trace;
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 
-/// The longest name of a command, in bytes.
+/// Longest name of a command, in bytes.
 pub const LONGEST_COMMAND: usize = 64;
-/// The most that a command's arguments may have together, in bytes.
+/// Longest arguments of a command, all together, in bytes.
 pub const LONGEST_ARGUMENTS: usize = 8 * 1024;
-/// The longest result, in bytes.
+/// Longest result, in bytes.
 pub const LONGEST_RESULT: usize = 64 * 1024;
-/// For how long a command waits to be taken, where nobody says otherwise, in milliseconds: an hour.
+/// By default, how long a command waits to be taken, in milliseconds: an hour.
 pub const COMMAND_TTL: u64 = 3_600_000;
 
 /// A command's name with its slash: `/review`, `/deploy:staging`.
@@ -29,12 +29,12 @@ pub struct CommandName(String);
 pub struct InvalidCommand(pub String);
 
 impl CommandName {
-    /// With its slash.
+    /// The name with its slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Without its slash.
+    /// The name without its slash.
     pub fn bare(&self) -> &str {
         self.0.trim_start_matches('/')
     }
@@ -80,47 +80,47 @@ impl fmt::Debug for CommandName {
     }
 }
 
-/// Whether a command did what it was asked.
+/// Whether a command succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// It did.
+    /// It succeeded.
     #[serde(alias = "succeeded")]
     Done,
-    /// It did not.
+    /// It failed.
     Failed,
 }
 
-/// How far a command is. Each goes on to the next, and none back, but for what a harness had no time to begin.
+/// A command's progress. It only moves forward, except that a command which a busy harness did not begin becomes
+/// pending again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum CommandStage {
-    /// Nobody has taken it.
+    /// No agent has taken it.
     Pending {
-        /// Why it is not run by the session itself, as the machine of whom it is for sees it. Written by
-        /// whoever would run it.
+        /// Why the recipient's session does not run it by itself. Written by the runner on the recipient's machine.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waits: Option<String>,
     },
-    /// One has. Written by the one taker.
+    /// Taken. Written by the one taker.
     #[serde(alias = "consumed")]
     Running {
-        /// When.
+        /// When it was taken.
         at: Instant,
-        /// How the harness itself runs it; none where an agent or a script has it.
+        /// How the harness runs it; `None` if an agent or a script took it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Run>,
     },
-    /// It has ended. Written by whom it was for.
+    /// It has ended. Written by the recipient or its runner.
     Done {
-        /// When.
+        /// When it ended.
         at: Instant,
-        /// How.
+        /// Whether it succeeded.
         ended: Ended,
-        /// What it says.
+        /// Its output.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         result: String,
-        /// How the harness itself ran it.
+        /// How the harness ran it; `None` if an agent or a script did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Run>,
     },
@@ -129,60 +129,60 @@ pub enum CommandStage {
 /// How a harness runs a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// By what.
+    /// The means, by the adapter's name for it.
     pub by: String,
-    /// Until when whoever runs it is sure to be heard of again. Written on and on while it runs: past that time
-    /// nobody knows what became of it, and nobody runs it again.
+    /// The runner renews this time while the command runs. If it passes, the result is unknown, and the command is
+    /// never run again.
     pub until: Instant,
-    /// What shows it: a turn id, a message id.
+    /// The harness's evidence: a turn id, a message id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<serde_json::Value>,
 }
 
-/// A command, as it is kept under `commands/ULID`.
+/// A command, stored under `commands/ULID`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// Its id: commands are taken in the order of their ids.
     pub id: MessageId,
-    /// Who asks, as worked out by the host.
+    /// The sender, as relay-mesh identified it.
     pub from: AgentName,
-    /// Who is to run it.
+    /// The agent that shall run it.
     pub to: AgentName,
-    /// What.
+    /// The command's name.
     pub command: CommandName,
-    /// With what.
+    /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// The chain of messages that it belongs to, for the loop guard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// When it was asked for.
+    /// When it was requested.
     pub created: Instant,
-    /// Until when somebody may take it.
+    /// Until when it may be taken.
     pub expires: Instant,
-    /// How far it is.
+    /// Its progress.
     pub stage: CommandStage,
 }
 
-/// Where a command stands at some time.
+/// A command's status at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandStatus {
-    /// Nobody has taken it.
+    /// No agent has taken it.
     Pending,
-    /// Nobody has taken it, and nobody may any more.
+    /// No agent took it in time.
     Expired,
-    /// Somebody works on it.
+    /// An agent, a script or the harness runs it.
     Running,
-    /// Its harness ran it, and whoever knew how it ended is not heard of any more.
+    /// Its runner stopped reporting; the result will never be known.
     Unknown,
-    /// It did what it was asked.
+    /// It succeeded.
     Done,
-    /// It did not.
+    /// It failed.
     Failed,
 }
 
 impl CommandStatus {
-    /// The word that people see.
+    /// The word in output and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             CommandStatus::Pending => "pending",
@@ -194,7 +194,7 @@ impl CommandStatus {
         }
     }
 
-    /// Whether nothing will become of it any more.
+    /// Whether the status will not change any more.
     pub fn is_final(self) -> bool {
         match self {
             CommandStatus::Pending | CommandStatus::Running => false,
@@ -204,7 +204,7 @@ impl CommandStatus {
 }
 
 impl Command {
-    /// Where it stands.
+    /// Its status at a time.
     pub fn standing(&self, now: Instant) -> CommandStatus {
         match &self.stage {
             CommandStage::Pending { .. } if now >= self.expires => CommandStatus::Expired,
@@ -216,7 +216,7 @@ impl Command {
         }
     }
 
-    /// Why the session that it is for does not run it by itself.
+    /// Why the recipient's session does not run it by itself.
     pub fn waits(&self) -> Option<&str> {
         match &self.stage {
             CommandStage::Pending { waits } => waits.as_deref(),
@@ -224,7 +224,7 @@ impl Command {
         }
     }
 
-    /// When nothing will become of it any more, unless something changes before.
+    /// When it becomes expired or unknown, unless it changes before.
     pub(crate) fn ends_by(&self) -> Option<Instant> {
         match &self.stage {
             CommandStage::Pending { .. } => Some(self.expires),
@@ -233,7 +233,7 @@ impl Command {
         }
     }
 
-    /// How its harness runs it or ran it.
+    /// How its harness runs or ran it.
     pub fn run(&self) -> Option<&Run> {
         match &self.stage {
             CommandStage::Pending { .. } => None,
@@ -241,7 +241,7 @@ impl Command {
         }
     }
 
-    /// The whole of it, as it would be typed.
+    /// The command line, as a user would type it.
     pub fn line(&self) -> String {
         std::iter::once(self.command.as_str())
             .chain(self.arguments.iter().map(String::as_str))

@@ -1,4 +1,4 @@
-//! Whoever delivers mail to a session also runs what may be run in it, by its adapter.
+//! The process that delivers mail to a session also runs its commands, through its adapter.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::ports::harness::{Harness, HarnessError, Means, Progress, ProgressStag
 use crate::sessions::record;
 use crate::sessions::{Activity, Session, SessionRecord};
 
-/// How long after it began a command is first looked at, in milliseconds.
+/// The first poll after a command began, in milliseconds.
 const FIRST_LOOK: u64 = 250;
-/// No two looks are further apart, in milliseconds.
+/// Longest poll interval, in milliseconds.
 const LONGEST_LOOK: u64 = 5_000;
 
 impl Mesh {
-    /// Runs what may be run, in the sessions that a process serves. Faults are logged and tried again.
+    /// Runs commands in the sessions that a process serves. Logs errors and retries.
     pub(crate) async fn keep_running_commands(self: &Arc<Self>, served: &Served) {
         let mut failed = 0;
-        // They outlast a fault of the rounds: what runs is not dropped half-way.
+        // Outside the loop, so that an error of the rounds does not abort a running command.
         let mut passes = Passes::default();
         loop {
             let Err(error) = self.command_rounds(served, &mut passes).await else { continue };
@@ -40,9 +40,9 @@ impl Mesh {
         }
     }
 
-    /// Looks for commands whenever something changed or is due. Returns only with a fault.
+    /// Checks for commands whenever something changed or is due. Returns only with an error.
     async fn command_rounds(self: &Arc<Self>, served: &Served, passes: &mut Passes) -> Result<(), StoreError> {
-        // Watching begins before looking, so that nothing can come in between.
+        // Watch before reading, so that no change in between is lost.
         let mut watch = run::watch_for_commands(&self.core).await?;
         loop {
             let joined = self.delivery.joined.notified();
@@ -79,14 +79,14 @@ impl Mesh {
     }
 }
 
-/// The agents for whom commands are pending.
+/// The agents that have pending commands.
 async fn asked_for_commands(core: &Core) -> Result<BTreeSet<AgentName>, StoreError> {
     let now = core.machine.now();
     let commands = order::commands(core, None).await?.into_iter();
     Ok(commands.filter(|command| command.standing(now) == CommandStatus::Pending).map(|command| command.to).collect())
 }
 
-/// One pass over what waits for one session, under the session's lease.
+/// One pass over the pending commands of a session, under the session's lease.
 async fn serve_commands(core: &Core, agent: &AgentName, record: &SessionRecord) -> Result<Option<u64>, StoreError> {
     if record::lives_elsewhere(core, agent).await? {
         return Ok(None);
@@ -100,7 +100,7 @@ async fn serve_commands(core: &Core, agent: &AgentName, record: &SessionRecord) 
     }
 }
 
-/// Runs commands by what an adapter is lent.
+/// Runs commands through an adapter.
 struct ByAdapter(Arc<dyn Harness>);
 
 impl Runner for ByAdapter {

@@ -1,8 +1,8 @@
-//! Running commands in live sessions: who may, when, and at most once.
+//! Running commands in live sessions: consent, timing, and at most once.
 //!
-//! A command that an agent or a script takes is theirs to understand. One that a harness runs by itself is
-//! somebody else's keystroke in a person's session, so it needs that person's consent, an idle session, and
-//! a reservation that is on disk before anything happens.
+//! An agent or a script that takes a command interprets it itself. A command that the harness runs is another agent's
+//! keystroke in the user's session, so it needs the user's consent, an idle session, and the stage `Running` on disk
+//! before anything happens.
 
 use std::time::Duration;
 
@@ -25,49 +25,49 @@ use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// For how long a reservation to run a command holds without being renewed, in milliseconds.
+/// How long a running command counts as alive without renewal, in milliseconds.
 const SURE: u64 = 60_000;
-/// How often it is renewed.
+/// Renewal interval of a running command.
 const RENEWED: Duration = Duration::from_secs(20);
-/// After how many milliseconds it is worth another look where only the moment was wrong.
+/// After how many milliseconds to check a busy session again.
 const LATER: u64 = 2_000;
 
 /// Runs commands in a session: by its adapter, or by a connector inside the harness.
 pub trait Runner: Send + Sync {
-    /// By what it would run a command. Nothing happens yet.
+    /// The means that would run a command. Runs nothing.
     fn plan(&self, to: &Session, command: &Command) -> impl Future<Output = Result<Means, HarnessError>> + Send;
-    /// Runs it to its end. An error says that nothing has begun.
+    /// Runs a command to its end. An error means that nothing has begun.
     fn run(&self, to: &Session, command: &Command) -> impl Future<Output = Result<Ran, HarnessError>> + Send;
 }
 
-/// What came of running a command.
+/// The result of running a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// How it ended; none where that will never be known.
+    /// Whether it succeeded; `None` if that will never be known.
     pub ended: Option<Ended>,
-    /// What it says.
+    /// Its output.
     pub said: String,
-    /// What shows it.
+    /// The harness's evidence.
     pub evidence: Option<serde_json::Value>,
 }
 
-/// What stands between a command and a session.
+/// Whether a command can run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prospect {
-    /// Nothing.
+    /// Yes, by these means.
     Ready(Means),
-    /// This, which somebody has to change.
+    /// No, for a reason that has to change first.
     Waits(String),
-    /// Nothing but the moment: it is worth another look after so many milliseconds.
+    /// Not right now; with the reason and after how many milliseconds to check again.
     Later(String, u64),
 }
 
 pub(crate) async fn foreseen(core: &Core, command: &Command) -> Result<Option<String>, StoreError> {
     let Some(agent) = agents::list::load_agent(core, &command.to).await? else { return Ok(None) };
     if agent.machine != core.machine.name() {
-        return Ok(Some(format!("`{}` lives on the machine `{}`, whose person decides", command.to, agent.machine)));
+        return Ok(Some(format!("`{}` lives on the machine `{}`, whose user decides", command.to, agent.machine)));
     }
-    // What was registered on a command line takes its commands by itself.
+    // An agent of the command line takes its commands itself.
     let Some(session) = &agent.session else { return Ok(None) };
     let Some(record) = record::current_record(core, session).await? else { return Ok(Some(no_session(&command.to))) };
     if let Err(why) = harness_runs_commands(core, &command.to, &record).await {
@@ -130,7 +130,7 @@ pub(crate) async fn look_again(core: &Core) -> Result<Vec<Command>, StoreError> 
     Ok(freed)
 }
 
-/// Says of every pending command of an agent why it waits.
+/// Notes on every pending command of an agent why it waits.
 pub(super) async fn let_all_wait(core: &Core, agent: &AgentName, why: &str) -> Result<(), StoreError> {
     for command in order::commands(core, Some(agent)).await? {
         if command.standing(core.machine.now()) == CommandStatus::Pending {
@@ -140,7 +140,7 @@ pub(super) async fn let_all_wait(core: &Core, agent: &AgentName, why: &str) -> R
     Ok(())
 }
 
-/// What stands between a command and a session, the harness's own word included.
+/// Whether a command can run now, including the harness's own answer.
 async fn prospect(
     core: &Core,
     command: &Command,
@@ -159,20 +159,20 @@ async fn prospect(
     })
 }
 
-/// What stands in the way before the harness is asked. The person's consent comes first: for a stranger
-/// nothing at all happens.
+/// Obstacles that are known without asking the harness. The user's consent comes first: without it, nothing at all
+/// happens.
 async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Result<Option<Prospect>, StoreError> {
     if let Some(why) = why_not_allowed(command, &core.consents.given()) {
         return Ok(Some(Prospect::Waits(why)));
     }
     if command.arguments.iter().any(|argument| argument.chars().any(char::is_control)) {
-        let why = "an argument holds a line break or another control character, which no harness is given";
+        let why = "an argument holds a line break or another control character, which is never passed to a harness";
         return Ok(Some(Prospect::Waits(left_to_others(why, &command.to))));
     }
     match record::activity(core, record) {
         Activity::Idle | Activity::Busy => {}
         Activity::NeedsInput => {
-            let why = format!("`{}` waits for its person, and nothing comes between them", command.to);
+            let why = format!("`{}` waits for its user, and gets nothing until the user has answered", command.to);
             return Ok(Some(Prospect::Waits(why)));
         }
         Activity::Ended => return Ok(Some(Prospect::Waits(no_session(&command.to)))),
@@ -182,7 +182,7 @@ async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Res
     Ok(held.map(|why| Prospect::Waits(left_to_others(&format!("the loop guard holds it back: {why}"), &command.to))))
 }
 
-/// Takes a command in order to run it: on disk before anything happens, so that it is never run twice.
+/// Takes a command to run it. Synced before anything happens, so that it never runs twice.
 async fn take_to_run(core: &Core, command: &Command, means: &Means) -> Result<Option<Command>, StoreError> {
     let now = core.machine.now();
     let run = Run { by: means.name.clone(), until: now.plus(SURE), evidence: None };
@@ -197,7 +197,7 @@ async fn take_to_run(core: &Core, command: &Command, means: &Means) -> Result<Op
     records::update(core.shared.as_ref(), &key, Durability::Synced, reservation).await
 }
 
-/// Runs what was reserved, and says how it ended. Gives after how many milliseconds the next one may come.
+/// Runs a taken command and stores its result. Returns after how many milliseconds the next one may run.
 async fn carry_out(
     core: &Core,
     command: Command,
@@ -209,7 +209,7 @@ async fn carry_out(
     core.event_log
         .note("command-run", serde_json::json!({ "id": id, "agent": to, "from": from, "by": means.name }))
         .await;
-    // The wake file is the record of wakes, and a command wakes as a message does.
+    // The wake file is the record of all wakes, and a command wakes as a message does.
     wake_file::append_to_wake_file(core, &record.session, from, *id).await?;
     if let Some(trace) = command.trace {
         chain::works_on(core, to, trace).await?;
@@ -230,13 +230,13 @@ async fn carry_out(
             Ok(u64::from(wait))
         }
         Err(error) => {
-            let said = format!("it was not begun: {error}");
+            let said = format!("it did not start: {error}");
             self::ran(core, &command, Ran { ended: Some(Ended::Failed), said, evidence: None }).await.map(|()| 0)
         }
     }
 }
 
-/// Writes down what came of a command.
+/// Stores the result of a command.
 async fn ran(core: &Core, command: &Command, ran: Ran) -> Result<(), StoreError> {
     let Ran { ended, mut said, evidence } = ran;
     let now = core.machine.now();
@@ -264,7 +264,7 @@ async fn ran(core: &Core, command: &Command, ran: Ran) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Gives back what the harness had no time to begin.
+/// Makes a command pending again that a busy harness did not begin.
 async fn give_back(core: &Core, id: MessageId) -> Result<(), StoreError> {
     records::update(core.shared.as_ref(), &keys::command(id), Durability::Synced, |old: Option<Command>| match old {
         Some(Command { stage: CommandStage::Running { run: Some(_), .. }, .. }) => (
@@ -290,7 +290,7 @@ async fn change_run(core: &Core, id: MessageId, change: impl Fn(&mut Run) + Send
     .await
 }
 
-/// Notes why a command waits, where that is news.
+/// Notes why a command waits, if the reason is new.
 async fn let_wait(core: &Core, id: MessageId, why: &str) -> Result<(), StoreError> {
     if note_wait(core, id, Some(why)).await? {
         core.event_log.note("command-waits", serde_json::json!({ "id": id, "why": why })).await;
@@ -309,7 +309,7 @@ async fn note_wait(core: &Core, id: MessageId, why: Option<&str>) -> Result<bool
     .await
 }
 
-/// The harness of a session, where it can run commands; else why not.
+/// The harness of a session, if it can run commands; otherwise the reason why not.
 pub(super) async fn harness_runs_commands(
     core: &Core,
     agent: &AgentName,
@@ -317,12 +317,12 @@ pub(super) async fn harness_runs_commands(
 ) -> Result<std::sync::Arc<dyn crate::ports::harness::Harness>, String> {
     let name = &record.session.harness;
     if name == CONNECTION {
-        return Err(left_to_others("its client has no commands that anybody else could run", agent));
+        return Err(left_to_others("its client has no commands that others could run", agent));
     }
     match core.harnesses.get(name).await {
         Ok(Some(harness)) if harness.optional().commands.is_some() => Ok(harness),
         Ok(Some(harness)) => {
-            let why = format!("{} lets nobody run a command in a live session", harness.about().title);
+            let why = format!("{} cannot run commands in a live session", harness.about().title);
             Err(left_to_others(&why, agent))
         }
         Ok(None) => Err(left_to_others(&format!("no adapter for `{name}` is installed here"), agent)),
@@ -330,11 +330,11 @@ pub(super) async fn harness_runs_commands(
     }
 }
 
-/// Who else could take a command.
+/// Adds to a reason who else could take the command.
 fn left_to_others(why: &str, agent: &AgentName) -> String {
-    format!("{why}; its agent can take it by the tool take_command, and a script by `relay-mesh cmd take {agent}`")
+    format!("{why}; its agent can take it with the tool take_command, and a script with `relay-mesh cmd take {agent}`")
 }
 
 fn no_session(agent: &AgentName) -> String {
-    left_to_others(&format!("`{agent}` has no session that lives"), agent)
+    left_to_others(&format!("`{agent}` has no live session"), agent)
 }

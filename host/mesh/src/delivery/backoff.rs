@@ -1,17 +1,16 @@
-//! How far apart tries lie that go on failing: each wait is twice the last one, up to an end. Adapters have
-//! no part in it; what they say is how long to wait the first time.
+//! Exponential backoff with a cap. Adapters only say how long to wait the first time.
 
 use std::collections::BTreeMap;
 
 use crate::ports::machine::Instant;
 
-/// Tries that go on failing are no further apart, in milliseconds, unless longer was asked for.
+/// The cap, in milliseconds, unless the first wait is longer.
 const LONGEST: u64 = 30_000;
-/// What has not failed for so long is forgotten, in milliseconds.
+/// After how long without a failure an entry is dropped, in milliseconds.
 const FORGOTTEN: u64 = 10 * LONGEST;
 
-/// How many milliseconds to wait after a failure, where `first` is the wait after the first one and `before`
-/// counts the failures before this one.
+/// How many milliseconds to wait after a failure. `first` is the wait after the first failure, and `before` counts the
+/// failures before this one.
 ///
 /// ```
 /// let waits: Vec<u64> = (0..6).map(|before| mesh::spaced(2_000, before)).collect();
@@ -23,7 +22,7 @@ pub fn spaced(first: u64, before: u32) -> u64 {
     first.saturating_mul(factor).min(LONGEST.max(first))
 }
 
-/// What is left alone for a while, since trying it failed.
+/// The things that are in backoff after a failure.
 #[derive(Debug)]
 pub(crate) struct Rests<K>(BTreeMap<K, Rest>);
 
@@ -35,16 +34,15 @@ impl<K> Default for Rests<K> {
 
 #[derive(Debug)]
 struct Rest {
-    /// How often in a row it failed.
+    /// Failures in a row.
     failed: u32,
-    /// When it failed last.
+    /// The last failure.
     at: Instant,
     until: Instant,
 }
 
 impl<K: Ord> Rests<K> {
-    /// For how many milliseconds it is still to be left alone. A sign of life that came since it failed ends
-    /// the rest, and the count.
+    /// How many milliseconds of backoff remain. A sign of life after the failure ends the backoff and resets the count.
     pub(crate) fn left(&mut self, what: &K, now: Instant, sign: Instant) -> Option<u64> {
         let rest = self.0.get(what)?;
         if sign > rest.at {
@@ -54,7 +52,7 @@ impl<K: Ord> Rests<K> {
         Some(rest.until.since(now)).filter(|left| *left > 0)
     }
 
-    /// It failed: gives for how long it is left alone now.
+    /// Notes a failure. Returns the new backoff in milliseconds.
     pub(crate) fn failed(&mut self, what: K, now: Instant, first: u64) -> u64 {
         self.0.retain(|_, rest| now.since(rest.until) < FORGOTTEN);
         let before = self.0.get(&what).map_or(0, |rest| rest.failed);
@@ -63,7 +61,7 @@ impl<K: Ord> Rests<K> {
         wait
     }
 
-    /// It did not fail.
+    /// Ends the backoff after a success.
     pub(crate) fn ended(&mut self, what: &K) {
         self.0.remove(what);
     }
@@ -73,8 +71,8 @@ impl<K: Ord> Rests<K> {
 mod tests {
     use super::*;
 
-    /// What is planned: each word is a time at which something happens, `f` that it fails, `w` that it goes
-    /// well, `s` that its session gives a sign, `?` that it is asked for how long to wait.
+    /// Plays a story. Each word is a time and an event: `f` a failure, `w` a success, `s` a sign of life of the
+    /// session, `?` a query of the remaining wait.
     fn check(story: &str, expected: &str) {
         let (mut rests, mut sign) = (Rests::default(), Instant(0));
         let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! The chain of messages that an agent works on, until a person speaks to it.
+//! The chain of messages that an agent works on, until its user prompts it.
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
@@ -13,34 +13,32 @@ use crate::ports::machine::Instant;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// What an agent works on, as it is kept under `work/NAME`.
+/// What an agent works on, stored under `work/NAME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Work {
-    /// The chain.
     trace: Trace,
-    /// When its latest message was given to the agent.
+    /// When the agent got the chain's latest message.
     at: Instant,
 }
 
-/// The chain that an agent works on.
 pub(crate) async fn working_on(core: &Core, name: &AgentName) -> Result<Option<Trace>, StoreError> {
     let now = core.machine.now();
     let work = records::load::<Work>(core.local.as_ref(), &keys::work(name)).await?.map(|(_, work)| work);
     Ok(work.filter(|work| now.since(work.at) < core.limits.loops.rest).map(|work| work.trace))
 }
 
-/// The agent has been given a message: it works on that chain from now on.
+/// Notes that the agent got a message: from now on it works on that message's chain.
 pub(crate) async fn works_on(core: &Core, name: &AgentName, trace: Trace) -> Result<(), StoreError> {
     let at = core.machine.now();
     records::update(core.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
-        // An older message of the same chain does not make it shorter.
+        // An older message of the same chain must not lower the hop count.
         Some(old) if old.trace.root == trace.root && old.trace.hops > trace.hops => (Next::Put(Work { at, ..old }), ()),
         Some(_) | None => (Next::Put(Work { trace, at }), ()),
     })
     .await
 }
 
-/// A person spoke to the agent: its next message begins a chain, and what was held may wake again.
+/// Notes that the user prompted the agent: its next message starts a new chain, and held messages may wake again.
 pub(crate) async fn person_spoke(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), StoreError> {
     records::update(core.local.as_ref(), &keys::work(name), Durability::Process, |old: Option<Work>| match old {
         Some(_) => (Next::Remove, ()),

@@ -1,4 +1,5 @@
-//! A harness's hook: the adapter reads the payload, the mesh looks things up, the adapter answers.
+//! Answering a harness's hook: the adapter parses the payload, the mesh looks up mail and context, the adapter formats
+//! the reply.
 
 use async_trait::async_trait;
 use store::StoreError;
@@ -17,30 +18,30 @@ use crate::messages::inboxes::Inboxes;
 use crate::messages::protocol::protocol_for;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::{AgentName, MessageId};
-use crate::ports::harness::{Desk, Findings, HarnessError, HookCall, HookEvent, Mail, Occasion, Reading, Reply};
+use crate::ports::harness::{Findings, HarnessError, HookCall, HookEvent, HookHost, Mail, Occasion, Reading, Reply};
 use crate::ports::machine::Instant;
 use crate::reservations::edits;
-use crate::reservations::edits::Verdict;
+use crate::reservations::edits::EditAdvice;
 use crate::sessions::identify::bare;
 use crate::sessions::record;
 use crate::sessions::ticket;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
 use crate::{Mesh, envelope};
 
-/// How a hook is answered.
+/// The answer to a hook.
 #[derive(Clone, Debug)]
 pub struct HookOutcome {
-    /// What to print and how to exit.
+    /// What to print, and the exit code.
     pub reply: Reply,
-    /// The session that the hook spoke for.
+    /// The session that the hook belongs to.
     pub speaker: Option<SessionRef>,
-    /// What the reply presents. Confirm it with [`Mesh::confirm_hook`] once the reply is flushed.
+    /// The lease of the mail in the reply. Confirm it with [`Mesh::confirm_hook`] once the reply is flushed.
     pub lease: Option<Lease>,
-    /// The invitation that the reply presents, with its session.
+    /// The invitation in the reply, with its session.
     pub invitation: Option<(SessionRef, MessageId)>,
 }
 
-/// Why a hook has no answer. The harness must not be broken by it.
+/// Why a hook has no answer. The harness must keep working nevertheless.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
     /// No adapter has that name.
@@ -57,7 +58,7 @@ impl Mesh {
         let Some(adapter) = self.core.harnesses.get(harness).await? else {
             return Err(HookError::UnknownHarness(harness.to_owned()));
         };
-        let mut desk = MeshDesk {
+        let mut desk = MeshHookHost {
             mesh: self,
             harness: adapter.about().harness.clone(),
             speaker: None,
@@ -66,18 +67,18 @@ impl Mesh {
             advice: None,
         };
         let answer = adapter.hook(call, &mut desk).await;
-        let MeshDesk { speaker, lease, invitation, advice, .. } = desk;
+        let MeshHookHost { speaker, lease, invitation, advice, .. } = desk;
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
         if let (Some((session, advice)), false) = (&advice, shows)
             && let Err(error) = edits::advise(&self.core, session, advice).await
         {
-            tracing::warn!(%error, "nobody is told of an edit that was not refused");
+            tracing::warn!(%error, "the advice about an edit is not shown");
         }
         let lease = match lease {
             Some(lease) if !shows => {
-                // The adapter had no place for it, or failed: somebody else may present it at once.
+                // The adapter had no room for it, or failed: another process may present it at once.
                 if let Err(error) = fetch::release(&self.core, lease).await {
-                    tracing::warn!(%error, "a lease was not released; it lapses by itself");
+                    tracing::warn!(%error, "a lease was not released; it expires by itself");
                 }
                 None
             }
@@ -86,14 +87,14 @@ impl Mesh {
         let invitation = match invitation {
             Some((session, id)) if !shows => {
                 if let Err(error) = invitation::give_back_invitation(&self.core, &session, id).await {
-                    tracing::warn!(%error, "an invitation was not given back; its lease lapses by itself");
+                    tracing::warn!(%error, "an invitation was not given back; its lease expires by itself");
                 }
                 None
             }
             other => other,
         };
         if let (true, Some(session)) = (lease.is_some() || invitation.is_some(), &speaker) {
-            // Mail in the answer makes the session work on, whatever the payload said of it.
+            // Mail in the reply keeps the session working, whatever activity the payload reported.
             record::change_session(&self.core, session, |record| record.activity = Activity::Busy)
                 .await
                 .unwrap_or_else(|error| {
@@ -124,24 +125,24 @@ pub(crate) async fn confirm_hook(
     }
 }
 
-/// Looks things up for one hook. A fault here costs the hook what was looked up, never the harness.
-struct MeshDesk<'a> {
+/// Looks things up for one hook. An error here costs the hook its mail, but never breaks the harness.
+struct MeshHookHost<'a> {
     mesh: &'a Mesh,
     harness: String,
-    /// The session that the hook speaks of. Written by `look_up`.
+    /// The session that the hook belongs to. Written by `look_up`.
     speaker: Option<SessionRef>,
-    /// The mail that was handed to the adapter. Written by `look_up`.
+    /// The lease of the mail given to the adapter. Written by `look_up`.
     lease: Option<Lease>,
-    /// The invitation that was handed to it in the place of mail. Written by `look_up`.
+    /// The invitation given to the adapter instead of mail. Written by `look_up`.
     invitation: Option<(SessionRef, MessageId)>,
-    /// The advice that was handed to it before the mail, with the session that it was kept for. Written by `look_up`.
+    /// The advice given to the adapter before the mail, with its session. Written by `look_up`.
     advice: Option<(SessionRef, String)>,
 }
 
 #[async_trait]
-impl Desk for MeshDesk<'_> {
+impl HookHost for MeshHookHost<'_> {
     async fn look_up(&mut self, reading: Reading) -> Findings {
-        // Whoever may not write must not, also where its mail cannot be read.
+        // An edit must be refused even if the mail cannot be read.
         let found = self.find(&reading).await;
         let refusal = self.look_at_edits(&reading).await;
         match found {
@@ -162,7 +163,7 @@ impl Desk for MeshDesk<'_> {
     }
 }
 
-impl MeshDesk<'_> {
+impl MeshHookHost<'_> {
     async fn find(&mut self, reading: &Reading) -> Result<Findings, crate::FetchError> {
         let mesh = self.mesh;
         if let Some(session) = &reading.speaker {
@@ -186,21 +187,20 @@ impl MeshDesk<'_> {
             });
         };
         let agent = record::agent_of(&mesh.core, &session).await?;
-        // Only the adapter knows whether its harness can be told to watch a file, and when.
+        // Only the adapter knows whether and when its harness can be told to watch a file.
         let wake_file = match reading.watches_wake_file {
             true => wake_file::wake_file_of(&mesh.core, &session).await?,
             false => wake_file::wake_file_path(&mesh.core, &session),
         };
         let record = if reading.max_bytes > 0 { record::current_record(&mesh.core, &session).await? } else { None };
         let mail = match &record {
-            // Nothing comes between a session and its person.
+            // No mail while the session waits for its user.
             Some(record) if record.activity != Activity::NeedsInput => {
                 let advice = self.take_advice(record, reading.max_bytes as usize).await?;
                 let max_bytes =
                     (reading.max_bytes as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));
                 let mail = match &agent {
-                    // A subagent that has not registered speaks as its root session's agent, whose mail it must
-                    // not take away.
+                    // An unregistered subagent acts as its root session's agent, but must not take that agent's mail.
                     Some(agent) if record.agent.is_some() => self.take_mail(agent, reading, max_bytes).await?,
                     None => self.take_invitation(&session, max_bytes).await?,
                     Some(_) => None,
@@ -226,13 +226,13 @@ impl MeshDesk<'_> {
         })
     }
 
-    /// Why the edits of this hook must not happen. What is only advice waits for the next answer that may show it.
+    /// Why the edits of this hook must be refused. Stores mere advice for the next reply that can show it.
     async fn look_at_edits(&mut self, reading: &Reading) -> Option<String> {
-        let Verdict { refusal, advice } = edits::judge_edits(&self.mesh.core, reading, self.speaker.as_ref()).await;
+        let EditAdvice { refusal, advice } = edits::judge_edits(&self.mesh.core, reading, self.speaker.as_ref()).await;
         if let (Some(session), Some(advice)) = (&self.speaker, advice)
             && let Err(error) = edits::advise(&self.mesh.core, session, &advice).await
         {
-            tracing::warn!(%error, "nobody is told of an edit that was not refused");
+            tracing::warn!(%error, "the advice about an edit is not shown");
         }
         refusal
     }
@@ -267,7 +267,7 @@ impl MeshDesk<'_> {
         }
     }
 
-    /// Takes the advice that is kept for a session.
+    /// Takes the stored advice of a session.
     async fn take_advice(&mut self, record: &SessionRecord, max_bytes: usize) -> Result<Option<String>, StoreError> {
         if record.advice.is_none() {
             return Ok(None);
@@ -288,8 +288,8 @@ impl MeshDesk<'_> {
         Ok(mail)
     }
 
-    /// Leases as much mail as fits. Held mail is left out unless a person brought this hook about:
-    /// showing it at a turn's end would keep the very loop going that it was held for.
+    /// Leases as much mail as fits. Leaves out held mail unless the user caused this hook: showing it at the end of a
+    /// turn would continue the very loop that it was held for.
     async fn take_mail(
         &mut self,
         agent: &AgentName,
@@ -325,7 +325,7 @@ impl MeshDesk<'_> {
     }
 }
 
-/// Advice goes before the mail, and where there is no mail, in its place.
+/// Puts advice before the mail, or in its place if there is no mail.
 fn beside(advice: Option<String>, mail: Option<Mail>) -> Option<Mail> {
     match (advice, mail) {
         (Some(advice), Some(mail)) => Some(Mail { text: format!("{advice}\n{}", mail.text), ..mail }),
@@ -334,5 +334,5 @@ fn beside(advice: Option<String>, mail: Option<Mail>) -> Option<Mail> {
     }
 }
 
-/// How many messages a hook leases before it is seen how many fit.
+/// How many messages a hook leases before checking how many fit.
 const MOST_AT_ONCE: usize = 20;

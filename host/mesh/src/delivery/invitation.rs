@@ -1,11 +1,12 @@
-//! An invitation as it is kept, and what becomes of it: who may present it, how far it came, when it lapses.
+//! A stored invitation and its life: who may present it, its status, when it expires.
 //!
-//! There is no inbox yet that could hold it, so it lies with its session, on this machine only. Whoever
-//! presents it leases it first, as with mail: a hook's answer, or whoever listens for the session.
+//! The session has no inbox yet, so its invitation is stored with the session, on this machine only. Its presenter, a
+//! hook or the session's listener, leases it first, as with mail.
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
+use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::delivery::chain;
 use crate::messages::envelope::{beside, who};
@@ -15,72 +16,71 @@ use crate::messages::{Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::Mail;
 use crate::ports::machine::Instant;
-use crate::sessions::record;
 use crate::sessions::{Activity, SessionRef};
+use crate::sessions::{record, retention};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// After how many milliseconds an invitation that nobody has seen lapses: what it asks for is soon past.
+/// After how many milliseconds an unseen invitation expires: its request is soon outdated.
 pub(crate) const LAPSES: u64 = 3_600_000;
 
-/// Where an invitation stands.
+/// The state of an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvitationAnswer {
-    /// It is still to be shown; how far it came.
+    /// Not presented yet; with its status.
     Open(DeliveryStatus),
-    /// It stood in front of the model, or a route took its text and said how far that went.
+    /// Presented to the model, or carried by a route that reported this status.
     Brought(DeliveryStatus),
-    /// Whoever listens for the session did not take it.
+    /// The session's listener refused it.
     Refused,
-    /// The session is over.
+    /// The session ended.
     Ended,
-    /// The session has joined.
+    /// The session joined as this agent.
     Joined(AgentName),
 }
 
-/// An invitation, leased for whoever listens for its session.
+/// An invitation, leased to its session's listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenInvitation {
-    /// Its id, by which receipts name it.
+    /// Its id, which the listener quotes in its reports.
     pub id: MessageId,
-    /// Who invites.
+    /// The inviter.
     pub from: AgentName,
-    /// Since when.
+    /// When it was made.
     pub at: Instant,
-    /// When it lapses.
+    /// When it expires.
     pub until: Instant,
-    /// What a model may be shown: who invites, what they wrote inside an envelope, and the protocol.
+    /// The text for the model: the inviter's name, their text inside an envelope, and the protocol.
     pub text: String,
 }
 
-/// An invitation, as it is kept under `invitations/HARNESS/ID` in the local store.
+/// An invitation, stored under `invitations/HARNESS/ID` in the local store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Invitation {
     pub(crate) id: MessageId,
     pub(crate) from: AgentName,
     pub(crate) at: Instant,
-    /// When it lapses.
+    /// When it expires.
     pub(crate) until: Instant,
     pub(crate) body: String,
-    /// The chain that it belongs to: whoever joins by it works on that chain.
+    /// The chain it belongs to: an agent that joins by this invitation works on that chain.
     pub(crate) trace: Trace,
-    /// How far it came. Written by whoever brings it.
+    /// Its status. Written by its presenter.
     pub(crate) standing: InvitationState,
-    /// Until when one presenter has it to itself.
+    /// Until when one presenter has it exclusively.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leased_until: Option<Instant>,
-    /// Since when nobody needs to bring it any more.
+    /// When it was presented or carried; set if no further presenter is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     brought: Option<Instant>,
 }
 
-/// How far an invitation came.
+/// An invitation's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum InvitationState {
-    /// This far.
     At(DeliveryStatus),
-    /// Whoever listens did not take it. A hook still may.
+    /// The listener refused it. A hook may still present it.
     Refused,
 }
 
@@ -99,22 +99,22 @@ impl Invitation {
         }
     }
 
-    /// Whether it is still to be shown.
+    /// Whether it has neither been presented nor expired.
     fn is_open(&self, now: Instant) -> bool {
         self.brought.is_none() && now < self.until
     }
 
-    /// Whether nobody has it to itself just now.
+    /// Whether it is open and not leased.
     fn is_free(&self, now: Instant) -> bool {
         self.is_open(now) && self.leased_until.is_none_or(|until| until <= now)
     }
 
-    /// Whether whoever listens may bring it: each once, whatever came of it.
+    /// Whether the listener may present it. The listener gets each invitation once, whatever the result.
     fn may_be_brought(&self, now: Instant, last: Option<MessageId>) -> bool {
         self.is_free(now) && self.standing != InvitationState::Refused && last != Some(self.id)
     }
 
-    /// The same, after it came so far.
+    /// The same invitation after it reached a status.
     fn at(self, status: DeliveryStatus, now: Instant, lease: u64) -> Invitation {
         let standing = match self.standing {
             InvitationState::At(reached) => InvitationState::At(reached.max(status)),
@@ -131,8 +131,8 @@ impl Invitation {
     }
 }
 
-/// What is kept where one is invited who may have been invited before: the older invitation, where its own
-/// inviter only repeats it; nothing new, with the other's name, while another's waits to be seen.
+/// What to store if the session may have been invited before. Keeps the older invitation if the same inviter only
+/// repeats it. Returns the other inviter's name as an error while another agent's invitation is open.
 fn beside_older(
     older: Option<Invitation>,
     newer: &Invitation,
@@ -174,7 +174,7 @@ pub(crate) async fn invitation_waits(
     if !waits {
         return Ok(false);
     }
-    // Of a session that only its harness knows nobody says that it works.
+    // A session that only its harness knows has no record that could say it is busy.
     Ok(record::session(core, session).await?.is_none_or(|view| view.activity == Activity::Idle))
 }
 
@@ -214,13 +214,13 @@ pub(crate) async fn give_back_invitation(core: &Core, session: &SessionRef, id: 
     change_invitation(core, session, id, |kept| Some(Invitation { leased_until: None, ..kept })).await
 }
 
-/// The invitation that lies with a session, whatever became of it.
+/// The stored invitation of a session, whatever its state.
 pub(crate) async fn kept_invitation(core: &Core, session: &SessionRef) -> Result<Option<Invitation>, StoreError> {
     let found = records::load::<Invitation>(core.local.as_ref(), &keys::invitation(session)).await?;
     Ok(found.map(|(_, kept)| kept))
 }
 
-/// Keeps an invitation, or names who else's waits there.
+/// Stores an invitation, or returns the inviter whose invitation is still open.
 pub(crate) async fn keep_invitation(
     core: &Core,
     session: &SessionRef,
@@ -233,7 +233,7 @@ pub(crate) async fn keep_invitation(
     .await
 }
 
-/// Takes the invitation of a session for one hook's answer, where it has room for it.
+/// Takes the invitation of a session for one hook's reply, if it fits.
 pub(crate) async fn take_invitation(
     core: &Core,
     session: &SessionRef,
@@ -245,7 +245,7 @@ pub(crate) async fn take_invitation(
     Ok(taken.map(|kept| Mail { ids: vec![kept.id], text: worded(&kept), priority: Priority::Normal }))
 }
 
-/// A route carries its text: nobody else needs to bring it, however far that route came.
+/// Notes that a route carries its text: no other presenter is needed, whatever status that route reached.
 pub(crate) async fn settle_brought(core: &Core, session: &SessionRef, id: MessageId) -> Result<bool, StoreError> {
     let now = core.machine.now();
     change_invitation(core, session, id, |kept| {
@@ -254,7 +254,7 @@ pub(crate) async fn settle_brought(core: &Core, session: &SessionRef, id: Messag
     .await
 }
 
-/// The session has joined: its invitation is settled, and its agent works on the chain that it came by.
+/// Settles the invitation of a session that joined: its agent now works on the invitation's chain.
 pub(crate) async fn settle_invitation(core: &Core, session: &SessionRef, agent: &AgentName) -> Result<(), StoreError> {
     let Some(Invitation { id, trace, .. }) = kept_invitation(core, session).await? else { return Ok(()) };
     chain::works_on(core, agent, trace).await?;
@@ -265,20 +265,20 @@ pub(crate) async fn forget_invitation(core: &Core, session: &SessionRef, id: Mes
     change_invitation(core, session, id, |_| None).await.map(|_| ())
 }
 
-/// Removes the invitations that lapsed.
-pub(crate) async fn clean_up_invitations(core: &Core) -> Result<(), StoreError> {
+/// Deletes expired invitations.
+pub(crate) async fn clean_up_invitations(core: &Core, dry_run: DryRun, tally: &mut Tally) -> Result<(), StoreError> {
     let now = core.machine.now();
     for key in core.local.list(&keys::invitations()).await? {
-        records::update(core.local.as_ref(), &key, Durability::Process, |kept: Option<Invitation>| match kept {
-            Some(kept) if now >= kept.until => (Next::Remove, ()),
-            Some(_) | None => (Next::Keep, ()),
-        })
-        .await?;
+        if let Some((revision, kept)) = records::load::<Invitation>(core.local.as_ref(), &key).await?
+            && now >= kept.until
+        {
+            retention::remove_one(core, RecordKind::Invitations, (&key, revision), dry_run, tally).await?;
+        }
     }
     Ok(())
 }
 
-/// Leases the invitation of a session where it may be, and notes how far it came by that.
+/// Leases the invitation of a session if `may` permits it, and notes the status that it reaches by that.
 async fn lease_invitation(
     core: &Core,
     session: &SessionRef,
@@ -297,7 +297,7 @@ async fn lease_invitation(
     .await
 }
 
-/// Changes this very invitation; false where the session has it no longer.
+/// Changes the invitation with this id; returns false if the session no longer has it.
 async fn change_invitation(
     core: &Core,
     session: &SessionRef,
@@ -316,16 +316,16 @@ async fn change_invitation(
     .await
 }
 
-/// The invitation, with what the inviter wrote inside an envelope, and the protocol.
+/// The invitation's text: the news, the inviter's text inside an envelope, and the protocol.
 pub(crate) fn worded(invitation: &Invitation) -> String {
     let Invitation { id, from, at, body, .. } = invitation;
     format!("{}\n\n{PROTOCOL}", beside(&news(invitation), *id, *at, from, from, body))
 }
 
-/// The news alone. It says who invites, and nothing of what they wrote.
+/// The news alone: names the inviter, and quotes nothing of their text.
 pub(crate) fn news(invitation: &Invitation) -> String {
     format!(
-        "{} invites you to join the relay-mesh, by which coding agents exchange messages. To join, call \
+        "{} invites you to join the relay-mesh, through which coding agents exchange messages. To join, call \
          register_agent; to stay out, do nothing.",
         who(&invitation.from)
     )

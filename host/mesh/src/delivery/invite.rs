@@ -1,9 +1,8 @@
-//! Inviting a session that has not joined: it is woken with the protocol, by the adapter's own routes.
+//! Inviting a session that has not joined: wakes it with the protocol, by the adapter's routes.
 //!
-//! Whoever listens for the session goes first: a connector inside its harness brings the text by itself.
-//! Of the adapter's routes, one that carries text carries it whole. The wake file and every other route bring
-//! only the news, and the next hook of the session shows it, once. How it is kept meanwhile stands in
-//! `invitation.rs`.
+//! The session's listener goes first: a connector inside its harness presents the text itself. Of the adapter's routes,
+//! one that carries messages carries the whole text. The wake file and every other route only notify, and the session's
+//! next hook shows the invitation, once. `invitation.rs` stores it meanwhile.
 
 use store::StoreError;
 
@@ -20,44 +19,43 @@ use crate::names::AgentName;
 use crate::ports::harness::{Carries, HarnessError, Mail};
 use crate::ports::machine::Instant;
 use crate::sessions::discover;
-use crate::sessions::discover::{Found, LISTEN, RosterError};
+use crate::sessions::discover::{LISTEN, RosterError, WakeableSession};
 use crate::sessions::record;
 use crate::sessions::{Activity, Principal, SessionRef, Transport};
 
-/// The longest text that goes with an invitation, in bytes: it has to fit into any hook's answer beside
-/// the protocol.
+/// Longest text of an invitation, in bytes: it has to fit into any hook's reply together with the protocol.
 pub const LONGEST_INVITATION: usize = 2_048;
 
-/// How an invitation went.
+/// The result of an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invited {
     /// The session.
     pub session: SessionRef,
-    /// Who invites, as the session is told.
+    /// The inviter's name, as shown to the session.
     pub from: AgentName,
     /// The route that took it.
     pub route: String,
-    /// How far it got by that route.
+    /// The status that the route reached.
     pub status: DeliveryStatus,
-    /// When it lapses, should nobody have seen it.
+    /// When it expires if the session has not seen it.
     pub until: Instant,
 }
 
-/// Why nobody was invited.
+/// Why an invitation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InviteError {
-    /// No such session lives here.
-    #[error("no session `{0}` lives on this machine")]
+    /// This machine has no such live session.
+    #[error("this machine has no live session `{0}`")]
     Unknown(String),
-    /// Several harnesses have a session of that name.
+    /// Several harnesses have a session with that id.
     #[error("several sessions are called `{session}`")]
     Ambiguous {
-        /// The name.
+        /// The session's id.
         session: String,
         /// The harnesses.
         harnesses: Vec<String>,
     },
-    /// It has an agent already.
+    /// The session has an agent already.
     #[error("session `{session}` has joined already, as `{agent}`")]
     Joined {
         /// The session.
@@ -65,13 +63,13 @@ pub enum InviteError {
         /// Its agent.
         agent: AgentName,
     },
-    /// It asked its person something, and nothing is brought to it until they answered.
-    #[error("session `{0}` waits for its person")]
+    /// The session asked its user something, and gets no mail until the user has answered.
+    #[error("session `{0}` waits for its user")]
     AwaitsPerson(String),
-    /// Its harness has no way to wake it.
+    /// No route can wake the session.
     #[error("{harness} has no way to wake session `{session}`")]
     NoWay {
-        /// The harness, as people read it.
+        /// The harness's display name.
         harness: String,
         /// The session.
         session: String,
@@ -79,23 +77,23 @@ pub enum InviteError {
     /// The loop guard stopped it.
     #[error("waking is held back: {0}")]
     Held(String),
-    /// Somebody else's invitation lies there, and nobody has seen it.
-    #[error("session `{session}` has an invitation of `{from}` that it has not seen yet")]
+    /// The session has an unseen invitation of another agent.
+    #[error("session `{session}` has an invitation from `{from}` that it has not seen yet")]
     Another {
         /// The session.
         session: String,
-        /// Who invited it.
+        /// The other inviter.
         from: AgentName,
     },
-    /// It was invited and is over.
+    /// The session ended after it was invited.
     #[error("session `{0}` ended before it saw the invitation")]
     Ended(String),
-    /// Every way refused.
+    /// Every route refused.
     #[error("session `{session}` was not woken: {}", .refused.join("; "))]
     Refused {
         /// The session.
         session: String,
-        /// Each route and why.
+        /// Each route with its reason.
         refused: Vec<String>,
     },
     /// The text is too long.
@@ -108,7 +106,7 @@ pub enum InviteError {
     #[error(transparent)]
     Roster(#[from] RosterError),
     /// The store failed.
-    #[error("the invitation could not be kept")]
+    #[error("the invitation could not be stored")]
     Store(#[from] StoreError),
 }
 
@@ -157,14 +155,14 @@ pub(crate) async fn invite(
     let (id, from) = (invitation.id, &invitation.from);
     core.event_log.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
     if found.is_listened_to {
-        // The wake file is the record of wakes, also of those by another way.
+        // The wake file is the record of all wakes, also of those by a listener.
         wake_file::append_to_wake_file(core, &reference, from, id).await?;
         return Ok(invited(&reference, &invitation, LISTEN, DeliveryStatus::Stored));
     }
     match bring(core, &found, &invitation).await? {
         Ok(invited) => Ok(invited),
         Err(refused) => {
-            // Nobody was told of it, so it must not turn up at some later hook.
+            // No notification went out, so the invitation must not turn up at some later hook.
             invitation::forget_invitation(core, &reference, id).await?;
             Err(InviteError::Refused { session: session.to_owned(), refused })
         }
@@ -199,17 +197,17 @@ pub(crate) async fn remind(core: &Core, invited: Invited) -> Result<Invited, Inv
         (Err(_), false) => Ok(invited),
         (Err(others), true) => {
             invitation::forget_invitation(core, session, invitation.id).await?;
-            let mut every = vec![format!("{LISTEN}: whoever listens for it did not take it")];
+            let mut every = vec![format!("{LISTEN}: its listener refused it")];
             every.extend(others);
             Err(InviteError::Refused { session: id.clone(), refused: every })
         }
     }
 }
 
-/// The one live session that is meant.
-async fn the_session(core: &Core, session: &str, harness: Option<&str>) -> Result<Found, InviteError> {
+/// The one live session with this id.
+async fn the_session(core: &Core, session: &str, harness: Option<&str>) -> Result<WakeableSession, InviteError> {
     let (found, _) = discover::find_sessions(core, harness).await?;
-    let mut meant: Vec<Found> = found.into_iter().filter(|found| found.session.id == session).collect();
+    let mut meant: Vec<WakeableSession> = found.into_iter().filter(|found| found.session.id == session).collect();
     match meant.len() {
         0 => Err(InviteError::Unknown(session.to_owned())),
         1 => Ok(meant.remove(0)),
@@ -220,10 +218,10 @@ async fn the_session(core: &Core, session: &str, harness: Option<&str>) -> Resul
     }
 }
 
-/// Tries the routes in order until one takes it; else every refusal.
+/// Tries the routes in order until one accepts; otherwise returns every refusal.
 async fn bring(
     core: &Core,
-    found: &Found,
+    found: &WakeableSession,
     invitation: &Invitation,
 ) -> Result<Result<Invited, Vec<String>>, StoreError> {
     let reference = found.reference();
@@ -237,7 +235,7 @@ async fn bring(
             return Ok(Ok(invited(&reference, invitation, &route.name, DeliveryStatus::Notified)));
         }
         if !wakes_counted {
-            // The wake file is the record of wakes, also of those by another route.
+            // The wake file is the record of all wakes, also of those by another route.
             wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id).await?;
             wakes_counted = true;
         }
@@ -254,7 +252,7 @@ async fn bring(
             Ok(delivered) => {
                 invitation::advance_invitation(core, &reference, invitation.id, delivered.status).await?;
                 if route.carries == Carries::Message {
-                    // The text is on its way by this route; a hook must not show it a second time.
+                    // This route carries the text; a hook must not show it a second time.
                     invitation::settle_brought(core, &reference, invitation.id).await?;
                 }
                 return Ok(Ok(invited(&reference, invitation, &route.name, delivered.status)));

@@ -1,21 +1,21 @@
-//! The loop guard: agents that wake each other without a person in between are stopped in time.
+//! The loop guard: stops agents that keep waking each other without their user in between.
 
 use crate::messages::Trace;
 use crate::names::MessageId;
 
-/// When waking stops.
+/// The limits of the loop guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopLimits {
-    /// Messages in one chain without a person.
+    /// Messages in one chain without a user prompt in between.
     pub hops: u32,
-    /// Wakes of one agent by one other within the window.
+    /// Wakes of one agent by the same sender within the window.
     pub pair: u32,
     /// Wakes of one agent within the window.
     pub agent: u32,
     /// The window, in milliseconds.
     pub window: u64,
-    /// After how long without a new message a chain is over, in milliseconds. Harnesses without
-    /// hooks never say that a person spoke.
+    /// After how long without a new message a chain ends, in milliseconds. Needed since harnesses without hooks never
+    /// report a user prompt.
     pub rest: u64,
 }
 
@@ -28,17 +28,17 @@ impl Default for LoopLimits {
 /// Recent wakes of one agent, within the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wakes {
-    /// Those that the same sender caused.
+    /// Wakes by the same sender.
     pub(crate) by_sender: u32,
-    /// All of them.
+    /// Wakes by any sender.
     pub(crate) all: u32,
 }
 
-/// Why a message must not wake its recipient; none where it may.
+/// Why a message must not wake its recipient; `None` if it may.
 pub(crate) fn why_held(limits: &LoopLimits, hops: u32, wakes: Wakes) -> Option<String> {
     let minutes = limits.window / 60_000;
     if hops > limits.hops {
-        Some(format!("{hops} messages since a person last spoke, and {} may wake", limits.hops))
+        Some(format!("{hops} messages since the user's last prompt, and the limit is {}", limits.hops))
     } else if wakes.by_sender >= limits.pair {
         Some(format!("this sender woke this agent {} times within {minutes} min", wakes.by_sender))
     } else if wakes.all >= limits.agent {
@@ -48,8 +48,7 @@ pub(crate) fn why_held(limits: &LoopLimits, hops: u32, wakes: Wakes) -> Option<S
     }
 }
 
-/// The chain that a new message belongs to: one hop further on what its sender works on, or a chain
-/// of its own.
+/// The chain of a new message: one hop further on the chain that its sender works on, or a new chain.
 pub(crate) fn next_trace(id: MessageId, working_on: Option<Trace>) -> Trace {
     match working_on {
         Some(trace) => Trace { root: trace.root, hops: trace.hops.saturating_add(1) },
@@ -74,7 +73,7 @@ mod tests {
     fn waking_stops_past_a_limit_and_not_at_it() {
         check(0, 0, 0, None);
         check(24, 29, 119, None);
-        check(25, 0, 0, Some("25 messages since a person last spoke"));
+        check(25, 0, 0, Some("25 messages since the user's last prompt"));
         check(0, 30, 30, Some("this sender woke this agent 30 times"));
         check(0, 0, 120, Some("this agent was woken 120 times"));
     }

@@ -1,4 +1,4 @@
-//! Delivery: how stored messages reach live sessions, by which routes, and what holds them back.
+//! Delivery: brings stored messages to live sessions by routes; the loop guard limits wakes.
 
 pub(crate) mod backoff;
 pub(crate) mod chain;
@@ -20,30 +20,30 @@ use crate::delivery::backoff::Rests;
 use crate::ports::machine::Instant;
 use crate::sessions::{SessionRecord, SessionRef};
 
-/// What delivery remembers while this process runs.
+/// The in-memory state of delivery.
 #[derive(Default)]
 pub(crate) struct Delivery {
-    /// The routes that this process leaves alone for a while, by session and name. An empty name stands for an adapter
-    /// that names no routes. A std mutex: nothing is awaited while it is held.
+    /// The routes in backoff, by session and name. An empty name stands for an adapter that failed to name its routes.
+    /// A std mutex: nothing is awaited while it is held.
     resting: Mutex<Rests<(SessionRef, String)>>,
-    /// Notified when an agent registered in this process, so that delivery looks for new agents.
+    /// Notified when an agent registers in this process, so that delivery looks for new agents.
     pub(crate) joined: Notify,
 }
 
 impl Delivery {
-    /// For how many milliseconds a route of a session is still to be left alone.
+    /// How many milliseconds of backoff remain for a route of a session.
     fn resting(&self, record: &SessionRecord, route: &str, now: Instant) -> Option<u64> {
         let key = (record.session.clone(), route.to_owned());
         self.resting.lock().expect("no holder of this lock panics").left(&key, now, record.heard)
     }
 
-    /// Notes that a route took nothing just now. Gives for how many milliseconds it is left alone.
+    /// Notes that a route failed. Returns its backoff in milliseconds.
     fn rest(&self, record: &SessionRecord, route: &str, now: Instant, first: u64) -> u64 {
         let key = (record.session.clone(), route.to_owned());
         self.resting.lock().expect("no holder of this lock panics").failed(key, now, first)
     }
 
-    /// Notes that a route answered, whatever it said.
+    /// Ends a route's backoff, since it answered.
     fn rested(&self, record: &SessionRecord, route: &str) {
         let key = (record.session.clone(), route.to_owned());
         self.resting.lock().expect("no holder of this lock panics").ended(&key);

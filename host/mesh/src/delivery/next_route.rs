@@ -1,4 +1,4 @@
-//! Which route a message takes next: a decision from its history, with nothing looked up.
+//! Which route to try next for a message: a pure decision from its history.
 
 use crate::delivery::wake_file::ROUTE;
 use crate::messages::Priority;
@@ -7,33 +7,33 @@ use crate::ports::harness::Route;
 use crate::ports::machine::Instant;
 use crate::sessions::Activity;
 
-/// How often the wake file is written for a message. More than once, for a session that has only just
-/// begun does not watch its wake file yet.
+/// How often the wake file is written for a message. More than once, since a session that has just started does not
+/// watch its wake file yet.
 const MOST_RINGS: u32 = 2;
 
-/// What to do about one message now.
+/// The next step for a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// No route is left, or none fits what the session does. A change of either is looked at again.
+pub(super) enum NextRoute {
+    /// No route is left, or none fits the session's activity. A change of either triggers a new decision.
     Nothing,
-    /// The route tried last still has time to work.
+    /// The last route still has time until its timeout.
     Wait(Instant),
-    /// This route is next.
+    /// The index of the next route.
     Try(usize),
 }
 
-/// Routes are tried in order, each once but for the wake file, and the next one only when the last one's timeout has run
-/// out or it refused. A session that waits for its person is left alone, and a route is left out for mail that is
-/// less urgent than what it carries.
+/// Routes are tried in order, each once except the wake file. The next one follows only after the last one refused or
+/// timed out. A session that waits for its user gets nothing, and a route is skipped for mail below its `least`
+/// priority.
 pub(super) fn next_step(
     now: Instant,
     history: &DeliveryHistory,
     priority: Priority,
     routes: &[Route],
     activity: Activity,
-) -> Step {
+) -> NextRoute {
     match activity {
-        Activity::NeedsInput | Activity::Ended => return Step::Nothing,
+        Activity::NeedsInput | Activity::Ended => return NextRoute::Nothing,
         Activity::Idle | Activity::Busy => {}
     }
     for (index, route) in routes.iter().enumerate().filter(|(_, route)| route.least <= priority) {
@@ -42,21 +42,20 @@ pub(super) fn next_step(
                 let refused = refusal(history, route).is_some();
                 let until = at.plus(u64::from(route.timeout));
                 if !refused && now < until {
-                    return Step::Wait(until);
+                    return NextRoute::Wait(until);
                 }
                 if route.name == ROUTE && *times < MOST_RINGS && route.when.contains(&activity) {
-                    return Step::Try(index);
+                    return NextRoute::Try(index);
                 }
             }
-            None if route.when.contains(&activity) => return Step::Try(index),
+            None if route.when.contains(&activity) => return NextRoute::Try(index),
             None => {}
         }
     }
-    Step::Nothing
+    NextRoute::Nothing
 }
 
-/// Why a message cannot be brought to a session, where each of its routes has refused it and none
-/// has ever taken it.
+/// Why a message cannot be delivered to a session: every route refused it and none ever accepted it. `None` otherwise.
 pub(super) fn refused_by_all(history: &DeliveryHistory, priority: Priority, routes: &[Route]) -> Option<String> {
     let mut routes = routes.iter().filter(|route| route.least <= priority).peekable();
     if routes.peek().is_none() || !is_untouched(history) {
@@ -66,13 +65,13 @@ pub(super) fn refused_by_all(history: &DeliveryHistory, priority: Priority, rout
     Some(format!("no route took it: {}", refusals?.join("; ")))
 }
 
-/// What a route said when it refused a message; none where it did not.
+/// Why a route refused a message; `None` if it did not.
 fn refusal(history: &DeliveryHistory, route: &Route) -> Option<String> {
     let (_, reason, _) = history.refused.iter().rfind(|(name, ..)| *name == route.name)?;
     Some(format!("{} ({reason})", route.name))
 }
 
-/// Whether a message is stored and no more, its sender not yet told why.
+/// Whether a message is only stored, and was not yet reported as undeliverable.
 pub(super) fn is_untouched(history: &DeliveryHistory) -> bool {
     history.reached.is_empty() && history.undeliverable.is_none()
 }
@@ -111,9 +110,9 @@ mod tests {
         }
         let routes = routes();
         let step = match next_step(Instant(now), &history, Priority::Normal, &routes, activity) {
-            Step::Nothing => "nothing".to_owned(),
-            Step::Wait(until) => format!("wait until {}", until.0),
-            Step::Try(route) => format!("try {}", routes[route].name),
+            NextRoute::Nothing => "nothing".to_owned(),
+            NextRoute::Wait(until) => format!("wait until {}", until.0),
+            NextRoute::Try(route) => format!("try {}", routes[route].name),
         };
         assert_eq!(step, expected);
     }
@@ -136,8 +135,8 @@ mod tests {
         let step = |began| {
             next_step(Instant(100), &history.since(Instant(began)), Priority::Normal, &routes(), Activity::Idle)
         };
-        assert_eq!(step(10), Step::Try(1), "this session refused it");
-        assert_eq!(step(11), Step::Try(0), "the one before did");
+        assert_eq!(step(10), NextRoute::Try(1), "this session refused it");
+        assert_eq!(step(11), NextRoute::Try(0), "the one before did");
     }
 
     #[test]
@@ -152,11 +151,11 @@ mod tests {
             }
             next_step(Instant(now), &history, Priority::Normal, &wake_file, Activity::Idle)
         };
-        assert_eq!(step(0, &[]), Step::Try(0));
-        assert_eq!(step(4_999, &[0]), Step::Wait(Instant(5_000)));
-        assert_eq!(step(5_000, &[0]), Step::Try(0));
-        assert_eq!(step(9_999, &[0, 5_000]), Step::Wait(Instant(10_000)));
-        assert_eq!(step(10_000, &[0, 5_000]), Step::Try(1));
+        assert_eq!(step(0, &[]), NextRoute::Try(0));
+        assert_eq!(step(4_999, &[0]), NextRoute::Wait(Instant(5_000)));
+        assert_eq!(step(5_000, &[0]), NextRoute::Try(0));
+        assert_eq!(step(9_999, &[0, 5_000]), NextRoute::Wait(Instant(10_000)));
+        assert_eq!(step(10_000, &[0, 5_000]), NextRoute::Try(1));
     }
 
     #[test]
@@ -195,8 +194,8 @@ mod tests {
         let steer = Route { name: "steer".to_owned(), least: Priority::Urgent, ..routes().remove(0) };
         let routes = [steer, routes().remove(2)];
         let step = |priority| next_step(Instant(0), &DeliveryHistory::default(), priority, &routes, Activity::Busy);
-        assert_eq!(step(Priority::Urgent), Step::Try(0));
-        assert_eq!(step(Priority::High), Step::Try(1));
+        assert_eq!(step(Priority::Urgent), NextRoute::Try(0));
+        assert_eq!(step(Priority::High), NextRoute::Try(1));
         let mut history = DeliveryHistory::default();
         history.take(Instant(0), Event::Refused { route: "notification".to_owned(), reason: "no".to_owned() });
         assert_eq!(refused_by_all(&history, Priority::Urgent, &routes), None, "one is left");

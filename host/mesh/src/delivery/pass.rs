@@ -1,4 +1,4 @@
-//! Bringing one session its mail: one pass over its routes, under the session's lease.
+//! One delivery pass over a session's mail and routes, under the session's lease.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use store::{Durability, StoreError};
 use crate::agents;
 use crate::agents::presence;
 use crate::core::Core;
-use crate::delivery::next_route::{Step, is_untouched, next_step, refused_by_all};
+use crate::delivery::next_route::{NextRoute, is_untouched, next_step, refused_by_all};
 use crate::delivery::serve::{RETRY, deliverable};
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::{ROUTE, Ring};
@@ -27,20 +27,20 @@ use crate::sessions::{Session, SessionRecord};
 use crate::storage::keys;
 use crate::{Lease, Mesh, envelope};
 
-/// Stands in the place of a route's name where an adapter named none.
+/// The backoff key of an adapter that failed to name its routes.
 const NO_ROUTES: &str = "";
 
-/// What became of a try.
+/// The result of trying a route.
 #[derive(Clone, Copy, Debug)]
 enum Tried {
-    /// It took its course, and is looked at again after so many milliseconds.
+    /// The route answered; check again after this many milliseconds.
     Done(u64),
-    /// Nothing was wrong but the moment: after so many milliseconds, the first time.
+    /// The session was busy; the first backoff in milliseconds.
     Busy(u64),
 }
 
 impl Mesh {
-    /// One pass over a session's mail. Gives after how many milliseconds it is worth another.
+    /// One pass over a session's mail. Returns after how many milliseconds to try again.
     pub(super) async fn serve_session(
         &self,
         agent: &AgentName,
@@ -49,7 +49,7 @@ impl Mesh {
         let Some(_lease) = self.core.local.hold(&keys::delivery(&listed.session)).await? else {
             return Ok(Some(RETRY.as_millis() as u64));
         };
-        // Read again under the lease, this time with its route hint.
+        // Read again, now under the lease and with the route hint.
         let Some(record) = record::session_record(&self.core, &listed.session).await? else { return Ok(None) };
         if record::lives_elsewhere(&self.core, agent).await? {
             return Ok(None);
@@ -101,12 +101,12 @@ impl Mesh {
             for slot in inbox.presentable(now).into_iter().filter(|slot| deliverable(slot)) {
                 let history = slot.history.since(record.first_seen);
                 match next_step(now, &history, slot.header.priority, &routes, activity) {
-                    Step::Nothing => {}
-                    Step::Wait(until) => {
+                    NextRoute::Nothing => {}
+                    NextRoute::Wait(until) => {
                         let wait = until.since(now);
                         soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
                     }
-                    Step::Try(route) => batches[route].push(slot.clone()),
+                    NextRoute::Try(route) => batches[route].push(slot.clone()),
                 }
             }
         }
@@ -125,7 +125,7 @@ impl Mesh {
             };
             soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
         }
-        // A bare connection has nothing that could wake it, and asks for its mail by itself.
+        // A bare connection has no routes: its client fetches its mail itself.
         if record.session.harness != CONNECTION {
             give_up(&self.core, &self.inboxes, agent, |slot| {
                 refused_by_all(&slot.history.since(record.first_seen), slot.header.priority, &routes)
@@ -136,8 +136,8 @@ impl Mesh {
     }
 }
 
-/// Tells the senders of what can be brought to nobody, once each. It stays in the inbox, where a
-/// hook or a fetch may still find it.
+/// Marks undeliverable messages and tells their senders, once each. The messages stay in the inbox, where a hook or a
+/// fetch may still find them.
 async fn give_up(
     core: &Core,
     inboxes: &Inboxes,
@@ -201,7 +201,7 @@ async fn try_route(
     }
 }
 
-/// Writes to the wake file for messages for which that was in vain, or did not happen yet.
+/// Writes to the wake file for messages that it has not notified of yet, or without effect.
 async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<(), StoreError> {
     let Some(to) = agents::list::load_agent(core, agent).await? else { return Ok(()) };
     let record = presence::traces(core, &to).await?.record;
@@ -213,8 +213,8 @@ async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<()
     Ok(())
 }
 
-/// Leases some messages, and hands the adapter their text. None where there was nothing to lease,
-/// or where the messages are settled by it.
+/// Leases some messages and gives the adapter their text. `None` if there was nothing to lease, or if the messages are
+/// settled by this.
 async fn send_message(
     core: &Core,
     inboxes: &Inboxes,
@@ -253,13 +253,12 @@ async fn send_message(
             .map_err(store_fault)?;
         return Ok(None);
     }
-    // What the harness took may still be shown, so nobody else may show it until the lease
-    // lapses by itself.
+    // The harness may still show what it took, so the lease is kept until it expires: no other route may show it
+    // meanwhile.
     Ok(Some(Ok((lease.messages, delivered))))
 }
 
-/// Asks the adapter again, at growing intervals, until the route has proved what it can or its
-/// timeout is at an end.
+/// Asks the adapter at growing intervals, until the route has reached the best status that it can prove, or timed out.
 async fn wait_for_proof(harness: &dyn Harness, session: &Session, route: &Route, sent: Delivered) -> Delivered {
     let mut best = sent;
     let mut interval = 50;
@@ -272,7 +271,7 @@ async fn wait_for_proof(harness: &dyn Harness, session: &Session, route: &Route,
             Ok(next) if next.status > best.status => best = next,
             Ok(_) | Err(HarnessError::Busy(_)) => {}
             Err(error) => {
-                tracing::debug!(%error, route = route.name, "the route proves no more");
+                tracing::debug!(%error, route = route.name, "the route cannot be asked for a better status");
                 break;
             }
         }
@@ -280,7 +279,7 @@ async fn wait_for_proof(harness: &dyn Harness, session: &Session, route: &Route,
     best
 }
 
-/// A store's fault from a verb that can fail in no other way.
+/// Unwraps the store's error from a verb that can fail in no other way.
 fn store_fault(error: crate::FetchError) -> StoreError {
     match error {
         crate::FetchError::Store(error) => error,
@@ -291,7 +290,7 @@ fn evidence(delivered: &Delivered) -> Option<serde_json::Value> {
     delivered.evidence.as_ref().map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()))
 }
 
-/// The news that mail waits. It says from whom, and nothing of what they wrote.
+/// The notification that mail waits. It names the senders, and quotes nothing of their text.
 fn news(slots: &[Slot]) -> Mail {
     let senders: BTreeSet<&str> = slots.iter().map(|slot| slot.header.from.as_str()).collect();
     let senders = senders.into_iter().take(5).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,4 @@
-//! Passes over sessions: all beside each other, at most one under way for each session, and when somebody shall
-//! look again.
+//! Runs passes over sessions concurrently, at most one per session, and keeps the time of the next check.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -12,29 +11,30 @@ use tokio::time::Sleep;
 use crate::delivery::serve::RETRY;
 use crate::sessions::SessionRef;
 
-/// What a pass came to: after how many milliseconds it is worth another; none where only a change in the store is.
+/// The result of a pass: after how many milliseconds to try again; `None` if only a change in the store makes that
+/// worthwhile.
 pub(crate) type Pass = Result<Option<u64>, StoreError>;
 
-/// The passes under way. What is dropped with them ends half-way.
+/// The running passes. Dropping this aborts them.
 #[derive(Default)]
 pub(crate) struct Passes {
     tasks: JoinSet<Pass>,
-    /// The session of each.
+    /// The session of each running pass.
     busy: BTreeMap<Id, SessionRef>,
-    /// When somebody shall look again.
+    /// The timer of the next check.
     due: Option<Pin<Box<Sleep>>>,
 }
 
-/// What happened to the passes.
+/// Why [`Passes::next`] returned.
 pub(crate) enum Turn {
-    /// It is time to look again.
+    /// The next check is due.
     Due,
-    /// This session's pass has ended.
+    /// A session's pass ended.
     Ended(SessionRef, Pass),
 }
 
 impl Passes {
-    /// Begins a pass over a session. Says whether it did: not where one is under way.
+    /// Starts a pass over a session. Returns false, and starts none, if one is running already.
     pub(crate) fn begin(&mut self, session: SessionRef, pass: impl Future<Output = Pass> + Send + 'static) -> bool {
         if self.busy.values().any(|busy| *busy == session) {
             return false;
@@ -44,7 +44,7 @@ impl Passes {
         true
     }
 
-    /// Has somebody look again after so many milliseconds, where nobody wished it sooner.
+    /// Schedules the next check after this many milliseconds, unless an earlier one is scheduled.
     pub(crate) fn look_again_in(&mut self, wait: u64) {
         let timer = tokio::time::sleep(Duration::from_millis(wait.max(10)));
         if self.due.as_ref().is_none_or(|due| timer.deadline() < due.deadline()) {
@@ -52,7 +52,7 @@ impl Passes {
         }
     }
 
-    /// Waits until a pass has ended or it is time to look again. Cancelling it loses nothing.
+    /// Waits until a pass ends or the next check is due. Cancel safe.
     pub(crate) async fn next(&mut self) -> Turn {
         let due = self.due.as_mut();
         let timer = async {
@@ -69,7 +69,7 @@ impl Passes {
             Some(ended) = self.tasks.join_next_with_id() => {
                 let (id, pass) = match ended {
                     Ok((id, pass)) => (id, pass),
-                    // A panic in an adapter's call costs this pass; the next one looks again.
+                    // A panic in an adapter's call costs only this pass; it is retried.
                     Err(error) => {
                         tracing::error!(%error, "a pass over a session ended badly");
                         (error.id(), Ok(Some(RETRY.as_millis() as u64)))

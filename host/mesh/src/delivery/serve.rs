@@ -1,9 +1,10 @@
-//! Delivery: bringing stored messages to live sessions by the adapters' routes.
+//! The delivery loop: brings stored messages to live sessions by the adapters' routes.
 //!
-//! Whoever stores a message also rings the recipient's wake file, so most mail needs nothing of this.
-//! What is here tries the further routes, in the adapter's order and with each one's timeout, in
-//! whichever process holds the session's lease.
+//! The process that stores a message also writes to the recipient's wake file, so most mail does not need this loop. It
+//! tries the other routes, in the adapter's order and with each one's timeout, in the process that holds the session's
+//! lease.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::messages::inbox::Slot;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::outbox::Outbox;
 use crate::names::AgentName;
+use crate::ports::data_files::NoDataFiles;
 use crate::sessions::connections::Connections;
 use crate::sessions::record;
 use crate::sessions::{ConnectionId, SessionRecord};
@@ -30,23 +32,23 @@ use crate::{DryRun, Mesh, Scope};
 /// Whose mail a process delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Every session of this machine: the long-lived host.
+    /// Every session of this machine: the long-lived server.
     Everyone,
     /// The agents that registered on this connection: `relay-mesh mcp`.
     Connection(ConnectionId),
 }
 
-/// How long a burst of changes is collected before it is looked at.
+/// How long to collect a burst of changes before reacting.
 const BURST: Duration = Duration::from_millis(5);
-/// How long to wait after a first fault, or for another process's lease.
+/// How long to wait after a first error, or for another process's lease.
 pub(crate) const RETRY: Duration = Duration::from_secs(2);
-/// Rounds that went on for so many milliseconds were well.
+/// Rounds that ran this many milliseconds count as a success, which resets the backoff.
 const WELL: u64 = 60_000;
-/// How often the long-lived host sweeps what is over and old.
+/// How often the long-lived server deletes what expired. The binary runs the rest of the cleanup, once a day.
 const HOUSEKEEPING: Duration = Duration::from_secs(3_600);
 
 impl Mesh {
-    /// Delivers until it is told to stop. Faults are logged and tried again; it returns only then.
+    /// Delivers until `stop` is cancelled. Logs errors and retries.
     pub async fn deliver(self: Arc<Self>, served: Served, stop: CancellationToken) {
         let housekeeper = async {
             if served == Served::Everyone {
@@ -73,7 +75,7 @@ impl Mesh {
                 if let Err(error) = self.rounds(&served).await {
                     let is_out_of_reach = error.is_out_of_reach();
                     let error: &dyn std::error::Error = &error;
-                    // Servers may be out of reach for a long time, which is said once.
+                    // Servers may be unreachable for a long time: warn only once.
                     if is_out_of_reach && told {
                         tracing::debug!(error, "delivery is still interrupted");
                     } else {
@@ -81,7 +83,7 @@ impl Mesh {
                     }
                     told = is_out_of_reach;
                 }
-                // What went well for a while has failed for another reason than the last time.
+                // After a while without errors, this failure has another cause than the last one.
                 failed = if self.core.machine.now().since(began) > WELL { 0 } else { failed };
                 let wait = spaced(RETRY.as_millis() as u64, failed);
                 failed += 1;
@@ -96,15 +98,15 @@ impl Mesh {
             () = rounds => {}
         }
         if let Err(error) = self.core.event_log.write_behind.write_all().await {
-            tracing::debug!(%error, "what was noted last is lost");
+            tracing::debug!(%error, "the last lines of the event log are lost");
         }
     }
 
-    /// Sends what waits on this machine as soon as the servers can be reached again.
+    /// Sends the messages in the outbox as soon as the servers are reachable again.
     async fn keep_sending_what_waits(&self) {
         loop {
             let round = async {
-                // Watching begins before looking, so that nothing can come in between.
+                // Watch before reading, so that no change in between is lost.
                 let mut watch = self.core.local.watch(&[keys::outbox()]).await?;
                 while self.send_what_waits().await? == Outbox::Done {
                     watch.changed().await?;
@@ -119,7 +121,7 @@ impl Mesh {
         }
     }
 
-    /// Looks for mail to deliver whenever something changed or is due. Returns only with a fault.
+    /// Checks for mail to deliver whenever something changed or is due. Returns only with an error.
     async fn rounds(self: &Arc<Self>, served: &Served) -> Result<(), StoreError> {
         let mut passes = Passes::default();
         let mut watching: Option<(Watched, Either)> = None;
@@ -128,8 +130,8 @@ impl Mesh {
             tokio::pin!(joined);
             joined.as_mut().enable();
             let clients = self::clients(&self.core, &self.connections, served).await?;
-            // Watching begins before looking, so that nothing can come in between. It goes on for as long as the
-            // same is to be watched: on servers each watch is asked for and heard of.
+            // Watch before reading, so that no change in between is lost. Keep the watch while the keys stay the same:
+            // on servers each new watch is a round trip.
             let watched = self::watched(&self.core, served, &clients);
             let (_, watch) = match watching.take().filter(|(before, _)| *before == watched) {
                 Some(same) => watching.insert(same),
@@ -138,15 +140,15 @@ impl Mesh {
                     watching.insert((watched, watch))
                 }
             };
-            let mut passed_over = false;
+            // Sessions whose pass was still running: each gets another one as soon as that ends. Only they, because a
+            // round that begins all passes again while some run would never come to an end.
+            let mut skipped = BTreeMap::new();
             for (agent, record) in clients {
-                if !has_deliverable(&self.core, &self.inboxes, &agent).await? {
-                    continue;
+                if has_deliverable(&self.core, &self.inboxes, &agent).await?
+                    && !self.begin_pass(&mut passes, &agent, &record)
+                {
+                    skipped.insert(record.session.clone(), (agent, record));
                 }
-                let mesh = Arc::clone(self);
-                let session = record.session.clone();
-                let began = passes.begin(session, async move { mesh.serve_session(&agent, &record).await });
-                passed_over |= !began;
             }
             loop {
                 tokio::select! {
@@ -159,20 +161,25 @@ impl Mesh {
                     turn = passes.next() => {
                         match turn {
                             Turn::Due => break,
-                            Turn::Ended(_, outcome) => {
+                            Turn::Ended(session, outcome) => {
                                 if let Some(wait) = outcome? {
                                     passes.look_again_in(wait);
                                 }
+                                if let Some((agent, record)) = skipped.remove(&session) {
+                                    self.begin_pass(&mut passes, &agent, &record);
+                                }
                             }
-                        }
-                        // Mail came for a session while it was being served: it is served again.
-                        if passed_over {
-                            break;
                         }
                     }
                 }
             }
         }
+    }
+
+    /// Begins a pass over a session's mail. Returns false if one is running already.
+    fn begin_pass(self: &Arc<Self>, passes: &mut Passes, agent: &AgentName, record: &SessionRecord) -> bool {
+        let (mesh, agent, record) = (Arc::clone(self), agent.clone(), record.clone());
+        passes.begin(record.session.clone(), async move { mesh.serve_session(&agent, &record).await })
     }
 }
 
@@ -180,14 +187,14 @@ async fn keep_house(core: &Core, inboxes: &Inboxes) {
     let mut tick = tokio::time::interval(HOUSEKEEPING);
     loop {
         tick.tick().await;
-        if let Err(error) = cleanup::clean_up(core, inboxes, Scope::Everything, DryRun::No, None).await {
+        if let Err(error) = cleanup::clean_up(core, inboxes, (Scope::Expired, DryRun::No, None), &NoDataFiles).await {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "what is over and old is not cleanup");
+            tracing::warn!(error, "the cleanup failed");
         }
     }
 }
 
-/// What has to be watched to know of mail for these clients, and of further clients.
+/// The keys that change if these clients get mail, or if further clients appear.
 fn watched(core: &Core, served: &Served, clients: &[(AgentName, SessionRecord)]) -> Watched {
     let inboxes = || clients.iter().map(|(agent, _)| keys::inbox(agent));
     match served {
@@ -198,7 +205,7 @@ fn watched(core: &Core, served: &Served, clients: &[(AgentName, SessionRecord)])
             };
             Watched { shared: core.topology.keys_to_watch(keys::agents(), of_clients), local: vec![keys::sessions()] }
         }
-        // One client's server does not wake for the mail of others.
+        // The server of one client must not wake for other agents' mail.
         Served::Connection(_) => Watched {
             shared: inboxes().collect(),
             local: clients.iter().map(|(_, record)| keys::session(&record.session)).collect(),
@@ -211,7 +218,7 @@ async fn watch_all(core: &Core, watched: &Watched) -> Result<Either, StoreError>
     Ok(Either(shared, core.local.watch(&watched.local).await?))
 }
 
-/// The agents whose mail is ours to deliver, each with its live session on this machine.
+/// The agents whose mail this process delivers, each with its live session on this machine.
 pub(crate) async fn clients(
     core: &Core,
     connections: &Connections,
@@ -232,7 +239,7 @@ pub(crate) async fn clients(
     Ok(records.into_iter().filter_map(|record| record.agent.clone().map(|agent| (agent, record))).collect())
 }
 
-/// Whether an agent has mail that a route might carry.
+/// Whether an agent has mail that a route could carry.
 async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<bool, StoreError> {
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
@@ -241,7 +248,7 @@ async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> R
     Ok(inbox.presentable(now).into_iter().any(deliverable))
 }
 
-/// What is watched: in the store that machines share, and in this machine's own.
+/// The watched keys, in the shared and in the local store.
 #[derive(PartialEq, Eq)]
 struct Watched {
     shared: Vec<Key>,
@@ -252,7 +259,7 @@ pub(super) fn deliverable(slot: &Slot) -> bool {
     slot.header.priority > Priority::Low && slot.history.held.is_none()
 }
 
-/// Two watches as one.
+/// A watch that reports changes of either of two watches.
 pub(crate) struct Either(pub(crate) Box<dyn store::Watch>, pub(crate) Box<dyn store::Watch>);
 
 #[async_trait::async_trait]

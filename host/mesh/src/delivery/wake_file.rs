@@ -1,8 +1,7 @@
-//! The wake file of a session: a log on this machine that gains a line whenever mail should wake it.
+//! The wake file of a session: a log on this machine that gets a line whenever mail should wake the session.
 //!
-//! A harness's own file watch can see it, so even a message from a bare command line wakes an idle
-//! session while nothing of ours is running. The lines also are the record of recent wakes that
-//! the loop guard judges by.
+//! A harness can watch the file itself, so even a message from a bare command line wakes an idle session while no
+//! relay-mesh process is running. The lines are also the record of recent wakes for the loop guard.
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
@@ -23,7 +22,7 @@ use crate::storage::{keys, records};
 /// The name of this route in receipts.
 pub(crate) const ROUTE: &str = "wake-file";
 
-/// What ringing must know of a message.
+/// The fields of a message that a wake needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     pub(crate) id: MessageId,
@@ -38,12 +37,12 @@ impl Ring {
     }
 }
 
-/// What became of ringing.
+/// The result of writing to a wake file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rang {
-    /// The line is written, and a hook of the harness knows the file.
+    /// The line is written, and a hook of the harness was told of the file.
     Yes,
-    /// There is no live session here that hears a wake file, or the message may not interrupt.
+    /// No live session here watches a wake file, or the message may not interrupt.
     Nobody,
     /// The loop guard stopped it.
     Held(String),
@@ -51,7 +50,7 @@ pub(crate) enum Rang {
 
 /// One line of a wake file.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct WakeLine {
     at: Instant,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<AgentName>,
@@ -59,9 +58,9 @@ struct Line {
     message: Option<MessageId>,
 }
 
-/// Rings for a stored message, where its recipient's session on this machine can be woken, and
-/// notes it in the receipts. A bare connection has no harness that could wake it: it asks for its
-/// mail by itself, so nothing is rationed for it either.
+/// Writes to the wake file for a stored message, if the recipient's session on this machine can be woken, and notes
+/// that in the receipts. A bare connection has no harness that could be woken: its client fetches its mail itself, so
+/// the loop guard does not limit it.
 pub(crate) async fn ring(
     core: &Core,
     to: &Agent,
@@ -92,7 +91,7 @@ pub(crate) async fn ring(
     Ok(Rang::Yes)
 }
 
-/// Why the loop guard would not let somebody wake a session now; none where it would.
+/// Why the loop guard would not let this sender wake a session now; `None` if it would.
 pub(crate) async fn why_not_wake(
     core: &Core,
     session: &SessionRef,
@@ -103,30 +102,29 @@ pub(crate) async fn why_not_wake(
     Ok(why_held(&core.limits.loops, hops, wakes))
 }
 
-/// Adds a line to a session's wake file.
 pub(crate) async fn append_to_wake_file(
     core: &Core,
     session: &SessionRef,
     from: &AgentName,
     message: MessageId,
 ) -> Result<(), StoreError> {
-    let line = Line { at: core.machine.now(), from: Some(from.clone()), message: Some(message) };
+    let line = WakeLine { at: core.machine.now(), from: Some(from.clone()), message: Some(message) };
     records::append(core.local.as_ref(), &keys::wake_file(session), &line, Durability::Process).await.map(|_| ())
 }
 
-/// Where a session's wake file is, made ready to be watched: its folder exists from now on, and the
-/// record says that the harness was told of it.
+/// The path of a session's wake file, prepared for watching: creates its folder, and notes in the record that the
+/// harness was told of it.
 pub(crate) async fn wake_file_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
     let wake_file = keys::wake_file(session);
     if core.local.end(&wake_file).await? == Position::START {
-        let line = Line { at: core.machine.now(), from: None, message: None };
+        let line = WakeLine { at: core.machine.now(), from: None, message: None };
         records::append(core.local.as_ref(), &wake_file, &line, Durability::Process).await?;
     }
     record::change_session(core, session, |record| record.watches_wake_file = true).await?;
     Ok(wake_file_path(core, session))
 }
 
-/// The wake file.
+/// The path of a session's wake file.
 pub(crate) fn wake_file_path(core: &Core, session: &SessionRef) -> String {
     let path = core.local.file_of(&keys::wake_file(session));
     path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
@@ -135,9 +133,9 @@ pub(crate) fn wake_file_path(core: &Core, session: &SessionRef) -> String {
 async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: Instant) -> Result<Wakes, StoreError> {
     let window = core.limits.loops.window;
     let mut wakes = Wakes::default();
-    // Ringing is rationed, so a wake file stays short however long its session lasts.
+    // The loop guard limits wakes, so a wake file stays short however long its session lasts.
     records::scan(core.local.as_ref(), &keys::wake_file(session), Position::START, |entry| {
-        if let Ok(Line { at, from: Some(rang), .. }) = serde_json::from_slice::<Line>(&entry.bytes)
+        if let Ok(WakeLine { at, from: Some(rang), .. }) = serde_json::from_slice::<WakeLine>(&entry.bytes)
             && now.since(at) < window
         {
             wakes.all += 1;

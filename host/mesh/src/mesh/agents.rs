@@ -1,8 +1,8 @@
 //! The verbs of agents.
 
 use crate::agents::adopt::{AdoptError, Adopted};
+use crate::agents::find::AgentMatch;
 use crate::agents::heartbeat::HeartbeatError;
-use crate::agents::list::Found;
 use crate::agents::offline_notice::OfflineNoticeError;
 use crate::agents::{AgentSummary, adopt, heartbeat, offline_notice, presence};
 use crate::names::AgentName;
@@ -10,47 +10,46 @@ use crate::sessions::{ConnectionId, Principal, Sign};
 use crate::{FindError, Mesh, agents};
 
 impl Mesh {
-    /// Brings an agent of another machine here, of which nothing was heard for as long as an agent may be silent,
-    /// or of which its machine says that it has gone. Who registers under its name here next is it.
+    /// Moves an agent from another machine to this one. It must be away, or offline by its machine's own word. The next
+    /// caller that registers its name here becomes this agent.
     pub async fn adopt(&self, name: &AgentName) -> Result<Adopted, AdoptError> {
         adopt::adopt(&self.core, &self.inboxes, name).await
     }
 
-    /// Notes that the caller's agent lives, and what it is doing where it says so. An empty task is none.
+    /// Notes a sign of life of the caller's agent, and its task if given. An empty task clears it.
     pub async fn heartbeat(&self, caller: &Principal, task: Option<&str>) -> Result<AgentSummary, HeartbeatError> {
         heartbeat::heartbeat(&self.core, &self.inboxes, caller, task).await
     }
 
-    /// Returns when one of these is no longer here, away or offline: at once, or as soon as it is. Gives those. Who is
-    /// not registered is passed over. Cancel it to stop waiting.
+    /// Waits until at least one of these agents is away or offline, and returns those. Skips unregistered names. Cancel
+    /// it to stop waiting.
     pub async fn stale(&self, names: &[AgentName]) -> Result<Vec<AgentSummary>, FindError> {
         heartbeat::stale(&self.core, &self.inboxes, names).await
     }
 
-    /// Returns when all of these are here, busy or idle: at once, or as soon as they are. Gives them in the same
-    /// order. Cancel it to stop waiting.
+    /// Waits until all of these agents are here (busy, needs-input or idle), and returns them in the same order. Cancel
+    /// it to stop waiting.
     pub async fn here(&self, names: &[AgentName]) -> Result<Vec<AgentSummary>, FindError> {
         heartbeat::here(&self.core, &self.inboxes, names).await
     }
 
     /// Agents whose name, role, task, project, harness, model or skills match a query, best first.
-    /// An empty query matches everybody.
-    pub async fn find(&self, query: &str, limit: usize) -> Result<Vec<Found>, FindError> {
-        agents::list::find(&self.core, &self.inboxes, query, limit).await
+    /// An empty query matches every agent.
+    pub async fn find(&self, query: &str, limit: usize) -> Result<Vec<AgentMatch>, FindError> {
+        agents::find::find(&self.core, &self.inboxes, query, limit).await
     }
 
-    /// One agent.
+    /// One agent, if it is registered.
     pub async fn agent(&self, name: &AgentName) -> Result<Option<AgentSummary>, FindError> {
         agents::list::agent(&self.core, &self.inboxes, name).await
     }
 
-    /// Every agent, in the order of names. Where the servers cannot be reached, as this machine last saw
-    /// them.
+    /// Every agent, sorted by name. If the servers are unreachable, as this machine last saw them.
     pub async fn agents(&self) -> Result<Vec<AgentSummary>, FindError> {
         agents::list::agents(&self.core, &self.inboxes).await
     }
 
-    /// Has a message sent to the caller's agent as soon as each of these is no longer here, once.
+    /// Sends the caller's agent one message for each of these agents, as soon as that agent is away or offline.
     pub async fn notify_when_offline(
         &self,
         caller: &Principal,
@@ -59,8 +58,8 @@ impl Mesh {
         offline_notice::notify_when_offline(&self.core, caller, agents).await
     }
 
-    /// Notes whether the client of a connection over HTTP holds a stream open. While it does, it counts
-    /// as here however quiet it is; without one, its calls alone show that it is.
+    /// Notes whether the client of an HTTP connection holds a stream open. While it does, it counts as here even if it
+    /// is silent; without a stream, only its calls show that it is here.
     pub async fn note_stream(&self, connection: &ConnectionId, sign: Sign) -> Result<(), store::StoreError> {
         presence::note_stream(&self.core, &self.connections, connection, sign).await
     }

@@ -9,24 +9,22 @@ use crate::sessions::{Principal, SessionRef};
 use store::{Hold, StoreError};
 
 impl Mesh {
-    /// Returns when nothing more will become of a command: when it ended, expired or was removed. Cancel it to
-    /// stop waiting.
+    /// Waits until a command's status is final or the command was deleted. Cancel it to stop waiting.
     pub async fn command_ended(&self, id: MessageId) -> Result<Option<Command>, StoreError> {
         order::command_ended(&self.core, id).await
     }
 
-    /// Returns when a command waits for the caller's agent: at once, or as soon as there is one. It is not taken
-    /// yet. Cancel it to stop waiting.
+    /// Waits until a command is pending for the caller's agent, without taking it. Cancel it to stop waiting.
     pub async fn command_waits(&self, caller: &Principal) -> Result<(), TakeError> {
         order::command_waits(&self.core, caller).await
     }
 
-    /// Asks an agent to run a command. It is on disk when this returns.
+    /// Asks an agent to run a command. The command is on disk when this returns.
     pub async fn order(&self, caller: &Principal, order: Order) -> Result<Command, OrderError> {
         order::order(&self.core, &self.remote, caller, order).await
     }
 
-    /// Ends a command that the caller's agent took, once.
+    /// Stores the result of a command that the caller's agent took. Possible once per command.
     pub async fn finish_command(
         &self,
         caller: &Principal,
@@ -37,7 +35,7 @@ impl Mesh {
         order::finish_command(&self.core, caller, id, ended, result).await
     }
 
-    /// Takes the oldest command that waits for the caller's agent. Each is given to one taker alone.
+    /// Takes the oldest pending command for the caller's agent. Each command goes to one taker only.
     pub async fn take_command(&self, caller: &Principal) -> Result<Option<Command>, TakeError> {
         order::take_command(&self.core, caller).await
     }
@@ -47,35 +45,36 @@ impl Mesh {
         order::commands(&self.core, to).await
     }
 
-    /// Returns when there is another reason than this why a command waits, and gives it; also when it has been
-    /// taken, where there was one. Cancel it to stop waiting.
+    /// Waits until the reason why a command waits differs from `known`, and returns it. Also returns if the command was
+    /// taken and `known` was a reason. Cancel it to stop waiting.
     pub async fn command_news(&self, id: MessageId, known: Option<&str>) -> Result<Option<String>, StoreError> {
         order::command_news(&self.core, id, known).await
     }
 
-    /// One command.
+    /// One command, if it exists.
     pub async fn command(&self, id: MessageId) -> Result<Option<Command>, StoreError> {
         order::command(&self.core, id).await
     }
 
-    /// The right to run commands in a session, for as long as it is kept; none where another process has it.
+    /// The exclusive right to run commands in a session, until dropped; `None` if another process has it.
     pub async fn hold_commands(&self, session: &SessionRef) -> Result<Option<Box<dyn Hold>>, StoreError> {
         run::hold_commands(&self.core, session).await
     }
 
-    /// Forgets why commands wait that are allowed by now, so that whoever runs them looks again. Gives them.
+    /// Clears the waiting reason of commands that are allowed by now, so that their runner tries again. Returns those
+    /// commands.
     pub async fn look_again(&self) -> Result<Vec<Command>, StoreError> {
         run::look_again(&self.core).await
     }
 
-    /// Watches what may change whether a command can be run.
+    /// Watches the keys that decide whether a command can run.
     pub async fn watch_for_commands(&self) -> Result<Box<dyn store::Watch>, StoreError> {
         run::watch_for_commands(&self.core).await
     }
 
-    /// Looks through what waits for an agent and runs what may be run, one after the other, by whoever holds
-    /// [`Mesh::hold_commands`]. Gives after how many milliseconds it is worth another look; none where only a
-    /// change in the store is.
+    /// Runs the pending commands of an agent that may run, one after the other. The caller holds
+    /// [`Mesh::hold_commands`]. Returns after how many milliseconds to try again; `None` if only a change in the store
+    /// makes that worthwhile.
     pub async fn run_commands(
         &self,
         agent: &AgentName,
@@ -85,9 +84,8 @@ impl Mesh {
         run::run_commands(&self.core, agent, session, runner).await
     }
 
-    /// What can be told of a command before anybody tried it: why the session that it is for will not run it by
-    /// itself; none where it will as soon as it can. Only of agents of this machine, and without asking the
-    /// harness.
+    /// Predicts why the recipient's session will not run a command by itself; `None` if it will as soon as it can.
+    /// Covers only agents of this machine, and does not ask the harness.
     pub async fn foreseen(&self, command: &Command) -> Result<Option<String>, StoreError> {
         run::foreseen(&self.core, command).await
     }

@@ -10,23 +10,23 @@ use crate::messages::watch::Mailed;
 use crate::messages::{address, fetch, outbox, status, wake, watch};
 use crate::names::{AgentName, MessageId};
 use crate::sessions::{Principal, SessionRef};
-use crate::{Listing, Mesh, Queued};
+use crate::{Mesh, Queued, RepositoryReservations};
 use store::{Hold, Position, StoreError, Watch};
 
 impl Mesh {
-    /// The agent that an address means: exactly that name; or, for a name without a team, the
-    /// agent of that name in the asker's own team. Never a guess.
+    /// The agent that an address names: exactly that name; or, for a name without a team, the agent of that name in the
+    /// asker's own team. Never a guess.
     pub async fn resolve(&self, address: &str, asker: Option<&AgentName>) -> Result<AgentName, AddressError> {
         address::resolve(&self.core, &self.remote, address, asker).await
     }
 
-    /// Says that what was claimed will not be presented after all.
+    /// Gives up a lease: its messages will not be presented after all.
     pub async fn release(&self, claim: Lease) -> Result<(), FetchError> {
         fetch::release(&self.core, claim).await
     }
 
-    /// Says that what was claimed has been presented: `route` and `evidence` show in the receipts.
-    /// Also notes the chain of messages that the agent now works on.
+    /// Notes that the leased messages were presented; the receipts record `route` and `evidence`. Also notes the chain
+    /// of messages that the agent now works on.
     pub async fn confirm(
         &self,
         claim: &Lease,
@@ -37,13 +37,13 @@ impl Mesh {
         fetch::confirm(&self.core, &self.inboxes, claim, status, route, evidence).await
     }
 
-    /// Takes an agent's mail and claims it for presentation by whoever asked.
+    /// Takes an agent's mail and leases it to the caller for presentation.
     pub async fn fetch(&self, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
         fetch::fetch(&self.core, &self.inboxes, agent, ask).await
     }
 
-    /// The same for a message whose claim has lapsed or was another process's: whoever put it before
-    /// the model says so late. Whether it was still unsettled; what is settled stays as it is.
+    /// Like [`Mesh::confirm`], for a message whose lease expired or belonged to another process: its presenter reports
+    /// late. Returns whether the message was still unsettled; a settled one does not change.
     pub async fn confirm_late(
         &self,
         agent: &AgentName,
@@ -55,40 +55,43 @@ impl Mesh {
         fetch::confirm_late(&self.core, &self.inboxes, agent, id, status, route, evidence).await
     }
 
-    /// Acknowledges messages. All are known, or nothing is acknowledged.
+    /// Acknowledges messages. If one id is unknown, acknowledges none.
     pub async fn acknowledge(&self, agent: &AgentName, ids: &[MessageId]) -> Result<Vec<Acknowledged>, AckError> {
         fetch::acknowledge(&self.core, &self.inboxes, agent, ids).await
     }
 
-    /// What waits on this machine until the servers can be reached, and what came back from there, oldest
+    /// Messages that wait on this machine until the servers are reachable, and those that the servers returned, oldest
     /// first.
     pub async fn queued(&self) -> Result<Vec<Queued>, StoreError> {
         outbox::queued(&self.core).await
     }
 
-    /// Where a message stands. An agent may ask for what it sent or was sent; the person's own
-    /// command line for any. What waits on this machine is told also while the servers are out of reach.
+    /// A message's status and history. An agent may ask about messages that it sent or received; the user's own command
+    /// line about any. Messages in this machine's outbox are known even while the servers are unreachable.
     pub async fn message_status(&self, asker: &Principal, id: MessageId) -> Result<MessageStatus, StatusError> {
         status::message_status(&self.core, asker, id).await
     }
 
-    /// How the mesh is doing, or was when this machine last reached its servers.
+    /// The state of the mesh now, or when this machine last reached its servers.
     pub async fn status(&self) -> Result<MeshStatus, StatusError> {
         status::status(&self.core, &self.inboxes).await
     }
 
-    /// What is reserved, and which commands there are, beside a status; none while the servers are out of reach.
-    /// Where they went out of reach since, the status says so from now on.
-    pub async fn coordination(&self, status: &mut MeshStatus) -> Result<Option<(Listing, Vec<Command>)>, StoreError> {
+    /// The reservations and commands that belong to a status; `None` while the servers are unreachable. If they became
+    /// unreachable since, marks that in `status`.
+    pub async fn coordination(
+        &self,
+        status: &mut MeshStatus,
+    ) -> Result<Option<(Vec<RepositoryReservations>, Vec<Command>)>, StoreError> {
         status::coordination(&self.core, status).await
     }
 
-    /// Notes in the event log what became of a wake: by which method it worked, or that none did.
+    /// Notes in the event log which method delivered a wake, or that none did.
     pub async fn note_wake(&self, wake: &Wake, method: Option<&str>) {
         wake::note_wake(&self.core, wake, method).await
     }
 
-    /// Words a wake. Nothing is stored and nobody is told.
+    /// Composes a wake. Stores nothing and sends nothing.
     pub fn wake(
         &self,
         caller: &Principal,
@@ -99,41 +102,40 @@ impl Mesh {
         wake::wake(&self.core, caller, to, about, text)
     }
 
-    /// The right to bring mail to a session, for as long as it is kept; none where another process
-    /// has it. A connector that can wake a session keeps it, so that no other route is tried beside it.
+    /// The exclusive right to deliver mail to a session, until dropped; `None` if another process has it. A connector
+    /// that can wake a session holds it, so that no other route is tried at the same time.
     pub async fn hold_delivery(&self, session: &SessionRef) -> Result<Option<Box<dyn Hold>>, StoreError> {
         watch::hold_delivery(&self.core, session).await
     }
 
-    /// Says when the event log or, where one is named, an inbox may have grown.
+    /// Watches for growth of the event log and, if given, of an inbox.
     pub async fn watch_growth(&self, inbox: Option<&AgentName>) -> Result<Box<dyn Watch>, StoreError> {
         watch::watch_growth(&self.core, inbox).await
     }
 
-    /// What was stored in an inbox from a place on, a stretch of about so many bytes. Looking changes nothing:
-    /// it is claimed from nobody and no receipt is written.
+    /// The messages of an inbox from a position on, about `bytes` of them. Only reads: takes no lease and writes no
+    /// receipt.
     pub async fn mailed(&self, agent: &AgentName, from: Position, bytes: usize) -> Result<Mailed, StoreError> {
         watch::mailed(&self.core, agent, from, bytes).await
     }
 
-    /// Says when anything may have changed that a status shows: agents and their mail, sessions, reservations,
-    /// commands.
+    /// Watches for changes of anything that a status shows: agents and their mail, sessions, reservations, commands.
     pub async fn watch_status(&self) -> Result<Box<dyn Watch>, StoreError> {
         watch::watch_status(&self.core).await
     }
 
-    /// Says when an inbox may have changed: mail was stored, or something became of it.
+    /// Watches an inbox for new mail and new receipts.
     pub async fn watch_inbox(&self, agent: &AgentName) -> Result<Box<dyn Watch>, StoreError> {
         watch::watch_inbox(&self.core, agent).await
     }
 
-    /// Says when a session of a harness on this machine may have changed: it was seen, invited, bound to an
-    /// agent, moved to another id, or it ended; or whoever listened for it went away.
+    /// Watches the sessions of a harness on this machine: one was seen, invited, bound to an agent, moved to another
+    /// id, or ended; or its listener went away.
     pub async fn watch_sessions(&self, harness: &str) -> Result<Box<dyn Watch>, StoreError> {
         watch::watch_sessions(&self.core, harness).await
     }
 
-    /// Where an inbox ends now.
+    /// The current end position of an inbox.
     pub async fn inbox_end(&self, agent: &AgentName) -> Result<Position, StoreError> {
         watch::inbox_end(&self.core, agent).await
     }

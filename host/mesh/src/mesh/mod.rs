@@ -1,4 +1,4 @@
-//! The mesh as other crates see it. The files of this folder hold one line per verb; what a verb does stands in the
+//! The mesh as other crates see it. The files of this folder hold one line per verb; the implementation is in the
 //! folder of its concept. Only verbs that need several parts at once are methods of [`Mesh`] there.
 
 mod agents;
@@ -23,22 +23,22 @@ use crate::sessions::connections::Connections;
 use crate::storage::event_log::EventLog;
 use crate::topology::Topology;
 
-/// The mesh: what every verb needs, and four parts that each own what this process remembers.
+/// The mesh: the core that every verb needs, and four parts that each own a piece of this process's state.
 pub struct Mesh {
     /// The stores, the machine, the settings and the event log.
     pub(crate) core: Core,
-    /// Which agents speak by which connection of this process.
+    /// Which agents act through which connection of this process.
     pub(crate) connections: Connections,
-    /// What this process has read of each inbox.
+    /// The part of each inbox that this process has read.
     pub(crate) inboxes: Inboxes,
-    /// Which routes rest after a failure.
+    /// Which routes are in backoff after a failure.
     pub(crate) delivery: Delivery,
-    /// What this process has just learned of agents from the servers.
+    /// Recent answers of the servers about agents.
     pub(crate) remote: RemoteCache,
 }
 
 impl Mesh {
-    /// Puts a mesh together. Opens nothing and reads nothing.
+    /// Builds a mesh without any I/O.
     pub fn new(parts: Parts) -> Mesh {
         let Parts { shared, local, machine, harnesses, limits } = parts;
         Mesh {
@@ -59,7 +59,7 @@ impl Mesh {
         }
     }
 
-    /// The same, with what the user has allowed.
+    /// The same mesh, with the user's consents to run commands.
     #[must_use]
     pub fn with_consents(self, consents: Arc<dyn Consents>) -> Mesh {
         Mesh { core: Core { consents, ..self.core }, ..self }
@@ -70,7 +70,7 @@ impl Mesh {
         &self.core.harnesses
     }
 
-    /// The machine that it runs on.
+    /// The machine that this mesh runs on.
     pub fn machine(&self) -> &Arc<dyn Machine> {
         &self.core.machine
     }

@@ -12,7 +12,7 @@ use crate::sessions::{
 use store::StoreError;
 
 impl Mesh {
-    /// Binds the caller's agent to a session: the one that was detected, or a named one with its ticket.
+    /// Binds the caller's agent to a session: the detected one, or a named one with its ticket.
     pub async fn bind(
         &self,
         caller: &Principal,
@@ -22,32 +22,32 @@ impl Mesh {
         bind::bind(&self.core, caller, named, ticket).await
     }
 
-    /// The sessions that live now, of one harness or of all.
+    /// The live sessions, of one harness or of all.
     pub async fn roster(&self, harness: Option<&str>) -> Result<Roster, RosterError> {
         discover::roster(&self.core, harness).await
     }
 
-    /// Forgets a connection that closed. The agent that was bound to it alone counts as gone.
+    /// Forgets a closed connection. An agent that was bound only to it counts as offline.
     pub async fn disconnect(&self, connection: &ConnectionId) -> Result<(), IdentifyError> {
         identify::disconnect(&self.core, &self.connections, connection).await
     }
 
-    /// Notes that this process no longer does.
+    /// Notes that this process no longer listens for a session.
     pub async fn listens_no_more(&self, session: &SessionRef) -> Result<(), StoreError> {
         listeners::listens_no_more(&self.core, session).await
     }
 
-    /// Notes that this process listens for a session, where no living one does already.
+    /// Notes that this process listens for a session, unless another live process already does.
     pub async fn listens_for(&self, session: &SessionRef) -> Result<(), StoreError> {
         listeners::listens_for(&self.core, session).await
     }
 
-    /// The live sessions of a harness whose listener has died without a word, and that nobody listens for since.
+    /// The live sessions of a harness whose listener died without deregistering and was not replaced.
     pub async fn deserted(&self, harness: &str) -> Result<Vec<SessionRef>, StoreError> {
         listeners::deserted(&self.core, harness).await
     }
 
-    /// One session of this machine, followed to whatever took its place.
+    /// One session of this machine, or the session that succeeded it.
     pub async fn session(&self, session: &SessionRef) -> Result<Option<SessionView>, StoreError> {
         record::session(&self.core, session).await
     }
@@ -57,12 +57,12 @@ impl Mesh {
         record::sessions(&self.core).await
     }
 
-    /// Makes a ticket for a session that a hook or a connector has just named.
+    /// Issues a ticket for a session that a hook or a connector has just named.
     pub async fn ticket(&self, session: &SessionRef) -> Result<Ticket, TicketError> {
         ticket::ticket(&self.core, session).await
     }
 
-    /// Whether this machine made a ticket.
+    /// Checks that this machine issued a ticket.
     pub async fn check_ticket(&self, ticket: &Ticket) -> Result<(), TicketError> {
         ticket::check_ticket(&self.core, ticket).await
     }

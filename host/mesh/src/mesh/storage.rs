@@ -1,39 +1,57 @@
 //! The verbs of storage.
 
 use crate::cleanup::{Cleanup, DryRun, Scope};
+use crate::ports::data_files::{DataFiles, NoDataFiles};
+use crate::ports::machine::Instant;
 use crate::storage::event_log::STEP;
 use crate::{Mesh, Stretch, cleanup};
 use store::{Position, StoreError, Watch};
 
 impl Mesh {
-    /// Sweeps. `stale` is after how long a silence an agent goes, in milliseconds; as long as settled mail is
-    /// kept, where nothing is said.
+    /// Deletes what is finished and old. `stale` is the silence after which an agent is deleted, in milliseconds; by
+    /// default as long as settled mail is kept.
     pub async fn clean_up(&self, scope: Scope, dry_run: DryRun, stale: Option<u64>) -> Result<Cleanup, StoreError> {
-        cleanup::clean_up(&self.core, &self.inboxes, scope, dry_run, stale).await
+        self.clean_up_in(scope, dry_run, stale, &NoDataFiles).await
     }
 
-    /// The events from a position in the event log on, a stretch of them. Reading on from where it ends gives every
-    /// event once.
+    /// The same in a data folder whose files are known: then segments are counted and measured, and the logs of agents
+    /// without a record are cleaned up too.
+    pub async fn clean_up_in(
+        &self,
+        scope: Scope,
+        dry_run: DryRun,
+        stale: Option<u64>,
+        files: &dyn DataFiles,
+    ) -> Result<Cleanup, StoreError> {
+        cleanup::clean_up(&self.core, &self.inboxes, (scope, dry_run, stale), files).await
+    }
+
+    /// A stretch of events from a position in the event log on. Continuing at its end yields every event once.
     pub async fn event_log(&self, from: Position) -> Result<Stretch, StoreError> {
         self.core.event_log.read(from, STEP).await
     }
 
-    /// The same in stretches of about so many bytes, for callers that hold many of them at once.
+    /// The same with stretches of about `bytes`, for callers that hold many of them at once.
     pub async fn event_log_part(&self, from: Position, bytes: usize) -> Result<Stretch, StoreError> {
         self.core.event_log.read(from, bytes).await
     }
 
-    /// Where the event log ends now.
+    /// A position in the event log before which no event is of this time or later.
+    pub async fn event_log_since(&self, since: Instant) -> Result<Position, StoreError> {
+        self.core.event_log.since(since).await
+    }
+
+    /// The current end position of the event log.
     pub async fn event_log_end(&self) -> Result<Position, StoreError> {
         self.core.event_log.end().await
     }
 
-    /// Says when the event log may have grown.
+    /// Watches for growth of the event log.
     pub async fn watch_event_log(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.core.event_log.watch().await
     }
 
-    /// Writes the lines that this process has gathered. What is noted meanwhile waits for the next time.
+    /// Writes the buffered lines of this process. Lines noted meanwhile wait for the next call.
     pub async fn write_minutes(&self) -> Result<(), StoreError> {
         self.core.event_log.write_behind.write_all().await
     }

@@ -1,4 +1,4 @@
-//! Addressing: exact, and helpful where it fails.
+//! Addresses: a name must match exactly; a name that matches nothing gets suggestions.
 
 use std::collections::BTreeSet;
 
@@ -10,26 +10,26 @@ use crate::core::Core;
 use crate::names::{AgentName, InvalidName};
 use crate::storage::keys;
 
-/// Why an address leads to nobody.
+/// Why an address cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// It is not a name.
+    /// The address is not a valid name.
     #[error(transparent)]
     Invalid(#[from] InvalidName),
-    /// Nobody has that name.
+    /// No agent has that name.
     #[error("no agent named `{address}` has joined")]
     Unknown {
-        /// What was asked for.
+        /// The name that was asked for.
         address: AgentName,
-        /// Names like it.
+        /// Similar names.
         near: Vec<AgentName>,
     },
-    /// It may mean several.
+    /// The address matches two agents: one of that exact name, and one in the sender's own team.
     #[error("`{address}` may mean several agents")]
     Ambiguous {
-        /// What was asked for.
+        /// The name that was asked for.
         address: AgentName,
-        /// Whom it may mean.
+        /// The agents that it may mean.
         candidates: Vec<AgentName>,
     },
     /// The store failed.
@@ -65,11 +65,10 @@ pub(crate) async fn resolve(
 }
 
 async fn exists(core: &Core, remote: &RemoteCache, name: &AgentName) -> Result<bool, store::StoreError> {
-    // A record that cannot be read is an error here, before anything is stored.
+    // An unreadable record is an error here, before anything is stored.
     Ok(remote.presence(name, core.machine.now()).is_some() || agents::list::load_agent(core, name).await?.is_some())
 }
 
-/// The names of all agents.
 pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, store::StoreError> {
     let keys = core.shared.list(&keys::agents()).await?;
     Ok(keys
@@ -81,13 +80,13 @@ pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, store::StoreErr
         .collect())
 }
 
-/// Everybody of whom something is kept, also those whose records have been cleanup.
+/// The owners of all inboxes, including agents whose records were cleaned up.
 pub(crate) async fn inbox_owners(core: &Core) -> Result<BTreeSet<AgentName>, store::StoreError> {
     let keys = core.shared.list(&keys::agents()).await?;
     Ok(keys.iter().filter_map(|key| Key::decode(key.segments().nth(1)?).parse().ok()).collect())
 }
 
-/// The names that somebody who typed `wanted` may have meant, the likeliest first.
+/// Suggestions for a name that does not exist, likeliest first.
 fn near(wanted: &AgentName, names: &[AgentName]) -> Vec<AgentName> {
     let mut scored: Vec<(f64, &AgentName)> = names
         .iter()

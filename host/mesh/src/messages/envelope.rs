@@ -1,7 +1,7 @@
-//! The envelope: peer text is data, and says so.
+//! The envelope that marks a peer's text as data.
 //!
-//! A model reads whatever stands in its context. So the host words each message inside an envelope
-//! that names sender, id and time, and that nothing within can close or imitate.
+//! A model reads everything in its context. So relay-mesh puts each message inside an envelope that names
+//! sender, id and time, and that the text inside can neither close nor imitate.
 
 use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,12 +11,12 @@ use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 
-/// Every envelope is an element of this name.
+/// The element name of every envelope.
 pub const TAG: &str = "relay-mesh-message";
 
-/// Words messages for a model: each inside an envelope that names sender, id and time and that its
-/// text cannot close. Takes as many as fit into `max-bytes` bytes, and the first one cut where it alone
-/// does not fit; gives the text and how many messages are in it. No room gives nothing.
+/// Renders messages for a model, each inside an envelope that names sender, id and time and that its
+/// text cannot close. Takes as many messages as fit into `room` bytes, and cuts the first one if it alone
+/// does not fit. Returns the text and the number of messages in it; with too little room, nothing.
 pub fn envelope(messages: &[Message], room: usize) -> (String, usize) {
     let mut text = String::new();
     for (taken, message) in messages.iter().enumerate() {
@@ -37,8 +37,8 @@ pub fn envelope(messages: &[Message], room: usize) -> (String, usize) {
     (text, messages.len())
 }
 
-/// What goes with a call for somebody's attention, and lies in no inbox: the news, and behind it what was written,
-/// in an envelope. Where nothing was written the news stands alone.
+/// News for an agent that is stored in no inbox (a wake, an invitation), followed by what the sender wrote, in an
+/// envelope. If the sender wrote nothing, the news stands alone.
 pub(crate) fn beside(news: &str, id: MessageId, at: Instant, from: &AgentName, to: &AgentName, text: &str) -> String {
     if text.trim().is_empty() {
         return news.to_owned();
@@ -61,7 +61,7 @@ pub(crate) fn beside(news: &str, id: MessageId, at: Instant, from: &AgentName, t
     format!("{news}\n{}", envelope(&[message], usize::MAX).0)
 }
 
-/// Who calls, as a sentence begins with it.
+/// The sender, as the subject of a sentence.
 pub(crate) fn who(from: &AgentName) -> String {
     match from.is_shell() {
         true => "Somebody at a shell of this machine".to_owned(),
@@ -69,7 +69,7 @@ pub(crate) fn who(from: &AgentName) -> String {
     }
 }
 
-/// A time as people and models read it.
+/// A time in RFC 3339, in UTC, to the second.
 pub fn timestamp(at: Instant) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(at.0.min(253_402_300_799_000))).to_string()
 }
@@ -80,7 +80,7 @@ fn one(message: &Message, body: &str, cut: Option<usize>) -> String {
         // Writing to a string does not fail.
         let _ = write!(text, " {name}=\"{}\"", quoted(value));
     };
-    // A subject that only repeats the body would cost context for nothing.
+    // A subject that only repeats the body would waste context.
     if !message.body.trim_start().starts_with(&message.subject) {
         attribute("subject", &message.subject);
     }
@@ -111,7 +111,7 @@ fn one(message: &Message, body: &str, cut: Option<usize>) -> String {
     text
 }
 
-/// A message whose body is shortened until its envelope fits; none where not even an empty one does.
+/// A message whose body is shortened until its envelope fits; none if not even an empty body fits.
 fn cut_to(message: &Message, room: usize) -> Option<String> {
     let mut keep = message.body.len().min(room);
     loop {
@@ -130,16 +130,16 @@ fn cut_to(message: &Message, room: usize) -> Option<String> {
     }
 }
 
-/// A peer's words on one line, where they stand outside of an envelope: they open none and begin no line.
+/// A peer's text for use outside an envelope: on one line, and unable to open an envelope.
 pub(crate) fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
 }
 
-/// Text that opens or closes no envelope: the `<` of anything that might be read as our tag is
-/// spelled out, however it is cased, spaced or itself spelled out, and control characters are dropped.
+/// Makes text unable to open or close an envelope. The `<` of anything that might be read as our tag is
+/// escaped, however the tag is cased, spaced or itself escaped, and control characters are dropped.
 ///
-/// It is spelled out twice. Gemini CLI writes `&lt;` for every `<` of a hook's text, so there our own
-/// tags arrive so, and what a peer wrote must still look different from them.
+/// The `<` is escaped twice. Gemini CLI writes `&lt;` for every `<` of a hook's text, so our own tags arrive
+/// there as `&lt;`, and a peer's text must still differ from them.
 fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (at, character) in text.char_indices() {
@@ -155,14 +155,14 @@ fn harmless(text: &str) -> String {
     safe
 }
 
-/// Whether what follows a `<` begins one of our tags, for a lenient reader.
+/// Whether the text after a `<` begins one of our tags, for a lenient reader.
 fn names_tag(rest: &str) -> bool {
     let mut name = rest.chars().filter(|c| !c.is_whitespace() && !c.is_control() && *c != '/' && *c != '\\');
     "relay-mesh".chars().all(|wanted| name.next().is_some_and(|c| c.to_ascii_lowercase() == wanted))
 }
 
-/// What follows a `<` that is written as a character reference, such as `&lt;` or `&#60`, whose `&` has
-/// just been read; none where it is not one.
+/// The text after a `<` that is written as a character reference, such as `&lt;` or `&#60`. The argument is the
+/// text after its `&`. None if it is no such reference.
 fn spelled_bracket(rest: &str) -> Option<&str> {
     let lower = rest.get(..2).filter(|name| name.eq_ignore_ascii_case("lt"));
     let after = match (lower, rest.strip_prefix('#')) {

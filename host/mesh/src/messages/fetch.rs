@@ -1,4 +1,4 @@
-//! Fetching and acknowledging: how an agent takes its mail itself.
+//! Fetching and acknowledging: how an agent reads its mail itself.
 
 use std::collections::BTreeSet;
 
@@ -16,26 +16,26 @@ use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::Activity;
 
-/// What is wanted of an inbox.
+/// Which messages of an inbox to fetch, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch {
-    /// At most so many messages.
+    /// Maximum number of messages.
     pub limit: usize,
-    /// Longest body in bytes; longer ones are cut at a character and marked.
+    /// Longest body in bytes; longer ones are cut at a character boundary and marked.
     pub max_length: usize,
     /// Look without leasing: nothing counts as read.
     pub peek: bool,
-    /// Also what was shown, fetched or acknowledged before.
+    /// Also messages that were shown, read or acknowledged before.
     pub include_settled: bool,
     /// Only from this sender.
     pub from: Option<AgentName>,
     /// Only of this thread.
     pub thread: Option<String>,
-    /// Only stored at or after this time.
+    /// Only messages stored at or after this time.
     pub since: Option<Instant>,
     /// The newest `limit` messages instead of the oldest.
     pub newest: bool,
-    /// Only what may interrupt a session that does this now.
+    /// Only messages that may interrupt a session with this activity.
     pub interrupting: Option<Activity>,
 }
 
@@ -55,40 +55,40 @@ impl Default for Fetch {
     }
 }
 
-/// A message that was fetched.
+/// A fetched message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchedMessage {
-    /// The message, its body cut where it was too long.
+    /// The message, its body cut if it was too long.
     pub message: Message,
-    /// Bytes of the whole body, where it was cut.
+    /// Bytes of the whole body, if it was cut.
     pub cut_from: Option<usize>,
-    /// Where it stood before this fetch.
+    /// Its delivery history before this fetch.
     pub history: DeliveryHistory,
 }
 
-/// A right to present some messages, for a while. Confirm it once they are presented; dropped
-/// without that, it lapses by itself.
+/// The right to present some messages for a limited time. Confirm it after presenting them; if it is dropped
+/// instead, it lapses by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "what was presented and is not confirmed is presented again"]
 pub struct Lease {
-    /// Whose inbox.
+    /// The owner of the inbox.
     pub agent: AgentName,
-    /// Names the lease in the receipts.
+    /// The id of the lease in the receipts.
     pub(crate) id: String,
-    /// What was leased.
+    /// The leased messages.
     pub messages: Vec<MessageId>,
-    /// The longest chain among them, which the agent works on once they are presented.
+    /// The longest chain among them. The agent works on it once they are presented.
     pub(crate) trace: Option<Trace>,
 }
 
-/// What a fetch gave.
+/// The result of a fetch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
     /// The messages: urgent first, then by time.
     pub messages: Vec<FetchedMessage>,
-    /// How many more wait that were left out.
+    /// How many more messages wait that were left out.
     pub waiting: usize,
-    /// The right to present them; none after a peek, or where there was nothing unsettled.
+    /// The lease on them; none after a peek, or if all of them are settled.
     pub lease: Option<Lease>,
 }
 
@@ -100,7 +100,7 @@ pub enum FetchError {
     Store(#[from] store::StoreError),
 }
 
-/// What an acknowledgement came to.
+/// The result of acknowledging one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
     /// The message.
@@ -112,12 +112,12 @@ pub struct Acknowledged {
 /// Why nothing was acknowledged.
 #[derive(Debug, thiserror::Error)]
 pub enum AckError {
-    /// Not in this inbox.
+    /// The message is not in this inbox.
     #[error("no message `{id}` was sent to `{agent}`")]
     Unknown {
         /// The message.
         id: MessageId,
-        /// Whose inbox.
+        /// The owner of the inbox.
         agent: AgentName,
     },
     /// The store failed.
@@ -126,22 +126,22 @@ pub enum AckError {
 }
 
 impl Fetch {
-    /// Whether a message is of the kind that is asked for.
+    /// Whether a message passes the filters.
     pub(crate) fn wants(&self, header: &Header) -> bool {
         self.from.as_ref().is_none_or(|from| header.from == *from)
             && self.thread.as_ref().is_none_or(|thread| header.thread == *thread)
             && self.since.is_none_or(|since| header.at >= since)
     }
 
-    /// Whether an unsettled message is of the kind that is asked for, as it stands now.
+    /// Whether an unsettled message passes the filters in its present state.
     pub(crate) fn takes(&self, slot: &Slot) -> bool {
         self.wants(&slot.header) && self.interrupting.is_none_or(|activity| may_interrupt(slot, activity))
     }
 }
 
-/// Whether a message may be brought to a session that does this: the idle are woken by all that is
-/// not low, the busy steered by what is urgent, and whoever waits for a person by nothing. What the
-/// loop guard holds interrupts nobody.
+/// Whether a message may be delivered to a session with this activity. Every priority but low wakes an idle
+/// session; only urgent mail interrupts a busy one; nothing interrupts a session that waits for its user.
+/// A message that the loop guard holds interrupts no session.
 fn may_interrupt(slot: &Slot, activity: Activity) -> bool {
     let priority = slot.header.priority;
     let may = match activity {
@@ -153,7 +153,7 @@ fn may_interrupt(slot: &Slot, activity: Activity) -> bool {
 }
 
 impl Lease {
-    /// The same right for each message by itself, so that each can be confirmed or given back alone.
+    /// Splits the lease into one per message, so that each can be confirmed or released alone.
     pub fn each(self) -> Vec<Lease> {
         let Lease { agent, id, messages, trace } = self;
         let one = |message| Lease { agent: agent.clone(), id: id.clone(), messages: vec![message], trace };
@@ -240,9 +240,10 @@ pub(crate) async fn acknowledge(
     agent: &AgentName,
     ids: &[MessageId],
 ) -> Result<Vec<Acknowledged>, AckError> {
+    let found = inbox::these(core, agent, ids).await?;
     let mut outcomes = Vec::new();
     for id in ids {
-        match inbox::one_of(core, agent, *id).await? {
+        match found.iter().find(|(message, _)| message.id == *id) {
             Some((_, history)) => {
                 outcomes.push(Acknowledged { id: *id, again: history.status() == DeliveryStatus::Acknowledged });
             }
@@ -256,8 +257,8 @@ pub(crate) async fn acknowledge(
     Ok(outcomes)
 }
 
-/// Leases what `pick` chooses, however many others do the same: the choice is made from the
-/// receipts and written back only if they have not grown. Also gives how many were presentable.
+/// Leases what `pick` chooses. Safe against concurrent callers: the choice is made from the receipts and written
+/// back only if none was added since. Also returns how many messages were presentable.
 pub(crate) async fn lease(
     core: &Core,
     inboxes: &Inboxes,
@@ -290,16 +291,10 @@ pub(crate) async fn lease(
     }
 }
 
-/// Everything that is kept, of which the unsettled part is leased like any other mail.
+/// Fetches from everything that is kept; unsettled messages are leased like any other mail.
 async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
-    let mut kept: Vec<(Message, DeliveryHistory)> =
-        inbox::history(core, agent).await?.into_iter().filter(|(message, _)| ask.wants(&Header::of(message))).collect();
-    let left_out = kept.len().saturating_sub(ask.limit);
-    if ask.newest {
-        kept.drain(..left_out);
-    } else {
-        kept.truncate(ask.limit);
-    }
+    let kept =
+        if ask.newest { inbox::newest(core, agent, ask).await? } else { inbox::oldest(core, agent, ask).await? };
     let chosen: BTreeSet<MessageId> = kept.iter().map(|(message, _)| message.id).collect();
     let lease = if ask.peek {
         None
@@ -310,14 +305,14 @@ async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &
         };
         self::lease(core, inboxes, agent, pick).await?.1
     };
-    // What is looked at without being taken is no more left out than what is leased.
+    // A message that is only peeked at does not count as left out, just as a leased one does not.
     let unread = kept.iter().filter(|(_, history)| !history.is_settled()).count();
     let waiting = presence::waiting(core, inboxes, agent).await?.saturating_sub(unread);
     let messages = kept.into_iter().map(|(message, history)| cut(message, history, ask.max_length)).collect();
     Ok(Fetched { messages, waiting, lease })
 }
 
-/// Takes in what was settled and leaves the cursor behind it.
+/// Reads the new receipts and moves the cursor past the settled messages.
 async fn tidy(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<(), StoreError> {
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
@@ -326,7 +321,7 @@ async fn tidy(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<(), S
     Ok(())
 }
 
-/// The messages that a fetch takes, of those that it may.
+/// The messages that a fetch takes from those that pass its filters.
 fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
     let mut slots: Vec<&Slot> = slots.collect();
     if ask.newest {
@@ -337,7 +332,7 @@ fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
     slots.into_iter().take(ask.limit).cloned().collect()
 }
 
-/// Cuts a body that is too long, at a character.
+/// Cuts a body that is too long, at a character boundary.
 fn cut(mut message: Message, history: DeliveryHistory, max_length: usize) -> FetchedMessage {
     let whole = message.body.len();
     if whole <= max_length {

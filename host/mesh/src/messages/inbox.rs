@@ -1,57 +1,59 @@
-//! One inbox, folded: which messages are unsettled, and where each stands.
+//! One inbox, folded: which messages are unsettled, and the delivery history of each.
 //!
-//! Settled messages are let go of at once, so that a host may follow many inboxes for a long time.
-//! Bodies stay in the store until somebody reads them, but for a few short ones that have just come.
+//! Settled messages are dropped from memory at once, so that a server can follow many inboxes for a long time.
+//! Bodies stay in the store until they are read, except for a few short recent ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
+use store::{AppendError, Durability, Entry, Expect, Key, Position, Seek, Store, StoreError, Term};
 
 use crate::core::Core;
+use crate::messages::fetch::Fetch;
 use crate::messages::receipt::{DeliveryHistory, Event, Receipt};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
-use crate::storage::{keys, records};
+use crate::storage::{index_rule, keys, records};
 
 /// An inbox as far as this process has read it.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    /// Unsettled messages. Written by `refresh` alone.
+    /// Unsettled messages. Written by `refresh` and `append_if_unmoved`.
     pub(crate) unsettled: BTreeMap<MessageId, Slot>,
-    /// Settled messages that lie behind an unsettled one, by their place in the inbox, each with its
-    /// first receipt: whoever reads the inbox from there needs those receipts too.
+    /// Settled messages that come after an unsettled one in the inbox, by position, each with the position of its
+    /// first receipt: a process that reads the inbox from there needs those receipts too.
     settled: BTreeMap<Position, Position>,
-    /// How far the inbox log is read; none before the first refresh.
+    /// How far the logs have been read; none before the first refresh.
     read: Option<Cursor>,
-    /// Damaged stretches that were passed over.
+    /// Number of damaged entries that were skipped.
     pub(crate) damage: usize,
-    /// The cursor as it was last written, so that it is not written again for nothing.
+    /// The cursor as last written, to avoid writing it again unchanged.
     written: Option<Cursor>,
 }
 
-/// How many bytes of unsettled messages are kept of one inbox, so that what has just come need not be read again.
+/// How many bytes of an inbox are read at a time.
+const STEP: usize = 256 * 1024;
+/// The receipts of more messages than this are read from the first to the last instead of being looked up.
+const MOST_LOOKED_UP: usize = 500;
+/// How many bytes of unsettled messages one inbox keeps in memory, so that recent ones are not read again.
 const TEXTS_KEPT: usize = 16 * 1024;
 
 /// One unsettled message.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    /// Where it lies in the inbox log.
+    /// Its position in the inbox log.
     pub(crate) at: Position,
-    /// The first receipt that concerns it.
+    /// The position of its first receipt.
     first_receipt: Option<Position>,
-    /// What one must know of it without its body.
     pub(crate) header: Header,
-    /// Where it stands.
     pub(crate) history: DeliveryHistory,
-    /// The whole of it, where it is short and came lately.
+    /// The whole message, if it is short and recent.
     text: Option<Arc<[u8]>>,
 }
 
-/// A message without its body.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Header {
     pub(crate) id: MessageId,
@@ -64,7 +66,6 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The header of a whole message.
     pub(crate) fn of(message: &Message) -> Header {
         Header {
             id: message.id,
@@ -77,20 +78,20 @@ impl Header {
     }
 }
 
-/// How far something has been read.
+/// How far the two logs of an inbox have been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cursor {
     inbox: Position,
     receipts: Position,
 }
 
-/// Messages that one look at an inbox brought.
+/// The messages of one read of an inbox.
 #[derive(Default)]
 struct Came {
     slots: BTreeMap<MessageId, Slot>,
-    /// How many bytes of messages are kept, these included.
+    /// How many bytes of messages are kept in memory, including these.
     kept: usize,
-    /// How many entries are no messages.
+    /// How many entries are not messages.
     unreadable: usize,
 }
 
@@ -108,9 +109,9 @@ impl Came {
 }
 
 impl Inbox {
-    /// Reads what is new. A receipt is always younger than its message. So where receipts were read before
-    /// messages, a message that is read here has either all its receipts here or later ones; and where both were
-    /// read at once, the inbox is read on if a receipt is of a message that is not known here.
+    /// Reads new entries. A receipt is always younger than its message. So if receipts are read before messages,
+    /// every message read has either all its receipts here or later ones; if both are read at once, the inbox is
+    /// read further if a receipt belongs to a message that is not known here.
     pub(crate) async fn refresh(&mut self, store: &dyn Store, name: &AgentName) -> Result<(), StoreError> {
         let from = match self.read {
             Some(cursor) => cursor,
@@ -119,12 +120,12 @@ impl Inbox {
                     self.written = found.map(|(_, cursor)| cursor);
                     self.written.unwrap_or_default()
                 }
-                // The cursor is a hint: without it everything is read.
+                // The cursor is only a hint: without it everything is read.
                 Err(StoreError::Damaged { .. }) => Cursor::default(),
                 Err(error) => return Err(error),
             },
         };
-        // On servers each answer is waited for.
+        // Both at once, because servers take a round trip for each read.
         let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
         let receipts_are_read = AtomicBool::new(false);
         let mut came = Came { kept: self.texts(), ..Came::default() };
@@ -165,7 +166,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// How many bytes of messages are kept.
+    /// How many bytes of messages are kept in memory.
     fn texts(&self) -> usize {
         self.unsettled.values().filter_map(|slot| slot.text.as_ref()).map(|text| text.len()).sum()
     }
@@ -181,7 +182,7 @@ impl Inbox {
         }
     }
 
-    /// Writes receipts back only if nobody wrote any since this inbox was refreshed. Whether they
+    /// Appends receipts only if none was appended since this inbox was refreshed. Returns whether they
     /// were written; if not, refresh and decide again.
     pub(crate) async fn append_if_unmoved(
         &mut self,
@@ -206,7 +207,7 @@ impl Inbox {
         }
     }
 
-    /// Leaves a hint for the next process, so that it need not read what is settled.
+    /// Writes the cursor, so that the next process need not read settled messages.
     pub(crate) async fn leave_cursor(&mut self, store: &dyn Store, name: &AgentName) {
         let Some(read) = self.read else { return };
         let inbox = self.unsettled.values().map(|slot| slot.at).min().unwrap_or(read.inbox);
@@ -217,7 +218,7 @@ impl Inbox {
         if self.written == Some(cursor) {
             return;
         }
-        // A concurrent writer's hint may be older or newer; both are true, and either will do.
+        // A concurrent writer's cursor may be older or newer; both are valid hints.
         let outcome =
             records::update(store, &keys::cursor(name), Durability::Process, |old: Option<Cursor>| match old {
                 Some(old) if old.inbox >= cursor.inbox && old.receipts >= cursor.receipts => (records::Next::Keep, ()),
@@ -230,7 +231,7 @@ impl Inbox {
         }
     }
 
-    /// Messages that nobody presents just now, the most urgent first, then the oldest.
+    /// Unsettled messages without a lease, most urgent first, then oldest first.
     pub(crate) fn presentable(&self, now: Instant) -> Vec<&Slot> {
         let mut slots: Vec<&Slot> = self.unsettled.values().filter(|slot| !slot.history.is_leased(now)).collect();
         slots.sort_by_key(|slot| (std::cmp::Reverse(slot.header.priority), slot.at));
@@ -238,7 +239,7 @@ impl Inbox {
     }
 }
 
-/// The whole message that a slot stands for.
+/// The whole message of a slot.
 pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Result<Message, StoreError> {
     let log = keys::inbox(name);
     if let Some(text) = &slot.text {
@@ -248,67 +249,126 @@ pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Re
     match batch.entries.first() {
         Some(entry) if entry.at == slot.at => records::parse(&log, &entry.bytes),
         Some(_) | None => {
-            Err(StoreError::Damaged { what: log.to_string(), why: "a message is gone that was there".to_owned() })
+            Err(StoreError::Damaged { what: log.to_string(), why: "a message that was there is gone".to_owned() })
         }
     }
 }
 
-/// Everything that is kept of an inbox, settled or not, in order.
-pub(crate) async fn history(core: &Core, name: &AgentName) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
-    let mut receipts: Vec<Receipt> = Vec::new();
-    records::scan(core.shared.as_ref(), &keys::receipts(name), Position::START, |entry| {
-        receipts.extend(serde_json::from_slice::<Receipt>(&entry.bytes));
-    })
-    .await?;
-    let mut messages: Vec<(Message, DeliveryHistory)> = Vec::new();
-    records::scan(core.shared.as_ref(), &keys::inbox(name), Position::START, |entry| {
-        messages.extend(
-            serde_json::from_slice::<Message>(&entry.bytes).map(|message| (message, DeliveryHistory::default())),
-        );
-    })
-    .await?;
-    let places: BTreeMap<MessageId, usize> =
-        messages.iter().enumerate().map(|(place, (message, _))| (message.id, place)).collect();
-    for receipt in receipts {
-        if let Some(place) = places.get(&receipt.message) {
-            messages[*place].1.take(receipt.at, receipt.event);
+/// The messages with these ids and their histories, in the order of the inbox. Ids that are not in it are left out.
+pub(crate) async fn these(
+    core: &Core,
+    name: &AgentName,
+    ids: &[MessageId],
+) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
+    let terms: Vec<Term> = ids.iter().map(|id| index_rule::of_message(*id)).collect();
+    let entries = core.shared.find(&keys::inbox(name), &terms).await?;
+    let mut messages: Vec<Message> = Vec::new();
+    for message in entries.iter().filter_map(|entry| serde_json::from_slice::<Message>(&entry.bytes).ok()) {
+        if ids.contains(&message.id) && messages.iter().all(|earlier| earlier.id != message.id) {
+            messages.push(message);
         }
     }
-    Ok(messages)
+    with_histories(core, name, messages).await
 }
 
-/// One message of an inbox and where it stands; none where it is not there.
+/// One message of an inbox and its delivery history; none if it is not there.
 pub(crate) async fn one_of(
     core: &Core,
     name: &AgentName,
     id: MessageId,
 ) -> Result<Option<(Message, DeliveryHistory)>, StoreError> {
-    let needle = id.to_string();
-    let mentions = |entry: &store::Entry| contains(&entry.bytes, needle.as_bytes());
-    let mut receipts: Vec<Receipt> = Vec::new();
-    records::scan(core.shared.as_ref(), &keys::receipts(name), Position::START, |entry| {
-        if mentions(&entry) {
-            receipts.extend(serde_json::from_slice::<Receipt>(&entry.bytes));
-        }
-    })
-    .await?;
-    let mut found: Option<Message> = None;
-    records::scan(core.shared.as_ref(), &keys::inbox(name), Position::START, |entry| {
-        if found.is_none() && mentions(&entry) {
-            found = serde_json::from_slice::<Message>(&entry.bytes).ok().filter(|message| message.id == id);
-        }
-    })
-    .await?;
-    Ok(found.map(|message| {
-        let mut history = DeliveryHistory::default();
-        for receipt in receipts.into_iter().filter(|receipt| receipt.message == id) {
-            history.take(receipt.at, receipt.event);
-        }
-        (message, history)
-    }))
+    Ok(these(core, name, &[id]).await?.pop())
 }
 
-/// Notes events of messages in an inbox.
+/// The newest messages of an inbox that are wanted, settled or not, in the order of the inbox.
+pub(crate) async fn newest(
+    core: &Core,
+    name: &AgentName,
+    ask: &Fetch,
+) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
+    let log = keys::inbox(name);
+    let floor = first_since(core, &log, ask.since).await?;
+    let mut before = core.shared.end(&log).await?;
+    let mut messages: Vec<Message> = Vec::new();
+    while messages.len() < ask.limit {
+        let batch = core.shared.read_back(&log, before, STEP).await?;
+        messages.extend(batch.entries.iter().rev().filter_map(|entry| wanted(ask, entry)));
+        if batch.at_end || batch.next <= floor || batch.next >= before {
+            break;
+        }
+        before = batch.next;
+    }
+    messages.truncate(ask.limit);
+    messages.reverse();
+    with_histories(core, name, messages).await
+}
+
+/// The oldest messages of an inbox that are wanted, settled or not, in the order of the inbox.
+pub(crate) async fn oldest(
+    core: &Core,
+    name: &AgentName,
+    ask: &Fetch,
+) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
+    let log = keys::inbox(name);
+    let mut from = first_since(core, &log, ask.since).await?;
+    let mut messages: Vec<Message> = Vec::new();
+    while messages.len() < ask.limit {
+        let batch = core.shared.read(&log, from, STEP).await?;
+        messages.extend(batch.entries.iter().filter_map(|entry| wanted(ask, entry)));
+        if batch.at_end || batch.next == from {
+            break;
+        }
+        from = batch.next;
+    }
+    messages.truncate(ask.limit);
+    with_histories(core, name, messages).await
+}
+
+fn wanted(ask: &Fetch, entry: &Entry) -> Option<Message> {
+    let message: Message = serde_json::from_slice(&entry.bytes).ok()?;
+    ask.wants(&Header::of(&message)).then_some(message)
+}
+
+/// A position before which no message is of that time or later.
+async fn first_since(core: &Core, log: &Key, since: Option<Instant>) -> Result<Position, StoreError> {
+    match since {
+        Some(since) => Ok(core.shared.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START)),
+        None => Ok(Position::START),
+    }
+}
+
+/// Messages of an inbox with what its receipts say of each.
+async fn with_histories(
+    core: &Core,
+    name: &AgentName,
+    messages: Vec<Message>,
+) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
+    let log = keys::receipts(name);
+    let mut histories: BTreeMap<MessageId, DeliveryHistory> =
+        messages.iter().map(|message| (message.id, DeliveryHistory::default())).collect();
+    let mut take = |entry: &Entry| {
+        if let Ok(receipt) = serde_json::from_slice::<Receipt>(&entry.bytes)
+            && let Some(history) = histories.get_mut(&receipt.message)
+        {
+            history.take(receipt.at, receipt.event);
+        }
+    };
+    if messages.len() > MOST_LOOKED_UP {
+        records::scan(core.shared.as_ref(), &log, Position::START, |entry| take(&entry)).await?;
+    } else {
+        let terms: Vec<Term> = messages.iter().map(|message| index_rule::of_message(message.id)).collect();
+        core.shared.find(&log, &terms).await?.iter().for_each(take);
+    }
+    Ok(messages
+        .into_iter()
+        .map(|message| {
+            let history = histories.get(&message.id).cloned().unwrap_or_default();
+            (message, history)
+        })
+        .collect())
+}
+
+/// Appends an event to the receipts of these messages.
 pub(crate) async fn receipt(
     core: &Core,
     name: &AgentName,
@@ -324,7 +384,7 @@ pub(crate) async fn receipt(
     records::append_all(core.shared.as_ref(), &keys::receipts(name), &receipts, durability).await.map(|_| ())
 }
 
-/// Whether bytes occur in others: spares parsing the entries that cannot be meant.
+/// Whether the needle occurs in the bytes. Avoids parsing entries that cannot match.
 pub(crate) fn contains(hay: &[u8], needle: &[u8]) -> bool {
     memchr::memmem::find(hay, needle).is_some()
 }

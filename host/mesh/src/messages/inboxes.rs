@@ -1,4 +1,4 @@
-//! Every inbox as far as this process has read it, so that a second look reads only what is new.
+//! The inboxes as far as this process has read them, so that a second look reads only new entries.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,22 +7,20 @@ use crate::messages::idempotency::{Keyed, There};
 use crate::messages::inbox::Inbox;
 use crate::names::AgentName;
 
-/// One view of each inbox. The view has an async lock of its own, since the store is read under it.
+/// One view of each inbox. Each has its own async lock, because the store is read while it is held.
 type Views<T> = Mutex<BTreeMap<AgentName, Arc<tokio::sync::Mutex<T>>>>;
 
-/// What this process has read of each inbox.
 #[derive(Default)]
 pub(crate) struct Inboxes {
-    /// Unsettled messages. Written by whoever refreshes the view.
+    /// Unsettled messages. Written by `Inbox::refresh` and `Inbox::append_if_unmoved`.
     inboxes: Views<Inbox>,
-    /// Which idempotency keys were used. Written by `store_once`.
+    /// Used idempotency keys. Written by `store_once`.
     keyed: Views<Keyed>,
-    /// What lies there, read to send what had waited. Written by `store_unless_there`, dropped when nothing waits.
+    /// Inbox contents, read while the outbox is emptied. Written by `store_unless_there`, dropped after each round.
     there: Views<There>,
 }
 
 impl Inboxes {
-    /// The view of an inbox.
     pub(crate) fn of(&self, name: &AgentName) -> Arc<tokio::sync::Mutex<Inbox>> {
         view(&self.inboxes, name)
     }
@@ -35,7 +33,7 @@ impl Inboxes {
         view(&self.there, name)
     }
 
-    /// Drops what was read to send what had waited.
+    /// Drops the inbox contents that were read while emptying the outbox.
     pub(crate) fn forget_what_is_there(&self) {
         self.there.lock().expect("no holder of this lock panics").clear();
     }

@@ -1,4 +1,4 @@
-//! A message as it is kept, and what a sender may say about one.
+//! A message as it is stored, and a draft as its sender writes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::ports::machine::Instant;
 pub const LONGEST_BODY: usize = 256 * 1024;
 /// The longest subject, thread name, idempotency key or tag, in bytes.
 pub const LONGEST_LABEL: usize = 200;
-/// How many tags a message may have.
+/// Maximum number of tags of a message.
 pub const MOST_TAGS: usize = 16;
 
 /// How far a message may interrupt its recipient.
@@ -27,22 +27,22 @@ pub enum Priority {
     Urgent,
 }
 
-/// A message in an inbox, as it is stored.
+/// A message as it is stored in an inbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its id. A broadcast has one id in every inbox.
+    /// Message id. A broadcast has the same id in every inbox.
     pub id: MessageId,
     /// When it was stored.
     pub at: Instant,
-    /// Who sent it, as worked out by the host.
+    /// The sender, as the mesh identified it.
     pub from: AgentName,
-    /// In whose inbox it lies.
+    /// The recipient, in whose inbox it is stored.
     pub to: AgentName,
-    /// What it is about; made from the body where the sender said nothing.
+    /// The subject; made from the body if the sender gave none.
     pub subject: String,
     /// The text.
     pub body: String,
-    /// The conversation that it belongs to: the id of its first message, or a name.
+    /// The thread: the id of its first message, or a name.
     pub thread: String,
     /// The message that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,33 +53,33 @@ pub struct Message {
     /// Free words to filter by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The sender's own name for this sending: the same one twice is stored once.
+    /// The sender's key for this message: two sends with the same key store it once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// Whether it went to everyone.
+    /// Whether it was sent to everyone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub broadcast: bool,
     /// The chain of messages that led to this one.
     pub trace: Trace,
 }
 
-/// A chain of messages that agents sent because of one another, with no person in between.
+/// A chain of messages that agents sent because of one another, with no user in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Trace {
-    /// The message that began it.
+    /// The first message of the chain.
     pub root: MessageId,
-    /// How many messages came between that one and this one.
+    /// How many messages lie between the first one and this one.
     pub hops: u32,
 }
 
-/// What a sender says of a message.
+/// A message as its sender writes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
     /// The text.
     pub body: String,
-    /// What it is about.
+    /// The subject.
     pub subject: Option<String>,
-    /// The conversation that it belongs to.
+    /// The thread: the id of its first message, or a name.
     pub thread: Option<String>,
     /// The message that it answers. Replying acknowledges that one.
     pub reply_to: Option<MessageId>,
@@ -91,16 +91,16 @@ pub struct Draft {
     pub idempotency_key: Option<String>,
 }
 
-/// Why a draft cannot be sent to anybody.
+/// Why a draft is not a valid message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDraft {
-    /// Nothing to say.
+    /// The body is empty.
     #[error("the message is empty")]
     Empty,
-    /// A key that would make one of all messages whose key is not set.
+    /// An empty key would make every message without a key a duplicate of the first.
     #[error("the idempotency key is empty")]
     EmptyKey,
-    /// More text than a message carries.
+    /// The body is too long.
     #[error("the body has {bytes} bytes and a message carries at most {LONGEST_BODY}")]
     BodyTooLong {
         /// Its length.
@@ -120,7 +120,7 @@ pub enum InvalidDraft {
 }
 
 impl Draft {
-    /// Checks the sizes.
+    /// Checks the body, the labels' lengths and the number of tags.
     pub fn validate(&self) -> Result<(), InvalidDraft> {
         if self.body.trim().is_empty() {
             return Err(InvalidDraft::Empty);
@@ -146,7 +146,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The same without what is blank: who leaves a field empty has not said it.
+    /// Drops blank fields: a blank field counts as not set.
     pub(crate) fn without_blanks(mut self) -> Draft {
         let is_said = |text: &String| !text.trim().is_empty();
         self.subject = self.subject.filter(is_said);
@@ -155,7 +155,7 @@ impl Draft {
         self
     }
 
-    /// What the message is about, where its sender did not say: the first 80 characters of its first line.
+    /// The subject; if there is none, the first 80 characters of the body's first line.
     pub fn subject_or_default(&self) -> String {
         match &self.subject {
             Some(subject) => subject.clone(),

@@ -1,4 +1,4 @@
-//! Messages: how they are sent, stored, fetched and acknowledged, and what became of each.
+//! Messages: how they are sent, stored, fetched and acknowledged, and their delivery history.
 
 pub(crate) mod address;
 pub(crate) mod envelope;

@@ -1,5 +1,5 @@
-//! The outbox: what could not be handed to the servers waits in this machine's own store, and is sent when
-//! they can be reached again, by whichever process of the machine comes to it first.
+//! The outbox: messages that could not be sent to the NATS servers wait in this machine's own store. The first
+//! process of the machine that reaches the servers sends them.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::ports::machine::Instant;
 use crate::storage::{keys, records};
 use crate::{AddressError, Mesh, SendError, Sent, SentTo};
 
-/// How the outbox is called in the history of what waits in it.
+/// The route's name in the delivery history of a queued message.
 const ROUTE: &str = "outbox";
-/// How many times, and how far apart, a sender looks whether another process has sent what was said before.
-/// Whoever went on at once would put more behind it than it gets away. It looks, and is not only told when something is
-/// sent: of a process that was killed nobody tells, and then it is this one's to send.
+/// How many times, and how far apart, a sender checks whether another process has emptied the outbox. A sender that
+/// did not wait would add to the outbox faster than it empties. It polls, because a killed process raises no event,
+/// and its messages are then this process's to send.
 const MOST_LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -33,67 +33,67 @@ pub struct Queued {
     pub id: MessageId,
     /// When it was sent.
     pub at: Instant,
-    /// Who sent it.
+    /// The sender.
     pub from: AgentName,
-    /// To whom it is still to be sent, as the sender wrote it.
+    /// The recipients that do not have it yet, as the sender wrote them.
     pub to: Vec<String>,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
-    /// Why it waits, where that is something else than servers that cannot be reached.
+    /// Why it waits, if the reason is not that the servers cannot be reached.
     pub refused: Option<String>,
-    /// To whom it cannot be sent, and why.
+    /// The recipients that it can never be sent to, and why.
     pub returned: Vec<(String, String)>,
 }
 
-/// Whether something waits in the outbox after it was looked through.
+/// The state of the outbox after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outbox {
-    /// Everything was sent, or could not be and never will.
+    /// Every message was sent, or never can be.
     Done,
-    /// Something waits that is not taken yet.
+    /// A message waits that the servers have not taken.
     Waits,
-    /// Something waits, and another process is at it.
+    /// Messages wait, and another process is sending them.
     IsSent,
 }
 
-/// Whether something may be sent now, as far as the outbox has found out just now.
+/// Whether a message may be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Nothing speaks against it.
+pub(crate) enum OutboxState {
+    /// Yes.
     Open,
-    /// The servers cannot be reached, and whatever is sent now waits behind the rest.
+    /// The servers cannot be reached: queue it behind the rest.
     Blocked,
-    /// What the same sender said before is not sent yet: another process is at it, or the servers do not take it.
+    /// Earlier messages of the same sender still wait: another process is sending them, or the servers refuse them.
     Busy,
 }
 
-/// One sending that waits, as it is kept under `outbox/NUMBER-ID`.
+/// One outgoing message, stored under `outbox/NUMBER-ID`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Outgoing {
     #[serde(flatten)]
     sending: Sending,
-    /// To whom it is still to be sent.
+    /// The recipients that do not have it yet.
     to: Vec<String>,
-    /// Whether they were named.
+    /// Whether the sender named the recipients or sent to everyone.
     #[serde(default)]
     reach: Reach,
-    /// Who has it.
+    /// The recipients that have it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     stored: Vec<AgentName>,
-    /// Why the servers did not take it when it was tried last, though they were there.
+    /// Why the servers refused it at the last try, though they could be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
-    /// To whom it cannot be sent, and why.
+    /// The recipients that it can never be sent to, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     returned: Vec<(String, String)>,
-    /// Whether all of it is done that can be.
+    /// Whether nothing more can be done for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     done: bool,
 }
 
 impl Mesh {
-    /// Puts a message behind what another process is just sending, which sends it too, unless it has ended
-    /// meanwhile. What does not come to its turn soon is queued.
+    /// Queues a message behind those that another process is sending. That process sends it too; if it has ended,
+    /// this one does. A message whose turn does not come soon stays queued.
     pub(crate) async fn queue_behind(&self, sending: Sending, to: &[String], reach: Reach) -> Result<Sent, SendError> {
         let name = sending.id.to_string();
         let sent = Sent::of(&sending);
@@ -101,7 +101,7 @@ impl Mesh {
         let round = async {
             let mut looks = 0;
             loop {
-                // It may have looked for the last time before this was put there.
+                // The other process may have listed the outbox for the last time before this was added.
                 let outbox = self.send_what_waits().await?;
                 let left = self.core.local.list(&keys::outbox()).await?;
                 let waits = left.iter().any(|key| key.as_str().ends_with(&name));
@@ -125,22 +125,22 @@ impl Mesh {
         Ok(sent)
     }
 
-    /// Sends what waits, and says whether what a sender says now can follow what it said before. That something
-    /// cannot be sent yet is worth a line, and no more.
-    pub(crate) async fn send_what_waits_before(&self, sender: &AgentName) -> Way {
+    /// Sends what waits, and returns whether a new message of this sender may follow. Failing to send is only logged
+    /// at debug level.
+    pub(crate) async fn send_what_waits_before(&self, sender: &AgentName) -> OutboxState {
         if !self.core.topology.may_be_out_of_reach() {
-            return Way::Open;
+            return OutboxState::Open;
         }
         let waits = match self.send_what_waits().await {
-            Ok(Outbox::Done) => return Way::Open,
+            Ok(Outbox::Done) => return OutboxState::Open,
             Ok(Outbox::Waits | Outbox::IsSent) => waits_for_its_turn(&self.core, sender).await,
             Err(error) => Err(error),
         };
         match waits {
-            Ok(true) => Way::Busy,
-            Ok(false) => Way::Open,
+            Ok(true) => OutboxState::Busy,
+            Ok(false) => OutboxState::Open,
             Err(error) => {
-                let way = if error.is_out_of_reach() { Way::Blocked } else { Way::Open };
+                let way = if error.is_out_of_reach() { OutboxState::Blocked } else { OutboxState::Open };
                 let error: &dyn std::error::Error = &error;
                 tracing::debug!(error, "the outbox waits");
                 way
@@ -148,8 +148,8 @@ impl Mesh {
         }
     }
 
-    /// Sends what waits, oldest first, unless another process of this machine is at it. Fails where the
-    /// servers cannot be reached, and leaves what it has not sent.
+    /// Sends what waits, oldest first, unless another process of this machine is doing so. Fails if the servers
+    /// cannot be reached, and leaves what it has not sent.
     pub(crate) async fn send_what_waits(&self) -> Result<Outbox, StoreError> {
         let mut waits = self.core.local.list(&keys::outbox()).await?;
         let mut outbox = Outbox::Done;
@@ -158,18 +158,18 @@ impl Mesh {
             let left = self.send_everything().await?;
             drop(hold);
             outbox = if left.held_up.is_empty() { Outbox::Done } else { Outbox::Waits };
-            // Looked at once more now that it is given up: who put something there meanwhile left it to us.
+            // Listed again after the hold is released: a process that added a message meanwhile left it to us.
             waits = self.core.local.list(&keys::outbox()).await?;
             waits.retain(|key| !left.keys.contains(key));
         }
         Ok(outbox)
     }
 
-    /// Goes through the outbox once, under the hold. What the servers do not take now holds up what its sender
-    /// said afterwards, and nobody else.
+    /// Goes through the outbox once, under the hold. A message that the servers refuse for now holds up later
+    /// messages of the same sender only.
     async fn send_everything(&self) -> Result<Left, StoreError> {
         let mut left = Left { keys: Vec::new(), held_up: Vec::new() };
-        // Listed under the hold: what another process has sent is not there any more.
+        // Listed under the hold: what another process has sent is gone from the list.
         for key in self.core.local.list(&keys::outbox()).await? {
             let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.core.local.as_ref(), &key).await?
             else {
@@ -197,7 +197,7 @@ impl Mesh {
             if next != Some(&before) {
                 let value = next.map(records::json);
                 match self.core.local.swap(&key, Some(revision), value.as_deref(), Durability::Synced).await {
-                    // Nobody else changes it under the hold; a hold that was lost is somebody else's to go on by.
+                    // No other process changes it under the hold. If the hold was lost, its new owner goes on.
                     Ok(_) | Err(SwapError::Changed { .. }) => {}
                     Err(SwapError::Store(error)) => return Err(error),
                 }
@@ -216,12 +216,12 @@ impl Mesh {
         Ok(left)
     }
 
-    /// Sends one message to whoever has not got it. What can never be sent comes back.
+    /// Sends one message to the recipients that do not have it. Recipients that can never have it are `returned`.
     async fn send_again(&self, outgoing: &mut Outgoing) -> Result<(), StoreError> {
         let from = outgoing.sending.from.clone();
-        // Its name is another machine's to speak for by now.
+        // Another machine has adopted the sender's name.
         if !from.is_shell() && adopt::unless_adopted(&self.core, &self.remote, Some(from.clone())).await.is_none() {
-            let reason = format!("`{from}` lives on another machine now, and only there somebody speaks for it");
+            let reason = format!("`{from}` lives on another machine now, and only that machine may send in its name");
             outgoing.returned.extend(std::mem::take(&mut outgoing.to).into_iter().map(|to| (to, reason.clone())));
             return Ok(());
         }
@@ -251,7 +251,7 @@ impl Mesh {
             }
             match self.send_to(&outgoing.sending, &names, outgoing.reach, Try::Again, &mut sent).await {
                 Ok(()) => break Ok(()),
-                // The others are tried nevertheless.
+                // The other recipients are still tried.
                 Err(SendError::Store { to, source, .. }) if source.is_for_good() => {
                     let reason = reasons(&source);
                     let is_for_it = |(_, name): &mut (String, AgentName)| *name == to;
@@ -295,7 +295,7 @@ pub(crate) async fn queued(core: &Core) -> Result<Vec<Queued>, StoreError> {
     Ok(all)
 }
 
-/// Keeps a message on this machine for those who have not got it.
+/// Queues a message on this machine for the recipients that do not have it.
 pub(crate) async fn queue(
     core: &Core,
     sending: Sending,
@@ -333,7 +333,7 @@ pub(crate) async fn queue(
     Ok(sent)
 }
 
-/// Whether something of this sender's is still to be sent.
+/// Whether an earlier message of this sender still waits.
 async fn waits_for_its_turn(core: &Core, sender: &AgentName) -> Result<bool, StoreError> {
     for key in core.local.list(&keys::outbox()).await? {
         if let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await?
@@ -346,7 +346,7 @@ async fn waits_for_its_turn(core: &Core, sender: &AgentName) -> Result<bool, Sto
     Ok(false)
 }
 
-/// What came back stays for as long as settled mail does, so that its sender may see it.
+/// Deletes a returned message after the time that settled mail is kept; until then its sender can see it.
 async fn forget_when_old(
     core: &Core,
     key: &store::Key,
@@ -362,8 +362,8 @@ async fn forget_when_old(
     }
 }
 
-/// A message of this machine's outbox, and where it stands with those who have not got it. None where it
-/// is not there, or is not for the asker's eyes.
+/// A message in this machine's outbox, with its status for each recipient that does not have it. None if it is
+/// not there, or the asker may not see it.
 pub(crate) async fn in_outbox(
     core: &Core,
     asker: &crate::sessions::Principal,
@@ -402,15 +402,15 @@ pub(crate) async fn in_outbox(
     Ok(Some((message, recipients)))
 }
 
-/// What is left in the outbox after a round.
+/// What remains in the outbox after a round.
 struct Left {
-    /// What came back, which its sender may still look at, and what waits.
+    /// Returned messages, which their senders may still look at, and waiting ones.
     keys: Vec<store::Key>,
-    /// From whom the servers did not take something that they may take later.
+    /// Senders of messages that the servers refused for now.
     held_up: Vec<AgentName>,
 }
 
-/// Whether nothing else could be sent either: the servers cannot be reached, or this machine's own folder is in trouble.
+/// Whether no other message could be sent either: the servers or this machine's own data folder cannot be used.
 fn ends_the_round(error: &StoreError) -> bool {
     match error {
         StoreError::Server { .. } => error.is_out_of_reach(),
@@ -419,7 +419,7 @@ fn ends_the_round(error: &StoreError) -> bool {
     }
 }
 
-/// The number of a key of the outbox.
+/// The number in an outbox key.
 fn number_of(key: &store::Key) -> Option<u64> {
     key.segments().last()?.split_once('-')?.0.parse().ok()
 }

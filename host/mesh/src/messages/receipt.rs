@@ -1,4 +1,4 @@
-//! The delivery history: how far a message went with one recipient, and how we know.
+//! The delivery history: how far a message got with one recipient, and the evidence.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 
-/// A status of the history. Each means what it says and nothing more.
+/// A delivery status. Each claims no more than its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryStatus {
-    /// It waits on the sender's machine, on disk, because the servers cannot be reached. In no inbox yet.
+    /// It waits on disk on the sender's machine, because the servers cannot be reached. In no inbox yet.
     Queued,
-    /// It lies in the inbox, on disk. Nobody was told.
+    /// It is on disk in the inbox. No notification was sent.
     Stored,
-    /// A route was asked to carry it or the news of it.
+    /// A route was asked to carry it or a notification of it.
     #[serde(alias = "offered")]
     Notified,
-    /// The harness said that it took it.
+    /// The harness confirmed that it took it.
     Accepted,
-    /// Its text was put where the agent's model reads.
+    /// Its text was put into the agent's context.
     Shown,
-    /// The agent asked for its mail and was given this.
+    /// The agent fetched its mail and got this message.
     #[serde(alias = "fetched")]
     Read,
-    /// The agent said that it had it, or replied to it.
+    /// The agent acknowledged it or replied to it.
     Acknowledged,
 }
 
 impl DeliveryStatus {
-    /// The word that people see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             DeliveryStatus::Queued => "queued",
@@ -43,7 +43,7 @@ impl DeliveryStatus {
         }
     }
 
-    /// Whether the agent has the text: nothing needs to carry it any more.
+    /// Whether the agent has the text, so that no route needs to carry it any more.
     pub fn settles(self) -> bool {
         match self {
             DeliveryStatus::Queued | DeliveryStatus::Stored | DeliveryStatus::Notified | DeliveryStatus::Accepted => {
@@ -54,14 +54,14 @@ impl DeliveryStatus {
     }
 }
 
-/// What happened to a message, as one line of the recipient's `receipts` log.
+/// An event of a message, as one line of the recipient's `receipts` log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The message.
     pub message: MessageId,
-    /// When it happened.
+    /// When the event happened.
     pub at: Instant,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -70,22 +70,22 @@ pub struct Receipt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Event {
-    /// It has a further status.
+    /// It reached a further status.
     #[serde(alias = "rung")]
     Status {
-        /// Which.
+        /// The status.
         #[serde(alias = "rung")]
         status: DeliveryStatus,
         /// The route that carried it: `hook:PostToolUse`, `fetch`, `wake-file`.
         route: String,
-        /// What proves it, in the route's own terms: a turn id, a tool-use id.
+        /// The evidence, in the route's own terms: a turn id, a tool-use id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<serde_json::Value>,
     },
-    /// Somebody is about to present it, and nobody else may until then.
+    /// A presenter leased it: no other may present it until then.
     #[serde(alias = "claimed")]
     Leased {
-        /// Names the lease in what follows.
+        /// The id of the lease, which the release repeats.
         #[serde(alias = "claim")]
         lease: String,
         /// When the lease lapses by itself.
@@ -97,53 +97,53 @@ pub enum Event {
         #[serde(alias = "claim")]
         lease: String,
     },
-    /// Waking stopped for it; it waits for a person or a fetch.
+    /// The loop guard stopped waking for it; it waits for the user or a fetch.
     Held {
-        /// Why, for people.
+        /// The reason, for users.
         reason: String,
     },
-    /// A person spoke, and what was held may wake again.
+    /// The user spoke, so held messages may wake again.
     Freed,
-    /// It lay longer than mail is kept.
+    /// It waited longer than mail is kept.
     Expired,
-    /// No route can bring it to this recipient, nor the news of it. It stays in the inbox, and a hook
+    /// No route can deliver it or a notification of it to this recipient. It stays in the inbox, and a hook
     /// or a fetch that finds it there ends this.
     Undeliverable {
-        /// Why, for people.
+        /// The reason, for users.
         reason: String,
     },
     /// A route was tried and did not take it. The next one follows.
     Refused {
         /// The route.
         route: String,
-        /// Why, for people.
+        /// The reason, for users.
         reason: String,
     },
 }
 
-/// One reached status: when, by which route, and what proves it.
+/// A status that a message reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reached {
-    /// When.
+    /// When it was reached.
     pub at: Instant,
-    /// By which route.
+    /// The route that proved it.
     pub route: String,
-    /// What proves it.
+    /// The evidence, in the route's own terms.
     pub evidence: Option<serde_json::Value>,
 }
 
-/// Where a message stands with one recipient: the fold of its receipts.
+/// A message's delivery history with one recipient: the fold of its receipts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeliveryHistory {
-    /// The statuses that it reached, each with its first evidence.
+    /// Every status it reached, each with its first evidence.
     pub reached: BTreeMap<DeliveryStatus, Reached>,
-    /// Who is presenting it, and until when that keeps others off.
+    /// The current lease: its id, and when it lapses.
     pub lease: Option<(String, Instant)>,
-    /// Why waking stopped, where it did.
+    /// Why waking stopped, if it did.
     pub held: Option<String>,
     /// Whether it expired.
     pub expired: bool,
-    /// Why no route can bring it, where that is so.
+    /// Why no route can deliver it, if none can.
     pub undeliverable: Option<String>,
     /// Routes that did not take it, with reason and time.
     pub refused: Vec<(String, String, Instant)>,
@@ -152,8 +152,8 @@ pub struct DeliveryHistory {
 }
 
 impl DeliveryHistory {
-    /// The history as it concerns a session that began at this time: what routes into an earlier
-    /// session of the same agent did or refused says nothing of routes into this one.
+    /// The history as far as it concerns a session that began at this time: tries and refusals of routes into an
+    /// earlier session of the same agent are left out.
     pub fn since(&self, began: Instant) -> DeliveryHistory {
         let mut own = self.clone();
         own.tried.retain(|_, (_, at)| *at >= began);
@@ -161,7 +161,7 @@ impl DeliveryHistory {
         own
     }
 
-    /// Takes one more event in.
+    /// Applies one more event.
     pub fn take(&mut self, at: Instant, event: Event) {
         match event {
             Event::Status { status, route, evidence } => {
@@ -206,18 +206,18 @@ impl DeliveryHistory {
         self.status().settles() || self.expired
     }
 
-    /// Whether somebody is presenting it right now.
+    /// Whether a presenter holds a lease on it now.
     pub fn is_leased(&self, now: Instant) -> bool {
         self.lease.as_ref().is_some_and(|(_, until)| now < *until)
     }
 }
 
-/// Where one message stands with one recipient, for the sender's eyes.
+/// A message's delivery history with one recipient, for its sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecipientStatus {
     /// The recipient.
     pub to: AgentName,
-    /// When it was stored there.
+    /// When it was stored in the recipient's inbox; for a queued message, when it was sent.
     pub stored: Instant,
     /// What happened since.
     pub history: DeliveryHistory,

@@ -1,10 +1,12 @@
-//! What is kept and for how long: mail that nobody fetched expires late, and segments in which
-//! everything is settled and old are retired.
+//! Retention of mail: unread messages expire after a long time, and segments that hold only old settled messages, old
+//! receipts or old lines of what an agent sent are deleted.
 
 use std::collections::BTreeSet;
 
-use store::{Durability, Position, StoreError};
+use serde::Deserialize;
+use store::{Durability, Key, Position, Seek, Store, StoreError};
 
+use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::messages::address;
 use crate::messages::inbox;
@@ -12,17 +14,29 @@ use crate::messages::inbox::Header;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{Event, Receipt};
 use crate::names::{AgentName, MessageId};
-use crate::sessions::record;
+use crate::ports::data_files::DataFiles;
+use crate::ports::machine::Instant;
+use crate::sessions::{record, retention as values};
+use crate::storage::old::{self, OldPart};
 use crate::storage::{keys, records};
 
-/// Lets go of what is old, in every inbox. Damage in one does not keep others from it.
-pub(crate) async fn retire_old(core: &Core, inboxes: &Inboxes) -> Result<(), StoreError> {
-    for name in address::inbox_owners(core).await? {
-        // Its own machine sees to it, and others need not even read it.
+/// Deletes old messages from every inbox, with their receipts, and old lines of what agents sent. Damage in one inbox
+/// does not stop the others.
+pub(crate) async fn retire_old(
+    core: &Core,
+    inboxes: &Inboxes,
+    (dry_run, files): (DryRun, &dyn DataFiles),
+    tally: &mut Tally,
+) -> Result<(), StoreError> {
+    let mut owners = address::inbox_owners(core).await?;
+    owners.extend(files.agents());
+    owners.insert(AgentName::shell());
+    for name in owners {
+        // The agent's own machine does this; other machines need not even read its inbox.
         if record::lives_elsewhere(core, &name).await? {
             continue;
         }
-        match let_go(core, inboxes, &name).await {
+        match retire_of(core, inboxes, &name, (dry_run, files), tally).await {
             Ok(()) | Err(StoreError::Elsewhere { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -30,12 +44,63 @@ pub(crate) async fn retire_old(core: &Core, inboxes: &Inboxes) -> Result<(), Sto
     Ok(())
 }
 
-async fn let_go(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), StoreError> {
-    expire(core, inboxes, name).await?;
-    retire(core, inboxes, name).await
+async fn retire_of(
+    core: &Core,
+    inboxes: &Inboxes,
+    name: &AgentName,
+    (dry_run, files): (DryRun, &dyn DataFiles),
+    tally: &mut Tally,
+) -> Result<(), StoreError> {
+    if dry_run == DryRun::No {
+        expire(core, inboxes, name).await?;
+    }
+    let log = keys::inbox(name);
+    let needed = needed_from(core, inboxes, name).await?;
+    let keep_from = keep_from(core, core.limits.keep);
+    let is_old = |entry: &[u8]| is_before(entry, keep_from);
+    let inbox = old::old_part(core.shared.as_ref(), &log, keep_from, Some(needed), is_old).await?;
+    // A dry run takes the inbox for shortened by that.
+    let left_from = files.segments_before(&log, inbox.before).map_or(inbox.before, |found| found.kept_from);
+    let gone = old::retire(core.shared.as_ref(), (RecordKind::Mail, &log), inbox, (dry_run, files), tally).await?;
+    // Only after the messages: one without its receipts would look as if it had never been delivered.
+    let receipts = match dry_run {
+        DryRun::Yes => old_receipts(core.shared.as_ref(), name, left_from).await?,
+        DryRun::No if gone > 0 || may_have_old_receipts(core.shared.as_ref(), name).await? => {
+            old_receipts(core.shared.as_ref(), name, Position::START).await?
+        }
+        DryRun::No => OldPart::before(Position::START),
+    };
+    let log = keys::receipts(name);
+    old::retire(core.shared.as_ref(), (RecordKind::Receipts, &log), receipts, (dry_run, files), tally).await?;
+    // As long as a message may wait, its sender can ask what became of it.
+    let keep_from = self::keep_from(core, core.limits.keep.max(core.limits.expire_after));
+    let log = keys::sent(name);
+    let is_old = |entry: &[u8]| is_before(entry, keep_from);
+    let sent = old::old_part(core.shared.as_ref(), &log, keep_from, None, is_old).await?;
+    old::retire(core.shared.as_ref(), (RecordKind::Sent, &log), sent, (dry_run, files), tally).await?;
+    if dry_run == DryRun::No && !core.topology.has_other_machines() {
+        forget_without_record(core, name).await?;
+    }
+    Ok(())
 }
 
-/// Marks what nobody came for in a very long time.
+/// The time from which on everything is kept.
+pub(crate) fn keep_from(core: &Core, keep: u64) -> Instant {
+    Instant(core.machine.now().0.saturating_sub(keep).saturating_add(1))
+}
+
+/// The one field of an entry that says how old it is.
+#[derive(Deserialize)]
+struct Dated {
+    at: Instant,
+}
+
+/// Whether an entry is from before a time. One that cannot be read says nothing, and goes with its neighbours.
+pub(crate) fn is_before(entry: &[u8], time: Instant) -> bool {
+    serde_json::from_slice::<Dated>(entry).map_or(true, |entry| entry.at < time)
+}
+
+/// Marks messages expired that were unread for a very long time.
 async fn expire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), StoreError> {
     let now = core.machine.now();
     let expired: Vec<MessageId> = {
@@ -48,44 +113,85 @@ async fn expire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), 
     inbox::receipt(core, name, &expired, &Event::Expired, Durability::Process).await
 }
 
-/// Retires the segments of an inbox in which everything is settled and old, and then those of
-/// its receipts that speak of nothing that is left. Never the other way round: a message whose
-/// receipts are gone would look as if it had never been delivered.
-async fn retire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), StoreError> {
-    let store = core.shared.as_ref();
-    let now = core.machine.now();
-    let unsettled: BTreeSet<MessageId> = {
-        let inbox = inboxes.of(name);
-        let mut inbox = inbox.lock().await;
-        inbox.refresh(store, name).await?;
-        inbox.unsettled.keys().copied().collect()
-    };
-    let mut kept: Option<Position> = None;
-    let (end, _) = records::scan(store, &keys::inbox(name), Position::START, |entry| {
-        if kept.is_none()
-            && let Ok(header) = serde_json::from_slice::<Header>(&entry.bytes)
-            && (now.since(header.at) < core.limits.keep || unsettled.contains(&header.id))
-        {
-            kept = Some(entry.at);
-        }
-    })
-    .await?;
-    if store.retire(&keys::inbox(name), kept.unwrap_or(end)).await? == 0 {
-        return Ok(());
+/// The position of the first message that is not settled, or the end of the inbox.
+async fn needed_from(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Position, StoreError> {
+    // Before the inbox is read: what comes meanwhile may be of any age, as after weeks in an outbox.
+    let end = core.shared.end(&keys::inbox(name)).await?;
+    let inbox = inboxes.of(name);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), name).await?;
+    Ok(inbox.unsettled.values().map(|slot| slot.at).fold(end, Position::min))
+}
+
+/// Whether the oldest receipt is of a message that is older than the oldest one left: a process that was killed may have
+/// deleted the messages and not their receipts. Without an index, that is not worth reading an inbox.
+async fn may_have_old_receipts(store: &dyn Store, name: &AgentName) -> Result<bool, StoreError> {
+    let receipts = store.read(&keys::receipts(name), Position::START, 1).await?;
+    let Some(receipt) = receipts.entries.first() else { return Ok(false) };
+    if store.seek(&keys::receipts(name), Seek::Term("")).await?.is_none() {
+        return Ok(false);
+    }
+    let left = store.read(&keys::inbox(name), Position::START, 1).await?;
+    let Some(left) = left.entries.first() else { return Ok(true) };
+    let receipt = serde_json::from_slice::<Receipt>(&receipt.bytes);
+    let left = serde_json::from_slice::<Header>(&left.bytes);
+    Ok(matches!((receipt, left), (Ok(receipt), Ok(left)) if receipt.message < left.id))
+}
+
+/// The receipts before the first one of a message that is left in the inbox from a position on.
+async fn old_receipts(store: &dyn Store, name: &AgentName, left_from: Position) -> Result<OldPart, StoreError> {
+    let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
+    // Before the inbox is read: a message that comes meanwhile has its receipts after this.
+    let end = store.end(&receipts).await?;
+    if let Some(found) = sought_receipts(store, &inbox, &receipts, left_from).await? {
+        return Ok(OldPart::before(found.min(end)));
     }
     let mut left: BTreeSet<MessageId> = BTreeSet::new();
-    records::scan(store, &keys::inbox(name), Position::START, |entry| {
+    records::scan(store, &inbox, left_from, |entry| {
         left.extend(serde_json::from_slice::<Header>(&entry.bytes).map(|header| header.id));
     })
     .await?;
-    let mut needed: Option<Position> = None;
-    let (end, _) = records::scan(store, &keys::receipts(name), Position::START, |entry| {
-        if needed.is_none()
-            && serde_json::from_slice::<Receipt>(&entry.bytes).is_ok_and(|receipt| left.contains(&receipt.message))
-        {
-            needed = Some(entry.at);
+    let is_old =
+        |entry: &[u8]| !serde_json::from_slice::<Receipt>(entry).is_ok_and(|receipt| left.contains(&receipt.message));
+    old::read_until_kept(store, &receipts, Position::START, Some(end), is_old).await
+}
+
+/// The same by the store's index; none if it has none, or if no message is left.
+async fn sought_receipts(
+    store: &dyn Store,
+    inbox: &Key,
+    receipts: &Key,
+    left_from: Position,
+) -> Result<Option<Position>, StoreError> {
+    let lowest = if left_from == Position::START {
+        store.lowest_term(inbox).await?
+    } else {
+        // Ids grow from entry to entry, so for a dry run the first one will do.
+        let left = store.read(inbox, left_from, 1).await?;
+        let header = left.entries.first().map(|entry| serde_json::from_slice::<Header>(&entry.bytes));
+        header.and_then(Result::ok).map(|header| header.id.to_string())
+    };
+    match lowest {
+        Some(lowest) => store.seek(receipts, Seek::Term(&lowest)).await,
+        None => Ok(None),
+    }
+}
+
+/// Removes what is left of an agent that has neither a record nor logs.
+async fn forget_without_record(core: &Core, name: &AgentName) -> Result<(), StoreError> {
+    let store = core.shared.as_ref();
+    if store.get(&keys::meta(name)).await?.is_some() {
+        return Ok(());
+    }
+    for log in [keys::inbox(name), keys::receipts(name), keys::sent(name)] {
+        if !store.read(&log, Position::START, 1).await?.entries.is_empty() {
+            return Ok(());
         }
-    })
-    .await?;
-    store.retire(&keys::receipts(name), needed.unwrap_or(end)).await.map(|_| ())
+    }
+    for key in [keys::cursor(name), keys::known(name)] {
+        if let Some(value) = store.get(&key).await? {
+            values::removed(store, &key, value.revision).await?;
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
-//! Sending: store first, tell afterwards.
+//! Sending: store first, notify afterwards.
 
 use serde::{Deserialize, Serialize};
-use store::{Durability, Position, StoreError};
+use store::{Durability, StoreError};
 
 use crate::agents;
 use crate::agents::presence;
@@ -14,20 +14,19 @@ use crate::delivery::wake_file;
 use crate::delivery::wake_file::{Rang, Ring};
 use crate::messages::address;
 use crate::messages::idempotency;
-use crate::messages::idempotency::Kept;
+use crate::messages::idempotency::KeyedStore;
 use crate::messages::inbox;
-use crate::messages::inbox::contains;
 use crate::messages::outbox;
-use crate::messages::outbox::Way;
+use crate::messages::outbox::OutboxState;
 use crate::messages::receipt::{DeliveryStatus, Event};
 use crate::messages::{Draft, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::{Principal, SessionRecord, Transport};
-use crate::storage::{keys, records};
+use crate::storage::{index_rule, keys, records};
 use crate::{AddressError, Mesh};
 
-/// Whom a broadcast goes to. Always without its sender and without agents that are gone.
+/// The recipients of a broadcast. Its sender and agents that are offline are always left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audience {
     /// Only this team.
@@ -36,51 +35,51 @@ pub struct Audience {
     pub harness: Option<String>,
 }
 
-/// What became of a sending.
+/// The result of sending a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// The message. One id in every inbox.
+    /// Message id, the same in every inbox.
     pub id: MessageId,
-    /// The conversation that it belongs to.
+    /// The thread: the id of its first message, or a name.
     pub thread: String,
-    /// Each recipient.
+    /// The result for each recipient.
     pub recipients: Vec<SentTo>,
 }
 
-/// What became of a sending with one recipient.
+/// The result of sending a message to one recipient.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentTo {
     /// The recipient.
     pub to: AgentName,
-    /// How far it got: stored, or notified where a wake file was written.
+    /// Its status: stored, or notified if a wake file was written.
     pub status: DeliveryStatus,
-    /// How present the recipient is.
+    /// The recipient's presence.
     pub presence: Presence,
-    /// Why nobody was woken, where waking stopped.
+    /// Why the recipient was not woken, if the loop guard stopped it.
     pub held: Option<String>,
-    /// The same had been stored before under the same idempotency key: this is that message.
+    /// Whether it is a duplicate: the same message was stored before under the same idempotency key.
     pub duplicate: bool,
 }
 
-/// Why nothing was sent. Nothing was stored for anybody, except where `Store` or `OtherUnderKey` names them.
+/// Why nothing was sent. Nothing was stored, except for the recipients that `Store` or `OtherUnderKey` names.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The draft is not a message.
+    /// The draft is not a valid message.
     #[error(transparent)]
     Draft(#[from] InvalidDraft),
-    /// An address leads to nobody.
+    /// An address could not be resolved.
     #[error(transparent)]
     Address(#[from] crate::AddressError),
     /// The caller is not registered.
     #[error("you have not registered")]
     NotRegistered,
-    /// Nobody was named.
+    /// The message names no recipient.
     #[error("the message names no recipient")]
     Nobody,
-    /// It was for everybody in an audience, and there is nobody else in it.
+    /// A broadcast whose audience contains no agent but the sender.
     #[error("there is nobody else to send it to")]
     NobodyElse,
-    /// The message that it answers is in nobody's mail that the caller may see.
+    /// The message that it answers does not exist, or the caller may not see it.
     #[error("no message `{0}` was sent to you or by you")]
     UnknownReply(MessageId),
     /// The sender has used the key for another message to the same recipient.
@@ -88,34 +87,34 @@ pub enum SendError {
     OtherUnderKey {
         /// The key.
         key: String,
-        /// For whom.
+        /// The recipient.
         to: AgentName,
-        /// The message that lies there under that key.
+        /// The message that was stored under that key.
         older: MessageId,
-        /// Who had been sent the new one before that was noticed.
+        /// The recipients of the new message that were served before that was noticed.
         stored: Vec<AgentName>,
     },
-    /// The store did not take it.
+    /// The store failed to take the message.
     #[error("the store did not take the message for `{to}`")]
     Store {
-        /// For whom.
+        /// The recipient.
         to: AgentName,
-        /// Who had been sent it before the failure.
+        /// The recipients for whom it had been stored before the failure.
         stored: Vec<AgentName>,
-        /// Why.
+        /// The cause.
         #[source]
         source: store::StoreError,
     },
     /// The store failed before anything was written.
     #[error("the store could not be read")]
     Unreadable(#[from] store::StoreError),
-    /// The servers cannot be reached, and this machine's own folder did not take the message either.
+    /// The servers cannot be reached, and this machine's data folder did not take the message either.
     #[error("the servers cannot be reached, and the message could not be kept here until they can")]
     NotQueued(#[source] store::StoreError),
 }
 
 impl SendError {
-    /// Whether the servers could not be reached, so that the same sending may succeed later.
+    /// Whether the servers could not be reached, so that a retry may succeed.
     pub(crate) fn is_out_of_reach(&self) -> bool {
         match self {
             SendError::Address(AddressError::Store(error))
@@ -135,17 +134,17 @@ impl SendError {
     }
 }
 
-/// Whose mail an answer may be looked for in.
+/// Whose mail the sender may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Sight {
-    /// What the sender was sent or has sent.
+    /// Messages that the sender received or sent.
     Own,
-    /// All of it: the sender is the person, whose files they are.
+    /// All mail: the sender is the user, who owns the files.
     All,
 }
 
-/// Something to be sent, before it is in anybody's inbox. One id in all of them.
+/// A message before it is in any inbox. It has the same id in all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sending {
     pub(crate) id: MessageId,
@@ -155,18 +154,18 @@ pub(crate) struct Sending {
     pub(crate) draft: Draft,
 }
 
-/// Whether a message may lie in an inbox already.
+/// Whether a message may be in an inbox already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Try {
-    /// Nobody has tried to store it.
+    /// No process has tried to store it.
     First,
-    /// Somebody has, and did not hear whether it was stored.
+    /// A process tried, and did not learn whether it was stored.
     Again,
 }
 
 impl Mesh {
-    /// Sends a message to each of these addresses. All are resolved before anything is stored. Where the
-    /// servers cannot be reached, it waits on this machine and is sent when they can.
+    /// Sends a message to each of these addresses. All are resolved before anything is stored. If the servers
+    /// cannot be reached, the message waits in this machine's outbox and is sent when they can.
     pub async fn send(&self, caller: &Principal, to: &[String], draft: Draft) -> Result<Sent, SendError> {
         draft.validate()?;
         let sending = self::sending(&self.core, caller, draft)?;
@@ -174,11 +173,11 @@ impl Mesh {
             return Err(SendError::Nobody);
         }
         let mut sent = Sent::of(&sending);
-        // What waits was said before.
+        // Queued messages of this sender come first.
         match self.send_what_waits_before(&sending.from).await {
-            Way::Open => {}
-            Way::Blocked => return outbox::queue(&self.core, sending, to, Reach::Named, sent).await,
-            Way::Busy => return self.queue_behind(sending, to, Reach::Named).await,
+            OutboxState::Open => {}
+            OutboxState::Blocked => return outbox::queue(&self.core, sending, to, Reach::Named, sent).await,
+            OutboxState::Busy => return self.queue_behind(sending, to, Reach::Named).await,
         }
         match self.send_by_address(&sending, to, &mut sent).await {
             Ok(()) => Ok(sent),
@@ -222,7 +221,7 @@ impl Mesh {
         self.send_after_what_waits(sending, &recipients, Reach::Everyone).await
     }
 
-    /// Sends a message to agents that are known to be there, after whatever its sender said before.
+    /// Sends a message to agents that are known to exist, after the sender's queued messages.
     async fn send_after_what_waits(
         &self,
         sending: Sending,
@@ -232,16 +231,16 @@ impl Mesh {
         let mut sent = Sent::of(&sending);
         let to = || -> Vec<String> { recipients.iter().map(ToString::to_string).collect() };
         match self.send_what_waits_before(&sending.from).await {
-            Way::Open => {
+            OutboxState::Open => {
                 self.send_to(&sending, recipients, reach, Try::First, &mut sent).await?;
                 Ok(sent)
             }
-            Way::Blocked => outbox::queue(&self.core, sending, &to(), reach, sent).await,
-            Way::Busy => self.queue_behind(sending, &to(), reach).await,
+            OutboxState::Blocked => outbox::queue(&self.core, sending, &to(), reach, sent).await,
+            OutboxState::Busy => self.queue_behind(sending, &to(), reach).await,
         }
     }
 
-    /// Sends a message in the name of an agent that has just done what it says, to one that exists.
+    /// Sends a notice in the name of an agent that has just done what it reports. The recipient must exist.
     pub(crate) async fn tell(
         &self,
         caller: &Principal,
@@ -254,7 +253,7 @@ impl Mesh {
         self.send_after_what_waits(sending, std::slice::from_ref(to), Reach::Named).await.map(|_| ())
     }
 
-    /// Stores a message for each of these and rings, adding to `sent` as it goes.
+    /// Stores a message for each recipient and wakes them, adding to `sent` as it goes.
     pub(crate) async fn send_to(
         &self,
         sending: &Sending,
@@ -286,7 +285,7 @@ impl Mesh {
             match self.store_and_ring(&message, how).await {
                 Ok((first_id, outcome)) => {
                     if outcome.duplicate && sent.recipients.is_empty() {
-                        // A sending that broke off half-way is completed under the id that some have it by.
+                        // A sending that broke off half-way is completed under the id that its first recipients have.
                         message = known_as(message, first_id);
                         sent.id = first_id;
                         sent.thread.clone_from(&message.thread);
@@ -315,8 +314,8 @@ impl Mesh {
         Ok(())
     }
 
-    /// Stores a message in its recipient's inbox, then rings. Gives the id under which it lies
-    /// there, which is an older one where the same was stored before under the same idempotency key.
+    /// Stores a message in its recipient's inbox, then wakes the recipient. Returns the id under which it is
+    /// stored: that of the older message if the same was stored before under the same idempotency key.
     async fn store_and_ring(&self, message: &Message, how: Try) -> Result<(MessageId, SentTo), NotStored> {
         let kept = match (how, &message.idempotency_key) {
             (Try::Again, _) => idempotency::store_unless_there(&self.core, &self.inboxes, message).await?,
@@ -324,31 +323,31 @@ impl Mesh {
             (Try::First, None) => {
                 records::append(self.core.shared.as_ref(), &keys::inbox(&message.to), message, Durability::Synced)
                     .await?;
-                Kept::Anew
+                KeyedStore::Anew
             }
         };
         let first = match (kept, how) {
-            (Kept::Anew, _) => None,
-            // What was tried before and is there now is this very sending's own doing.
-            (Kept::Before(id), Try::Again) if id == message.id => None,
-            (Kept::Before(id), _) => Some(id),
-            (Kept::NotOver(older), _) => {
+            (KeyedStore::Anew, _) => None,
+            // An earlier try of this same sending stored it, so it is no duplicate.
+            (KeyedStore::Before(id), Try::Again) if id == message.id => None,
+            (KeyedStore::Before(id), _) => Some(id),
+            (KeyedStore::NotOver(older), _) => {
                 let key = message.idempotency_key.clone().unwrap_or_default();
                 return Err(NotStored::OtherUnderKey { key, older });
             }
         };
         if let Some(presence) = self.remote.presence(&message.to, self.core.machine.now()) {
-            // It lives on another machine, where nothing of ours rings.
+            // The recipient is on another machine, whose wake files this machine cannot write.
             let duplicate = first.is_some();
             let outcome =
                 SentTo { to: message.to.clone(), status: DeliveryStatus::Stored, presence, held: None, duplicate };
             return Ok((first.unwrap_or(message.id), outcome));
         }
-        // The message is stored: that its recipient cannot be looked at now takes nothing of that back.
+        // The message is stored: failing to look up its recipient is not an error of sending.
         let (agent, presence, record) = match looked_at(&self.core, &self.remote, &message.to).await {
             Ok(seen) => seen,
             Err(error) => {
-                tracing::warn!(to = %message.to, %error, "the recipient could not be looked at");
+                tracing::warn!(to = %message.to, %error, "the recipient could not be looked up");
                 (None, Presence::Away, None)
             }
         };
@@ -360,12 +359,12 @@ impl Mesh {
             duplicate: first.is_some(),
         };
         if let (None, Some(agent)) = (first, &agent) {
-            // The message is stored: whatever becomes of the wake file, sending has succeeded.
+            // The message is stored: failing to write the wake file is not an error of sending.
             match wake_file::ring(&self.core, agent, record.as_ref(), &Ring::of(message)).await {
                 Ok(Rang::Yes) => outcome.status = DeliveryStatus::Notified,
                 Ok(Rang::Nobody) => {}
                 Ok(Rang::Held(reason)) => outcome.held = Some(reason),
-                Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be status"),
+                Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be written"),
             }
         }
         Ok((first.unwrap_or(message.id), outcome))
@@ -382,7 +381,7 @@ fn sending_as(core: &Core, from: AgentName, caller: &Principal, draft: Draft) ->
     Sending { id: core.new_id(at), at, from, sight, draft: draft.without_blanks() }
 }
 
-/// A recipient, how present it is, and its session on this machine.
+/// A recipient, its presence, and its session on this machine.
 async fn looked_at(
     core: &Core,
     remote: &RemoteCache,
@@ -396,7 +395,7 @@ async fn looked_at(
     Ok((Some(agent), presence, traces.record))
 }
 
-/// Notes a sending for its sender's own eyes and in the event log. The message itself is safe.
+/// Adds the message to its sender's `sent` log and to the event log. The message itself is safe already.
 async fn remember_sent(core: &Core, message: &Message, sent: &Sent) {
     let line = SentLine {
         id: sent.id,
@@ -407,7 +406,7 @@ async fn remember_sent(core: &Core, message: &Message, sent: &Sent) {
     };
     let log = keys::sent(&message.from);
     if let Err(error) = core.event_log.write_behind.log_line(&log, &line).await {
-        tracing::warn!(id = %sent.id, %error, "a sending is missing from its sender's list");
+        tracing::warn!(id = %sent.id, %error, "a message is missing from its sender's `sent` log");
     }
     let anew: Vec<&AgentName> =
         sent.recipients.iter().filter(|recipient| !recipient.duplicate).map(|recipient| &recipient.to).collect();
@@ -417,29 +416,30 @@ async fn remember_sent(core: &Core, message: &Message, sent: &Sent) {
     }
 }
 
-/// To whom an agent sent a message.
+/// The recipients of a message that an agent sent.
 pub(crate) async fn recipients_of(core: &Core, from: &AgentName, id: MessageId) -> Result<Vec<AgentName>, StoreError> {
-    let needle = id.to_string();
+    let log = keys::sent(from);
     let mut to = Vec::new();
     let mut take = |bytes: &[u8]| {
-        if contains(bytes, needle.as_bytes())
-            && let Ok(line) = serde_json::from_slice::<SentLine>(bytes)
+        if let Ok(line) = serde_json::from_slice::<SentLine>(bytes)
             && line.id == id
         {
             to.extend(line.to);
         }
     };
-    // What is not written yet is looked at first: it may be written meanwhile.
-    for line in core.event_log.write_behind.unwritten(&keys::sent(from)) {
+    // Unwritten lines are looked at first, because they may be written meanwhile.
+    for line in core.event_log.write_behind.unwritten(&log) {
         take(&line);
     }
-    records::scan(core.shared.as_ref(), &keys::sent(from), Position::START, |entry| take(&entry.bytes)).await?;
+    for entry in core.shared.find(&log, &[index_rule::of_message(id)]).await? {
+        take(&entry.bytes);
+    }
     to.sort();
     to.dedup();
     Ok(to)
 }
 
-/// A message that the asker was sent or has sent. The person's own command line may name any.
+/// A message that the asker received or sent. The user's own command line may name any message.
 pub(crate) async fn known_message(
     core: &Core,
     sight: Sight,
@@ -462,7 +462,7 @@ pub(crate) async fn known_message(
 }
 
 impl Sending {
-    /// The message as it is known before it has recipients.
+    /// The message before it has recipients.
     pub(crate) fn as_message(&self) -> Message {
         let Sending { id, at, from, sight: _, draft } = self.clone();
         Message {
@@ -484,14 +484,14 @@ impl Sending {
 }
 
 impl Sent {
-    /// Nobody has it yet.
+    /// The result before any recipient has it.
     pub(crate) fn of(sending: &Sending) -> Sent {
         let thread = sending.draft.thread.clone().unwrap_or_else(|| sending.id.to_string());
         Sent { id: sending.id, thread, recipients: Vec::new() }
     }
 }
 
-/// Whether a message was addressed to names or to all.
+/// Whether a message was addressed to names or to everyone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reach {
@@ -500,7 +500,6 @@ pub(crate) enum Reach {
     Everyone,
 }
 
-/// Why one recipient was not sent a message.
 #[derive(Debug)]
 enum NotStored {
     OtherUnderKey { key: String, older: MessageId },
@@ -523,7 +522,7 @@ struct SentLine {
     thread: String,
 }
 
-/// The event log's line of a sending.
+/// The event log's line for a sent message.
 #[derive(Serialize)]
 struct SentEvent<'a> {
     id: MessageId,
@@ -533,7 +532,7 @@ struct SentEvent<'a> {
     at: Instant,
 }
 
-/// Who sends: the caller's agent; on a command line that speaks for nobody, the shell.
+/// The sender: the caller's agent, or the shell if a command line has no agent.
 fn sender(caller: &Principal) -> Result<AgentName, SendError> {
     match (&caller.agent, caller.transport) {
         (Some(agent), _) => Ok(agent.clone()),

@@ -1,4 +1,4 @@
-//! What became of a message, and how the mesh as a whole is doing.
+//! The status of a message, and of the mesh as a whole.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -24,9 +24,9 @@ use crate::names::{AgentName, MessageId};
 use crate::reservations;
 use crate::sessions::Principal;
 use crate::storage::keys;
-use crate::{Listing, Queued, Wanted};
+use crate::{Queued, RepositoryReservations, ReservationFilter};
 
-/// Where a message stands with each recipient.
+/// A message's delivery history with each recipient.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageStatus {
     /// The message, as its first recipient has it.
@@ -35,13 +35,13 @@ pub struct MessageStatus {
     pub recipients: Vec<RecipientStatus>,
 }
 
-/// Why a message's status cannot be told.
+/// Why a message's status is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// Not sent by or to the asker.
+    /// The asker neither sent nor received it.
     #[error("no message `{0}` was sent to you or by you")]
     Unknown(MessageId),
-    /// The person asked, who may see all mail, and there is none with this id.
+    /// The user asked, who may see all mail, and no message has this id.
     #[error("no message `{0}` is in any inbox")]
     Nowhere(MessageId),
     /// The store failed.
@@ -49,36 +49,36 @@ pub enum StatusError {
     Store(#[from] store::StoreError),
 }
 
-/// A sender and a recipient between whom waking stopped.
+/// A sender and a recipient between whom the loop guard stopped waking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldPair {
-    /// Who sent.
+    /// The sender.
     pub from: AgentName,
-    /// Who is not woken.
+    /// The recipient, which is not woken.
     pub to: AgentName,
-    /// Messages held.
+    /// Number of held messages.
     pub messages: usize,
     /// Why the latest is held.
     pub reason: String,
 }
 
-/// How the mesh is doing.
+/// The status of the mesh.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeshStatus {
     /// Every agent.
     pub agents: Vec<AgentSummary>,
-    /// Messages that wait, over all inboxes.
+    /// Number of waiting messages, over all inboxes.
     pub waiting: usize,
-    /// How many of these the servers have counted and nobody has read: nothing has become of them, and what is
-    /// damaged among them is not known.
+    /// How many of these were counted by the servers and not read here: no receipt concerns them, and damage among
+    /// them is unknown.
     pub counted: usize,
-    /// Where waking stopped.
+    /// The pairs between whom waking stopped.
     pub held: Vec<HeldPair>,
-    /// What could not be read, and why, a sentence each. Everything else went on without it.
+    /// What could not be read, and why, one sentence each. Everything else is complete.
     pub damaged: Vec<String>,
-    /// What waits on this machine until the servers can be reached, and what came back from there.
+    /// Messages in this machine's outbox: waiting for the servers, or returned.
     pub queued: Vec<Queued>,
-    /// Why the servers cannot be reached, where that is so. The agents are then as this machine last saw them.
+    /// Why the servers cannot be reached, if they cannot. The agents are then as this machine last saw them.
     pub out_of_reach: Option<String>,
 }
 
@@ -141,11 +141,11 @@ pub(crate) async fn status(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus,
 pub(crate) async fn coordination(
     core: &Core,
     status: &mut MeshStatus,
-) -> Result<Option<(Listing, Vec<Command>)>, StoreError> {
+) -> Result<Option<(Vec<RepositoryReservations>, Vec<Command>)>, StoreError> {
     if status.out_of_reach.is_some() {
         return Ok(None);
     }
-    let everything = Wanted::default();
+    let everything = ReservationFilter::default();
     match tokio::try_join!(reservations::list::reservations(core, &everything), order::commands(core, None)) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.is_out_of_reach() => {
@@ -191,7 +191,7 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
         let inbox = inbox.lock().await;
         status.waiting += inbox.unsettled.len();
         if inbox.damage > 0 {
-            status.damaged.push(format!("{}: {} damaged lines were passed over", keys::inbox(&name), inbox.damage));
+            status.damaged.push(format!("{}: {} damaged lines were skipped", keys::inbox(&name), inbox.damage));
         }
         let mut held: BTreeMap<AgentName, HeldPair> = BTreeMap::new();
         for slot in inbox.unsettled.values() {

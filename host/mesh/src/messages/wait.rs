@@ -9,8 +9,8 @@ use crate::messages::fetch::{Fetch, FetchError};
 use crate::names::AgentName;
 use crate::storage::keys;
 
-/// Says when an agent's mail is worth looking at again. Make it, then fetch, and wait by it where nothing came: so
-/// nothing can come in between, and what came is looked at once.
+/// Wakes when an agent's mail is worth fetching again. Create it, fetch, and await it if the fetch gave nothing: in
+/// this order no message is missed.
 pub struct MailWatch<'a> {
     mesh: &'a Mesh,
     agent: AgentName,
@@ -18,10 +18,10 @@ pub struct MailWatch<'a> {
 }
 
 impl MailWatch<'_> {
-    /// Returns when this fetch may give what it did not give just now: mail was stored, something became of some,
-    /// or a lease lapses by which somebody else presents some. Cancelling it loses nothing.
+    /// Returns when this fetch may give more than it did: a message was stored, a receipt was added, or the lease of
+    /// another presenter lapsed. Cancel-safe.
     pub async fn may_have_come(&mut self, ask: &Fetch) -> Result<(), FetchError> {
-        // A lease that lapses changes nothing in the store, so it is waited for by time.
+        // A lease that lapses changes nothing in the store, so a timer waits for it.
         let lapse = {
             let inbox = self.mesh.inboxes.of(&self.agent);
             let inbox = inbox.lock().await;
@@ -49,11 +49,11 @@ impl Mesh {
         Ok(MailWatch { mesh: self, agent: agent.clone(), watch })
     }
 
-    /// Returns when mail waits that nobody presents: at once, or as soon as some is stored.
-    /// Cancel it to stop waiting. Whoever fetches it then does so at once by a [`MailWatch`].
+    /// Returns when a message waits without a lease: at once, or as soon as one is stored. Cancel-safe. It leases
+    /// nothing; fetch the message with a [`MailWatch`].
     pub async fn mail_waits(&self, agent: &AgentName) -> Result<(), FetchError> {
         let ask = Fetch::default();
-        // Watching begins before looking, so that nothing can come in between.
+        // Watching begins before looking, so that no message is missed in between.
         let mut watch = self.watch_mail(agent).await?;
         loop {
             {

@@ -1,5 +1,5 @@
-//! Waking whoever listens outside of any harness: what they are told is worded here, and that they were told
-//! stands in the event log. How it reaches them is the binary's business.
+//! Waking listeners outside any harness: this file words the wake and records it in the event log. The binary
+//! delivers it.
 
 use crate::core::Core;
 use crate::messages::envelope::{beside, who};
@@ -7,27 +7,27 @@ use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::{Principal, Transport};
 
-/// The longest text that goes with a wake, in bytes: it may become one argument of somebody's program.
+/// The longest text of a wake, in bytes: it may become one argument of a user's program.
 pub const LONGEST_WAKE: usize = 2_048;
 
-/// A wake, before it goes anywhere.
+/// A wake, before it is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// The message that it is about, where there is one; else an id of its own.
+    /// The message that it is about, or a fresh id.
     pub id: MessageId,
-    /// Who wakes.
+    /// The agent that wakes.
     pub from: AgentName,
-    /// Who is to be woken, where one agent is meant.
+    /// The agent to wake, if one is meant.
     pub to: Option<AgentName>,
-    /// When.
+    /// When it was made.
     pub at: Instant,
-    /// What was written, for programs.
+    /// The sender's text, for programs.
     pub text: String,
-    /// What a model may be shown: who wakes, and what they wrote inside an envelope.
+    /// The text for a model: the sender, and what it wrote, inside an envelope.
     pub worded: String,
 }
 
-/// Why nobody was woken.
+/// Why a wake was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WakeError {
     /// The caller is not registered.

@@ -1,4 +1,4 @@
-//! Watching an inbox or the sessions of a harness, for those who follow them for a long time.
+//! Long-lived watches on an inbox or on the sessions of a harness.
 
 use store::{Hold, Position, StoreError, Watch};
 
@@ -9,20 +9,20 @@ use crate::names::AgentName;
 use crate::sessions::SessionRef;
 use crate::storage::keys;
 
-/// A stretch of an inbox as it was stored, whatever became of its messages.
+/// A batch of an inbox, as stored, whatever the delivery status of its messages.
 #[derive(Clone, Debug)]
 pub struct Mailed {
-    /// Its messages, each with the place after it.
+    /// Its messages, each with the position after it.
     pub messages: Vec<(Message, Position)>,
-    /// Where the next one begins.
+    /// Where the next batch begins.
     pub next: Position,
-    /// Whether there was no more when it was read.
+    /// Whether the log had no more when it was read.
     pub at_end: bool,
 }
 
 pub(crate) async fn mailed(core: &Core, agent: &AgentName, from: Position, bytes: usize) -> Result<Mailed, StoreError> {
     let batch = core.shared.read(&keys::inbox(agent), from, bytes).await?;
-    // A line that is no message costs itself alone, as it does for whoever fetches.
+    // An unreadable line is skipped, as a fetch does.
     let message = |entry: &store::Entry| Some((serde_json::from_slice(&entry.bytes).ok()?, entry.next));
     let messages = batch.entries.iter().filter_map(message).collect();
     Ok(Mailed { messages, next: batch.next, at_end: batch.at_end })

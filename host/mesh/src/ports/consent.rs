@@ -1,27 +1,27 @@
-//! Whose commands a person lets run in the sessions of their own machine. Where that is kept is the binary's
-//! business; nothing that comes by the mesh can change it.
+//! Consents: which agents may run commands in the sessions of this machine. The binary stores them; no message
+//! that arrives by the mesh can change them.
 
 use crate::commands::{Command, CommandName};
 use crate::names::AgentName;
 
-/// One thing that the person has allowed.
+/// One permission that the user gave.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Consent {
-    /// Whose commands.
+    /// The agent whose commands are allowed.
     pub from: AgentName,
-    /// Which; every one of them where none is named.
+    /// The allowed command; every command if none is named.
     pub command: Option<CommandName>,
-    /// In whose session; everybody's where none is named.
+    /// The agent in whose session it may run; any agent's if none is named.
     pub to: Option<AgentName>,
 }
 
-/// What the person has allowed, looked up anew each time: it may be taken back at any time.
+/// What the user has allowed. Looked up anew each time, because the user may withdraw it at any time.
 pub trait Consents: Send + Sync + 'static {
-    /// All of it; an error is a sentence, and allows nothing.
+    /// Every consent. An error is a sentence for the user, and allows nothing.
     fn given(&self) -> Result<Vec<Consent>, String>;
 }
 
-/// A person who has allowed nobody anything.
+/// A user who has allowed nothing.
 pub(crate) struct Nobody;
 
 impl Consents for Nobody {
@@ -31,7 +31,7 @@ impl Consents for Nobody {
 }
 
 impl Consent {
-    /// Whether it is about this command. The anonymous command line is nobody, whatever was written down.
+    /// Whether it allows this command. The anonymous command line is never allowed, whatever the file says.
     pub fn covers(&self, command: &Command) -> bool {
         !command.from.is_shell()
             && self.from == command.from
@@ -40,23 +40,23 @@ impl Consent {
     }
 }
 
-/// Why a command is not run for lack of consent; none where the person has allowed it.
+/// Why a command is not allowed to run; none if the user has allowed it.
 pub(crate) fn why_not_allowed(command: &Command, given: &Result<Vec<Consent>, String>) -> Option<String> {
     let Command { from, to, command: name, .. } = command;
     if from.is_shell() {
         return Some(
-            "it comes from `shell`, which is nobody, so nobody can have allowed it: register a name for your \
-             terminal (`relay-mesh register NAME`), allow that one, and ask with `--from NAME`"
+            "it comes from `shell`, an anonymous command line, which cannot be allowed: register a name for your \
+             terminal (`relay-mesh register NAME`), allow that name, and ask with `--from NAME`"
                 .to_owned(),
         );
     }
     match given {
         Ok(given) if given.iter().any(|consent| consent.covers(command)) => None,
         Ok(_) => Some(format!(
-            "the person of `{to}` has not allowed it: `relay-mesh cmd allow {from} {name} --to {to}` in a terminal \
-             of theirs lets it run"
+            "the user of `{to}` has not allowed it: they can run `relay-mesh cmd allow {from} {name} --to {to}` in a \
+             terminal"
         )),
-        Err(why) => Some(format!("what the person has allowed cannot be read: {why}")),
+        Err(why) => Some(format!("the user's consents cannot be read: {why}")),
     }
 }
 
@@ -120,6 +120,6 @@ mod tests {
     #[test]
     fn a_list_that_cannot_be_read_allows_nothing() {
         let why = why_not_allowed(&command("alice /review bob"), &Err("line 3 is no name".to_owned()));
-        assert_eq!(why.as_deref(), Some("what the person has allowed cannot be read: line 3 is no name"));
+        assert_eq!(why.as_deref(), Some("the user's consents cannot be read: line 3 is no name"));
     }
 }

@@ -9,22 +9,22 @@ use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
 use crate::sessions::{Activity, Caller, Detection, Session};
 
-/// Who an adapter is for.
+/// What an adapter says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// What people type: `claude-code`.
+    /// The name that users type: `claude-code`.
     pub harness: String,
-    /// What people read: `Claude Code`.
+    /// The name that users read: `Claude Code`.
     pub title: String,
     /// The adapter's own version.
     pub version: String,
-    /// Other names that people type.
+    /// Other names that users type.
     pub aliases: Vec<String>,
     /// Whether one MCP connection carries one session.
     pub connection_per_session: bool,
 }
 
-/// When an agent must be told about the mesh.
+/// When an agent is told about the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Occasion {
     /// A session began.
@@ -37,10 +37,10 @@ pub enum Occasion {
     Resume,
 }
 
-/// Mail as the host has worded it. Adapters place it and never reword it.
+/// Mail as the mesh has worded it. Adapters place it and never reword it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// The messages in it.
+    /// The ids of the messages in it.
     pub ids: Vec<MessageId>,
     /// The text, inside envelopes.
     pub text: String,
@@ -48,27 +48,27 @@ pub struct Mail {
     pub priority: Priority,
 }
 
-/// Whether a route carries the text or only the news that mail waits.
+/// Whether a route carries the text or only a notification that mail waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
     /// The text.
     Message,
-    /// The news.
+    /// A notification.
     Notification,
 }
 
-/// One way of bringing a message to a session.
+/// One way of delivering a message to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Its name, which receipts show.
+    /// Its name, as receipts show it.
     pub name: String,
     /// What it carries.
     pub carries: Carries,
     /// The best status that it can prove: notified, accepted or shown.
     pub proves: DeliveryStatus,
-    /// What the session may be doing.
+    /// The activities of a session in which it is tried.
     pub when: Vec<Activity>,
-    /// The least urgent mail that it is tried for.
+    /// The lowest priority for which it is tried.
     pub least: Priority,
     /// The longest text that it carries, in bytes.
     pub max_bytes: u32,
@@ -76,7 +76,7 @@ pub struct Route {
     pub timeout: u32,
 }
 
-/// What a route says of a delivery.
+/// What a route reports of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The status that it proves.
@@ -85,43 +85,43 @@ pub struct Delivered {
     pub evidence: Option<String>,
 }
 
-/// By what a harness would run a command of its own.
+/// How a harness would run a command of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Means {
     /// Its name, which is shown beside the command.
     pub name: String,
-    /// What the session may be doing.
+    /// The activities of a session in which it works.
     pub when: Vec<Activity>,
 }
 
-/// How far a command is.
+/// The progress of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgressStage {
-    /// The harness was asked for it.
+    /// The harness was asked to run it.
     Begun,
-    /// It did what it was asked.
+    /// It ended well.
     Succeeded,
-    /// It did not.
+    /// It failed.
     Failed,
 }
 
-/// What a harness says of a command that it runs.
+/// What a harness reports of a command that it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// How far it is.
+    /// How far the command is.
     pub stage: ProgressStage,
-    /// What came of it.
+    /// The result or the error, in words.
     pub said: Option<String>,
     /// JSON: a turn id, a message id.
     pub evidence: Option<String>,
 }
 
-/// Whether a harness is being set up or taken out.
+/// Whether a harness is being set up or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Set up.
+    /// Set it up.
     Install,
-    /// Taken out.
+    /// Remove it.
     Remove,
 }
 
@@ -130,7 +130,7 @@ pub enum Action {
 pub enum Scope {
     /// One project's.
     Project,
-    /// The person's own, for every project.
+    /// The user's own, for every project.
     User,
 }
 
@@ -143,10 +143,10 @@ pub enum Server {
     Http(String),
 }
 
-/// What an install or a removal is asked for.
+/// What to install or remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Set up or taken out.
+    /// Set up or remove.
     pub action: Action,
     /// Whose settings.
     pub scope: Scope,
@@ -154,33 +154,33 @@ pub struct Setup {
     pub server: Server,
     /// What it is called in the harness's settings.
     pub server_name: String,
-    /// The command line by which a hook starts relay-mesh, whatever the transport.
+    /// The command line by which a hook starts relay-mesh, for every transport.
     pub program: Vec<String>,
-    /// Variables that the server and the hooks must be given, such as a data folder of one's own.
+    /// Environment variables that the server and the hooks need, such as the data folder.
     pub environment: Vec<(String, String)>,
 }
 
 /// A change to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The manifest's name of the root that it lies under.
+    /// The root that contains the file, by its name in the manifest.
     pub root: String,
-    /// Its path from there.
+    /// Its path relative to the root.
     pub path: String,
-    /// What the file must still hold; none where it must be absent.
+    /// The content that the file must still have; none if it must be absent.
     pub before: Option<String>,
-    /// What it shall hold; none deletes it.
+    /// The content to write; none deletes the file.
     pub after: Option<String>,
-    /// Whether it shall be executable.
+    /// Whether to make it executable.
     pub executable: bool,
 }
 
-/// What an adapter would change, and what is left to the person.
+/// What an adapter would change, and what remains for the user to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Changes to files.
     pub edits: Vec<Edit>,
-    /// What only the person can do.
+    /// Steps that only the user can do.
     pub next_steps: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ pub struct Plan {
 pub enum Severity {
     /// As it should be.
     Ok,
-    /// Works, and may surprise.
+    /// Works, but may surprise.
     Warning,
     /// Does not work.
     Broken,
@@ -198,89 +198,89 @@ pub enum Severity {
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad.
+    /// How bad it is.
     pub severity: Severity,
-    /// What.
+    /// What was found.
     pub what: String,
-    /// What to do.
+    /// What to do about it.
     pub fix: Option<String>,
 }
 
-/// What a hook's payload says has happened.
+/// An event that a hook reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookEvent {
-    /// A session is there.
+    /// A session lives.
     Alive(Session),
-    /// It does this now.
+    /// The activity of a session changed.
     Activity {
         /// Which session.
         session: String,
-        /// What it does.
+        /// Its activity.
         activity: Activity,
     },
-    /// A session goes on under another id.
+    /// A session continues under another id.
     Rebound {
-        /// The id it had.
+        /// The old id.
         from: String,
-        /// The id it has.
+        /// The new id.
         to: String,
     },
-    /// A person typed.
+    /// The user typed.
     UserSpoke(String),
-    /// It ended.
+    /// A session ended.
     Ended(String),
 }
 
-/// A hook's call, as it reached us.
+/// A hook's call as received.
 #[derive(Clone, Debug)]
 pub struct HookCall {
-    /// The event's name, in the harness's own spelling.
+    /// The event's name in the harness's own spelling.
     pub name: String,
-    /// The payload as it stood on standard input.
+    /// The payload from standard input.
     pub payload: String,
-    /// Variables of the hook's process. Narrowed to the manifest's list on the way in.
+    /// Environment variables of the hook's process, narrowed to the manifest's list.
     pub environment: Vec<(String, String)>,
-    /// Which process called, told apart from every other of this machine; none where that is not known.
+    /// The calling process, in a form that is unique on this machine; none if it is unknown.
     pub process: Option<String>,
 }
 
-/// What an adapter reads in a hook's payload.
+/// What an adapter read from a hook's payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Who is concerned.
+    /// The session that the hook concerns.
     pub speaker: Option<Session>,
     /// What happened.
     pub events: Vec<HookEvent>,
-    /// Whether protocol text fits here, and why.
+    /// The occasion on which protocol text fits here, if it does.
     pub occasion: Option<Occasion>,
-    /// Bytes of mail that fit in the answer; zero where none may be shown.
+    /// Bytes of mail that fit in the answer; zero if none may be shown.
     pub max_bytes: u32,
-    /// Whether a person's own action brought this hook about, so that held mail may be shown too.
+    /// Whether the user caused this hook, so that held mail may be shown too.
     pub attended: bool,
-    /// Whether this answer tells the harness to watch the wake file, so that ringing it is an offer from now on.
+    /// Whether this answer makes the harness watch the wake file, so that writing to it notifies from now on.
     pub watches_wake_file: bool,
     /// Files about to be written.
     pub edits: Vec<String>,
 }
 
-/// What the host found for a hook.
+/// What the mesh looked up for a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings {
     /// The agent that is bound to the speaker.
     pub agent: Option<String>,
-    /// Its mail, claimed for this answer.
+    /// Its mail, leased for this answer.
     pub mail: Option<Mail>,
     /// Protocol text.
     pub protocol: Option<String>,
-    /// Why an edit must not happen.
+    /// Why an edit is refused.
     pub refusal: Option<String>,
-    /// Absolute path of the file that gains a line when mail waits. Its folder exists.
+    /// Absolute path of the wake file, which gains a line when mail waits. Its folder exists.
     pub wake_file: String,
-    /// Proof, for tools/call, that this hook named the session. Opaque JSON.
+    /// The ticket: proof, for tools/call, that this hook named the session. Opaque JSON.
     pub ticket: String,
 }
 
-/// What a hook's process prints and how it ends.
+/// What a hook's process prints, and its exit code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Standard output.
@@ -289,23 +289,23 @@ pub struct Reply {
     pub stderr: Option<String>,
     /// Exit code.
     pub exit_code: i32,
-    /// Whether the mail is in it.
+    /// Whether it contains the mail.
     pub shows_mail: bool,
 }
 
 /// Why an adapter did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HarnessError {
-    /// The named thing is not there.
+    /// The named thing does not exist.
     #[error("not found: {0}")]
     NotFound(String),
-    /// A grant is missing. Names the grant and the command that gives it.
+    /// A grant is missing. The text names the grant and the command that gives it.
     #[error("denied: {0}")]
     Denied(String),
     /// This harness cannot do that.
     #[error("unsupported: {0}")]
     Unsupported(String),
-    /// Try again after so many milliseconds.
+    /// Try again after this many milliseconds.
     #[error("busy for {0} ms")]
     Busy(u32),
     /// The adapter, its component or its harness is defective.
@@ -313,54 +313,54 @@ pub enum HarnessError {
     Failed(String),
 }
 
-/// What became of a hook in the second step: made from the reading by the host.
+/// The second step of a hook: the mesh looks up what the answer needs.
 #[async_trait]
-pub trait Desk: Send {
-    /// Looks up mail, claims and protocol for what the adapter read.
+pub trait HookHost: Send {
+    /// Looks up mail, reservations and protocol text for what the adapter read.
     async fn look_up(&mut self, reading: Reading) -> Findings;
 }
 
-/// A harness, by way of its adapter.
+/// A harness, through its adapter.
 #[async_trait]
 pub trait Harness: Send + Sync + 'static {
-    /// Who it is for.
+    /// What the adapter says about itself.
     fn about(&self) -> &About;
-    /// The session that a caller shows, if any.
+    /// The session that a caller's evidence points to, if any.
     async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError>;
-    /// The sessions that live now.
+    /// The sessions that are running now.
     async fn discover(&self) -> Result<Vec<Session>, HarnessError>;
-    /// What a session does now, asked of the harness itself.
+    /// What a session does now, according to the harness itself.
     async fn activity_of(&self, session: &str) -> Result<Activity, HarnessError>;
-    /// The protocol text for a moment, made from the host's.
+    /// The protocol text for an occasion, made from the base text.
     async fn protocol(
         &self,
         base: &str,
         occasion: Occasion,
         agent: Option<&str>,
     ) -> Result<Option<String>, HarnessError>;
-    /// The ways to a session, in the order to try.
+    /// The routes to a session, in the order in which to try them.
     async fn routes(&self, to: &Session) -> Result<Vec<Route>, HarnessError>;
-    /// Sends mail, or the news of it, by one of them.
+    /// Delivers mail, or a notification of it, by one route.
     async fn deliver(&self, to: &Session, route: &str, mail: &Mail) -> Result<Delivered, HarnessError>;
     /// Asks what became of a delivery.
     async fn confirm(&self, to: &Session, route: &str, sent: &Delivered) -> Result<Delivered, HarnessError>;
-    /// The harness's version, where it is on this machine.
+    /// The harness's version, if it is installed on this machine.
     async fn present(&self) -> Result<Option<String>, HarnessError>;
-    /// The changes that set it up or take it out.
+    /// The changes that set it up or remove it.
     async fn propose(&self, setup: &Setup) -> Result<Plan, HarnessError>;
-    /// Whether it is set up, and rightly.
+    /// Whether it is set up correctly.
     async fn check(&self, setup: &Setup) -> Result<Vec<Finding>, HarnessError>;
     /// The optional interfaces that this adapter has.
     fn optional(&self) -> OptionalInterfaces<'_> {
         OptionalInterfaces::default()
     }
-    /// Its `commands`, or the error that it has none.
+    /// Its `commands` interface, or the error that it has none.
     fn commands(&self) -> Result<&dyn HarnessCommands, HarnessError> {
         let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no commands", self.about().harness));
         self.optional().commands.ok_or_else(none)
     }
-    /// Answers a hook in two steps on one instance: read, the desk looks up, answer.
-    async fn hook(&self, call: &HookCall, desk: &mut dyn Desk) -> Result<Reply, HarnessError>;
+    /// Answers a hook in two steps on one instance: read the payload, let `desk` look up, answer.
+    async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError>;
 }
 
 /// The interfaces that only some adapters have.
@@ -375,19 +375,19 @@ pub struct OptionalInterfaces<'h> {
 pub trait HarnessCommands: Send + Sync {
     /// How it would run a command. Nothing happens yet.
     async fn plan(&self, to: &Session, command: &Command) -> Result<Means, HarnessError>;
-    /// Begins a command. An error says that nothing has begun.
+    /// Begins a command. An error means that nothing has begun.
     async fn run(&self, to: &Session, command: &Command) -> Result<Progress, HarnessError>;
-    /// Looks whether a command that was begun has ended.
+    /// Checks whether a command that was begun has ended.
     async fn watch(&self, to: &Session, command: &Command, begun: &Progress) -> Result<Progress, HarnessError>;
 }
 
-/// The harnesses that this process knows. Loading one may be put off until it is asked for.
+/// The harnesses that this process knows. An adapter may be loaded only when it is asked for.
 #[async_trait]
 pub trait Harnesses: Send + Sync + 'static {
-    /// The names that can be asked for, without loading anything.
+    /// The known names, without loading anything.
     fn names(&self) -> Vec<String>;
-    /// One by name or alias; none where nobody knows it.
+    /// The harness of a name or alias; none if it is unknown.
     async fn get(&self, name: &str) -> Result<Option<std::sync::Arc<dyn Harness>>, HarnessError>;
-    /// Those that may match this client: an adapter that cannot be meant is not loaded.
+    /// The harnesses that may match this caller. An adapter that cannot match is not loaded.
     async fn candidates(&self, seen: &Caller) -> Vec<std::sync::Arc<dyn Harness>>;
 }

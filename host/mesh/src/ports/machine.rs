@@ -1,12 +1,12 @@
-//! What the mesh asks of the machine it runs on: the time, randomness, whether a process
-//! lives, and where a path leads.
+//! What the mesh needs of the machine that it runs on: the time, randomness, whether a process lives, and how a path
+//! resolves.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::reservations::repository::{Checkout, Found, Resolved};
+use crate::reservations::repository::{Checkout, PathKind, Resolved};
 
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,54 +14,58 @@ use crate::reservations::repository::{Checkout, Found, Resolved};
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// Milliseconds from `earlier` to here; zero where the clock went backwards.
+    /// Milliseconds from `earlier` to here; zero if the clock went backwards.
     pub fn since(self, earlier: Instant) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// So many milliseconds later.
+    /// This many milliseconds later.
     #[must_use]
     pub fn plus(self, milliseconds: u64) -> Instant {
         Instant(self.0.saturating_add(milliseconds))
     }
 }
 
-/// A process, told apart from a later one that was given the same number.
+/// A process, distinguished from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When it started, in the machine's own measure; zero where that could not be learned.
+    /// When it started, in the machine's own unit; zero if unknown.
     pub start: u64,
 }
 
-/// The machine, as far as the mesh needs it. The binary implements it; tests have one of their own.
+/// The machine, as far as the mesh needs it. The binary implements it; tests have their own.
 pub trait Machine: Send + Sync + 'static {
     /// The time.
     fn now(&self) -> Instant;
-    /// The process that now has this number; none where nothing has.
+    /// The process that has this id now, if any.
     fn process(&self, pid: u32) -> Option<Process>;
     /// This process.
     fn this_process(&self) -> Process;
-    /// A name for this machine that stays the same over restarts.
+    /// The set of processes that this process can see, as a number; none if the system has one set for all. A process
+    /// of another set cannot be looked up here.
+    fn process_space(&self) -> Option<u64> {
+        None
+    }
+    /// A name for this machine that survives restarts.
     fn name(&self) -> &str;
     /// Fresh random bytes.
     fn random(&self) -> [u8; 16];
 
-    /// The working copy that a folder lies in: of a repository where there is one, else the folder itself.
-    /// A machine that shows no folders has none.
+    /// The working copy that contains a folder; the folder itself if no repository contains it.
+    /// The default is for a machine without folders: an error.
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
         let _unseen: &Path = folder;
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Where an absolute path leads when every symlink on it is followed, and what lies there. The last parts
-    /// of it may not be there yet.
+    /// An absolute path with every symlink followed, and what is there. The last components need not exist yet.
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
-        Ok(Resolved { path: PathBuf::from(path), found: Found::Nothing })
+        Ok(Resolved { path: PathBuf::from(path), found: PathKind::Nothing })
     }
 
-    /// Whether this very process still runs.
+    /// Whether this same process still runs.
     fn lives(&self, process: Process) -> bool {
         self.process(process.pid).is_some_and(|now| now.start == process.start || process.start == 0)
     }

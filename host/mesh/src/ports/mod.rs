@@ -1,5 +1,6 @@
-//! What the mesh asks of the world: a machine, harnesses, and what the user allowed.
+//! What the mesh needs of the outside: a machine, harnesses, and the user's consents.
 
 pub mod consent;
+pub mod data_files;
 pub mod harness;
 pub mod machine;

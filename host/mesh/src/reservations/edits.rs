@@ -1,4 +1,4 @@
-//! Files about to be written: who else holds them, what an editor is told, and reserving them by the way.
+//! Files about to be written: which other agents hold them, what the editor is told, and automatic reservations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use crate::ports::harness::Reading;
 use crate::ports::machine::Instant;
 use crate::reservations::glob::{Glob, Literally};
 use crate::reservations::repository;
-use crate::reservations::repository::{Checkout, Found, Repository};
+use crate::reservations::repository::{Checkout, PathKind, Repository};
 use crate::reservations::reserve;
 use crate::reservations::{Conflict, Ttl};
 use crate::sessions::record;
@@ -26,18 +26,18 @@ use crate::sessions::{Principal, SessionRecord, SessionRef};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// What happens when a file is written that another agent holds.
+/// What happens when an agent writes a file that another agent holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EditMode {
-    /// It is written, and whoever writes it is told who holds it.
+    /// The edit goes on, and the agent is told who holds the file.
     Advise,
-    /// It is refused.
+    /// The edit is refused.
     #[default]
     Enforce,
 }
 
 impl EditMode {
-    /// The word that people write.
+    /// The word that users write.
     pub fn as_str(self) -> &'static str {
         match self {
             EditMode::Advise => "advise",
@@ -46,32 +46,31 @@ impl EditMode {
     }
 }
 
-/// What a repository's people have agreed on for edits.
+/// A repository's rules for edits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EditRules {
-    /// What happens when a file is written that another agent holds.
+    /// What happens when an agent writes a file that another agent holds.
     pub mode: EditMode,
-    /// For how long a file is reserved for whoever writes it; none where it is not.
+    /// For how long a file is reserved for the agent that writes it; none if it is not.
     pub auto_reserve: Option<Ttl>,
 }
 
-/// What a reservation says that was made by the way.
+/// The reason of an automatic reservation.
 pub const AUTO_REASON: &str = "auto: it is being edited";
-/// The longest text about edits, in bytes: it must fit beside a harness's own words.
+/// The longest text about edits, in bytes: it must fit next to a harness's own text.
 const LONGEST_TEXT: usize = 2_000;
 
-/// What a hook is told of the files that it is about to see written.
+/// The verdict on a hook's edits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    /// Why the edit must not happen.
+pub(crate) struct EditAdvice {
+    /// Why the edit is refused.
     pub(crate) refusal: Option<String>,
-    /// What is said beside an edit that goes on.
+    /// Advice beside an edit that goes on.
     pub(crate) advice: Option<String>,
 }
 
-/// A file about to be written, in one repository.
 #[derive(Clone, Debug)]
-struct Written {
+struct FileEdit {
     repository: Repository,
     pattern: Glob,
 }
@@ -89,28 +88,28 @@ pub(crate) async fn held_by_others(
     held_from(core, &editors, repository, paths).await
 }
 
-/// Judges the edits of a hook. Whatever cannot be learned refuses nothing.
-pub(crate) async fn judge_edits(core: &Core, reading: &Reading, speaker: Option<&SessionRef>) -> Verdict {
+/// Judges the edits of a hook. An error refuses nothing.
+pub(crate) async fn judge_edits(core: &Core, reading: &Reading, speaker: Option<&SessionRef>) -> EditAdvice {
     if reading.edits.is_empty() {
-        return Verdict::default();
+        return EditAdvice::default();
     }
     match look_at_edits(core, reading, speaker).await {
         Ok(verdict) => verdict,
         Err(error) => {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, "reservations could not be looked at; the edit goes on");
-            Verdict::default()
+            EditAdvice::default()
         }
     }
 }
 
-async fn look_at_edits(core: &Core, reading: &Reading, speaker: Option<&SessionRef>) -> Result<Verdict, StoreError> {
+async fn look_at_edits(core: &Core, reading: &Reading, speaker: Option<&SessionRef>) -> Result<EditAdvice, StoreError> {
     let workdir = reading.speaker.as_ref().map_or("", |session| session.workdir.as_str());
     let editors = match speaker {
         Some(session) => self::editors(core, session).await?,
         None => Vec::new(),
     };
-    // Its own name comes first, its root session's after it.
+    // The session's own agent comes first, its root session's after it.
     let (me, editors) = (editors.first().cloned(), editors.into_iter().collect::<BTreeSet<_>>());
     let mut held: Vec<Conflict> = Vec::new();
     let mut own: BTreeMap<Repository, Vec<Glob>> = BTreeMap::new();
@@ -121,7 +120,7 @@ async fn look_at_edits(core: &Core, reading: &Reading, speaker: Option<&SessionR
         if let (Some(ttl), Some(agent)) = (core.limits.edits.auto_reserve, &me) {
             reserve_in_passing(core, agent, speaker, own, ttl).await?;
         }
-        return Ok(Verdict::default());
+        return Ok(EditAdvice::default());
     }
     let kind = match core.limits.edits.mode {
         EditMode::Advise => "edit-advised",
@@ -135,12 +134,12 @@ async fn look_at_edits(core: &Core, reading: &Reading, speaker: Option<&SessionR
     }
     let text = worded(core.limits.edits.mode, &held, me.as_ref(), core.machine.now());
     Ok(match core.limits.edits.mode {
-        EditMode::Advise => Verdict { advice: Some(text), refusal: None },
-        EditMode::Enforce => Verdict { refusal: Some(text), advice: None },
+        EditMode::Advise => EditAdvice { advice: Some(text), refusal: None },
+        EditMode::Enforce => EditAdvice { refusal: Some(text), advice: None },
     })
 }
 
-/// For whom a session edits: its own agent, and its root session's.
+/// The agents for whom a session edits: its own, and its root session's.
 async fn editors(core: &Core, session: &SessionRef) -> Result<Vec<AgentName>, StoreError> {
     let Some(record) = record::current_record(core, session).await? else { return Ok(Vec::new()) };
     let mut editors: Vec<AgentName> = record.agent.into_iter().collect();
@@ -157,7 +156,7 @@ async fn held_from(
     repository: &Repository,
     paths: &[Glob],
 ) -> Result<Vec<Conflict>, StoreError> {
-    let Some(ledger) = reserve::ledger_near(core, repository, paths).await? else { return Ok(Vec::new()) };
+    let Some(ledger) = reserve::ledger(core, repository).await? else { return Ok(Vec::new()) };
     let mut held = ledger.exclusive(editors, paths, core.machine.now());
     let mut gone: BTreeMap<AgentName, bool> = BTreeMap::new();
     for conflict in &held {
@@ -171,7 +170,7 @@ async fn held_from(
     Ok(held)
 }
 
-/// Whether nobody is there who could be asked. Silence alone is no proof of that.
+/// Whether the owner cannot be asked any more. Silence alone is no proof of that.
 async fn is_gone(core: &Core, owner: &AgentName) -> Result<bool, StoreError> {
     let Some(agent) = agents::list::load_agent(core, owner).await? else { return Ok(true) };
     Ok(match presence::presence(core, &agent).await? {
@@ -180,8 +179,8 @@ async fn is_gone(core: &Core, owner: &AgentName) -> Result<bool, StoreError> {
     })
 }
 
-/// What the paths of a reading are, by repository. What the editor itself would reserve goes to `own`: the path
-/// in the repository of its own folder where it lies in there, else in the file's.
+/// The patterns of the files about to be written, by repository. Files that the editor itself would reserve are added
+/// to `own`: under the repository of its folder if that contains them, else under the file's.
 fn written(
     core: &Core,
     edits: &[String],
@@ -194,41 +193,41 @@ fn written(
         let path = Path::new(workdir).join(edit);
         match self::places(core, &path, here.as_ref()) {
             Ok(places) => {
-                if let Some(Written { repository, pattern }) = places.first().cloned() {
+                if let Some(FileEdit { repository, pattern }) = places.first().cloned() {
                     own.entry(repository).or_default().push(pattern);
                 }
-                for Written { repository, pattern } in places {
+                for FileEdit { repository, pattern } in places {
                     all.entry(repository).or_default().push(pattern);
                 }
             }
-            Err(error) => tracing::warn!(path = %path.display(), %error, "nobody can say who holds this path"),
+            Err(error) => tracing::warn!(path = %path.display(), %error, "the repository of this path is unknown"),
         }
     }
     all
 }
 
-/// Where a file lies: in the repository of the editor's folder, and in its own where that is another one, such
+/// The repositories that contain a file: that of the editor's folder, and the file's own if it is another one, such
 /// as a submodule.
-fn places(core: &Core, path: &Path, here: Option<&Checkout>) -> io::Result<Vec<Written>> {
+fn places(core: &Core, path: &Path, here: Option<&Checkout>) -> io::Result<Vec<FileEdit>> {
     let resolved = core.machine.resolve(path)?;
     let its_own = resolved.path.parent().and_then(|folder| repository::known_around(core, folder));
-    // A worktree may lie in the working copy of the editor's folder: in there its own paths count.
+    // A worktree may be inside the working copy of the editor's folder: then the worktree's own paths count.
     let here = here.filter(|here| its_own.as_ref().is_none_or(|own| own.repository != here.repository));
-    let mut places: Vec<Written> = Vec::new();
+    let mut places: Vec<FileEdit> = Vec::new();
     for checkout in here.into_iter().chain(its_own.as_ref()) {
         let Ok(within) = resolved.path.strip_prefix(&checkout.top) else { continue };
         let within = within.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
         let pattern = match resolved.found {
-            Found::Folder => Glob::of_path(within, Literally::WhatIsIn),
-            Found::Nothing | Found::File => Glob::of_file(within),
+            PathKind::Folder => Glob::of_path(within, Literally::WhatIsIn),
+            PathKind::Nothing | PathKind::File => Glob::of_file(within),
         };
         let pattern = pattern.map_err(io::Error::other)?;
-        places.push(Written { repository: checkout.repository.clone(), pattern });
+        places.push(FileEdit { repository: checkout.repository.clone(), pattern });
     }
     Ok(places)
 }
 
-/// Reservations exactly these files for an agent that is about to write them, where nobody else has any reservation there.
+/// Reserves exactly these files for an agent that is about to write them, unless another agent has a reservation there.
 async fn reserve_in_passing(
     core: &Core,
     agent: &AgentName,
@@ -255,8 +254,8 @@ async fn reserve_in_passing(
     Ok(())
 }
 
-/// Keeps advice for the next answer in which a session may be shown something. A subagent that has not
-/// registered is shown nothing, and so its root session is told.
+/// Stores advice for the next answer that may show it to the session. A subagent that has not registered is shown
+/// nothing, so its root session is told.
 pub(crate) async fn advise(core: &Core, session: &SessionRef, advice: &str) -> Result<(), StoreError> {
     let reader = match record::current_record(core, session).await? {
         Some(SessionRecord { agent: None, parent: Some(parent), .. }) => {
@@ -268,7 +267,7 @@ pub(crate) async fn advise(core: &Core, session: &SessionRef, advice: &str) -> R
     record::change_session(core, &reader, |record| record.advice = Some(advice.to_owned())).await
 }
 
-/// Takes the advice that is kept for a session, where there is any and it fits.
+/// Takes the advice that is stored for a session, if there is any and it fits.
 pub(crate) async fn take_advice(core: &Core, session: &SessionRef, room: usize) -> Result<Option<String>, StoreError> {
     let take = |old: Option<SessionRecord>| match old {
         Some(mut record) if record.advice.as_ref().is_some_and(|advice| advice.len() <= room) => {
@@ -280,8 +279,8 @@ pub(crate) async fn take_advice(core: &Core, session: &SessionRef, room: usize) 
     records::update(core.local.as_ref(), &keys::session(session), Durability::Process, take).await
 }
 
-/// What an editor is told, in the host's words. A reservation's reason was written by a peer: it stands on one line, in
-/// quotes that it cannot close.
+/// The text for the editor. A reservation's reason was written by a peer: it stands on one line, in quotes that it
+/// cannot close.
 fn worded(mode: EditMode, held: &[Conflict], me: Option<&AgentName>, now: Instant) -> String {
     let mut text = match mode {
         EditMode::Advise => {
@@ -327,7 +326,7 @@ fn worded(mode: EditMode, held: &[Conflict], me: Option<&AgentName>, now: Instan
     text
 }
 
-/// A peer's words in quotes.
+/// A peer's text in quotes.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", one_line(text).replace('"', "'"))
 }

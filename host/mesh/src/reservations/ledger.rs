@@ -1,4 +1,4 @@
-//! The reservations of one repository, and every decision about them. Pure: time comes in as a value.
+//! The reservations of one repository, and every decision about them. Pure: time is passed in.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use crate::reservations::repository::Repository;
 use crate::reservations::{Conflict, Mode, Reservation, Taken, Ttl};
 use crate::sessions::SessionRef;
 
-/// How long what is over is still shown by `reservations --expired`, in milliseconds.
+/// How long ended reservations are still shown by `reservations --expired`, in milliseconds.
 const REMEMBERED: u64 = 3_600_000;
-/// How many reservations a repository may have at once. One value holds them all.
+/// Maximum number of reservations of a repository. All of them are stored in one value.
 pub(super) const MOST: usize = 5_000;
 
-/// All reservations of a repository: one value of the store.
+/// All reservations of a repository, stored as one value.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ledger {
-    /// Which repository, since the key may hold its digest alone.
+    /// Stored here because the key may contain only its digest.
     pub(crate) repository: Repository,
     /// In the order in which they were first granted.
     pub(crate) reservations: Vec<Reservation>,
 }
 
-/// What somebody asks for.
+/// A request for reservations.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ReservationRequest {
     pub(super) owner: AgentName,
     pub(super) session: Option<SessionRef>,
-    /// The patterns, each with the id that it gets where it is new.
+    /// The patterns, each with the id for a new reservation of it.
     pub(super) patterns: Vec<(MessageId, Glob)>,
     pub(super) mode: Mode,
     pub(super) ttl: Ttl,
@@ -40,40 +40,39 @@ pub(super) struct Asked {
     pub(super) own: Own,
 }
 
-/// What happens to others' reservations that stand in the way.
+/// What happens to other agents' reservations that conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Others {
     /// They stay, and nothing is granted.
     #[default]
     Respect,
-    /// They are taken.
+    /// They are taken by force.
     Take,
 }
 
-/// What happens to the asker's own reservations that overlap with what it asks for.
+/// What happens to the asker's own reservations that overlap the new ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Own {
     /// They stay.
     #[default]
     Keep,
-    /// They are given up for the new ones: a reservation that became narrower.
+    /// They are given up: the new reservations replace them, usually by narrower ones.
     GiveUp,
 }
 
-/// What became of it. All patterns are granted, or none.
+/// The decision. Either all patterns are granted, or none.
 #[derive(Clone, Debug)]
-pub(super) enum Verdict {
+pub(super) enum RequestOutcome {
     Granted { granted: Vec<Reservation>, taken: Vec<Reservation>, given_up: Vec<Reservation> },
     Held(Vec<Conflict>),
     Full,
 }
 
-/// A path that was reserved for whoever writes it.
+/// A path that was reserved automatically for the agent that writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ByTheWay {
-    /// The path.
     pub(crate) pattern: Glob,
-    /// Whether it was nobody's before.
+    /// Whether it was newly reserved rather than renewed.
     pub(crate) is_new: bool,
 }
 
@@ -82,7 +81,7 @@ impl Ledger {
         Ledger { repository, reservations: Vec::new() }
     }
 
-    /// What stands in the way of these patterns, for this asker or for anybody.
+    /// The reservations that conflict with these patterns, for this asker or for any.
     pub(super) fn conflicts(
         &self,
         asker: Option<&AgentName>,
@@ -101,16 +100,17 @@ impl Ledger {
         conflicts
     }
 
-    /// Whose exclusive reservations these paths lie in, other than these agents'.
+    /// The exclusive reservations of agents other than `editors` that contain these paths.
     pub(crate) fn exclusive(&self, editors: &BTreeSet<AgentName>, paths: &[Glob], now: Instant) -> Vec<Conflict> {
-        // Whoever would only share is kept out by what is exclusive and by nothing else.
+        // A shared reservation conflicts with exclusive ones only.
         let mut conflicts = self.conflicts(None, paths, Mode::Shared, now);
         conflicts.retain(|conflict| !editors.contains(&conflict.held.owner));
         conflicts
     }
 
-    /// Reservations paths for an agent that is about to write them. What lies in anybody's reservation stays as it is: somebody
-    /// else's keeps it out, its own is enough. Only what was reserved in this way before is renewed.
+    /// Reserves paths automatically for an agent that is about to write them. A path that any reservation covers is
+    /// left alone: another agent's excludes it, the agent's own is enough. Only earlier automatic reservations are
+    /// renewed.
     pub(crate) fn reserve_in_passing(
         &mut self,
         owner: &AgentName,
@@ -131,7 +131,7 @@ impl Ledger {
             if !met.all(is_renewed) || (is_new && self.reservations.len() >= MOST) {
                 continue;
             }
-            let asked = Asked {
+            let asked = ReservationRequest {
                 owner: owner.clone(),
                 session: session.cloned(),
                 patterns: Vec::new(),
@@ -147,13 +147,13 @@ impl Ledger {
         reserved
     }
 
-    /// Grants what is asked for, or says what stands in the way.
-    pub(super) fn grant(&mut self, asked: &Asked, now: Instant) -> Verdict {
+    /// Grants the request, or returns the conflicts.
+    pub(super) fn grant(&mut self, asked: &ReservationRequest, now: Instant) -> RequestOutcome {
         self.forget(now);
         let patterns: Vec<Glob> = asked.patterns.iter().map(|(_, pattern)| pattern.clone()).collect();
         let conflicts = self.conflicts(Some(&asked.owner), &patterns, asked.mode, now);
         let taken = match asked.others {
-            Others::Respect if !conflicts.is_empty() => return Verdict::Held(conflicts),
+            Others::Respect if !conflicts.is_empty() => return RequestOutcome::Held(conflicts),
             Others::Respect => Vec::new(),
             Others::Take => self.take(&asked.owner, &conflicts, now),
         };
@@ -163,12 +163,16 @@ impl Ledger {
         };
         let granted: Vec<Reservation> =
             asked.patterns.iter().map(|(id, pattern)| self.put(asked, *id, pattern, now)).collect();
-        if self.reservations.len() > MOST { Verdict::Full } else { Verdict::Granted { granted, taken, given_up } }
+        if self.reservations.len() > MOST {
+            RequestOutcome::Full
+        } else {
+            RequestOutcome::Granted { granted, taken, given_up }
+        }
     }
 
-    /// Adds a reservation, or renews the one that its owner has of this very pattern. What has lapsed and stands in
-    /// its way is over for good: otherwise both would hold where the clock goes back.
-    fn put(&mut self, asked: &Asked, id: MessageId, pattern: &Glob, now: Instant) -> Reservation {
+    /// Adds a reservation, or renews its owner's reservation of the same pattern. Lapsed reservations that conflict
+    /// with it are ended for good: otherwise both would hold if the clock went back.
+    fn put(&mut self, asked: &ReservationRequest, id: MessageId, pattern: &Glob, now: Instant) -> Reservation {
         for old in &mut self.reservations {
             if old.owner != asked.owner
                 && old.taken.is_none()
@@ -195,7 +199,7 @@ impl Ledger {
             Some(old) => {
                 new.id = old.id;
                 new.reason = new.reason.or_else(|| old.reason.take());
-                // The clock went back since: what was promised then still holds.
+                // The clock went back since then: the earlier promise still holds.
                 if now < old.granted {
                     new.expires = new.expires.max(old.expires);
                 }
@@ -227,7 +231,7 @@ impl Ledger {
         self.reservations.extract_if(.., wider).collect()
     }
 
-    /// Removes an owner's reservations of these patterns, or all that still hold.
+    /// Removes an owner's reservations of these patterns, or all of its reservations that still hold.
     pub(super) fn release(&mut self, owner: &AgentName, patterns: Option<&[Glob]>, now: Instant) -> Vec<Reservation> {
         self.forget(now);
         let meant = |old: &mut Reservation| {
@@ -240,13 +244,13 @@ impl Ledger {
         self.reservations.extract_if(.., meant).collect()
     }
 
-    /// Those whose owners have not been told that they were taken.
+    /// Taken reservations whose owners have not been told.
     pub(super) fn untold(&self) -> Vec<Reservation> {
         let untold = |old: &&Reservation| old.taken.as_ref().is_some_and(|taken| !taken.told);
         self.reservations.iter().filter(untold).cloned().collect()
     }
 
-    /// Notes that the owners of these have been told.
+    /// Marks the owners of these as told.
     pub(super) fn told(&mut self, ids: &[MessageId]) {
         for reservation in self.reservations.iter_mut().filter(|reservation| ids.contains(&reservation.id)) {
             if let Some(taken) = &mut reservation.taken {
@@ -255,19 +259,19 @@ impl Ledger {
         }
     }
 
-    /// Lets go of what has been over for a while.
+    /// Removes reservations that ended a while ago.
     fn forget(&mut self, now: Instant) {
         self.reservations.retain(|old| match &old.taken {
             Some(taken) => !taken.told || now.since(taken.at) < REMEMBERED,
             None => now.since(old.expires) < REMEMBERED,
         });
-        // Where there is no more room, what is over is not worth remembering.
+        // If there is no room, ended reservations need not be remembered.
         if self.reservations.len() >= MOST {
             self.clean_up(now);
         }
     }
 
-    /// Lets go of everything that is over. Gives what went.
+    /// Removes every ended reservation. Returns those removed.
     pub(crate) fn clean_up(&mut self, now: Instant) -> Vec<Reservation> {
         let over = |old: &mut Reservation| match &old.taken {
             Some(taken) => taken.told,
@@ -297,7 +301,7 @@ mod tests {
         ledger
     }
 
-    /// What an agent that edits a file reservations by the way, after so many milliseconds.
+    /// What is reserved automatically when an agent edits a file at `now` milliseconds.
     fn reserved(ledger: &mut Ledger, owner: &str, path: &str, now: u64) -> String {
         let id = "01JD8Z3K5V0000000000000000".parse().expect("an id");
         let paths = [(id, path.parse().expect("a pattern"))];
@@ -314,7 +318,7 @@ mod tests {
         assert_eq!(reserved(&mut ledger, "bob", "src/b.rs", 1), "");
         assert_eq!(ledger.reservations.len(), MOST);
         assert_eq!(reserved(&mut ledger, "bob", "f7.rs", 1), "f7.rs renewed", "what is reserved already is renewed");
-        // All but one of them have lapsed: that they are remembered must not keep anybody from reserving.
+        // All but one have lapsed: remembering them must not prevent new reservations.
         assert_eq!(reserved(&mut ledger, "alice", "src/a.rs", TEN_MINUTES), "src/a.rs new");
         let left: Vec<String> = ledger.reservations.iter().map(|one| one.pattern.to_string()).collect();
         assert_eq!(left, ["f7.rs", "src/a.rs"]);

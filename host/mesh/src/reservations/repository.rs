@@ -1,4 +1,4 @@
-//! Repositories, and what a path or a pattern that somebody typed means in one.
+//! Repositories, and how a path or a pattern that a user typed maps to one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 use crate::core::Core;
 use crate::reservations::glob::{Flaw, Glob, InvalidGlob, Literally};
 
-/// The characters from which on a path is a pattern.
+/// The characters that make a path a pattern.
 const PATTERN: [char; 6] = ['*', '?', '[', '{', '}', '\\'];
 
-/// What reservations are kept for: all working copies of one repository share it, and a folder without
-/// version control is one of its own.
+/// The unit that reservations belong to: all working copies of one repository share it. A folder without version
+/// control is its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Repository(String);
 
 impl Repository {
-    /// A repository by its identity: the path of what its working copies share, or what machines call it.
+    /// A repository by its identity: the path that its working copies share, or its name across machines.
     pub fn named(identity: &str) -> Repository {
         Repository(identity.to_owned())
     }
 
-    /// Its identity, for people too.
+    /// Its identity, also for display.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -32,27 +32,27 @@ impl Repository {
 /// A working copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkout {
-    /// Of which repository.
+    /// The repository that it belongs to.
     pub repository: Repository,
-    /// What every machine with a clone of it calls it: the name in the project's settings, or where it is
-    /// fetched from. None where nothing says so.
+    /// The name that every machine with a clone of it uses: the name in the project's settings, or the remote that it
+    /// is fetched from. None if there is neither.
     pub everywhere: Option<String>,
-    /// Its uppermost folder, with every symlink followed.
+    /// Its top folder, with every symlink followed.
     pub top: PathBuf,
 }
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The path without symlinks, `.` and `..`.
     pub path: PathBuf,
-    /// What lies there.
-    pub found: Found,
+    /// What is there.
+    pub found: PathKind,
 }
 
-/// What lies at the end of a path.
+/// What is at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PathKind {
     /// Nothing yet.
     Nothing,
     /// A folder.
@@ -61,34 +61,34 @@ pub enum Found {
     File,
 }
 
-/// Why nothing in a repository is meant.
+/// Why a path or pattern names nothing in the repository.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// The text is no pattern.
+    /// The text is not a pattern.
     #[error(transparent)]
     Glob(#[from] InvalidGlob),
-    /// It leads out of the repository, by `..`, by a symlink, or because it is somewhere else.
+    /// It leaves the repository: through `..`, through a symlink, or because it is elsewhere.
     #[error("`{path}` lies outside of the repository `{}`", top.display())]
     Outside {
-        /// What was asked for.
+        /// The path that was asked for.
         path: String,
-        /// The uppermost folder.
+        /// The repository's top folder.
         top: PathBuf,
     },
-    /// It leads into a repository that lies in this one, such as a submodule.
+    /// It is inside a nested repository, such as a submodule.
     #[error("`{path}` lies in a repository of its own, `{}`", top.display())]
     OfItsOwn {
-        /// What was asked for.
+        /// The path that was asked for.
         path: String,
-        /// That one's uppermost folder.
+        /// The nested repository's top folder.
         top: PathBuf,
     },
-    /// The file system does not say.
+    /// The file system could not resolve it.
     #[error("`{path}` cannot be looked at")]
     Unseen {
-        /// What was asked for.
+        /// The path that was asked for.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -99,23 +99,23 @@ pub(crate) fn checkout(core: &Core, folder: &Path) -> Result<Checkout, PlaceErro
     known_everywhere(core, folder).map_err(unseen)
 }
 
-/// The same, with the file system's own words where it does not say.
+/// `checkout`, with the error of the file system.
 pub(crate) fn known_everywhere(core: &Core, folder: &Path) -> io::Result<Checkout> {
     let mut checkout = core.machine.checkout(folder)?;
     checkout.repository = core.topology.repository_of(&checkout, core.machine.as_ref());
     Ok(checkout)
 }
 
-/// The working copy around a path. The folders of what is new may be new too.
+/// The working copy that contains a path. For a new path, the folders above it may be new too.
 pub(crate) fn known_around(core: &Core, path: &Path) -> Option<Checkout> {
     path.ancestors().find_map(|folder| known_everywhere(core, folder).ok())
 }
 
 pub(crate) fn pattern(core: &Core, checkout: &Checkout, folder: &Path, typed: &str) -> Result<Glob, PlaceError> {
     let is_there =
-        |path: &str| core.machine.resolve(&folder.join(path)).is_ok_and(|resolved| resolved.found != Found::Nothing);
+        |path: &str| core.machine.resolve(&folder.join(path)).is_ok_and(|resolved| resolved.found != PathKind::Nothing);
     let (literal, rest) = split(typed, is_there);
-    // What is wrong is told in the words that were typed, before anything is put in front of them.
+    // Parse errors quote the text as it was typed, so it is parsed before the prefix is added.
     let parsed = match literal.contains(PATTERN) {
         true if rest.is_empty() => None,
         true => Some(rest.parse::<Glob>()),
@@ -138,7 +138,7 @@ pub(crate) fn pattern(core: &Core, checkout: &Checkout, folder: &Path, typed: &s
     let outside = || PlaceError::Outside { path: typed.to_owned(), top: checkout.top.clone() };
     let within = resolved.path.strip_prefix(top).map_err(|_| outside())?;
     let within = within.to_str().ok_or_else(|| unseen(io::ErrorKind::InvalidFilename.into()))?;
-    let everything = resolved.found == Found::Folder || within.is_empty() || literal.ends_with('/');
+    let everything = resolved.found == PathKind::Folder || within.is_empty() || literal.ends_with('/');
     Ok(match rest {
         "" if everything => Glob::of_path(within, Literally::WhatIsIn)?,
         "" => Glob::of_path(within, Literally::ThePath)?,
@@ -147,14 +147,14 @@ pub(crate) fn pattern(core: &Core, checkout: &Checkout, folder: &Path, typed: &s
     })
 }
 
-/// The working copy that a path lies in, where it is another one than this.
+/// The working copy that contains a path, if it is not `checkout`.
 fn nearest(core: &Core, checkout: &Checkout, path: &Path) -> io::Result<Option<Checkout>> {
     if !path.starts_with(&checkout.top) {
         return Ok(known_around(core, path));
     }
     let within = path.ancestors().take_while(|folder| *folder != checkout.top);
     for folder in within {
-        if core.machine.resolve(&folder.join(".git")).is_ok_and(|git| git.found != Found::Nothing) {
+        if core.machine.resolve(&folder.join(".git")).is_ok_and(|git| git.found != PathKind::Nothing) {
             let nearest = known_everywhere(core, folder)?;
             return Ok((nearest.top != checkout.top).then_some(nearest));
         }
@@ -162,8 +162,8 @@ fn nearest(core: &Core, checkout: &Checkout, path: &Path) -> io::Result<Option<C
     Ok(None)
 }
 
-/// The path at the beginning of a pattern, and what follows from the first component on that is more than a name:
-/// that has a special character in it and is not there as it is written.
+/// Splits a pattern into the literal path at its beginning and the rest. The rest starts at the first component that
+/// has a special character and does not exist literally.
 fn split(typed: &str, is_there: impl Fn(&str) -> bool) -> (&str, &str) {
     let mut end = 0;
     for component in typed.split_inclusive('/') {

@@ -1,4 +1,4 @@
-//! A reservation: who has reserved which paths of a repository, how, and until when.
+//! A reservation: which agent has reserved which paths of a repository, in which mode, and until when.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,24 +7,24 @@ use crate::ports::machine::Instant;
 use crate::reservations::glob::Glob;
 use crate::sessions::SessionRef;
 
-/// The longest that a reservation may last, in milliseconds: a week.
+/// Longest duration of a reservation, in milliseconds: a week.
 pub const LONGEST_TTL: u64 = 7 * 24 * 3_600_000;
 /// The longest reason, in bytes.
 pub const LONGEST_REASON: usize = 200;
 
-/// Whether others may hold the same paths.
+/// Whether other agents may hold the same paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nobody else.
+    /// No other agent may.
     #[default]
     Exclusive,
-    /// Others who hold them shared.
+    /// Other agents may hold them too, in shared mode.
     Shared,
 }
 
 impl Mode {
-    /// The word that people see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::Exclusive => "exclusive",
@@ -32,7 +32,7 @@ impl Mode {
         }
     }
 
-    /// Whether this one beside that one is too much.
+    /// Whether the two modes conflict on the same path.
     pub(crate) fn excludes(self, other: Mode) -> bool {
         self == Mode::Exclusive || other == Mode::Exclusive
     }
@@ -42,19 +42,19 @@ impl Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl(u64);
 
-/// Why a span of time is none that a reservation may last.
+/// Why a duration is not valid for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTtl {
-    /// It would be over at once.
+    /// Shorter than a second.
     #[error("a reservation lasts at least a second")]
     TooShort,
-    /// Nobody would remember it.
+    /// Longer than a week.
     #[error("a reservation lasts at most a week; renew it while you work")]
     TooLong,
 }
 
 impl Ttl {
-    /// A span in milliseconds.
+    /// A duration in milliseconds.
     pub fn new(milliseconds: u64) -> Result<Ttl, InvalidTtl> {
         match milliseconds {
             0..1_000 => Err(InvalidTtl::TooShort),
@@ -70,34 +70,33 @@ impl Ttl {
 }
 
 impl Default for Ttl {
-    /// An hour.
     fn default() -> Ttl {
         Ttl(3_600_000)
     }
 }
 
-/// One reservation of one agent, as it is kept in its repository's value under `reservations/`.
+/// One reservation, as stored in its repository's value under `reservations/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Its id. Written when it is granted; a renewal keeps it.
+    /// Reservation id. Assigned when it is granted; a renewal keeps it.
     pub id: MessageId,
-    /// Who holds it.
+    /// The agent that holds it.
     pub owner: AgentName,
-    /// Of which paths, from the top of the repository.
+    /// The reserved paths, relative to the top of the repository.
     pub pattern: Glob,
-    /// Whether others may.
+    /// Whether other agents may hold the paths too.
     pub mode: Mode,
-    /// What for, in the owner's words.
+    /// The reason, in the owner's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// When it was granted or last renewed.
     pub granted: Instant,
-    /// When it lapses by itself. Nothing else ends it but its owner and who takes it.
+    /// When it lapses by itself. Before that, only a release by its owner or a forced take ends it.
     pub expires: Instant,
-    /// The session from which it was made.
+    /// The session that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionRef>,
-    /// Who took it by force. Written by that one's `reserve`.
+    /// How it was taken by force, if it was. Written by the taker's `reserve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
 }
@@ -105,17 +104,17 @@ pub struct Reservation {
 /// How a reservation was taken from its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
-    /// By whom.
+    /// The agent that took it.
     pub by: AgentName,
-    /// When.
+    /// When it was taken.
     pub at: Instant,
-    /// Whether its owner has been sent a message about it. Written once that message is stored; whoever comes
-    /// by sees to it, so that no crash keeps the news from them.
+    /// Whether its owner has been sent a message about it. Set once that message is stored; any later process
+    /// sends a missing one, so that a crash does not suppress it.
     pub told: bool,
 }
 
 impl Reservation {
-    /// Whether it holds at a time.
+    /// Whether it holds at this time.
     pub fn holds(&self, now: Instant) -> bool {
         holds(self.taken.as_ref(), self.expires, now)
     }
@@ -126,17 +125,17 @@ impl Reservation {
     }
 }
 
-/// Whether what was so taken and lapses then holds at a time.
+/// Whether a reservation with these fields holds at this time.
 pub(crate) fn holds(taken: Option<&Taken>, expires: Instant, now: Instant) -> bool {
     taken.is_none() && now < expires
 }
 
-/// What stands in the way of a reservation.
+/// A conflict with an existing reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The pattern that was asked for.
+    /// The requested pattern.
     pub asked: Glob,
-    /// Whose reservation it meets.
+    /// The existing reservation.
     pub held: Reservation,
     /// A path that both would hold.
     pub at: String,

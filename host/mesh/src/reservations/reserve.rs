@@ -1,4 +1,4 @@
-//! Reservations: agents reserve paths of a repository, and no two reservations that exclude each other hold at once.
+//! Reserving and releasing: no two conflicting reservations hold at once.
 
 use store::{Durability, StoreError};
 
@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
 use crate::reservations::glob::Glob;
-use crate::reservations::ledger::{Asked, Ledger, MOST, Others, Own, Verdict};
+use crate::reservations::ledger::{Ledger, MOST, Others, Own, RequestOutcome, ReservationRequest};
 use crate::reservations::repository::Repository;
 use crate::reservations::{Conflict, LONGEST_REASON, Mode, Reservation, Ttl};
 use crate::sessions::Principal;
@@ -16,38 +16,38 @@ use crate::storage::keys;
 use crate::storage::records::{self, Next};
 use crate::{Mesh, SendError};
 
-/// What an agent wants to reserve.
+/// A request for reservations.
 #[derive(Clone, Debug)]
 pub struct Reserve {
-    /// In which repository.
+    /// The repository that contains the paths.
     pub repository: Repository,
-    /// What. All of it is granted, or nothing.
+    /// The patterns. All of them are granted, or none.
     pub patterns: Vec<Glob>,
-    /// Whether others may hold it too.
+    /// Whether other agents may hold them too.
     pub mode: Mode,
-    /// For how long.
+    /// How long the reservations last.
     pub ttl: Ttl,
-    /// What for.
+    /// The reason, for other agents.
     pub reason: Option<String>,
-    /// What happens to others' reservations in the way.
+    /// What happens to other agents' conflicting reservations.
     pub others: Others,
-    /// What happens to the agent's own that overlap.
+    /// What happens to the agent's own reservations that overlap.
     pub own: Own,
 }
 
-/// What became of it.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// Everything was granted.
     Granted {
-        /// What the agent holds now, in the order in which it asked.
+        /// What the agent holds now, in the order of the request.
         granted: Vec<Reservation>,
-        /// What was taken for it, from whom.
+        /// Reservations that were taken by force, with their owners.
         taken: Vec<Reservation>,
-        /// What the agent itself gave up for it.
+        /// Reservations that the agent itself gave up.
         given_up: Vec<Reservation>,
     },
-    /// Nothing was granted, because of these.
+    /// Nothing was granted, because of these conflicts.
     Held(Vec<Conflict>),
 }
 
@@ -57,13 +57,13 @@ pub enum ReserveError {
     /// The caller is not registered.
     #[error("you have not registered")]
     NotRegistered,
-    /// No pattern was named.
+    /// The request names no pattern.
     #[error("nothing was named to be reserved")]
     Nothing,
     /// The reason is too long.
     #[error("the reason has {0} bytes and may have {LONGEST_REASON}")]
     ReasonTooLong(usize),
-    /// Too many.
+    /// The repository has too many reservations.
     #[error("the repository has {MOST} reservations, and no room for more")]
     Full,
     /// The store failed.
@@ -71,19 +71,19 @@ pub enum ReserveError {
     Store(#[from] StoreError),
 }
 
-/// What an agent gives back.
+/// What an agent releases.
 #[derive(Clone, Debug)]
 pub enum Release {
-    /// What it reserved by these patterns.
+    /// The reservations of these patterns.
     These(Vec<Glob>),
-    /// All that it holds in the repository.
+    /// Everything that it holds in the repository.
     All,
 }
 
-/// What an agent has given back.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// Its reservations, which are none any more.
+    /// The reservations that were released.
     pub released: Vec<Reservation>,
 }
 
@@ -93,15 +93,15 @@ pub enum ReleaseError {
     /// The caller is not registered.
     #[error("you have not registered")]
     NotRegistered,
-    /// Somebody else's.
+    /// The pattern is reserved by another agent.
     #[error("`{pattern}` is reserved by `{owner}`, not by you")]
     NotYours {
-        /// What was to be released.
+        /// The pattern to release.
         pattern: Glob,
-        /// Who holds it.
+        /// The agent that holds it.
         owner: AgentName,
     },
-    /// Nobody's.
+    /// No reservation has this pattern.
     #[error("you have no reservation of `{0}`")]
     NotReserved(Glob),
     /// The store failed.
@@ -110,7 +110,7 @@ pub enum ReleaseError {
 }
 
 impl Mesh {
-    /// Reserves paths for the caller's agent, or says who holds them.
+    /// Reserves paths for the caller's agent, or returns the conflicts.
     pub async fn reserve(&self, caller: &Principal, wanted: Reserve) -> Result<Reserved, ReserveError> {
         let owner = caller.agent().ok_or(ReserveError::NotRegistered)?.clone();
         if let Some(reason) = wanted.reason.as_ref().filter(|reason| reason.len() > LONGEST_REASON) {
@@ -125,7 +125,7 @@ impl Mesh {
         if patterns.is_empty() {
             return Err(ReserveError::Nothing);
         }
-        let asked = Asked {
+        let asked = ReservationRequest {
             owner: owner.clone(),
             session: caller.session().cloned(),
             patterns,
@@ -137,15 +137,15 @@ impl Mesh {
         };
         let (verdict, somebody_is_to_be_told) = change_ledger(&self.core, &wanted.repository, |ledger| {
             let verdict = ledger.grant(&asked, self.core.machine.now());
-            let changed = matches!(verdict, Verdict::Granted { .. });
+            let changed = matches!(verdict, RequestOutcome::Granted { .. });
             (changed, (verdict, !ledger.untold().is_empty()))
         })
         .await?;
         presence::beat(&self.core, &owner).await;
         let (granted, taken, given_up) = match verdict {
-            Verdict::Granted { granted, taken, given_up } => (granted, taken, given_up),
-            Verdict::Held(conflicts) => return Ok(Reserved::Held(conflicts)),
-            Verdict::Full => return Err(ReserveError::Full),
+            RequestOutcome::Granted { granted, taken, given_up } => (granted, taken, given_up),
+            RequestOutcome::Held(conflicts) => return Ok(Reserved::Held(conflicts)),
+            RequestOutcome::Full => return Err(ReserveError::Full),
         };
         let patterns: Vec<&Glob> = granted.iter().map(|reservation| &reservation.pattern).collect();
         let expires = granted.first().map(|reservation| reservation.expires);
@@ -172,7 +172,7 @@ impl Mesh {
         Ok(Reserved::Granted { granted, taken, given_up })
     }
 
-    /// Gives back what the caller's agent has reserved.
+    /// Releases reservations of the caller's agent.
     pub async fn release_reservations(
         &self,
         caller: &Principal,
@@ -186,7 +186,7 @@ impl Mesh {
         };
         let released = change_ledger(&self.core, repository, |ledger| {
             let now = self.core.machine.now();
-            // What is refused leaves everything as it was, also what could have been released.
+            // A refusal changes nothing: reservations that could have been released stay too.
             if let Some(error) = patterns.into_iter().flatten().find_map(|one| refusal(ledger, &owner, one, now)) {
                 return (false, Err(error));
             }
@@ -204,8 +204,8 @@ impl Mesh {
         Ok(Given { released })
     }
 
-    /// Sends a message to everybody whose reservation was taken and who has not been told, also where whoever
-    /// took it ended before they could.
+    /// Sends a message to every owner whose reservation was taken and who has not been told, even if the taker's
+    /// process ended before it could.
     pub(crate) async fn tell_of_taken(&self, caller: &Principal, repository: &Repository) -> Result<(), StoreError> {
         let untold = self::ledger(&self.core, repository).await?.map(|ledger| ledger.untold()).unwrap_or_default();
         let mut told = Vec::new();
@@ -224,14 +224,14 @@ impl Mesh {
             };
             let outcome = match agents::list::load_agent(&self.core, &reservation.owner).await? {
                 Some(_) => self.tell(caller, &taken.by, &reservation.owner, draft).await,
-                // It was removed, and nobody is left who could be told.
+                // The agent was removed, so no one is left to tell.
                 None => Ok(()),
             };
             match outcome {
-                // That it was said before in other words is no reason to say it again.
+                // An earlier try sent it in other words; it is not sent again.
                 Ok(()) | Err(SendError::OtherUnderKey { .. }) => told.push(reservation.id),
                 Err(SendError::Store { source, .. } | SendError::Unreadable(source)) => return Err(source),
-                Err(error) => tracing::warn!(owner = %reservation.owner, %error, "nobody was told of what was taken"),
+                Err(error) => tracing::warn!(owner = %reservation.owner, %error, "the owner could not be told"),
             }
         }
         if told.is_empty() {
@@ -252,7 +252,7 @@ pub(crate) async fn check_reservation(
     patterns: &[Glob],
     mode: Mode,
 ) -> Result<Vec<Conflict>, StoreError> {
-    let ledger = ledger_near(core, repository, patterns).await?;
+    let ledger = ledger(core, repository).await?;
     let now = core.machine.now();
     Ok(ledger.map(|ledger| ledger.conflicts(caller.agent(), patterns, mode, now)).unwrap_or_default())
 }
@@ -262,26 +262,14 @@ pub(crate) async fn ledger(core: &Core, repository: &Repository) -> Result<Optio
     Ok(records::load::<Ledger>(core.shared.as_ref(), &key).await?.map(|(_, ledger)| ledger))
 }
 
-/// The same with those reservations alone that could meet one of these patterns.
-pub(crate) async fn ledger_near(
-    core: &Core,
-    repository: &Repository,
-    patterns: &[Glob],
-) -> Result<Option<Ledger>, StoreError> {
-    let key = keys::reservations_of(repository);
-    let Some(value) = core.shared.get(&key).await? else { return Ok(None) };
-    let near = crate::reservations::written::near(&value.bytes, patterns);
-    near.map(Some).map_err(|why| StoreError::Damaged { what: core.shared.place(&key), why: why.to_string() })
-}
-
-/// Changes a repository's reservations by a pure decision, which also says whether it changed anything.
+/// Changes a repository's reservations by a pure decision, which also returns whether it changed anything.
 pub(crate) async fn change_ledger<R: Send>(
     core: &Core,
     repository: &Repository,
     mut decide: impl FnMut(&mut Ledger) -> (bool, R) + Send,
 ) -> Result<R, StoreError> {
     let key = keys::reservations_of(repository);
-    // A reservation binds those who live. Whoever held one before a loss of power has died with it.
+    // Not synced: a reservation binds running processes only, and its holder dies with the power too.
     records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Ledger>| {
         let existed = old.is_some();
         let mut ledger = old.unwrap_or_else(|| Ledger::new(repository.clone()));
@@ -305,7 +293,7 @@ fn refusal(
     now: crate::ports::machine::Instant,
 ) -> Option<ReleaseError> {
     let mut of_pattern = ledger.reservations.iter().filter(|one| one.pattern.is_of_same_place(pattern));
-    // One that has lapsed may be released like any other: its owner could not know.
+    // A lapsed reservation may be released like any other: its owner could not know that it lapsed.
     if of_pattern.clone().any(|one| one.owner == *owner) {
         return None;
     }

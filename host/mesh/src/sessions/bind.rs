@@ -1,4 +1,4 @@
-//! Binding: which session an agent lives in, by proof and never by what a model typed.
+//! Binding an agent to its session, by proof and never by what a model typed.
 
 use crate::agents;
 use crate::agents::Presence;
@@ -10,14 +10,14 @@ use crate::sessions::record;
 use crate::sessions::ticket;
 use crate::sessions::{Principal, SessionRef, Ticket};
 
-/// A caller that is now bound to a session.
+/// The result of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The session.
     pub session: SessionRef,
-    /// The agent, where one is registered.
+    /// The agent, if one is registered.
     pub agent: Option<AgentName>,
-    /// The session that the agent had before, where it changed.
+    /// The agent's previous session, if it changed.
     pub moved_from: Option<SessionRef>,
 }
 
@@ -30,7 +30,7 @@ pub enum BindError {
     /// The session was named without proof.
     #[error("session `{0}` was named without proof that it is yours")]
     Unproven(String),
-    /// Another agent's live session holds it.
+    /// The session belongs to another agent, which is alive.
     #[error("session `{session}` belongs to `{agent}`, which is alive")]
     Taken {
         /// The session.
@@ -41,7 +41,7 @@ pub enum BindError {
     /// No such harness.
     #[error("no adapter is named `{0}`")]
     UnknownHarness(String),
-    /// The ticket is not one of ours.
+    /// This machine did not issue the ticket.
     #[error("the ticket is not valid")]
     Ticket(#[from] crate::TicketError),
     /// The store failed.

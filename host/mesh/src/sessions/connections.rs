@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use crate::names::AgentName;
 use crate::sessions::{ConnectionId, Sign, Transport};
 
-/// The connections of this process. Each lock is a std mutex: nothing is awaited while it is held.
+/// Each lock is a std mutex: nothing is awaited while it is held.
 #[derive(Default)]
 pub(crate) struct Connections {
-    /// The agent that speaks by each connection. Written by registration, dropped when the connection closes.
+    /// The agent that acts through each connection. Written by registration, dropped when the connection closes.
     speakers: Mutex<BTreeMap<ConnectionId, AgentName>>,
-    /// Every agent that registered by a connection, also if each of its calls has to say who it is. Written by
+    /// Every agent that registered through a connection, also if each of its calls must identify it. Written by
     /// registration, dropped when the connection closes.
     registered: Mutex<BTreeMap<ConnectionId, BTreeSet<AgentName>>>,
     /// The connections whose clients hold a stream open. Written by the HTTP server, dropped when the connection
@@ -20,8 +20,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Notes that an agent registered by a connection: this process brings it its mail. If the connection is the
-    /// agent's own, the agent speaks by it from now on.
+    /// Notes that an agent registered through a connection: this process delivers its mail. If the connection is the
+    /// agent's own, the agent acts through it from now on.
     pub(crate) fn joined(&self, connection: &ConnectionId, agent: &AgentName, owns_connection: bool) {
         let mut registered = self.registered.lock().expect("no holder of this lock panics");
         registered.entry(connection.clone()).or_default().insert(agent.clone());
@@ -31,17 +31,17 @@ impl Connections {
         }
     }
 
-    /// The agents that registered by a connection.
+    /// The agents that registered through a connection.
     pub(crate) fn agents_by(&self, connection: &ConnectionId) -> BTreeSet<AgentName> {
         self.registered.lock().expect("no holder of this lock panics").get(connection).cloned().unwrap_or_default()
     }
 
-    /// The agent that speaks by a connection.
+    /// The agent that acts through a connection.
     pub(crate) fn speaker(&self, connection: Option<&ConnectionId>) -> Option<AgentName> {
         self.speakers.lock().expect("no holder of this lock panics").get(connection?).cloned()
     }
 
-    /// Forgets a connection. Gives the agent that spoke by it.
+    /// Forgets a connection. Returns the agent that acted through it.
     pub(crate) fn closed(&self, connection: &ConnectionId) -> Option<AgentName> {
         self.registered.lock().expect("no holder of this lock panics").remove(connection);
         self.streaming.lock().expect("no holder of this lock panics").remove(connection);
@@ -57,7 +57,7 @@ impl Connections {
         };
     }
 
-    /// What shows that the client of a connection is there.
+    /// The evidence that the client of a connection is there.
     pub(crate) fn sign_of(&self, connection: &ConnectionId, transport: Transport) -> Sign {
         match transport {
             Transport::Stdio | Transport::CommandLine => Sign::Process,

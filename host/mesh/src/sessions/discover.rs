@@ -1,4 +1,4 @@
-//! The roster: every session that lives on this machine, also those that have not joined.
+//! The roster: every live session of this machine, also those that have not joined.
 
 use std::sync::Arc;
 
@@ -13,34 +13,33 @@ use crate::sessions::listeners;
 use crate::sessions::record;
 use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
 
-/// The route by which an adapter tells the person and not the session.
+/// The route by which an adapter notifies the user instead of the session.
 pub(crate) const NOTIFICATION: &str = "notification";
-/// What stands in the place of a route where somebody listens for the session: a connector inside its harness.
+/// The pseudo-route of a session that has a listener: a connector inside its harness.
 pub(crate) const LISTEN: &str = "listen";
 
-/// A session that lives, as far as anybody can tell.
+/// A session that is alive as far as its process and its harness show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rostered {
-    /// Which.
+    /// The session's harness and id.
     pub session: SessionRef,
-    /// The root session, where this one is a subagent's.
+    /// The root session, if this one is a subagent's.
     pub parent: Option<String>,
-    /// The folder that it works in; empty where that is not known.
+    /// The folder it works in; empty if unknown.
     pub workdir: String,
     /// The agent that is bound to it.
     pub agent: Option<AgentName>,
-    /// What it does; none where nobody says so.
+    /// Its activity; `None` if unknown.
     pub activity: Option<Activity>,
-    /// When it was last heard of; none where only its harness knows it.
+    /// Its last sign of life; `None` if only its harness knows the session.
     pub heard: Option<Instant>,
-    /// By what it can be woken while it is idle, in the order in which it is tried: `listen` where somebody listens
-    /// for it, and the routes of its adapter.
+    /// Routes that can wake it while idle, in order: `listen` if it has a listener, then the adapter's.
     pub wakes_by: Vec<String>,
-    /// Whether its person can be told that something waits for it.
+    /// Whether its user can be notified that mail waits.
     pub tells_person: bool,
 }
 
-/// Everybody who is here.
+/// The live sessions of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
     /// The sessions, by harness and id.
@@ -49,7 +48,7 @@ pub struct Roster {
     pub faults: Vec<(String, HarnessError)>,
 }
 
-/// Why there is no roster.
+/// Why the roster could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RosterError {
     /// No adapter has that name.
@@ -60,16 +59,15 @@ pub enum RosterError {
     Store(#[from] StoreError),
 }
 
-/// A session with everything that waking it needs.
-pub(crate) struct Found {
+/// A session, with all that is needed to wake it.
+pub(crate) struct WakeableSession {
     pub(crate) harness: Arc<dyn Harness>,
     pub(crate) session: Session,
-    /// What is kept of it; none where only its harness knows it.
+    /// Its record; `None` if only its harness knows it.
     pub(crate) record: Option<SessionRecord>,
     pub(crate) activity: Option<Activity>,
-    /// The adapter's routes, without a wake file that it does not hear.
+    /// The adapter's routes, without a wake file that the session does not watch.
     pub(crate) routes: Vec<Route>,
-    /// Whether somebody listens for it.
     pub(crate) is_listened_to: bool,
 }
 
@@ -95,18 +93,19 @@ pub(crate) async fn roster(core: &Core, harness: Option<&str>) -> Result<Roster,
     Ok(Roster { sessions, faults })
 }
 
-/// The same, with what must not be shown. A harness that keeps no list is asked for nothing more.
+/// Like `roster`, but with route hints, which must not be shown. A harness that cannot list its sessions contributes
+/// only those on record.
 pub(crate) async fn find_sessions(
     core: &Core,
     only: Option<&str>,
-) -> Result<(Vec<Found>, Vec<(String, HarnessError)>), RosterError> {
+) -> Result<(Vec<WakeableSession>, Vec<(String, HarnessError)>), RosterError> {
     let names = match only {
         Some(name) => vec![name.to_owned()],
         None => core.harnesses.names(),
     };
     let mut kept = Vec::new();
     for view in record::sessions(core).await? {
-        // The list hides what a route needs.
+        // The view hides the route hint, which delivery needs.
         kept.extend(record::session_record(core, &view.record.session).await?.map(|record| (record, view.activity)));
     }
     let mut all = Vec::new();
@@ -143,7 +142,7 @@ pub(crate) async fn find_sessions(
                 continue;
             }
             let activity = harness.activity_of(&session.id).await.ok();
-            // A list outlives whoever crashed: a process that does not run has no session.
+            // A harness's list may still have crashed sessions: skip those whose process does not run.
             let died = session.process.is_some_and(|pid| core.machine.process(pid).is_none());
             if !died && activity != Some(Activity::Ended) {
                 all.push(found(core, Arc::clone(&harness), session, None, activity, &mut faults).await?);
@@ -160,7 +159,7 @@ async fn found(
     record: Option<SessionRecord>,
     activity: Option<Activity>,
     faults: &mut Vec<(String, HarnessError)>,
-) -> Result<Found, StoreError> {
+) -> Result<WakeableSession, StoreError> {
     let watches_wake_file = record.as_ref().is_some_and(|record| record.watches_wake_file);
     let routes = match harness.routes(&session).await {
         Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || watches_wake_file).collect(),
@@ -169,13 +168,12 @@ async fn found(
             Vec::new()
         }
     };
-    let mut found = Found { harness, session, record, activity, routes, is_listened_to: false };
+    let mut found = WakeableSession { harness, session, record, activity, routes, is_listened_to: false };
     found.is_listened_to = listeners::is_listened_to(core, &found.reference()).await?;
     Ok(found)
 }
 
-impl Found {
-    /// Which session it is.
+impl WakeableSession {
     pub(crate) fn reference(&self) -> SessionRef {
         SessionRef { harness: self.harness.about().harness.clone(), id: self.session.id.clone() }
     }
@@ -185,14 +183,12 @@ impl Found {
         self.routes.iter().filter(|route| route.name != NOTIFICATION && route.when.contains(&Activity::Idle))
     }
 
-    /// Everything that wakes it while it is idle, by name.
     pub(crate) fn wakes_by(&self) -> Vec<&str> {
         let listener = self.is_listened_to.then_some(LISTEN);
         listener.into_iter().chain(self.waking().map(|route| route.name.as_str())).collect()
     }
 }
 
-/// A session as its record tells it.
 pub(crate) fn of_record(record: &SessionRecord) -> Session {
     Session {
         id: record.session.id.clone(),
@@ -203,7 +199,7 @@ pub(crate) fn of_record(record: &SessionRecord) -> Session {
     }
 }
 
-/// What the harness says now comes before what was kept.
+/// Prefers what the harness reports now over the record.
 fn merged(told: &Session, record: &SessionRecord) -> Session {
     let kept = of_record(record);
     Session {

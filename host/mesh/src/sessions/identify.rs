@@ -1,4 +1,4 @@
-//! Who is calling, worked out once per call from evidence and never from what a model typed.
+//! Identifies the caller, once per call, from evidence and never from what a model typed.
 
 use std::sync::Arc;
 
@@ -24,30 +24,30 @@ use crate::sessions::{
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// The harness under which connections of clients without sessions are kept as sessions.
+/// The harness name of pseudo-sessions: the connections of clients without sessions.
 pub(crate) const CONNECTION: &str = "generic";
 
-/// Why a call cannot be attributed to anybody.
+/// Why a caller could not be identified.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentifyError {
-    /// The ticket is not one of ours.
+    /// This machine did not issue the ticket.
     #[error("the ticket that came with this call is not valid")]
     Ticket(#[from] crate::TicketError),
-    /// The key fits no agent.
+    /// The key is not an agent's.
     #[error("the agent key that came with this call is not valid")]
     Key,
-    /// A command line spoke for an agent that is not its own.
-    #[error("`{0}` was not registered from the command line, so the command line does not speak for it")]
+    /// A command line named an agent that was not registered from a command line.
+    #[error("`{0}` was not registered from the command line, so the command line cannot act for it")]
     NotYours(AgentName),
-    /// A command line spoke for an agent of another machine.
-    #[error("`{agent}` lives on the machine `{machine}`, and only there a command line speaks for it")]
+    /// A command line named an agent of another machine.
+    #[error("`{agent}` lives on the machine `{machine}`, and only a command line there can act for it")]
     Elsewhere {
         /// The agent.
         agent: AgentName,
         /// The machine where it was registered.
         machine: String,
     },
-    /// A command line spoke for an agent that does not exist.
+    /// A command line named an agent that does not exist.
     #[error("no agent named `{0}` has joined")]
     Unknown(AgentName),
     /// The store failed.
@@ -56,7 +56,7 @@ pub enum IdentifyError {
 }
 
 impl Mesh {
-    /// Who makes a call. A caller that is not registered has no agent yet; that is no error.
+    /// Identifies the caller. A caller that has not registered has no agent yet; that is no error.
     pub async fn identify(&self, call: &Call) -> Result<Principal, IdentifyError> {
         let detected = detect(&self.core, call).await;
         let mut profile = Profile {
@@ -99,7 +99,7 @@ impl Mesh {
                 .await;
         }
         if let Some((session, evidence, per_connection)) = known {
-            // What a process inherited may be older than what its connection registered as.
+            // An inherited session may be older than the agent that the connection registered.
             let registered = if per_connection { self.connections.speaker(call.connection.as_ref()) } else { None };
             let registered = adopt::unless_adopted(&self.core, &self.remote, registered).await;
             let own =
@@ -110,7 +110,7 @@ impl Mesh {
                 (_, None, Some(registered))
                     if session.1.parent.is_none() && !record::stands_alone(&self.core, &session.0).await? =>
                 {
-                    // The session on this connection changed and no hook said how: its agent follows.
+                    // The session on this connection changed without a hook: its agent follows.
                     record::observe(&self.core, &session.0.harness, &session.1, None).await?;
                     record::bind_agent(&self.core, &registered, &session.0).await?;
                     Some(registered)
@@ -160,7 +160,7 @@ pub(crate) async fn disconnect(
     Ok(())
 }
 
-/// The first session that an adapter is certain of, else the first that one inherited.
+/// The first session that an adapter is certain of, else the first inherited one.
 async fn detect(core: &Core, call: &Call) -> Option<(Arc<dyn Harness>, Detection)> {
     let mut inherited = None;
     for harness in core.harnesses.candidates(&call.caller).await {
@@ -170,7 +170,7 @@ async fn detect(core: &Core, call: &Call) -> Option<(Arc<dyn Harness>, Detection
                 inherited.get_or_insert((harness, detection));
             }
             Ok(None) => {}
-            // A faulty adapter costs its own harness the binding, and nobody else anything.
+            // A faulty adapter must not affect other harnesses.
             Err(error) => tracing::warn!(harness = harness.about().harness, %error, "no session was detected"),
         }
     }
@@ -197,7 +197,7 @@ async fn identify_command_line(
     }
     let agent = match agents::list::load_agent(core, claimed).await {
         Ok(agent) => agent.ok_or_else(|| IdentifyError::Unknown(claimed.clone()))?,
-        // What this machine registered itself it also knows without the servers.
+        // Agents of this machine's command line are known without the servers.
         Err(error) if error.is_out_of_reach() && is_registered_here(core, claimed).await? => {
             return Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine));
         }
@@ -220,7 +220,7 @@ async fn is_registered_here(core: &Core, agent: &AgentName) -> Result<bool, stor
     Ok(core.local.get(&keys::speaker(agent)).await?.is_some())
 }
 
-/// Notes that this machine's command line speaks for an agent, also while the servers are out of reach.
+/// Notes that this machine's command line may act for an agent, also while the servers are unreachable.
 pub(crate) async fn note_speaker(core: &Core, agent: &AgentName) -> Result<(), store::StoreError> {
     let at = core.machine.now();
     let note = |old: Option<Instant>| match old {
@@ -230,13 +230,13 @@ pub(crate) async fn note_speaker(core: &Core, agent: &AgentName) -> Result<(), s
     records::update(core.local.as_ref(), &keys::speaker(agent), store::Durability::Process, note).await
 }
 
-/// A session that a ticket names, with what a hook has told of it: whose subagent it is above all.
+/// The session that a ticket names, with what hooks reported about it, above all its parent.
 async fn as_last_seen(core: &Core, session: &SessionRef, workdir: Option<&str>) -> Result<Session, store::StoreError> {
     let Some(record) = record::session_record(core, session).await? else { return Ok(bare(session, workdir)) };
     Ok(Session { parent: record.parent, ..bare(session, Some(&record.workdir)) })
 }
 
-/// A connection of a client without sessions, as a session: it lives as long as this process.
+/// The pseudo-session for the connection of a client without sessions: it lives as long as this process.
 pub(crate) fn connection_session(core: &Core, connection: &ConnectionId, caller: &Caller) -> Session {
     Session {
         id: connection.0.clone(),
@@ -250,11 +250,11 @@ pub(crate) fn connection_session(core: &Core, connection: &ConnectionId, caller:
 async fn agent_with_key(core: &Core, key: &str) -> Result<AgentName, IdentifyError> {
     let name: AgentName = key.split_once('.').and_then(|(name, _)| name.parse().ok()).ok_or(IdentifyError::Key)?;
     let agent = agents::list::load_agent(core, &name).await?.ok_or(IdentifyError::Key)?;
-    // Digests are compared, so the time that this takes says nothing of the key.
+    // Compares digests, so the timing reveals nothing about the key.
     if agent.key_digest.is_some_and(|digest| digest == key_digest(key)) { Ok(name) } else { Err(IdentifyError::Key) }
 }
 
-/// The digest under which an agent's key is kept.
+/// The digest of an agent's key, as stored in its record.
 pub(crate) fn key_digest(key: &str) -> String {
     ticket::hex(&Sha256::digest(key.as_bytes()))
 }
@@ -263,7 +263,7 @@ fn named(harness: &dyn Harness, session: Session) -> (SessionRef, Session) {
     (SessionRef { harness: harness.about().harness.clone(), id: session.id.clone() }, session)
 }
 
-/// All that a ticket says of its session.
+/// A session with only what a ticket tells about it.
 pub(crate) fn bare(session: &SessionRef, workdir: Option<&str>) -> Session {
     Session {
         id: session.id.clone(),

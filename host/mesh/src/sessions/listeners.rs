@@ -1,17 +1,18 @@
-//! Who listens for a session: a connector inside its harness, by `relay-mesh listen`. A listener that was killed
-//! leaves its record behind, and that says so.
+//! Listeners of sessions: connectors inside the harness that run `relay-mesh listen`. A killed listener leaves its
+//! record behind, which shows that it died.
 
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
+use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::ports::machine::Process;
-use crate::sessions::record;
 use crate::sessions::{Activity, SessionRef};
+use crate::sessions::{record, retention};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// Who listens for a session, as it is kept under `listeners/HARNESS/ID` in the local store.
+/// A session's listener, stored under `listeners/HARNESS/ID` in the local store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Listener {
     session: SessionRef,
@@ -54,20 +55,16 @@ pub(crate) async fn is_listened_to(core: &Core, session: &SessionRef) -> Result<
     Ok(self::listener(core, session).await?.is_some_and(|listener| core.machine.lives(listener.process)))
 }
 
-/// Removes what listeners that died have left behind for sessions that are over.
-pub(crate) async fn clean_up_listeners(core: &Core) -> Result<(), StoreError> {
+/// Deletes the records of dead listeners whose sessions have ended.
+pub(crate) async fn clean_up_listeners(core: &Core, dry_run: DryRun, tally: &mut Tally) -> Result<(), StoreError> {
     for key in core.local.list(&keys::listeners()).await? {
-        let Some((_, listener)) = records::load::<Listener>(core.local.as_ref(), &key).await? else { continue };
+        let Some((revision, listener)) = records::load::<Listener>(core.local.as_ref(), &key).await? else { continue };
         let lives =
             record::session(core, &listener.session).await?.is_some_and(|view| view.activity != Activity::Ended);
         if lives || core.machine.lives(listener.process) {
             continue;
         }
-        records::update(core.local.as_ref(), &key, Durability::Process, |found: Option<Listener>| match found {
-            Some(found) if found == listener => (Next::Remove, ()),
-            Some(_) | None => (Next::Keep, ()),
-        })
-        .await?;
+        retention::remove_one(core, RecordKind::Listeners, (&key, revision), dry_run, tally).await?;
     }
     Ok(())
 }

@@ -1,11 +1,13 @@
-//! Sessions of harnesses: who calls, which session an agent lives in, and what this machine knows of it.
+//! Sessions of harnesses: identifying callers, binding agents to sessions, and this machine's records of sessions.
 
+pub(crate) mod archive;
 pub(crate) mod bind;
 pub(crate) mod connections;
 pub(crate) mod discover;
 pub(crate) mod identify;
 pub(crate) mod listeners;
 pub(crate) mod record;
+pub(crate) mod retention;
 pub(crate) mod session;
 pub(crate) mod ticket;
 

@@ -1,4 +1,4 @@
-//! Sessions on this machine: seen, bound, moved, ended.
+//! Session records of this machine: created, bound, moved, ended.
 
 use store::{Durability, StoreError};
 
@@ -7,37 +7,44 @@ use crate::agents::Agent;
 use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::machine::Process;
+use crate::sessions::archive;
 use crate::sessions::{Activity, Session, SessionRecord, SessionRef, Sign};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// How many successors of a session are followed before a circle is assumed.
+/// How many successors of a session to follow before assuming a cycle.
 const LONGEST_CHAIN: usize = 64;
 
 /// A session of this machine, for listings. Never shows the route hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionView {
-    /// What is kept of it.
+    /// Its record, without the route hint.
     pub record: SessionRecord,
-    /// What it is doing: gone where its process is dead, whatever its last hook said.
+    /// Its activity: ended if its process is dead, whatever its last hook said.
     pub activity: Activity,
 }
 
 pub(crate) async fn sessions(core: &Core) -> Result<Vec<SessionView>, StoreError> {
     let mut views = Vec::new();
     for key in core.local.list(&keys::sessions()).await? {
-        let record = match records::load::<SessionRecord>(core.local.as_ref(), &key).await {
-            Ok(Some((_, record))) => record,
+        let (revision, record) = match records::load::<SessionRecord>(core.local.as_ref(), &key).await {
+            Ok(Some(found)) => found,
             Ok(None) => continue,
-            // One damaged record hides one session, not all of them.
+            // A damaged record must hide only its own session.
             Err(error @ StoreError::Damaged { .. }) => {
-                tracing::warn!(%key, %error, "a session's record is passed over");
+                tracing::warn!(%key, %error, "a damaged session record is skipped");
                 continue;
             }
             Err(error) => return Err(error),
         };
         let activity = self::activity(core, &record);
-        if activity != Activity::Ended {
+        if activity == Activity::Ended {
+            // Other machines have to be told first: the task that tells them puts it away.
+            if core.topology.has_other_machines() {
+                continue;
+            }
+            archive::put_away(core, revision, &record).await;
+        } else {
             views.push(SessionView { record: SessionRecord { route_hint: None, ..record }, activity });
         }
     }
@@ -50,7 +57,7 @@ pub(crate) async fn session(core: &Core, session: &SessionRef) -> Result<Option<
     Ok(Some(SessionView { record: SessionRecord { route_hint: None, ..record }, activity }))
 }
 
-/// What a session does, by its record and its process.
+/// A session's activity, by its record and its process.
 pub(crate) fn activity(core: &Core, record: &SessionRecord) -> Activity {
     match record.process {
         Some(process) if !core.machine.lives(process) => Activity::Ended,
@@ -60,11 +67,15 @@ pub(crate) fn activity(core: &Core, record: &SessionRecord) -> Activity {
 
 /// The record of exactly this session.
 pub(crate) async fn session_record(core: &Core, session: &SessionRef) -> Result<Option<SessionRecord>, StoreError> {
-    let found = records::load::<SessionRecord>(core.local.as_ref(), &keys::session(session)).await?;
-    Ok(found.map(|(_, record)| record))
+    for key in [keys::session(session), keys::ended_session(session)] {
+        if let Some((_, record)) = records::load::<SessionRecord>(core.local.as_ref(), &key).await? {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
 }
 
-/// The record of this session or of the one that took its place.
+/// The record of this session or of its successor.
 pub(crate) async fn current_record(core: &Core, session: &SessionRef) -> Result<Option<SessionRecord>, StoreError> {
     let mut at = session.clone();
     for _ in 0..LONGEST_CHAIN {
@@ -76,8 +87,7 @@ pub(crate) async fn current_record(core: &Core, session: &SessionRef) -> Result<
     Ok(None)
 }
 
-/// The agent that speaks in a session: its own, or its root session's where it is a subagent
-/// that has not registered.
+/// The agent that acts in a session: its own, or its root session's if it is a subagent that has not registered.
 pub(crate) async fn agent_of(core: &Core, session: &SessionRef) -> Result<Option<AgentName>, StoreError> {
     let Some(record) = current_record(core, session).await? else { return Ok(None) };
     if record.agent.is_some() {
@@ -88,8 +98,7 @@ pub(crate) async fn agent_of(core: &Core, session: &SessionRef) -> Result<Option
     Ok(current_record(core, &parent).await?.and_then(|record| record.agent))
 }
 
-/// Whether an agent has gone on at another machine, while this one was out of reach or asleep: then its
-/// mail is that one's to bring.
+/// Whether another machine adopted an agent while this one was offline or asleep. Then that machine delivers its mail.
 pub(crate) async fn lives_elsewhere(core: &Core, name: &AgentName) -> Result<bool, StoreError> {
     if !core.topology.has_other_machines() {
         return Ok(false);
@@ -97,12 +106,12 @@ pub(crate) async fn lives_elsewhere(core: &Core, name: &AgentName) -> Result<boo
     Ok(agents::list::load_agent(core, name).await?.is_some_and(|agent| agent.machine != core.machine.name()))
 }
 
-/// Whether a hook said of a session that it is nobody's successor.
+/// Whether a hook reported that a session succeeds no other one.
 pub(crate) async fn stands_alone(core: &Core, session: &SessionRef) -> Result<bool, StoreError> {
     Ok(session_record(core, session).await?.is_some_and(|record| record.stands_alone))
 }
 
-/// Notes what an adapter or a connection shows of a session, and what it does where that is known.
+/// Notes what an adapter or a connection reports about a session, with its activity if known.
 pub(crate) async fn observe(
     core: &Core,
     harness: &str,
@@ -112,12 +121,13 @@ pub(crate) async fn observe(
     let now = core.machine.now();
     let reference = SessionRef { harness: harness.to_owned(), id: session.id.clone() };
     let process: Option<Process> = session.process.and_then(|pid| core.machine.process(pid));
-    records::update(core.local.as_ref(), &keys::session(&reference), Durability::Process, |old| {
+    let observed = |old: Option<SessionRecord>| {
         let mut record = old.clone().unwrap_or_else(|| SessionRecord {
             session: reference.clone(),
             parent: None,
             workdir: String::new(),
             process: None,
+            process_space: None,
             shown_by: Sign::Process,
             route_hint: None,
             agent: None,
@@ -140,55 +150,72 @@ pub(crate) async fn observe(
             record.route_hint.clone_from(&session.route_hint);
         }
         let died = record.process.is_some_and(|process| !core.machine.lives(process));
-        // A process that is named and does not run has left a hook behind: that is no sign of life.
+        // The named process no longer runs: a late hook of it is no sign of life.
         let late = session.process.is_some() && process.is_none();
         record.process = match process {
             None if died && !late => None,
             None => record.process,
             Some(process) => Some(process),
         };
+        if process.is_some() {
+            record.process_space = core.machine.process_space();
+        }
         match activity {
             Some(activity) => record.activity = activity,
-            // Whoever speaks is not gone: a session that was closed or crashed has been resumed, and
-            // whatever it had asked its person before is no longer asked.
+            // A session that reports is not over: after a close or a crash it was resumed, and no longer waits for an
+            // answer to an old question.
             None if record.activity == Activity::Ended || (died && !late) => record.activity = Activity::Idle,
             None => {}
         }
-        // The clock alone is not worth a write on every tool call.
+        // A new time alone is not worth a write on every tool call.
         let only_heard = old.as_ref().is_some_and(|old| {
             now.since(old.heard) < 5_000 && SessionRecord { heard: old.heard, ..record.clone() } == *old
         });
         record.heard = now;
         if only_heard { (Next::Keep, record) } else { (Next::Put(record.clone()), record) }
-    })
-    .await
+    };
+    let key = keys::session(&reference);
+    let known = |old: Option<SessionRecord>| match old {
+        Some(_) => {
+            let (next, record) = observed(old);
+            (next, Some(record))
+        }
+        None => (Next::Keep, None),
+    };
+    // A session that is not among the live ones is new, or was resumed.
+    if let Some(record) = records::update(core.local.as_ref(), &key, Durability::Process, known).await? {
+        return Ok(record);
+    }
+    archive::bring_back(core, &reference).await?;
+    records::update(core.local.as_ref(), &key, Durability::Process, observed).await
 }
 
-/// Changes the record of a session that is known; nothing happens where it is not.
+/// Changes a session's record; does nothing if there is none.
 pub(crate) async fn change_session(
     core: &Core,
     session: &SessionRef,
     mut change: impl FnMut(&mut SessionRecord) + Send,
 ) -> Result<(), StoreError> {
     let now = core.machine.now();
-    records::update(core.local.as_ref(), &keys::session(session), Durability::Process, |old: Option<SessionRecord>| {
-        match old {
-            None => (Next::Keep, ()),
-            Some(old) => {
-                let mut record = old.clone();
-                change(&mut record);
-                if record == old {
-                    return (Next::Keep, ());
-                }
-                record.heard = now;
-                (Next::Put(record), ())
-            }
+    let key = keys::session(session);
+    let mut changed = |old: Option<SessionRecord>| {
+        let Some(old) = old else { return (Next::Keep, false) };
+        let mut record = old.clone();
+        change(&mut record);
+        if record == old {
+            return (Next::Keep, true);
         }
-    })
-    .await
+        record.heard = now;
+        (Next::Put(record), true)
+    };
+    let is_there = records::update(core.local.as_ref(), &key, Durability::Process, &mut changed).await?;
+    if !is_there && archive::bring_back(core, session).await? {
+        records::update(core.local.as_ref(), &key, Durability::Process, &mut changed).await?;
+    }
+    Ok(())
 }
 
-/// A session goes on under another id: its agent goes with it, and its old id leads there.
+/// Moves a session to another id: its agent moves along, and the old record points to the new one.
 pub(crate) async fn rebind(core: &Core, harness: &str, from: &str, to: &Session) -> Result<(), StoreError> {
     if from == to.id {
         return Ok(());
@@ -208,7 +235,7 @@ pub(crate) async fn rebind(core: &Core, harness: &str, from: &str, to: &Session)
     .await
 }
 
-/// Binds an agent to a session, on both sides.
+/// Binds an agent to a session, in both records.
 pub(crate) async fn bind_agent(core: &Core, name: &AgentName, session: &SessionRef) -> Result<(), StoreError> {
     let now = core.machine.now();
     let machine = core.machine.name().to_owned();

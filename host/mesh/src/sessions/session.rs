@@ -1,4 +1,4 @@
-//! Sessions of harnesses: what a call, a hook or a command line shows of them, and what we keep.
+//! The types of sessions and callers: what a call, a hook or a command line reveals, and what is stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,39 +6,39 @@ use crate::agents::Profile;
 use crate::names::AgentName;
 use crate::ports::machine::{Instant, Process};
 
-/// Names one session of one harness, in the harness's own spelling.
+/// Names one session of one harness.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionRef {
-    /// The adapter's harness name.
+    /// The harness, by its adapter's name for it.
     pub harness: String,
-    /// The session's id.
+    /// The session's id, as the harness spells it.
     pub id: String,
 }
 
 /// A session as an adapter reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id, in the harness's own spelling.
+    /// Its id, as the harness spells it.
     pub id: String,
-    /// The root session, where this one is a subagent's.
+    /// The root session, if this one is a subagent's.
     pub parent: Option<String>,
     /// The folder it works in.
     pub workdir: String,
-    /// The harness's process, where known.
+    /// The harness's process id, if known.
     pub process: Option<u32>,
-    /// JSON that the adapter wants back at delivery. Never leaves this machine's local store.
+    /// JSON that the adapter gets back at delivery. Never leaves this machine's local store.
     pub route_hint: Option<String>,
 }
 
-/// What a session is doing.
+/// A session's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
-    /// Waits for its person or for a message.
+    /// Waits for its user's next prompt or for a message.
     Idle,
     /// Works on a turn.
     Busy,
-    /// Asked its person something. Nothing is brought to it until they answered.
+    /// Asked its user something. No mail is delivered until the user has answered.
     #[serde(alias = "awaiting-human")]
     NeedsInput,
     /// Ended.
@@ -47,7 +47,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// The word that people see.
+    /// The word in output and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Activity::Idle => "idle",
@@ -58,16 +58,16 @@ impl Activity {
     }
 }
 
-/// What shows that whoever is behind a session is still there.
+/// The evidence that a session's client is still there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
-    /// Its process, which is its own.
+    /// Its process, which serves only this session.
     #[default]
     Process,
-    /// A stream that its client holds open. The process is a host's, which serves many.
+    /// A stream that its client holds open. The process is a server's, which serves many clients.
     Stream,
-    /// Nothing but its calls: its client over HTTP holds no stream open.
+    /// Only its calls: its HTTP client holds no stream open.
     Calls,
 }
 
@@ -80,60 +80,65 @@ impl Sign {
     }
 }
 
-/// What this machine keeps of a session, in the local store only, under `sessions/HARNESS/ID`.
+/// This machine's record of a session, stored under `sessions/HARNESS/ID`, only in the local store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecord {
     /// Which session. Written when it is first seen.
     pub session: SessionRef,
-    /// The root session, where this one is a subagent's.
+    /// The root session, if this one is a subagent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The folder it works in.
     pub workdir: String,
-    /// The harness's process, so that a dead session is known from a silent one.
+    /// The harness's process, to tell a dead session from a silent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
-    /// What shows that it is there. Written by registration, and for a client over HTTP whenever it
-    /// opens its stream or the last one breaks off.
+    /// The set of processes in which that one was seen, such as a container's. In another set it cannot be looked up, so
+    /// there only silence shows that the session ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_space: Option<u64>,
+    /// The evidence that its client is there. Written by registration, and for an HTTP client whenever it opens its
+    /// first stream or its last one breaks off.
     #[serde(default, skip_serializing_if = "Sign::is_process")]
     pub shown_by: Sign,
-    /// What the adapter wants back at delivery. Never listed, logged or copied.
+    /// JSON that the adapter gets back at delivery. Never listed, logged or copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_hint: Option<String>,
     /// The agent that is bound to it. Written by registration and by `bind_session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
-    /// What it is doing, by the last hook that said so.
+    /// Its activity, by the last hook that reported one.
     pub activity: Activity,
-    /// When that hook spoke.
+    /// Its last sign of life.
     pub heard: Instant,
     /// When it was first seen.
     pub first_seen: Instant,
-    /// Whether a hook of the harness was told where the wake file is, so that ringing it is an offer.
+    /// Whether a hook of the harness was told where the wake file is, so that writing the file counts as a
+    /// notification.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watches_wake_file: bool,
-    /// Whether a hook said that it begins or goes on by itself, such as a fork: then it takes over nobody's
-    /// agent, also where it is the next one of a window whose agent is known.
+    /// Whether a hook reported that this session succeeds no other one, such as a fork. Then it takes over no agent,
+    /// even if it follows another session on a connection whose agent is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stands_alone: bool,
-    /// What it is to be told beside its next mail of a file that it wrote and another agent holds. Written by the
-    /// hook before that edit, taken by the next one that may show something.
+    /// Advice to show with its next mail: it edited a file that another agent has reserved. Written by the hook before
+    /// that edit, taken by the next hook that can show text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// The session that took its place after a clear or a resume.
+    /// The id of the session that succeeded it after a clear or a resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_by: Option<String>,
-    /// What other machines were last told of it.
+    /// The activity last reported to other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<ToldActivity>,
 }
 
-/// What other machines were told of a session, and when.
+/// An activity that was reported to other machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldActivity {
-    /// When.
+    /// When it was reported.
     pub at: Instant,
-    /// What it did then.
+    /// The reported activity.
     pub activity: Activity,
 }
 
@@ -148,31 +153,31 @@ pub enum Transport {
     CommandLine,
 }
 
-/// All that the host saw when a call, a hook or a command line reached it.
+/// The raw evidence about a call, a hook or a command line, as relay-mesh received it.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Where it came from.
+    /// How it arrived.
     pub transport: Transport,
     /// The client's own name, from `initialize`.
     pub client_name: Option<String>,
     /// The client's own version.
     pub client_version: Option<String>,
-    /// `_meta` of this very tools/call, as JSON.
+    /// `_meta` of this `tools/call`, as JSON.
     pub meta: Option<String>,
-    /// The request's headers, over HTTP.
+    /// The request's headers, if it came over HTTP.
     pub headers: Vec<(String, String)>,
-    /// The tool that is called.
+    /// The called tool.
     pub tool: Option<String>,
-    /// Its arguments as JSON, without what the host took out.
+    /// Its arguments as JSON, without those that relay-mesh removed.
     pub arguments: Option<String>,
-    /// Variables of the harness's process. The adapters crate narrows them to each manifest's list.
+    /// Environment variables of the harness's process. The adapters crate narrows them to each manifest's list.
     pub environment: Vec<(String, String)>,
-    /// The folder that the client works in.
+    /// The client's working directory.
     pub workdir: Option<String>,
 }
 
 impl Caller {
-    /// What a command line shows of itself.
+    /// The caller behind a command line.
     pub fn of_command_line(environment: Vec<(String, String)>, workdir: Option<String>) -> Caller {
         Caller {
             transport: Transport::CommandLine,
@@ -191,9 +196,9 @@ impl Caller {
 /// How sure an adapter is of the session it detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// It comes from the process that spawned us, and may be stale.
+    /// From the environment of the parent process; may be stale.
     Inherited,
-    /// It comes from this very call.
+    /// From this call itself.
     Certain,
 }
 
@@ -202,98 +207,95 @@ pub enum Certainty {
 pub struct Detection {
     /// The session.
     pub session: Session,
-    /// How sure.
+    /// How sure the adapter is.
     pub certainty: Certainty,
 }
 
-/// Proof, made by this host, that one of its hooks or connectors named a session.
+/// Proof, issued by this machine, that one of its hooks or connectors named a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// The session.
     pub session: SessionRef,
-    /// HMAC of the session under this machine's key, in hexadecimal.
+    /// HMAC of the session with this machine's key, in hexadecimal.
     pub proof: String,
 }
 
-/// One MCP connection, for as long as it lasts.
+/// The id of an MCP connection, valid while it is open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub String);
 
-/// One call, with everything that may say who makes it.
+/// One call, with everything that may identify its caller.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What the host saw.
+    /// The raw evidence.
     pub caller: Caller,
-    /// The connection that it came by, where the protocol era has connections.
+    /// Its connection, if the protocol version has connections.
     pub connection: Option<ConnectionId>,
-    /// The ticket that came in the arguments.
+    /// The ticket from the arguments.
     pub ticket: Option<Ticket>,
-    /// The explicit key that came in the arguments.
+    /// The agent key from the arguments.
     pub key: Option<String>,
-    /// The agent that the caller says it is. Never believed by itself: the command line's `--from`.
+    /// The agent that the caller claims to be (`--from` on the command line). Never trusted by itself.
     pub claims_to_be: Option<AgentName>,
 }
 
-/// By what evidence a caller is known, strongest first.
+/// The evidence that identified a caller, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evidence {
-    /// The adapter was certain from this very call.
+    /// The adapter detected the session with certainty from this call.
     Call,
-    /// A ticket that this host made.
+    /// A ticket that this machine issued.
     Ticket,
-    /// The connection has one session, and it is registered.
+    /// The agent registered through this connection, which has one session.
     Connection,
-    /// The key that registration gave out.
+    /// The key that registration issued.
     Key,
-    /// A command line that speaks for an agent which was registered from one.
+    /// A command line that names an agent which was registered from a command line.
     CommandLine,
-    /// Nothing at all.
+    /// No evidence.
     None,
 }
 
-/// Who is calling, worked out once per call. Only this crate makes one.
+/// The identified caller, determined once per call. Only this crate can construct one.
 #[derive(Clone, Debug)]
 pub struct Principal {
-    /// The session, where one was found.
+    /// The session, if one was found.
     pub(crate) session: Option<(SessionRef, Session)>,
-    /// The connection.
     pub(crate) connection: Option<ConnectionId>,
-    /// The agent, where the session, the connection or the key has one.
+    /// The agent of the session, the connection or the key, if there is one.
     pub(crate) agent: Option<AgentName>,
-    /// By what.
     pub(crate) evidence: Evidence,
-    /// Whether whoever registers by this call speaks for the whole connection from then on: where a
-    /// harness has several sessions on one, each call has to say whose it is.
+    /// Whether an agent that registers with this call acts through the whole connection from then on. False if the
+    /// harness has several sessions per connection: then each call must identify its session.
     pub(crate) owns_connection: bool,
-    /// How the call came.
     pub(crate) transport: Transport,
-    /// What the caller says of the client, for the profile.
+    /// What the call tells about the client, for the agent's profile.
     pub(crate) profile: Profile,
 }
 
 impl Principal {
-    /// The agent that calls, where it is registered.
+    /// The calling agent, if it is registered.
     pub fn agent(&self) -> Option<&AgentName> {
         self.agent.as_ref()
     }
 
-    /// The session that calls, where one is known.
+    /// The calling session, if known.
     pub fn session(&self) -> Option<&SessionRef> {
         self.session.as_ref().map(|(session, _)| session)
     }
 
-    /// The folder that the caller works in, where one is known.
+    /// The caller's working directory, if known.
     pub fn workdir(&self) -> Option<&str> {
         self.profile.project.as_deref()
     }
 
-    /// By what evidence it is known.
+    /// The evidence that identified the caller.
     pub fn evidence(&self) -> Evidence {
         self.evidence
     }
 
-    /// Whether this is the command line of the person who owns the store, outside of any harness:
-    /// they may look at everything, for the files are theirs.
+    /// Whether this is the command line of the user who owns the store, outside of any harness. The user may see
+    /// everything, since the files are theirs.
     pub fn is_person(&self) -> bool {
         self.transport == Transport::CommandLine && self.session.is_none()
     }

@@ -13,7 +13,7 @@ use crate::storage::records::{self, Next};
 /// Why a ticket is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
-    /// It was not made here.
+    /// This machine did not issue it.
     #[error("the proof does not fit the session")]
     Forged,
     /// The machine's key could not be read.
@@ -21,7 +21,7 @@ pub enum TicketError {
     Store(#[from] store::StoreError),
 }
 
-/// The machine's secret, as it is kept.
+/// The machine's signing key, as stored.
 #[derive(Clone, Serialize, Deserialize)]
 struct Secret {
     /// 32 random bytes, in hexadecimal.
@@ -42,7 +42,7 @@ pub(crate) async fn check_ticket(core: &Core, ticket: &Ticket) -> Result<(), Tic
 
 async fn ticket_key(core: &Core) -> Result<String, store::StoreError> {
     let fresh = Secret { key: format!("{}{}", hex(&core.machine.random()), hex(&core.machine.random())) };
-    // Synced: a key that is lost makes every ticket that is about to be used a forgery.
+    // Synced: losing the key would invalidate every issued ticket.
     records::update(core.local.as_ref(), &keys::ticket_key(), Durability::Synced, |kept: Option<Secret>| match kept {
         Some(secret) => (Next::Keep, secret.key),
         None => (Next::Put(fresh.clone()), fresh.key.clone()),
@@ -50,8 +50,8 @@ async fn ticket_key(core: &Core) -> Result<String, store::StoreError> {
     .await
 }
 
-/// The harness and the id are kept apart by a byte that neither may hold, so that no two sessions
-/// have the same text.
+/// The harness and the id are separated by a byte that neither may contain, so that no two sessions have the same
+/// input.
 fn mac(key: &str, session: &SessionRef) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(session.harness.as_bytes());
@@ -60,7 +60,6 @@ fn mac(key: &str, session: &SessionRef) -> Hmac<Sha256> {
     mac
 }
 
-/// Bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use store::{Entry, Position, Store, StoreError, Watch};
+use store::{Entry, Position, Seek, Store, StoreError, Watch};
 
 use crate::names::AgentName;
 use crate::ports::machine::{Instant, Machine};
 use crate::storage::keys;
 use crate::storage::write_behind::WriteBehind;
 
-/// How many bytes of the event log are read at a time.
+/// How many bytes of the event log to read at a time.
 pub(crate) const STEP: usize = 1 << 20;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// What: one word.
+    /// Its kind: one word.
     pub kind: String,
-    /// Everything else that is known of it.
+    /// All other fields.
     pub details: serde_json::Map<String, serde_json::Value>,
-    /// Where the event log goes on after it.
+    /// The position after it.
     pub next: Position,
 }
 
 impl Event {
-    /// An event from its line. None where the line is something else.
+    /// Parses an event from its line; `None` if the line is not an event.
     pub(crate) fn parse(entry: &Entry) -> Option<Event> {
         let mut details: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&entry.bytes).ok()?;
         let at = Instant(details.remove("at")?.as_u64()?);
@@ -34,7 +34,7 @@ impl Event {
         Some(Event { at, kind, details, next: entry.next })
     }
 
-    /// Whether an agent has a part in it.
+    /// Whether the event involves an agent.
     pub fn concerns(&self, agent: &AgentName) -> bool {
         let named = |value: &serde_json::Value| value.as_str() == Some(agent.as_str());
         ["agent", "from", "to", "by"]
@@ -44,7 +44,7 @@ impl Event {
     }
 }
 
-/// The word of today for a kind of event. Lines of before 0.1 stay in the log until retention deletes them.
+/// The current name of a kind of event. Lines from before 0.1 stay in the log until retention deletes them.
 pub fn kind_of_today(kind: &str) -> &str {
     match kind {
         "fell-silent" => "agent-offline",
@@ -59,11 +59,11 @@ pub fn kind_of_today(kind: &str) -> &str {
 pub struct Stretch {
     /// Its events.
     pub events: Vec<Event>,
-    /// Where the next one begins.
+    /// Where the next stretch begins.
     pub next: Position,
-    /// Whether there was no more when it was read.
+    /// Whether the log ended here when it was read.
     pub at_end: bool,
-    /// How many lines were no events. Each costs itself alone.
+    /// How many lines could not be read as events. A damaged line costs only itself.
     pub damage: usize,
 }
 
@@ -79,7 +79,7 @@ impl EventLog {
         EventLog { write_behind: WriteBehind::new(Arc::clone(&store)), store, machine }
     }
 
-    /// Adds an event. Failing to note it is never worth failing what it describes.
+    /// Adds an event. Only logs an error: it must not fail the operation that the event describes.
     pub(crate) async fn note(&self, event: &'static str, mut details: serde_json::Value) {
         if let Some(fields) = details.as_object_mut() {
             fields.insert("event".to_owned(), event.into());
@@ -88,15 +88,15 @@ impl EventLog {
         self.note_line(event, &details).await;
     }
 
-    /// The same for an event that is a whole line already.
+    /// Like `note`, for a line that is complete already.
     pub(crate) async fn note_line<T: serde::Serialize + Sync>(&self, event: &'static str, line: &T) {
         if let Err(error) = self.write_behind.log_line(&keys::global(), line).await {
             tracing::warn!(event, %error, "an event is missing from the event log");
         }
     }
 
-    /// The events from a position on, about so many bytes of them. Reading on from where a stretch ends gives every
-    /// event once.
+    /// The events from a position on, about `bytes` of them. Continuing at the end of each stretch yields every event
+    /// once.
     pub(crate) async fn read(&self, from: Position, bytes: usize) -> Result<Stretch, StoreError> {
         let batch = self.store.read(&keys::global(), from, bytes).await?;
         let mut damage = batch.damage.len();
@@ -110,12 +110,15 @@ impl EventLog {
         Ok(Stretch { events, next: batch.next, at_end: batch.at_end, damage })
     }
 
-    /// Where the event log ends now.
+    /// A position before which no event is of this time or later; the beginning if the store cannot tell.
+    pub(crate) async fn since(&self, since: Instant) -> Result<Position, StoreError> {
+        Ok(self.store.seek(&keys::global(), Seek::Time(since.0)).await?.unwrap_or(Position::START))
+    }
+
     pub(crate) async fn end(&self) -> Result<Position, StoreError> {
         self.store.end(&keys::global()).await
     }
 
-    /// Says when the event log may have grown.
     pub(crate) async fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.store.watch(&[keys::global()]).await
     }

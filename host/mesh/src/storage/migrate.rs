@@ -1,5 +1,5 @@
-//! Moving a mesh from one store to another: everything that machines share, in the order in which it was
-//! written. What is there already is not written twice, so that a move which broke off goes on where it was.
+//! Migration of a mesh from one store to another: all shared data, in the order in which it was written. Nothing is
+//! written twice, so an interrupted migration can be resumed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,64 +9,64 @@ use crate::messages::inbox::{Cursor, Header};
 use crate::names::AgentName;
 use crate::storage::{keys, records};
 
-/// How much is read of a log at a time.
+/// How many bytes of a log to read at a time.
 const STEP: usize = 1 << 20;
-/// How much is appended at a time: less than any server takes at once.
+/// How many bytes to append at a time: less than the limit of any server.
 const AT_ONCE: usize = 200 * 1024;
-/// How many entries.
+/// How many entries to append at a time.
 const MOST_AT_ONCE: usize = 500;
 
-/// What happens where the target holds something else.
+/// What to do if the target holds other data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupied {
-    /// Nothing is written at all.
+    /// Write nothing at all.
     Refuse,
-    /// It stays, and what is missing is added.
+    /// Keep the target's data, and add what is missing.
     Add,
 }
 
-/// What was moved.
+/// The result of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MigrationReport {
-    /// Entries of logs that were written.
+    /// Log entries written.
     pub entries: usize,
-    /// Values that were written.
+    /// Values written.
     pub values: usize,
-    /// Entries and values that were there already.
+    /// Entries and values that the target already had.
     pub already: usize,
-    /// Values that stayed what they were, because the target held others.
+    /// Values not written because the target has a different one.
     pub kept: usize,
-    /// Damaged stretches of the source, which stay behind.
+    /// Damaged stretches of the source, which were not migrated.
     pub damaged: usize,
 }
 
-/// Why a move broke off. What was written by then stays, and the same move goes on from there.
+/// Why a migration stopped. What was written so far stays, and the same migration resumes from there.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// The target belongs to another mesh.
-    #[error("the target holds something else under `{0}`")]
+    #[error("the target holds different data under `{0}`")]
     Differs(Key),
-    /// Somebody wrote there at the same time.
-    #[error("somebody writes to `{0}` of the target")]
+    /// Another process writes to the target at the same time.
+    #[error("another process writes to `{0}` in the target")]
     Busy(Key),
     /// The source failed.
-    #[error("what is to be moved could not be read")]
+    #[error("the source could not be read")]
     From(#[source] StoreError),
     /// The target failed.
     #[error("the target could not be read or written")]
     To(#[source] StoreError),
 }
 
-/// Everything of a mesh that machines share, by its keys.
+/// The keys of all shared data of a mesh.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Values, agents' records first.
     pub values: Vec<Key>,
-    /// Logs, what was sent before what was received.
+    /// Logs, in the order in which they must be written: sent messages and receipts before inboxes.
     pub logs: Vec<Key>,
 }
 
-/// What lies in a store. Cursors are left out: they are hints, and mean nothing in another store.
+/// Lists a store's contents. Leaves out cursors: they are hints, and mean nothing in another store.
 pub async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
     let mut contents = Contents::default();
     let mut names: BTreeSet<AgentName> = [AgentName::shell()].into();
@@ -78,7 +78,7 @@ pub async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
             }
         }
     }
-    // A record says who an agent is, and everything else of it counts only with that.
+    // An agent's other values count only once its record exists.
     contents.values.sort_by_key(|key| key.leaf() != "meta");
     contents.logs.push(keys::global());
     for log in [keys::sent, keys::receipts, keys::inbox] {
@@ -87,7 +87,7 @@ pub async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
     Ok(contents)
 }
 
-/// Every entry of a log, in order, and how many damaged stretches were passed over.
+/// Every entry of a log, in order, and how many damaged stretches were skipped.
 pub async fn entries(store: &dyn Store, log: &Key) -> Result<(Vec<Vec<u8>>, usize), StoreError> {
     let mut reader = Reader::new(store, log, Position::START);
     let mut entries = Vec::new();
@@ -97,11 +97,11 @@ pub async fn entries(store: &dyn Store, log: &Key) -> Result<(Vec<Vec<u8>>, usiz
     Ok((entries, reader.damaged))
 }
 
-/// Moves a mesh. Nothing goes from the source.
+/// Copies a mesh to another store. Deletes nothing from the source.
 pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Result<MigrationReport, MigrateError> {
     let contents = contents(from).await.map_err(MigrateError::From)?;
     let mut carried = MigrationReport::default();
-    // How far each log was found to be the same, so that nothing is read a second time.
+    // The common prefix of each log, so that nothing is read twice.
     let mut met: BTreeMap<Key, CommonPrefix> = BTreeMap::new();
     if occupied == Occupied::Refuse {
         for key in &contents.values {
@@ -143,21 +143,21 @@ pub async fn carry(from: &dyn Store, to: &dyn Store, occupied: Occupied) -> Resu
     Ok(carried)
 }
 
-/// How far two logs say the same.
+/// The common prefix of two logs.
 struct CommonPrefix {
-    /// Up to where in the source.
+    /// Its end in the source.
     source: Position,
-    /// Up to where in the target.
+    /// Its end in the target.
     target: Position,
-    /// Whether the target has something else from there on.
+    /// Whether the target has other entries after it.
     target_goes_on: bool,
-    /// How many entries that are.
+    /// How many entries it has.
     entries: usize,
-    /// Damaged stretches of the source up to there.
+    /// Damaged stretches of the source before its end.
     damaged: usize,
 }
 
-/// Reads two logs side by side, for as long as they say the same.
+/// Reads two logs in parallel while their entries are equal.
 async fn meeting(from: &dyn Store, to: &dyn Store, log: &Key) -> Result<CommonPrefix, MigrateError> {
     let mut source = Reader::new(from, log, Position::START);
     let mut target = Reader::new(to, log, Position::START);
@@ -184,7 +184,7 @@ async fn meeting(from: &dyn Store, to: &dyn Store, log: &Key) -> Result<CommonPr
     Ok(meeting)
 }
 
-/// Moves what a log has after the place up to which both are the same, but for what the target has too.
+/// Copies the entries of a log after the common prefix, except those that the target has too.
 async fn carry_on(
     from: &dyn Store,
     to: &dyn Store,
@@ -192,7 +192,7 @@ async fn carry_on(
     meeting: &CommonPrefix,
     carried: &mut MigrationReport,
 ) -> Result<(), MigrateError> {
-    // Asked before the rest is read: what is added after that is noticed.
+    // Taken before reading the rest, so that a concurrent append is detected.
     let mut end = to.end(log).await.map_err(MigrateError::To)?;
     let mut there: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let mut target = Reader::new(to, log, meeting.target);
@@ -235,17 +235,17 @@ async fn carry_on(
     Ok(())
 }
 
-/// Reads a log from a place on, some of it at a time.
+/// Reads a log from a position on, in steps.
 struct Reader<'a> {
     store: &'a dyn Store,
     log: &'a Key,
     from: Position,
     at_end: bool,
     ahead: VecDeque<Entry>,
-    /// Damaged stretches of what was read, also of what lies ahead.
+    /// Damaged stretches that were read, including those in `ahead`.
     damage: VecDeque<Position>,
     damaged: usize,
-    /// Those before the entry that was given last.
+    /// Damaged stretches before the last returned entry.
     passed: usize,
 }
 
@@ -275,8 +275,8 @@ impl Reader<'_> {
     }
 }
 
-/// Leaves a cursor at the beginning of an inbox that takes several messages by one append: whoever finds one does
-/// not take the number of appends for that of messages.
+/// Writes a cursor at the beginning of an inbox that gets several messages by one append: if there is a cursor, readers
+/// do not take the number of appends for the number of messages.
 async fn note_to_read(to: &dyn Store, inbox: &Key) -> Result<(), MigrateError> {
     let Some(cursor) = owner(inbox).map(|name| keys::cursor(&name)) else { return Ok(()) };
     match to.get(&cursor).await.map_err(MigrateError::To)? {
@@ -285,8 +285,8 @@ async fn note_to_read(to: &dyn Store, inbox: &Key) -> Result<(), MigrateError> {
     }
 }
 
-/// Makes whoever sent a message known to the target, also where nothing else is left of them: there a
-/// message counts only with its sender.
+/// Makes the sender of a message known to the target, even if nothing else is left of that agent: the target accepts
+/// only messages of known senders.
 async fn introduce(to: &dyn Store, inbox: &[Vec<u8>], known: &mut BTreeSet<AgentName>) -> Result<(), MigrateError> {
     let headers = inbox.iter().filter_map(|entry| serde_json::from_slice::<Header>(entry).ok());
     for sender in headers.map(|header| header.from).filter(|sender| !sender.is_shell()) {
@@ -309,7 +309,7 @@ async fn put(to: &dyn Store, key: &Key, value: &[u8]) -> Result<(), MigrateError
     }
 }
 
-/// Appends to a log that ends there still, and says where it ends now.
+/// Appends to a log if it still ends at `end`. Returns its new end.
 async fn append(to: &dyn Store, log: &Key, missing: &[Vec<u8>], end: Position) -> Result<Position, MigrateError> {
     match to.append(log, missing, Expect::End(end), Durability::Synced).await {
         Ok(end) => Ok(end),
@@ -331,7 +331,7 @@ fn same(one: &[u8], other: &[u8]) -> bool {
     one == other || parsed(one).is_some_and(|value| Some(value) == parsed(other))
 }
 
-/// Whether a value is written again and again while its agent lives.
+/// Whether an agent rewrites a value all the time while it lives.
 fn is_fleeting(key: &Key) -> bool {
     matches!(key.leaf().as_str(), "heartbeat" | "work")
 }
@@ -346,7 +346,7 @@ mod tests {
 
     use super::*;
 
-    /// A mesh with an agent, a sender of whom nothing else is left, a claim and a hint.
+    /// A mesh with an agent, a sender with no other data, a reservation and a cursor.
     async fn mesh() -> MemoryStore {
         let store = MemoryStore::new();
         let value = |text: &str| text.as_bytes().to_vec();
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(again, MigrationReport { already: 1_205, ..MigrationReport::default() });
         let inbox = keys::inbox(&"bob".parse().expect("a name"));
         assert_eq!(entries(&to, &inbox).await.expect("read"), entries(&from, &inbox).await.expect("read"));
-        // The source's cursor means nothing here; the one that is here says that all is still to be read.
+        // The source's cursor means nothing here; the new one starts at the beginning.
         let cursor = to.get(&"agents/bob/cursor".parse().expect("a key")).await.expect("read").expect("a cursor");
         assert_eq!(String::from_utf8_lossy(&cursor.bytes), r#"{"inbox":0,"receipts":0}"#);
         assert!(to.get(&"agents/alice/known".parse().expect("a key")).await.expect("read").is_some());
@@ -429,7 +429,7 @@ mod tests {
         to.append(&inbox, &[b"{\"another\":1}".to_vec()], Expect::Any, Durability::Synced).await.expect("appended");
         let writes = to.writes();
         let refused = carry(&from, &to, Occupied::Refuse).await.expect_err("it is refused");
-        assert_eq!(refused.to_string(), "the target holds something else under `agents/bob/inbox`");
+        assert_eq!(refused.to_string(), "the target holds different data under `agents/bob/inbox`");
         assert_eq!(to.writes(), writes, "nothing was written");
         let carried = carry(&from, &to, Occupied::Add).await.expect("added");
         assert_eq!(carried.entries, 1_202);
@@ -443,7 +443,7 @@ mod tests {
         let numbered: Vec<Vec<u8>> = (0..300).map(entry).collect();
         assert!(numbered.iter().map(Vec::len).sum::<usize>() > 2 * STEP, "it takes several readings");
         let own = b"{\"own\":1}".to_vec();
-        // What the target has, whether a move is refused for it, and what is there after everything was added.
+        // The target's entries, whether they make a migration refuse, and the entries after adding everything.
         for (there, is_refused, then) in [
             (vec![], false, numbered.clone()),
             (numbered[..200].to_vec(), false, numbered.clone()),

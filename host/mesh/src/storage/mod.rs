@@ -1,8 +1,10 @@
-//! How the mesh lies in the store: keys, records, whose key is whose, and the event log.
+//! How the mesh uses the stores: keys, records, ownership of keys, migration and the event log.
 
 pub(crate) mod event_log;
+pub(crate) mod index_rule;
 pub(crate) mod keys;
 pub mod migrate;
+pub(crate) mod old;
 pub(crate) mod ownership;
 pub(crate) mod records;
 pub mod upgrade;

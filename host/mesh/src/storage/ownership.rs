@@ -1,15 +1,15 @@
-//! Whose a key is, for a store that several machines share. An agent lives on one machine, and what is kept
-//! under its name is that machine's to write: its record, its receipts, what it sent. Its inbox is open
-//! to all, and a message in it counts only where it comes from its sender's machine. What belongs to
-//! nobody alone, as a repository's reservations do, is put together from what each machine may say.
+//! Which machine owns a key, for a store that several machines share. An agent lives on one machine, and only that
+//! machine writes the agent's keys: its record, its receipts, what it sent. Its inbox is open to all machines, but a
+//! message in it counts only if the sender's machine wrote it. Keys with several owners, such as a repository's
+//! reservations, are merged from the parts that each machine may decide.
 //!
-//! Pure: the store asks, and acts on the answer. See docs/adr/0010.
+//! Pure functions: the store calls them and acts on the answer. See docs/adr/0010.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use store::Key;
-use store::nats::Part;
+use store::Part;
 
 use crate::commands::{Command, CommandStage};
 use crate::names::{AgentName, MessageId};
@@ -17,14 +17,14 @@ use crate::reservations::Reservation;
 use crate::reservations::ledger::Ledger;
 use crate::storage::{keys, records};
 
-/// The rule by which a store that machines share keeps each to its own.
+/// The ownership rules of a shared store.
 #[derive(Clone, Copy, Debug)]
-pub struct Homes;
+pub struct AgentOwnership;
 
-/// Who has which home.
+/// The machine that each home belongs to.
 type Hosts = BTreeMap<Key, String>;
 
-impl store::nats::Homes for Homes {
+impl store::Ownership for AgentOwnership {
     fn home_of(&self, key: &Key) -> Option<Key> {
         let mut segments = key.segments();
         let (Some("agents"), Some(_), Some(_)) = (segments.next(), segments.next(), segments.next()) else {
@@ -39,11 +39,11 @@ impl store::nats::Homes for Homes {
     }
 
     fn speaker(&self, _: &Key, entry: &[u8]) -> Option<Key> {
-        // What names no sender is no message, and whoever reads it says so.
+        // An entry without a sender is not a message; its reader reports it as damaged.
         serde_json::from_slice::<Spoken>(entry).ok().and_then(|spoken| home(&spoken.from))
     }
 
-    fn voices(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key> {
+    fn owners_needed(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key> {
         let mut names = BTreeSet::new();
         for part in parts {
             if key.is_under(&keys::reservations()) {
@@ -58,8 +58,9 @@ impl store::nats::Homes for Homes {
         names.iter().filter_map(home).collect()
     }
 
-    fn together(&self, key: &Key, parts: &[Part], hosts: &Hosts) -> Option<Vec<u8>> {
-        // A part that cannot be read is one machine's fault. Where none can, whoever reads is told.
+    fn merge(&self, key: &Key, parts: &[Part], hosts: &Hosts) -> Option<Vec<u8>> {
+        // An unreadable part is one machine's fault and is ignored. If no part is readable, one is returned as it is,
+        // so that the reader reports the damage.
         let any = || parts.last().map(|part| part.bytes.clone());
         if key.is_under(&keys::reservations()) {
             let readable: Vec<(&str, Ledger)> =
@@ -79,18 +80,18 @@ impl store::nats::Homes for Homes {
     }
 }
 
-/// All that must be read of a message to know who sent it.
+/// The one field of a message that names its sender.
 #[derive(Deserialize)]
 struct Spoken {
     from: AgentName,
 }
 
-/// Where an agent's things lie. The anonymous command line is nobody.
+/// The key of an agent's home. The anonymous command line has none.
 fn home(name: &AgentName) -> Option<Key> {
     (!name.is_shell()).then(|| keys::agents().child(name.as_str()))
 }
 
-/// Whether a machine may speak for an agent.
+/// Whether a machine may write for an agent.
 fn speaks(host: &str, name: &AgentName, hosts: &Hosts) -> bool {
     home(name).is_none_or(|home| hosts.get(&home).is_some_and(|has| has == host))
 }
@@ -103,8 +104,8 @@ fn command(part: &Part) -> Option<Command> {
     serde_json::from_slice(&part.bytes).ok()
 }
 
-/// Every reservation as its owner's machine has it; and as taken, where the machine of whoever took it says
-/// so. That its owner was told may be said by any, for whoever comes by sees to it.
+/// Merges reservations: each is as its owner's machine wrote it, or taken over if the new owner's machine says so. Any
+/// machine may mark that the former owner was told, since any process may send that notice.
 fn reservations(parts: Vec<(&str, Ledger)>, hosts: &Hosts) -> Option<Ledger> {
     let repository = parts.first().map(|(_, ledger)| ledger.repository.clone())?;
     let mut counted: BTreeMap<MessageId, Reservation> = BTreeMap::new();
@@ -126,19 +127,19 @@ fn reservations(parts: Vec<(&str, Ledger)>, hosts: &Hosts) -> Option<Ledger> {
     for taken in counted.values_mut().filter(|one| told.contains(&one.id)).filter_map(|one| one.taken.as_mut()) {
         taken.told = true;
     }
-    // Ids are in the order in which they were made.
+    // Ids sort by creation time.
     let ledger = Ledger { repository, reservations: counted.into_values().collect() };
     (!ledger.reservations.is_empty()).then_some(ledger)
 }
 
-/// A command as the machine of whoever asked has it, and as far as the machine of whoever runs it says.
+/// Merges a command: the request is as the sender's machine wrote it, the stage as the recipient's machine wrote it.
 fn of_command(parts: &[(&str, Command)], hosts: &Hosts) -> Option<Command> {
     let asked = |(host, command): &&(&str, Command)| speaks(host, &command.from, hosts);
     let taken = |(host, command): &&(&str, Command)| {
         speaks(host, &command.to, hosts) && command.stage != CommandStage::Pending { waits: None }
     };
     let order = match parts.iter().find(taken) {
-        // The anonymous command line is on no machine: what was taken is what had been asked.
+        // The anonymous command line has no machine of its own, so the taker's copy of the request counts.
         Some((_, command)) if command.from.is_shell() => return Some(command.clone()),
         Some(_) | None => parts.iter().find(asked).map(|(_, command)| command)?,
     };

@@ -1,13 +1,13 @@
-//! Values and entries as JSON: the one place where records meet the store's bytes.
+//! Values and log entries as JSON. Only this file converts between records and the store's bytes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::{AppendError, Durability, Expect, Key, Position, Revision, Store, StoreError, SwapError};
 
-/// How often a change is tried again when somebody else changed the value meanwhile.
+/// How often to retry an update if other processes change the value meanwhile.
 const TRIES: usize = 100;
 
-/// Room for most records, a short message among them, in bytes.
+/// Initial buffer size: enough for most records, including a short message, in bytes.
 const USUAL: usize = 512;
 
 /// Reads a record and its revision.
@@ -21,17 +21,17 @@ pub(crate) async fn load<T: DeserializeOwned>(
     }
 }
 
-/// What shall become of a record.
+/// The outcome of an update's decision.
 pub(crate) enum Next<T> {
-    /// It stays as it is.
+    /// Leave the record as it is.
     Keep,
-    /// It becomes this.
+    /// Store this record.
     Put(T),
-    /// It goes.
+    /// Delete the record.
     Remove,
 }
 
-/// Changes a record by a pure decision, which is made again whenever somebody else was faster.
+/// Changes a record by a pure decision, which runs again if another process changed the record meanwhile.
 pub(crate) async fn update<T, R>(
     store: &dyn Store,
     key: &Key,
@@ -62,11 +62,11 @@ where
     }
     Err(StoreError::Damaged {
         what: key.to_string(),
-        why: format!("it changed {TRIES} times while it was being changed"),
+        why: format!("other processes changed it {TRIES} times during the update"),
     })
 }
 
-/// Appends one record to a log, come what may.
+/// Appends one record to a log, wherever the log ends.
 pub(crate) async fn append<T: Serialize + Sync>(
     store: &dyn Store,
     log: &Key,
@@ -76,7 +76,7 @@ pub(crate) async fn append<T: Serialize + Sync>(
     append_all(store, log, std::slice::from_ref(record), durability).await
 }
 
-/// Appends records to a log, come what may, with nothing in between.
+/// Appends records to a log as one block, wherever the log ends.
 pub(crate) async fn append_all<T: Serialize + Sync>(
     store: &dyn Store,
     log: &Key,
@@ -91,25 +91,25 @@ pub(crate) async fn append_all<T: Serialize + Sync>(
     }
 }
 
-/// A record as JSON text. Our records hold nothing that JSON cannot say.
+/// A record as JSON. Infallible: all record types can be represented.
 pub(crate) fn json<T: Serialize>(record: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(USUAL);
     serde_json::to_writer(&mut bytes, record).expect("records of the mesh are JSON");
     bytes
 }
 
-/// A record from JSON text, or an error that names the key.
+/// Parses a record; the error names the key.
 pub(crate) fn parse<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Result<T, StoreError> {
     parse_at(|| key.to_string(), bytes)
 }
 
-/// The same, with a place that is worked out only where the record is damaged.
+/// Like `parse`, with a place that is computed only if the record is damaged.
 pub(crate) fn parse_at<T: DeserializeOwned>(place: impl FnOnce() -> String, bytes: &[u8]) -> Result<T, StoreError> {
     serde_json::from_slice(bytes).map_err(|error| StoreError::Damaged { what: place(), why: error.to_string() })
 }
 
-/// Reads a log from a position to its end, handing each entry on. Gives the end and how many
-/// damaged stretches were passed over.
+/// Reads a log from a position to its end and passes each entry to `each`. Returns the end and how many damaged
+/// stretches were skipped.
 pub(crate) async fn scan(
     store: &dyn Store,
     log: &Key,

@@ -1,8 +1,8 @@
-//! A data folder of before 0.1: its records are rewritten in the words of today, once (docs/adr/0018).
+//! Upgrades a data folder from before 0.1: rewrites its records with the current names, once (docs/adr/0018).
 //!
-//! Every record can be read in its old spelling too, by serde's aliases, so no process has to wait for this, and a
-//! process that is killed half-way loses nothing: the next one goes on. Logs are never rewritten, because positions
-//! in them are handed out to cursors and followers. Their old lines are read as they are until retention deletes them.
+//! Serde aliases also read every record in its old spelling, so no process has to wait for the upgrade, and a process
+//! that is killed half-way loses nothing: the next one continues. Logs are never rewritten, because cursors and
+//! followers hold positions in them. Their old lines are read as they are until retention deletes them.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,26 +13,23 @@ use crate::commands::record::Command;
 use crate::sessions::session::SessionRecord;
 use crate::storage::{keys, records};
 
-/// What was changed.
+/// The result of an upgrade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upgraded {
-    /// Records that were written in the words of today.
+    /// Records rewritten with the current names.
     pub records: usize,
-    /// Keys that have another name now.
+    /// Keys renamed.
     pub renamed: usize,
 }
 
 /// Names of keys before 0.1.
 mod old {
-    /// The wake files of sessions.
     pub(super) const WAKE_FILES: &str = "bells";
-    /// Which agents are offline, as far as the event log was read. A hint.
     pub(super) const OFFLINE: &str = "silences";
-    /// Who wants a notice when an agent goes offline.
     pub(super) const OFFLINE_NOTICES: &str = "wishes";
 }
 
-/// Rewrites what a data folder of before 0.1 holds. Doing it again changes nothing.
+/// Upgrades a data folder from before 0.1. Idempotent.
 pub async fn upgrade(store: &dyn Store) -> Result<Upgraded, StoreError> {
     let mut upgraded = Upgraded::default();
     for key in store.list(&keys::agents()).await? {
@@ -45,8 +42,8 @@ pub async fn upgrade(store: &dyn Store) -> Result<Upgraded, StoreError> {
     }
     for key in store.list(&keys::sessions()).await? {
         upgraded.records += rewrite::<SessionRecord>(store, &key).await?;
-        // A client that watches its old wake file is told of the new one by its next start. Until then its record says
-        // that it watches none, so that nothing is called notified.
+        // A client that watches its old wake file learns of the new one at its next start. Until then its record says
+        // that it watches none, so that no message counts as notified.
         let log = under(&keys::sessions(), &constant(old::WAKE_FILES), &key);
         if store.end(&log).await? != store::Position::START {
             store.remove(&log).await?;
@@ -65,14 +62,14 @@ fn constant(text: &'static str) -> Key {
     text.parse().expect("a constant of this file is a key")
 }
 
-/// The key that lies below `to` as `key` lies below `from`.
+/// Replaces the prefix `from` of a key by `to`.
 fn under(from: &Key, to: &Key, key: &Key) -> Key {
     let below = key.as_str().strip_prefix(from.as_str()).unwrap_or_default();
     format!("{to}{below}").parse().expect("what lies below one key may lie below another")
 }
 
-/// Writes a record as it is spelled today. A record that cannot be read stays for the command that names it, and one
-/// that somebody changed meanwhile is theirs.
+/// Rewrites a record with the current names. Leaves an unreadable record in place, for a later command to report, and
+/// one that another process changed meanwhile.
 async fn rewrite<T: Serialize + DeserializeOwned>(store: &dyn Store, key: &Key) -> Result<usize, StoreError> {
     let Some(value) = store.get(key).await? else { return Ok(0) };
     let Ok(record) = serde_json::from_slice::<T>(&value.bytes) else { return Ok(0) };
@@ -83,14 +80,14 @@ async fn rewrite<T: Serialize + DeserializeOwned>(store: &dyn Store, key: &Key) 
     swap(store, key, Some(value.revision), Some(&next)).await
 }
 
-/// Gives a value another key. Killed in between, it has both, and the next try removes the old one.
+/// Moves a value to another key. If killed in between, both keys exist, and the next try removes the old one.
 async fn rename(store: &dyn Store, from: &Key, to: &Key) -> Result<usize, StoreError> {
     let Some(value) = store.get(from).await? else { return Ok(0) };
     swap(store, to, None, Some(&value.bytes)).await?;
     swap(store, from, Some(value.revision), None).await
 }
 
-/// Changes a value that is still as it was read. Gives how many were changed: none if somebody was faster.
+/// Writes a value if it is still as it was read. Returns the number of changes: 0 if another process was faster.
 async fn swap(
     store: &dyn Store,
     key: &Key,

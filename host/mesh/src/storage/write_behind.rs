@@ -1,5 +1,6 @@
-//! Lines that nobody waits for, such as those of the event log and of a sender's own list. On servers each line would
-//! cost as much as the message itself, so a long-lived process gathers them and writes many at once.
+//! Write-behind for lines that no caller waits for, such as those of the event log and of a sender's own list. On
+//! servers each line would cost as much as the message itself, so a long-lived process buffers them and writes many at
+//! once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,14 +13,14 @@ use tokio::sync::Notify;
 use crate::delivery::serve::RETRY;
 use crate::storage::records;
 
-/// How many bytes are written at once: well below what servers take as one message.
+/// How many bytes to write at once: well below the servers' limit for one message.
 const AT_ONCE: usize = 256 * 1024;
-/// For how long lines are gathered after a write. A line that comes after a rest is written at once.
+/// How long to buffer lines after a write. A line after a pause is written at once.
 const GATHERED_FOR: Duration = Duration::from_millis(100);
-/// How many lines of one log are kept while the servers are out of reach.
+/// How many lines of one log are buffered while the servers are unreachable.
 const MOST_KEPT: usize = 10_000;
 
-/// Lines that wait to be written.
+/// The buffer of unwritten lines.
 pub(crate) struct WriteBehind {
     store: Arc<dyn Store>,
     /// A std mutex: nothing is awaited while it is held.
@@ -30,7 +31,7 @@ pub(crate) struct WriteBehind {
 
 #[derive(Default)]
 struct Gathered {
-    /// How many writers this process has. Without one, nothing is gathered.
+    /// How many writers this process has. Without a writer, nothing is buffered.
     writers: usize,
     lines: BTreeMap<Key, Vec<Vec<u8>>>,
 }
@@ -40,7 +41,7 @@ impl WriteBehind {
         WriteBehind { store, gathered: Mutex::default(), news: Notify::new() }
     }
 
-    /// Adds a line to a log: at once, or with others if this process has a writer.
+    /// Adds a line to a log: at once, or buffered if this process has a writer.
     pub(crate) async fn log_line<T: Serialize + Sync>(&self, log: &Key, line: &T) -> Result<(), StoreError> {
         {
             let mut gathered = self.gathered.lock().expect("no holder of this lock panics");
@@ -56,19 +57,18 @@ impl WriteBehind {
         records::append(self.store.as_ref(), log, line, Durability::Process).await.map(|_| ())
     }
 
-    /// The lines of a log that are not written yet.
     pub(crate) fn unwritten(&self, log: &Key) -> Vec<Vec<u8>> {
         let gathered = self.gathered.lock().expect("no holder of this lock panics");
         gathered.lines.get(log).cloned().unwrap_or_default()
     }
 
-    /// Writes what is gathered, again and again, until it is dropped. From now on lines are gathered.
+    /// Writes buffered lines until dropped. While it runs, lines are buffered.
     pub(crate) async fn keep_writing(&self) {
         let _writer = Writer::of(self);
         loop {
             self.news.notified().await;
             if let Err(error) = self.write_all().await {
-                tracing::debug!(%error, "what is noted waits");
+                tracing::debug!(%error, "buffered lines wait");
                 tokio::time::sleep(RETRY).await;
                 self.news.notify_one();
             }
@@ -76,7 +76,7 @@ impl WriteBehind {
         }
     }
 
-    /// Writes what is gathered now. What is noted meanwhile waits for the next time.
+    /// Writes the lines that are buffered now. Lines added meanwhile wait for the next call.
     pub(crate) async fn write_all(&self) -> Result<(), StoreError> {
         let now: Vec<(Key, usize)> = {
             let gathered = self.gathered.lock().expect("no holder of this lock panics");
@@ -107,7 +107,7 @@ impl WriteBehind {
         Ok(())
     }
 
-    /// The lines of a log that are written next, as many as fit into one message.
+    /// The next lines of a log to write, as many as fit into one message.
     fn next_of(&self, log: &Key, count: usize) -> Vec<Vec<u8>> {
         let gathered = self.gathered.lock().expect("no holder of this lock panics");
         let Some(lines) = gathered.lines.get(log) else { return Vec::new() };
@@ -121,7 +121,7 @@ impl WriteBehind {
     }
 }
 
-/// A writer, for as long as it writes.
+/// Counts as a writer until dropped.
 struct Writer<'a>(&'a WriteBehind);
 
 impl Writer<'_> {

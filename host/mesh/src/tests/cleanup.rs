@@ -1,4 +1,4 @@
-//! Sweeping: what is over goes, and nothing else. And the event log, which keeps every event once and in order.
+//! Cleaning up: everything that ended is deleted, and nothing else. And the event log: every event once and in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,9 +39,9 @@ impl World {
         self.mesh.order(&caller, order).await.expect("ordered");
     }
 
-    /// Sweeps; says what went.
+    /// Cleans up; returns what was deleted.
     async fn clean_up(&self, scope: Scope, dry_run: DryRun) -> String {
-        let Cleanup { reservations, commands, agents, segments: _ } =
+        let Cleanup { reservations, commands, agents, segments: _, tally: _ } =
             self.mesh.clean_up(scope, dry_run, None).await.expect("cleanup");
         let mut words: Vec<String> = reservations.iter().map(|(_, one)| one.pattern.to_string()).collect();
         words.extend(commands.iter().map(crate::commands::Command::line));
@@ -54,7 +54,7 @@ impl World {
         all.iter().map(|seen| seen.agent.name.to_string()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The event log from a place on, read to its end: `event of whom`, and where it ended.
+    /// The event log from a position to its end, as `event of whom`, and where it ended.
     async fn event_log_from(&self, mut from: Position) -> (Vec<String>, Position) {
         let mut told = Vec::new();
         loop {
@@ -131,7 +131,7 @@ async fn an_agent_goes_only_where_nobody_misses_it() {
     world.machine.pass(HOUR - 1);
     assert_eq!(world.clean_up(Scope::Everything, DryRun::Yes).await, "");
     world.machine.pass(1);
-    // Of carol something was heard an hour ago; dave's command has expired, and is mail no more.
+    // Carol was heard of an hour ago; dave's command has expired, so it counts as mail no more.
     assert_eq!(world.clean_up(Scope::Everything, DryRun::Yes).await, "src alice dave erin");
     world.holds("erin", "docs").await;
     assert_eq!(world.clean_up(Scope::Everything, DryRun::No).await, "src alice dave");

@@ -1,4 +1,4 @@
-//! Delivery: further routes, in order, one process at a time, with honest receipts.
+//! Delivery: the routes beyond the wake file, in order, in one process at a time, with truthful receipts.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn delivering(routes: Vec<crate::ports::harness::Route>) -> (World, Cancel
     (world, stop)
 }
 
-/// Lets time pass, in the test's clock and in the mesh's, until a history reads so.
+/// Advances the test's clock and the mesh's until a message's history reads as expected.
 pub(super) async fn until(world: &World, id: MessageId, expected: &str) {
     let mut last = String::new();
     for _ in 0..500 {
@@ -147,7 +147,7 @@ async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
         route("queue", Carries::Notification, DeliveryStatus::Notified, 1_000),
     ];
     *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
-    // No hook of this session ever ran, so nothing of the harness hears a wake file.
+    // No hook of this session ever ran, so its harness does not watch a wake file.
     assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
     let stop = CancellationToken::new();
     tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
@@ -215,4 +215,27 @@ impl crate::ports::harness::Harnesses for NoHarness {
     async fn candidates(&self, _: &crate::sessions::Caller) -> Vec<Arc<dyn crate::ports::harness::Harness>> {
         Vec::new()
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mail_that_waits_for_several_sessions_keeps_nobody_busy() {
+    // Passes of several sessions overlap; that one was skipped must not begin the others again, for ever.
+    let (world, stop) = delivering(vec![route("turn", Carries::Notification, DeliveryStatus::Notified, 1_000)]).await;
+    for (connection, session, agent) in [("c2", "s2", "bob"), ("c3", "s3", "carol")] {
+        world.hook(session, "start").await;
+        assert_eq!(world.register(&session_call(connection, session), agent).await, format!("{agent} new"));
+    }
+    world.store.give_way();
+    for agent in ["alice", "bob", "carol"] {
+        world.say(agent, "hello").await;
+    }
+    let mut asked = Vec::new();
+    for _ in 0..20 {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        world.machine.pass(1_000);
+        asked.push(world.harnesses.0.asked_for_routes.load(std::sync::atomic::Ordering::Relaxed));
+    }
+    // Two processes deliver: the one without a session's lease tries again every two seconds.
+    assert!(asked[0] > 0 && asked[19] < 100, "once every route was tried it is quiet: {asked:?}");
+    stop.cancel();
 }

@@ -1,4 +1,4 @@
-//! Edits: what another agent holds is not written over, or not without a word.
+//! Edits: a file that another agent holds is not overwritten, or not without a notice.
 
 use store::Store as _;
 
@@ -7,7 +7,7 @@ use crate::reservations::glob::Literally;
 use crate::reservations::{Mode, Ttl};
 use crate::sessions::Call;
 use crate::testing::{session_call, shell_call};
-use crate::{EditMode, EditRules, Limits, Others, Own, Release, Reserve, Wanted};
+use crate::{EditMode, EditRules, Limits, Others, Own, Release, ReservationFilter, Reserve};
 
 const MINUTE: u64 = 60_000;
 
@@ -15,7 +15,7 @@ fn world(mode: EditMode, auto_reserve: Option<Ttl>) -> World {
     World::with(Limits { edits: EditRules { mode, auto_reserve }, ..Limits::default() })
 }
 
-/// A repository `/work` in which bob edits by session `s2` of process 2.
+/// A repository `/work` in which bob edits in session `s2` of process 2.
 async fn with_bob(mode: EditMode) -> World {
     let world = world(mode, None);
     world.machine.start(2);
@@ -44,18 +44,18 @@ async fn reserve_in(world: &World, folder: &str, call: &Call, pattern: &str, mod
     assert!(matches!(reserved, crate::Reserved::Granted { .. }), "{reserved:?}");
 }
 
-/// Alice, of the command line, holds a pattern for herself.
+/// Reserves a pattern for alice, from the command line.
 async fn alice_holds(world: &World, pattern: &str) {
     world.register(&shell_call(None), "alice").await;
     reserve(world, &shell_call(Some("alice")), pattern, Mode::Exclusive, Some("new grammar")).await;
 }
 
-/// What the answer to bob's edit says: nothing where it goes on.
+/// The answer to bob's edit; empty if the edit goes on.
 async fn edit(world: &World, path: &str) -> String {
     world.hook_of("s2", &format!("edit:{path}"), Some(2)).await.stdout.unwrap_or_default()
 }
 
-/// What the event log says of one kind of event, by these fields.
+/// The events of one kind in the event log, as these fields.
 async fn noted(world: &World, kind: &str, fields: &[&str]) -> Vec<String> {
     let event_log = world.mesh.event_log_part(store::Position::START, 1 << 20).await.expect("read");
     let of_kind = event_log.events.iter().filter(|event| event.kind == kind);
@@ -64,7 +64,7 @@ async fn noted(world: &World, kind: &str, fields: &[&str]) -> Vec<String> {
 }
 
 async fn held(world: &World) -> String {
-    let all = listed(&world.mesh, &Wanted::default()).await;
+    let all = listed(&world.mesh, &ReservationFilter::default()).await;
     let words = all.iter().map(|(_, one)| format!("{} {}", one.owner, one.pattern));
     words.collect::<Vec<_>>().join(", ")
 }
@@ -248,7 +248,7 @@ async fn what_an_agent_edits_is_reserved_for_a_while_if_that_is_wished() {
         "neither against another's reservation nor within one's own"
     );
     assert_eq!(world.hook_of("s9", "edit:src/z.rs", Some(2)).await.stdout, None);
-    assert_eq!(held(&world).await, "alice docs/**, bob tests/**", "nobody reservations for a session without an agent");
+    assert_eq!(held(&world).await, "alice docs/**, bob tests/**", "nothing is reserved for a session without an agent");
 
     reserve(&world, &session_call("s2", "s2"), "src/b.rs", Mode::Exclusive, None).await;
     assert_eq!(edit(&world, "src/b.rs").await, "");

@@ -1,4 +1,4 @@
-//! Faults: a store that fails or loses power at any write costs nothing that was answered.
+//! Faults: a store that fails or loses power at any write loses nothing that was answered.
 
 use store::memory::{Fault, Tail};
 
@@ -8,7 +8,7 @@ use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
 use crate::testing::{call, session_call, shell_call};
 
-/// What the mesh answered well, and so must keep.
+/// What the mesh confirmed, and so must keep.
 #[derive(Default)]
 struct Promised {
     sent: Vec<(MessageId, String)>,
@@ -16,7 +16,7 @@ struct Promised {
     registered: Vec<String>,
 }
 
-/// A day in the life of two agents. Whatever fails is passed over, as its caller would be told.
+/// A day in the life of two agents. Failures are skipped: the caller is told of them.
 async fn day(world: &World) -> Promised {
     let mut promised = Promised::default();
     let mut register = async |call: crate::sessions::Call, wanted: &str| {
@@ -34,7 +34,7 @@ async fn day(world: &World) -> Promised {
         let keyed = crate::messages::Draft { idempotency_key: (number % 2 == 0).then(|| body.clone()), ..draft(&body) };
         let to = ["bob".to_owned()];
         let sent = match world.mesh.send(&caller, &to, keyed.clone()).await {
-            // What has a key is said again when it failed, as its sender would.
+            // A failed message with a key is sent again, as its sender would do.
             Err(_) if keyed.idempotency_key.is_some() => world.mesh.send(&caller, &to, keyed).await,
             sent => sent,
         };
@@ -67,17 +67,19 @@ async fn check(fault: Option<(u64, Fault)>, tail: Option<Tail>) {
         let found = after.mesh.agent(&name(registered)).await.expect("readable");
         assert!(found.is_some(), "{fault:?} {tail:?}: {registered} is gone");
     }
-    let kept = crate::messages::inbox::history(&after.mesh.core, &name("bob")).await.expect("readable");
+    let kept = crate::messages::inbox::oldest(&after.mesh.core, &name("bob"), &crate::tests::everything())
+        .await
+        .expect("readable");
     for (id, body) in &promised.sent {
         let copies: Vec<_> = kept.iter().filter(|(message, _)| message.body == *body).collect();
         assert!(
             copies.iter().any(|(message, _)| message.id == *id),
             "{fault:?} {tail:?}: {body} was answered and is gone"
         );
-        // A sending that failed may be there too: its sender was told that it is not known.
+        // A failed message may be stored too: its sender was told that this is unknown.
         assert_eq!(copies.len(), 1, "{fault:?} {tail:?}: {body} is there twice");
     }
-    // What failed to be synced may have been read, and acknowledged, before the power failed; its
+    // A message whose sync failed may have been read and acknowledged before the power failed; its
     // sender was told that it is not safe.
     let answered = |id: &&MessageId| promised.sent.iter().any(|(sent, _)| sent == *id);
     for id in promised.acknowledged.iter().filter(answered) {
@@ -117,7 +119,7 @@ async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_dup
         let keyed = || crate::messages::Draft { idempotency_key: Some("k".to_owned()), ..draft("once") };
         world.store.fail_at(1, fault);
         world.send(&shell_call(None), "bob", keyed()).await.expect_err("the first try fails");
-        // A sync that fails again is no answer either.
+        // A second failed sync is an error too.
         if fault == Fault::FailToSync {
             world.store.fail_at(1, fault);
             world.send(&shell_call(None), "bob", keyed()).await.expect_err("the second try cannot sync it");
@@ -126,7 +128,9 @@ async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_dup
         let found = if sent.recipients[0].duplicate { "the first" } else { "the second" };
         assert_eq!(found, stored_by, "{fault:?}");
         let after = World { store: std::sync::Arc::new(world.store.crash(Tail::Lost)), ..world }.another_process();
-        let kept = crate::messages::inbox::history(&after.mesh.core, &name("bob")).await.expect("readable");
+        let kept = crate::messages::inbox::oldest(&after.mesh.core, &name("bob"), &crate::tests::everything())
+            .await
+            .expect("readable");
         let kept: Vec<_> = kept.iter().map(|(message, _)| message.id).collect();
         assert_eq!(kept, [sent.id], "{fault:?}: what was answered outlasts the loss of power");
     }

@@ -1,4 +1,4 @@
-//! Signs of life that agents give, and waiting for them.
+//! Heartbeats that agents send, and waiting for agents.
 
 use super::{World, name};
 use crate::HeartbeatError;

@@ -1,5 +1,5 @@
-//! Hooks: mail comes where the harness has a place for it, once, and never between a session and
-//! its person.
+//! Hooks: mail is shown where the harness has a place for it, once, and never between a session and
+//! its user.
 
 use super::World;
 use crate::HookError;

@@ -1,4 +1,4 @@
-//! Who is who: stable names, given back to whom they belong, and nobody speaks for another.
+//! Identity: names are stable, are given back to their owners, and no agent speaks for another.
 
 use store::Store;
 
@@ -60,7 +60,7 @@ async fn a_dead_holders_name_is_reclaimed_unless_mail_waits_for_it() {
     let mut stranger = call("another");
     stranger.caller.workdir = Some("/elsewhere".to_owned());
     assert_eq!(world.register(&stranger, "bob").await, "bob-2 numbered");
-    // The same program in the same project is the resumption of the one that left.
+    // The same program in the same project counts as the same agent come back.
     assert_eq!(world.register(&call("again"), "bob").await, "bob reclaimed");
     assert_eq!(world.fetch("bob").await, "for the old bob");
 }
@@ -97,7 +97,7 @@ async fn a_subagent_speaks_for_its_root_until_it_registers() {
     world.hook("root", "start").await;
     world.register(&session_call("c1", "root"), "alice").await;
     let subagent = session_call("c1", "sub<root");
-    // Whatever the connection says, a subagent's own registration is its own.
+    // Whatever the connection says, a subagent's own registration counts.
     assert_eq!(world.register(&subagent, "helper").await, "helper new");
     assert_eq!(world.register(&subagent, "helper").await, "helper same");
     assert_eq!(world.register(&session_call("c1", "root"), "alice").await, "alice same");
@@ -184,7 +184,7 @@ async fn a_client_with_neither_session_nor_connection_is_known_by_its_key() {
         stateless.key = Some(wrong.to_owned());
         assert!(matches!(world.mesh.identify(&stateless).await, Err(IdentifyError::Key)), "{wrong}");
     }
-    // Kept is only its digest.
+    // Only its digest is stored.
     let kept = world.store.get(&crate::storage::keys::meta(&name("alice"))).await.expect("read").expect("there");
     assert!(!String::from_utf8_lossy(&kept.bytes).contains(key.split_once('.').expect("two parts").1));
 }

@@ -1,4 +1,4 @@
-//! Who is here without having joined, and how one is asked to join.
+//! Sessions without an agent, and inviting them to join.
 
 use super::{World, draft, name};
 use crate::messages::receipt::DeliveryStatus;
@@ -26,7 +26,7 @@ fn routes(world: &World, routes: Vec<crate::ports::harness::Route>) {
     *world.harnesses.0.routes.lock().expect("unpoisoned") = routes;
 }
 
-/// The roster in words, a session a line.
+/// The sessions in words, one per line.
 async fn roster(world: &World) -> Vec<String> {
     let roster = world.mesh.roster(None).await.expect("read");
     assert_eq!(roster.faults, []);
@@ -38,7 +38,7 @@ async fn roster(world: &World) -> Vec<String> {
     roster.sessions.iter().map(told).collect()
 }
 
-/// Invites from the command line; what came of it, in words.
+/// Invites from the command line; returns the result in words.
 async fn invite(world: &World, session: &str, text: &str) -> String {
     let caller = world.mesh.identify(&shell_call(None)).await.expect("identified");
     match world.mesh.invite(&caller, session, None, text).await {
@@ -145,7 +145,7 @@ async fn news_says_who_and_nothing_of_what() {
 async fn who_cannot_be_woken_is_not_invited_and_hears_nothing_later() {
     let world = World::new();
     world.hook("s1", "start").await;
-    assert_eq!(invite(&world, "nobody", "").await, "no session `nobody` lives on this machine");
+    assert_eq!(invite(&world, "nobody", "").await, "this machine has no live session `nobody`");
     assert_eq!(invite(&world, "s1", "").await, "Fake has no way to wake session `s1`");
     routes(&world, vec![route("notification", Carries::Notification, DeliveryStatus::Notified, 0)]);
     assert_eq!(invite(&world, "s1", "").await, "Fake has no way to wake session `s1`", "a person is not the session");
@@ -153,7 +153,7 @@ async fn who_cannot_be_woken_is_not_invited_and_hears_nothing_later() {
     *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
     assert_eq!(invite(&world, "s1", "").await, "session `s1` was not woken: turn: denied: no grant");
     world.hook("s1", "ask").await;
-    assert_eq!(invite(&world, "s1", "").await, "session `s1` waits for its person");
+    assert_eq!(invite(&world, "s1", "").await, "session `s1` waits for its user");
     assert_eq!(world.shown("s1", "stop").await, "", "nothing of it was kept");
     let long = "x".repeat(crate::LONGEST_INVITATION + 1);
     assert!(invite(&world, "s1", &long).await.contains("may have 2048"));
@@ -169,7 +169,7 @@ async fn invitations_are_rationed_like_every_wake_and_carry_their_chain() {
         assert_eq!(invite(&world, "s1", "").await, "notified by wake-file");
     }
     assert!(invite(&world, "s1", "").await.starts_with("waking is held back: this sender woke this agent 2 times"));
-    // Bob works on a peer's message, invites, and whoever joins by it is one hop further on that chain.
+    // Bob works on a peer's message when he invites; the agent that joins is one hop further on that chain.
     let bob = world.joined("bob").await;
     world.say("bob", "Ask the others.").await;
     world.fetch("bob").await;
@@ -204,7 +204,7 @@ async fn an_invitation_that_was_not_flushed_is_shown_by_the_next_hook() {
     assert!(world.shown("s1", "stop").await.contains("invites you"));
 }
 
-/// Takes the invitation for whoever listens; its text, where there is one to bring now.
+/// Takes the invitation for a listener; returns its text if there is one to deliver now.
 async fn taken(world: &World, session: &str) -> Option<crate::TakenInvitation> {
     let session = reference(session);
     assert_eq!(
@@ -220,7 +220,7 @@ async fn taken(world: &World, session: &str) -> Option<crate::TakenInvitation> {
     world.mesh.take_invitation_to_bring(&session, None).await.expect("taken")
 }
 
-/// Invites and, as the command does when its timeout is at an end, once more; what came of it, in words.
+/// Invites and, like the command at the end of its timeout, once more; returns the result in words.
 async fn invite_and_remind(world: &World, session: &str, act: impl AsyncFnOnce()) -> String {
     let caller = world.mesh.identify(&shell_call(None)).await.expect("identified");
     let invited = world.mesh.invite(&caller, session, None, "").await.expect("invited");
@@ -291,7 +291,7 @@ async fn what_whoever_listens_refused_goes_another_way_or_is_withdrawn() {
     }
     assert_eq!(
         invite_and_remind(&world, "s1", async || refuse("s1").await).await,
-        "session `s1` was not woken: listen: whoever listens for it did not take it; no route of its adapter \
+        "session `s1` was not woken: listen: its listener refused it; no route of its adapter \
          reaches it while it is idle"
     );
     assert_eq!(answer(&world, "s1").await, None, "nothing of it is kept");
@@ -335,7 +335,7 @@ async fn an_invitation_is_nobody_elses_to_replace_until_it_was_seen_or_lapsed() 
     let first = world.mesh.invite(&caller, "s1", None, "the first").await.expect("invited");
     assert_eq!(
         invite(&world, "s1", "the second").await,
-        "session `s1` has an invitation of `bob` that it has not seen yet"
+        "session `s1` has an invitation from `bob` that it has not seen yet"
     );
     let again = world.mesh.invite(&caller, "s1", None, "the first").await.expect("invited");
     assert_eq!(again.until, first.until, "said again it is the same one");

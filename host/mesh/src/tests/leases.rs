@@ -1,4 +1,4 @@
-//! Leases: however many present the mail of an agent, each message is presented once.
+//! Leases: even with several presenters of an agent's mail, each message is presented once.
 
 use std::sync::Arc;
 

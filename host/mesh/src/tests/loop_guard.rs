@@ -1,4 +1,4 @@
-//! The loop guard: two agents that wake each other are stopped; a person starts them again.
+//! The loop guard: it stops two agents that wake each other, until a user writes.
 
 use super::{World, draft, name};
 use crate::messages::Trace;

@@ -1,4 +1,4 @@
-//! Several machines that share a mesh by servers, and what becomes of it when those are out of reach.
+//! Several machines that share a mesh through servers, and a machine that cannot reach them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -17,25 +17,25 @@ use crate::sessions::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
 use crate::{Fetch, Limits, Mesh, Parts, Registration, SendError};
 
-/// What a machine's way to the servers is like.
+/// The state of a machine's connection to the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Good,
     /// Nothing gets through.
     Cut,
-    /// What is asked for happens, and the answer is lost on the way.
+    /// A request is carried out, and its answer is lost.
     LosesAnswers,
-    /// One more message gets through, and its answer comes back; then nothing.
+    /// One more message gets through, with its answer; then nothing.
     TakesOneMessage,
-    /// A message is overtaken by itself: what an earlier try had sent arrives just before it.
+    /// A message arrives twice: an earlier try's message arrives just before it.
     BringsItTwice,
-    /// The servers are there and take no message of more than so many bytes.
+    /// The servers can be reached and refuse messages of more than this many bytes.
     TakesNoLonger(usize),
-    /// The servers are there and have no room for messages to this agent.
+    /// The servers can be reached and have no room for messages to this agent.
     HasNoBytesFor(&'static str),
 }
 
-/// Servers at the end of a line.
+/// Servers behind a connection.
 pub(super) struct Servers {
     pub(super) store: MemoryStore,
     line: Mutex<Line>,
@@ -46,7 +46,7 @@ impl Servers {
         *self.line.lock().expect("no test panics while it holds this") = line;
     }
 
-    /// What comes back of an answer.
+    /// The answer as it arrives, if it does.
     fn heard<T, E: From<StoreError>>(&self, answer: Result<T, E>) -> Result<T, E> {
         match *self.line.lock().expect("no test panics while it holds this") {
             Line::Good
@@ -124,7 +124,7 @@ impl Store for Servers {
     }
 
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
-        // Only what changes something is worth losing the answer of.
+        // Only a change is worth losing the answer of.
         self.reached()?;
         self.store.read(log, from, limit).await
     }
@@ -185,7 +185,7 @@ pub(super) struct Host {
     pub(super) mesh: Arc<Mesh>,
     pub(super) machine: Arc<FakeMachine>,
     pub(super) servers: Arc<Servers>,
-    /// What is this machine's own.
+    /// This machine's own store.
     pub(super) local: MemoryStore,
 }
 
@@ -207,7 +207,7 @@ impl Host {
         Host { mesh, machine, servers, local }
     }
 
-    /// The same machine after its power was lost: what was not on its disk is gone.
+    /// The same machine after a power loss: what was not synced to its disk is gone.
     pub(super) fn after_a_loss_of_power(&self) -> Host {
         Host::over(Arc::clone(&self.machine), Arc::clone(&self.servers), self.local.crash(Tail::Lost))
     }
@@ -227,7 +227,7 @@ impl Host {
         self.mesh.register(&caller, registration).await.expect("registered").agent.name.to_string()
     }
 
-    /// Sends from the command line, as alice, to each of these; gives how far it got, or why not.
+    /// Sends from the command line, as alice, to each of these; returns the status for each, or the error.
     pub(super) async fn send(&self, to: &str, draft: Draft) -> String {
         self.send_as("alice", to, draft).await
     }
@@ -249,7 +249,7 @@ impl Host {
         self.send(to, draft(body)).await
     }
 
-    /// Sends to everybody from the command line, as alice; gives how far it got with each.
+    /// Sends to everybody from the command line, as alice; returns the status for each.
     pub(super) async fn broadcast(&self, body: &str) -> String {
         let caller = self.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
         let sent = self.mesh.broadcast(&caller, &crate::Audience::default(), draft(body)).await.expect("sent");
@@ -257,7 +257,7 @@ impl Host {
         told.collect::<Vec<_>>().join(", ")
     }
 
-    /// What waits here, and what came back.
+    /// What waits in the outbox, and what was returned.
     pub(super) async fn outbox(&self) -> String {
         let queued = self.mesh.queued().await.expect("listed");
         let one = |one: &crate::Queued| {
@@ -320,7 +320,7 @@ async fn a_machine_shows_what_it_last_saw() {
     let seen = one.mesh.agents().await.expect("remembered");
     let words: Vec<String> =
         seen.iter().map(|seen| format!("{} {}: {}", seen.agent.name, seen.presence.as_str(), seen.evidence)).collect();
-    let faded = "5 min ago: idle, heard 0 s ago; the servers cannot be reached since";
+    let faded = "5 min ago: idle, heard 0 s ago; the servers have been unreachable since";
     assert_eq!(words, [format!("alice away: {faded}"), format!("bob away: {faded}")]);
     let status = one.mesh.status().await.expect("told");
     assert_eq!((status.agents.len(), status.out_of_reach.as_deref()), (2, Some("could not reach the servers")));
@@ -366,7 +366,7 @@ async fn a_command_line_speaks_for_its_own_machine_alone() {
     assert_eq!(other.register(&shell_call(None), "alice").await, "alice-2", "alice lives elsewhere");
     assert_eq!(one.register(&shell_call(None), "alice").await, "alice", "and keeps her name");
     let refused = other.mesh.identify(&shell_call(Some("alice"))).await.expect_err("refused");
-    assert_eq!(refused.to_string(), "`alice` lives on the machine `one`, and only there a command line speaks for it");
+    assert_eq!(refused.to_string(), "`alice` lives on the machine `one`, and only a command line there can act for it");
 }
 
 #[tokio::test]
@@ -432,7 +432,7 @@ async fn other_machines_are_told_when_something_changes_and_as_a_sign_of_life() 
     one.hook("s1", "tool").await;
     assert_ne!(heard().await, first, "it still lives");
 
-    // Whoever else has a session of that name has another one.
+    // Another session of that name is a different one.
     other.hook("s1", "stop").await;
     assert_eq!(other.presence_of("carol").await, "busy: works on another machine, heard 0 s ago");
     assert_eq!(one.presence_of("carol").await, "busy: works, heard 0 s ago");
@@ -476,7 +476,7 @@ async fn a_session_that_its_agent_has_left_tells_other_machines_nothing_of_it() 
     one.hook("s2", "stop").await;
     let idle = "idle: waits on another machine, heard 0 s ago";
     assert_eq!(other.presence_of("carol").await, idle);
-    // The old one is there again, and works: as nobody.
+    // The old one is back and works, but has no agent.
     for did in ["resume", "prompt", "tool"] {
         one.hook("s1", did).await;
         assert_eq!(other.presence_of("carol").await, idle, "{did}");

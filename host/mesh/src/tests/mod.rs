@@ -1,5 +1,6 @@
-//! The mesh over the memory store, told in sentences. One `World` touches the API.
+//! The mesh over the memory store, described in sentences. Only `World` calls the API.
 
+mod archive;
 mod cleanup;
 mod delivery;
 mod edits;
@@ -16,6 +17,7 @@ mod orders;
 mod outbox;
 mod presence_events;
 mod reservations;
+mod retention;
 mod runs;
 mod scheduler;
 mod send;
@@ -37,20 +39,22 @@ use crate::reservations::Reservation;
 use crate::reservations::repository::Repository;
 use crate::sessions::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
-use crate::{Fetch, Limits, Listed, Mesh, Parts, RegisterOutcome, Registration, SendError, Sent, Wanted};
+use crate::{
+    Fetch, Limits, Mesh, Parts, RegisterOutcome, Registration, RepositoryReservations, ReservationFilter, SendError,
+    Sent,
+};
 
-/// What is reserved, each with its repository.
-pub(crate) async fn listed(mesh: &Mesh, wanted: &Wanted) -> Vec<(Repository, Reservation)> {
-    let listing = mesh.reservations(wanted).await.expect("readable");
-    let of_one = |listed: Listed<'_>| {
-        let repository = Repository::named(&listed.repository);
-        let each = listed.reservations.into_iter().map(|one| one.into_reservation().expect("a reservation"));
-        each.map(|one| (repository.clone(), one)).collect::<Vec<_>>()
-    };
-    listing.read().expect("sound").into_iter().flat_map(of_one).collect()
+/// The reservations, each with its repository.
+pub(crate) async fn listed(mesh: &Mesh, filter: &ReservationFilter) -> Vec<(Repository, Reservation)> {
+    let all = mesh.reservations(filter).await.expect("readable");
+    all.into_iter()
+        .flat_map(|RepositoryReservations { repository, reservations }| {
+            reservations.into_iter().map(move |one| (repository.clone(), one))
+        })
+        .collect()
 }
 
-/// One mesh, and everything a test may turn.
+/// One mesh, and everything that a test can change.
 pub(crate) struct World {
     pub(crate) mesh: Arc<Mesh>,
     pub(crate) machine: Arc<FakeMachine>,
@@ -105,7 +109,7 @@ impl World {
         }
     }
 
-    /// Registers by a call; gives the name and how it was come by.
+    /// Registers by a call; returns the name and how it was obtained.
     pub(crate) async fn register(&self, call: &Call, wanted: &str) -> String {
         let caller = self.mesh.identify(call).await.expect("identified");
         let registration = Registration { name: Some(name(wanted)), ..Registration::default() };
@@ -124,12 +128,12 @@ impl World {
         self.mesh.send(&caller, &[to.to_owned()], draft).await
     }
 
-    /// Sends from the bare command line.
+    /// Sends from the anonymous command line.
     pub(crate) async fn say(&self, to: &str, body: &str) -> MessageId {
         self.send(&shell_call(None), to, draft(body)).await.expect("sent").id
     }
 
-    /// Fetches and confirms; gives the bodies, in order.
+    /// Fetches and confirms; returns the bodies, in order.
     pub(crate) async fn fetch(&self, agent: &str) -> String {
         let fetched = self.mesh.fetch(&name(agent), &Fetch::default()).await.expect("fetched");
         if let Some(lease) = &fetched.lease {
@@ -159,12 +163,12 @@ impl World {
         words.join(", ")
     }
 
-    /// Runs a hook of the fake harness and confirms its answer; gives what it printed.
+    /// Runs a hook of the fake harness and confirms its answer; returns what it printed.
     pub(crate) async fn hook(&self, session: &str, did: &str) -> Reply {
         self.hook_of(session, did, Some(1)).await
     }
 
-    /// The same, of a session in another process, or in one that the harness does not name.
+    /// The same for a session in another process, or in one that the harness does not name.
     pub(crate) async fn hook_of(&self, session: &str, did: &str, pid: Option<u32>) -> Reply {
         let call = HookCall {
             name: did.to_owned(),
@@ -178,23 +182,28 @@ impl World {
         reply
     }
 
-    /// What a hook showed of the mail; empty where it showed none.
+    /// The mail that a hook showed; empty if it showed none.
     pub(crate) async fn shown(&self, session: &str, did: &str) -> String {
         self.shown_by(session, did, Some(1)).await
     }
 
-    /// The same, of a session in another process.
+    /// The same for a session in another process.
     pub(crate) async fn shown_by(&self, session: &str, did: &str, pid: Option<u32>) -> String {
         let text = self.hook_of(session, did, pid).await.stdout.unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('<')).collect();
         lines.join(" ")
     }
 
-    /// An agent that is a plain connection.
+    /// An agent on a plain connection.
     pub(crate) async fn joined(&self, agent: &str) -> Call {
         let call = call(&format!("connection-of-{agent}"));
         let outcome = self.register(&call, agent).await;
         assert_eq!(outcome, format!("{agent} new"));
         call
     }
+}
+
+/// A fetch of all messages, settled or not.
+pub(crate) fn everything() -> Fetch {
+    Fetch { limit: usize::MAX, include_settled: true, ..Fetch::default() }
 }

@@ -13,7 +13,7 @@ use crate::{Fetch, Lease, Limits};
 
 const AGENTS: [&str; 3] = ["alice", "bob", "carol"];
 
-/// What may happen next.
+/// A random step.
 #[derive(Clone, Debug)]
 enum Act {
     Send { to: usize, key: Option<u8> },
@@ -37,11 +37,11 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What the mesh must know of one message.
+/// What the mesh must know about one message.
 #[derive(Clone, Debug, Default)]
 struct Expected {
     settled: bool,
-    /// The number of the lease that holds it, and until when.
+    /// The number of the lease on it, and until when that lasts.
     lease: Option<(usize, u64)>,
 }
 

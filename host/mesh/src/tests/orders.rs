@@ -27,7 +27,7 @@ impl World {
         self.mesh.take_command(&caller).await.expect("taken or none")
     }
 
-    /// The line of what is taken, or nothing.
+    /// The command line that is taken, or nothing.
     async fn take_line(&self) -> String {
         self.take().await.map(|command| command.line()).unwrap_or_default()
     }
@@ -65,9 +65,9 @@ async fn a_command_is_taken_once_and_ends_once() {
     assert_eq!(world.take_line().await, "/review src main", "the oldest comes first");
     assert_eq!(world.take_line().await, "/test");
     assert_eq!(world.take_line().await, "");
-    assert_eq!(world.finish("alice", first, "").await, format!("no command `{first}` was for you"));
+    assert_eq!(world.finish("alice", first, "").await, format!("you have no command `{first}`"));
     assert_eq!(world.finish("bob", first, "fine").await, "done");
-    assert_eq!(world.finish("bob", first, "not fine").await, format!("command `{first}` has ended before"));
+    assert_eq!(world.finish("bob", first, "not fine").await, format!("command `{first}` has already ended"));
     assert_eq!(world.standings().await, "/review src main done, /test running");
 }
 
@@ -114,7 +114,7 @@ async fn what_is_no_command_is_refused() {
     );
     for ttl in [0, 999, 7 * 24 * 3_600_000 + 1] {
         let error = refused(Order { ttl: Some(ttl), ..order("/x") }).await;
-        assert_eq!(error, "a command waits between a second and a week to be taken");
+        assert_eq!(error, "a command can wait between a second and a week to be taken");
     }
     let stranger = world.mesh.identify(&call("c9")).await.expect("identified");
     assert!(matches!(world.mesh.order(&stranger, order("/x")).await, Err(OrderError::NotRegistered)));
@@ -128,7 +128,7 @@ async fn a_clock_that_jumps_costs_no_command() {
     world.machine.go_back(7_200_000);
     assert_eq!(world.take_line().await, "/one", "back: it has not been asked for yet, and waits all the same");
     let id = world.order("/two").await;
-    // Ahead and back again: nobody took it while it seemed too late, and nothing took it away.
+    // The clock goes ahead and back again: while it seemed too late no agent took the command, and it stayed.
     world.machine.pass(3_600_000);
     assert_eq!(world.take_line().await, "");
     world.mesh.clean_up(crate::Scope::Everything, crate::DryRun::No, None).await.expect("cleanup");
@@ -183,7 +183,7 @@ async fn what_was_answered_outlasts_every_fault() {
                 let case = format!("{fault:?} at {nth}, {tail:?}");
                 assert!(!ordered || all.len() == 1, "{case}: what was answered is there");
                 let again = after.mesh.take_command(&bob).await.expect("taken or none");
-                // What was taken although it could not be synced for its sender was told to nobody as safe.
+                // A command was taken although its sender's sync failed: its sender was not told that it is safe.
                 assert!(!(ordered && taken) || again.is_none(), "{case}: it is not taken twice");
             }
         }

@@ -1,5 +1,5 @@
-//! The outbox of a machine that cannot reach its servers: what waits there is stored once, for those who have not
-//! got it, and nothing takes it away before.
+//! The outbox of a machine that cannot reach its servers: each waiting message is stored once, for the recipients that
+//! do not have it, and stays until then.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ async fn a_long_lived_process_sends_what_waits_by_itself() {
         watch.changed().await.expect("it comes");
     };
     until(&["one"]).await;
-    // Also what has to wait later.
+    // Also for a message that has to wait later.
     one.line(Line::Cut);
     assert_eq!(one.say("bob", "two").await, "queued");
     one.line(Line::Good);
@@ -112,7 +112,7 @@ async fn what_waits_is_known_by_its_key_and_by_itself() {
     one.line(Line::Cut);
     assert_eq!(one.send("bob", keyed("one")).await, "queued");
     assert_eq!(one.say("bob", "two").await, "queued");
-    // Its first try, of which nobody has heard, arrives after the log was looked through.
+    // Its first try, whose result is unknown, arrives after the log was searched.
     one.line(Line::BringsItTwice);
     assert_eq!(one.say("bob", "three").await, "stored");
     assert_eq!(other.read("bob").await, "one, two, three");

@@ -1,4 +1,4 @@
-//! Falling silent and coming back: each told once, whoever looks and however often.
+//! Presence events: going offline and coming back are each told once, by whichever process notices.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{DryRun, Scope};
 
 const SILENCE: u64 = 600_000;
 
-/// A process that lives on and looks.
+/// A long-lived process that watches presence.
 struct Resident {
     world: World,
     known: Option<OfflineAgents>,
@@ -35,7 +35,7 @@ impl World {
         self.mesh.heartbeat(&caller, None).await.expect("noted");
     }
 
-    /// What the event log says of silence, in order.
+    /// The presence events in the event log, in order.
     async fn silences(&self) -> Vec<String> {
         let stretch = self.mesh.event_log(Position::START).await.expect("readable");
         let word = |event: &crate::Event, field: &str| event.details[field].as_str().expect("a word").to_owned();
@@ -65,7 +65,7 @@ async fn a_fall_and_a_return_are_told_once_each() {
         one.looks().await;
         told.push("alice agent-offline (away: nothing heard for 10 min)".to_owned());
         assert_eq!(world.silences().await, told);
-        // One that begins to look later finds it told.
+        // A process that begins to watch later finds it told.
         Resident::of(&world).looks().await;
         world.beats("alice").await;
         other.looks().await;
@@ -134,7 +134,7 @@ async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
     let alice = world.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
     let (mut one, mut other) = (Resident::of(&world), Resident::of(&world));
     for round in 1..=2 {
-        // Wished twice is wished once.
+        // Two requests count as one.
         for _ in 0..2 {
             world.mesh.notify_when_offline(&alice, &[name("bob"), name("carol")]).await.expect("noted");
         }
@@ -172,11 +172,13 @@ async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
         }
         one.looks().await;
     }
-    let all = crate::messages::inbox::history(&world.mesh.core, &name("alice")).await.expect("readable");
+    let all = crate::messages::inbox::oldest(&world.mesh.core, &name("alice"), &crate::tests::everything())
+        .await
+        .expect("readable");
     let first = &all.first().expect("a message").0;
     assert_eq!(
         (first.from.as_str(), first.body.as_str()),
-        ("shell", "bob is away: nothing heard for 10 min. You wished to know when it is no longer here.")
+        ("shell", "bob is away: nothing heard for 10 min. You asked to be told when it is no longer here.")
     );
     let nobody = world.mesh.identify(&shell_call(None)).await.expect("identified");
     let refused = world.mesh.notify_when_offline(&nobody, &[name("bob")]).await.map_err(|error| error.to_string());
@@ -191,7 +193,7 @@ async fn what_is_kept_of_it_is_a_hint() {
     Resident::of(&world).looks().await;
     let told = world.silences().await;
     let key = "offline".parse().expect("a key");
-    // Lost, of an older time, of another event log, and not even that: it is told what the event log says.
+    // The stored state is lost, too old, of another event log, or invalid: the event log decides.
     for kept in [None, Some(r#"{"at":0,"silent":[]}"#), Some(r#"{"at":99999999999,"silent":[]}"#), Some("[7]")] {
         let found = world.store.get(&key).await.expect("readable");
         let store = Arc::clone(&world.store) as Arc<dyn Store>;
@@ -214,7 +216,7 @@ async fn a_machine_that_is_new_reads_nothing_that_others_told_before_and_tells_o
     let kept = other.local.get(&key).await.expect("readable").expect("it is kept where it began");
     assert_eq!(String::from_utf8_lossy(&kept.bytes), format!(r#"{{"at":{},"silent":[]}}"#, end.0));
     other.machine.pass(SILENCE);
-    // Each of these is a process that knows of the others by what is kept alone.
+    // Each of these processes knows of the others only through the stored state.
     for _ in 0..3 {
         crate::agents::presence_events::notice_silence(&other.mesh.core, &mut None).await.expect("looked");
     }

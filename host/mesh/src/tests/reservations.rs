@@ -1,4 +1,4 @@
-//! Reservations: what is granted to whom, and that nothing is ever granted twice.
+//! Reservations: what is granted to whom, and that no path is ever granted twice.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::reservations::glob::Glob;
 use crate::reservations::repository::Repository;
 use crate::reservations::{Mode, Reservation, Ttl};
 use crate::testing::{FakeMachine, shell_call};
-use crate::{Others, Own, Release, Reserve, ReserveError, Reserved, Wanted};
+use crate::{Others, Own, Release, ReservationFilter, Reserve, ReserveError, Reserved};
 
 fn repository() -> Repository {
     Repository::named("/work")
@@ -30,7 +30,7 @@ fn ask(pattern: &str) -> Reserve {
     }
 }
 
-/// A world where these have registered on the command line.
+/// A world where these agents have registered on the command line.
 async fn world_of(agents: &[&str]) -> World {
     let world = World::new();
     for agent in agents {
@@ -45,7 +45,7 @@ impl World {
         self.mesh.reserve(&caller, ask).await
     }
 
-    /// Reserves; says what became of it.
+    /// Reserves; returns the result in words.
     async fn reserve(&self, owner: &str, ask: Reserve) -> String {
         match self.try_reserve(owner, ask).await.expect("reserved or refused") {
             Reserved::Granted { taken, given_up, .. } => {
@@ -76,7 +76,7 @@ impl World {
     }
 
     async fn reserved(&self) -> String {
-        let all = listed(&self.mesh, &Wanted::default()).await;
+        let all = listed(&self.mesh, &ReservationFilter::default()).await;
         let each = all.iter().map(|(_, one)| format!("{} {} {}", one.owner, one.pattern, one.mode.as_str()));
         each.collect::<Vec<_>>().join(", ")
     }
@@ -152,7 +152,7 @@ async fn a_reservation_lapses_with_its_time_and_not_with_its_agent() {
     assert_eq!(world.reserve("bob", ask("a")).await, "held: a by alice at a");
     world.machine.pass(1);
     assert_eq!(world.reserve("bob", ask("a")).await, "granted");
-    let all = Wanted { also_over: true, ..Wanted::default() };
+    let all = ReservationFilter { also_over: true, ..ReservationFilter::default() };
     assert_eq!(listed(&world.mesh, &all).await.len(), 2, "what is over is remembered");
     world.machine.pass(2 * 3_600_000);
     world.reserve("bob", ask("b")).await;
@@ -165,7 +165,7 @@ async fn a_clock_that_goes_back_ends_no_reservation() {
     world.reserve("alice", ask("a")).await;
     world.machine.go_back(1_800_000);
     assert_eq!(world.reserve("bob", ask("a")).await, "held: a by alice at a");
-    // A renewal in the new time does not end before the old promise either.
+    // A renewal after the clock went back does not end before the old promise either.
     assert_eq!(world.reserve("alice", ask("a")).await, "granted");
     world.machine.pass(1_800_000 + 3_599_999);
     assert_eq!(world.reserve("bob", ask("a")).await, "held: a by alice at a");
@@ -214,7 +214,7 @@ async fn whoever_dies_while_taking_leaves_the_news_to_the_next_one() {
         let _died = world.try_reserve("bob", force()).await;
         let was_taken = world.reserved().await.contains("bob");
         taken += u64::from(was_taken);
-        // Also where nobody comes by until all of it is long over.
+        // Even if no agent reserves anything until all of it ended long ago.
         world.machine.pass(3 * 3_600_000);
         world.reserve("carol", ask("elsewhere")).await;
         world.release("carol", "all").await;
@@ -324,7 +324,7 @@ async fn those_who_race_for_one_path_do_not_both_win() {
             granted += usize::from(racer.await.expect("no panic") == "granted");
         }
         assert!(granted > 0, "somebody wins");
-        let held = listed(&world.mesh, &Wanted::default()).await;
+        let held = listed(&world.mesh, &ReservationFilter::default()).await;
         assert_eq!(held.len(), granted, "what was granted is what is held");
         assert_apart(&held.into_iter().map(|(_, one)| one).collect::<Vec<_>>());
         for agent in agents {
@@ -333,7 +333,7 @@ async fn those_who_race_for_one_path_do_not_both_win() {
     }
 }
 
-/// No two that exclude each other hold a path.
+/// Asserts that no two conflicting reservations share a path.
 fn assert_apart(held: &[Reservation]) {
     for (index, one) in held.iter().enumerate() {
         for other in &held[index + 1..] {
@@ -343,7 +343,7 @@ fn assert_apart(held: &[Reservation]) {
     }
 }
 
-/// What may happen next.
+/// A random step.
 #[derive(Clone, Debug)]
 enum Act {
     Reserve { agent: usize, pattern: usize, mode: Mode, others: Others, ttl: u64 },
@@ -369,7 +369,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What somebody was told that they hold, until when.
+/// What an agent was told that it holds, until when.
 #[derive(Clone, Debug)]
 struct Promise {
     agent: usize,
@@ -384,7 +384,7 @@ async fn run(acts: Vec<Act>) {
     let globs: Vec<Glob> = PATTERNS.iter().map(|text| text.parse().expect("a pattern")).collect();
     let mut promises: Vec<Promise> = Vec::new();
     let mut now = 0;
-    // What failed may have happened all the same, until the next look at the store.
+    // A failed change may have been stored nevertheless, until the next look at the store.
     let mut unsure = false;
     for act in acts {
         match act {
@@ -431,7 +431,7 @@ async fn run(acts: Vec<Act>) {
             }
             Act::Fail(fault) => world.store.fail_at(1, fault),
         }
-        let held = listed(&world.mesh, &Wanted::default()).await;
+        let held = listed(&world.mesh, &ReservationFilter::default()).await;
         let held: Vec<Reservation> = held.into_iter().map(|(_, one)| one).collect();
         assert_apart(&held);
         for promise in promises.iter().filter(|promise| promise.until > now) {

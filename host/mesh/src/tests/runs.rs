@@ -1,5 +1,5 @@
-//! Running commands in sessions: only for whom the person has allowed, at most once, and never between a session
-//! and its person.
+//! Running commands in sessions: only for agents that the user has allowed, at most once, and never between a session
+//! and its user.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::sessions::{Activity, Session, SessionRef};
 use crate::testing::{session_call, shell_call};
 use crate::{Mesh, Order, Ran, Runner};
 
-/// What a person has allowed, as a test writes it down.
+/// The user's consents, as a test writes them.
 #[derive(Default)]
 struct Allowed(Mutex<Vec<Consent>>);
 
@@ -22,11 +22,11 @@ impl Consents for Arc<Allowed> {
     }
 }
 
-/// Runs `/review` and `/slow`, and knows of no other.
+/// Runs `/review` and `/slow`, and knows no other command.
 #[derive(Default)]
 struct Player {
     ran: Mutex<Vec<String>>,
-    /// What the next ones come to; well, where nothing is left.
+    /// The outcomes of the next runs; if none is left, they succeed.
     outcomes: Mutex<Vec<Result<Ran, HarnessError>>>,
 }
 
@@ -114,7 +114,7 @@ async fn a_sender_whom_the_person_has_allowed_has_a_command_run_once() {
     assert_eq!((stage.ran(), stage.tells(id).await), ("/review src".to_owned(), "done by fake".to_owned()));
 }
 
-/// Asks for a command and looks once: it waits for this reason, and nothing is run.
+/// Asks for a command and makes one pass: it waits for this reason, and nothing is run.
 async fn check(from: Option<&str>, did: &str, command: &str, argument: &str, expected: &str) {
     let stage = Stage::new().await;
     stage.world.register(&shell_call(None), "carol").await;
@@ -129,13 +129,13 @@ async fn check(from: Option<&str>, did: &str, command: &str, argument: &str, exp
 #[tokio::test]
 async fn whatever_else_waits_says_for_what() {
     check(Some("carol"), "stop", "/review", "x", "`relay-mesh cmd allow carol /review --to bob`").await;
-    check(None, "stop", "/review", "x", "it comes from `shell`, which is nobody").await;
+    check(None, "stop", "/review", "x", "it comes from `shell`, an anonymous command line").await;
     check(Some("alice"), "stop", "/review", "x\n/deploy", "a line break").await;
     check(Some("alice"), "stop", "/review", "\u{1b}[A", "another control character").await;
     check(Some("alice"), "stop", "/deploy", "x", "there is no /deploy; its agent can take it").await;
     check(Some("alice"), "prompt", "/review", "x", "`bob` is busy just now").await;
-    check(Some("alice"), "ask", "/review", "x", "waits for its person").await;
-    check(Some("alice"), "end", "/review", "x", "has no session that lives").await;
+    check(Some("alice"), "ask", "/review", "x", "waits for its user").await;
+    check(Some("alice"), "end", "/review", "x", "has no live session").await;
 }
 
 #[tokio::test]

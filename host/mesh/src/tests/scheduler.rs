@@ -1,4 +1,4 @@
-//! Passes over sessions: one at a time for each, and what one of them costs where it ends badly.
+//! Passes over sessions: one at a time for each, and what happens after one fails.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn session(id: &str) -> SessionRef {
     SessionRef { harness: "fake".to_owned(), id: id.to_owned() }
 }
 
-/// What happens next, in a word.
+/// The next event, in a word.
 async fn next(passes: &mut Passes) -> String {
     match timeout(Duration::from_secs(60), passes.next()).await {
         Ok(Turn::Due) => "due".to_owned(),

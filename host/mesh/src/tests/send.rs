@@ -91,7 +91,7 @@ async fn one_key_from_many_senders_at_once_is_stored_once_per_sender() {
         let world = Arc::clone(&world);
         let sender = if number % 2 == 0 { alice.clone() } else { carol.clone() };
         tasks.spawn(async move {
-            // The connections belong to the first process; the store is shared by both.
+            // The connections belong to the first process; both processes share the store.
             let caller = world.mesh.identify(&sender).await.expect("identified");
             let keyed = Draft { idempotency_key: Some("k".to_owned()), ..draft("once") };
             let sent = process.mesh.send(&caller, &["bob".to_owned()], keyed).await.expect("sent");
@@ -122,7 +122,9 @@ async fn what_is_left_blank_was_not_said() {
     let first = world.send(&alice, "bob", blank()).await.expect("sent");
     let second = world.send(&alice, "bob", blank()).await.expect("sent");
     assert_eq!((&first.thread, &second.thread), (&first.id.to_string(), &second.id.to_string()), "two conversations");
-    let kept = crate::messages::inbox::history(&world.mesh.core, &name("bob")).await.expect("readable");
+    let kept = crate::messages::inbox::oldest(&world.mesh.core, &name("bob"), &crate::tests::everything())
+        .await
+        .expect("readable");
     let said = |(message, _): &(crate::messages::Message, _)| (message.subject.clone(), message.tags.clone());
     assert_eq!(said(&kept[0]), ("hello".to_owned(), vec!["review".to_owned()]));
 }
@@ -142,7 +144,9 @@ async fn a_keyed_sending_that_broke_off_is_completed_under_one_id_and_noted_once
         assert_eq!((again.id, &again.thread), (first.id, &first.thread));
     }
     for recipient in ["bob", "carol"] {
-        let kept = crate::messages::inbox::history(&world.mesh.core, &name(recipient)).await.expect("readable");
+        let kept = crate::messages::inbox::oldest(&world.mesh.core, &name(recipient), &crate::tests::everything())
+            .await
+            .expect("readable");
         let kept: Vec<_> = kept.iter().map(|(message, _)| (message.id, message.thread.clone())).collect();
         assert_eq!(kept, [(first.id, first.thread.clone())], "{recipient}");
     }

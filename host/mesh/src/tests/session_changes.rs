@@ -1,4 +1,4 @@
-//! Sessions that clear, compact, resume, fork, close or crash: who keeps the agent, and where mail waits.
+//! Sessions that clear, compact, resume, fork, close or crash: which one keeps the agent, and where mail waits.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ async fn a_session_that_begins_in_the_same_window_takes_over_nobodys_agent() {
         world.hook("s2", begins).await;
         assert_eq!(agent_of(&world, &session_call("c1", "s2")).await, None, "{begins}");
         assert_eq!(world.register(&session_call("c1", "s2"), "alice").await, "alice-2 numbered", "{begins}");
-        // The window goes back to the first one.
+        // The window goes back to the first session.
         assert_eq!(agent_of(&world, &session_call("c1", "s1")).await.as_deref(), Some("alice"), "{begins}");
     }
 }

@@ -1,4 +1,4 @@
-//! Wakes for whoever listens outside of any harness: who says so, and in which words.
+//! Wakes for listeners outside any harness: the sender and the wording.
 
 use super::{World, name};
 use crate::testing::{call, shell_call};

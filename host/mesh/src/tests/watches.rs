@@ -1,4 +1,4 @@
-//! Watching and finding: nothing that somebody waits for passes unnoticed, and what is damaged costs itself alone.
+//! Watching and searching: no awaited change is missed, and damage affects only the damaged entry.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{World, name};
 use crate::storage::keys;
 use crate::testing::session_call;
 
-/// Whether something was told; what has not been by now never is.
+/// Whether the watch reported a change. A change that it has not reported by now will not be.
 async fn told(watch: &mut Box<dyn Watch>) -> bool {
     tokio::time::timeout(Duration::from_secs(60), watch.changed()).await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! What is noted beside a sending, where a process lives on: gathered, and written once and in order.
+//! Lines written besides a message, in a long-lived process: batched, and written once and in order.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ fn log() -> Key {
     keys::sent(&name("alice"))
 }
 
-/// A machine whose process lives on and gathers.
+/// A machine whose long-lived process batches.
 async fn gathering() -> (Host, CancellationToken, tokio::task::JoinHandle<()>) {
     let (one, _) = two().await;
     let stop = CancellationToken::new();
     let serving = tokio::spawn(Arc::clone(&one.mesh).deliver(Served::Everyone, stop.clone()));
-    // Lines are gathered from the first time on that it runs.
+    // Lines are batched from the time of its first run.
     tokio::task::yield_now().await;
     (one, stop, serving)
 }
 
-/// What is written, in short.
+/// The written lines, abbreviated.
 async fn written(host: &Host) -> Vec<String> {
     let mut lines = Vec::new();
     let take = |entry: store::Entry| {
@@ -54,7 +54,7 @@ async fn what_is_noted_beside_a_sending_is_known_at_once_and_written_in_the_end(
 async fn what_waited_for_the_servers_is_written_once_and_in_order_and_not_without_end() {
     let (one, stop, serving) = gathering().await;
     one.line(Line::Cut);
-    // More than is written at once.
+    // More than one write holds.
     let long = ".".repeat(50_000);
     for number in 0..20 {
         one.mesh.core.event_log.write_behind.log_line(&log(), &format!("{number}{long}")).await.expect("gathered");

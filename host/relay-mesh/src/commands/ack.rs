@@ -1,4 +1,4 @@
-//! `relay-mesh ack`: tell the senders that their messages were taken in.
+//! `relay-mesh ack`: acknowledge messages to their senders.
 
 use mesh::names::{AgentName, MessageId};
 
@@ -23,6 +23,8 @@ pub(crate) struct Args {
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
         let caller = context.principal(&open, self.agent).await?;

@@ -1,4 +1,4 @@
-//! `relay-mesh adopt`: an agent whose machine was lost goes on here.
+//! `relay-mesh adopt`: move an agent of a lost machine to this one.
 
 use mesh::names::AgentName;
 
@@ -13,13 +13,13 @@ use crate::shapes::agents::AdoptedShape;
 #[command(after_help = "Examples:\n  \
     relay-mesh adopt alice\n  \
     RELAY_NATS_USER=relay-operator RELAY_NATS_PASSWORD=FILE relay-mesh adopt alice\n\n\
-    An agent lives on the machine where it registered, and stays there when that machine is off. This brings it to this \
-    one: who registers under its name here next is it, and gets what waits for it. What was fetched there stays \
-    fetched. It is refused while the agent is heard of (`away-after` in the settings says for how long that is), so end \
-    its session there first if you can. A machine that comes back finds that the agent has gone on: its session is \
-    asked to register anew, and what it had queued as that agent comes back to it.\n\n\
-    Under the configuration that `relay-mesh nats-auth` prints only the operator may do this, as in the second example. \
-    It takes some seconds, in which every machine hears of it.")]
+    An agent belongs to the machine where it registered, even while that machine is off. `adopt` moves it to this one: \
+    the next session that registers its name here is that agent and gets its waiting mail. What was read there stays \
+    read. `adopt` is refused until the agent has been silent for `away-after` (see `relay-mesh config`), so end its \
+    session there first if you can. If the old machine comes back, its session is asked to register anew, and \
+    the messages that it had queued as that agent return to it.\n\n\
+    Under the configuration that `relay-mesh nats-auth` prints, only the operator may do this, as in the second \
+    example. It takes some seconds, until every machine knows.")]
 pub(crate) struct Args {
     /// The agent
     #[arg(value_name = "AGENT")]

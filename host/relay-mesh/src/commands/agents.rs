@@ -1,7 +1,7 @@
-//! `relay-mesh agents`: who is here.
+//! `relay-mesh agents`: list the agents and their presence.
 
-use mesh::agent::AgentSummary;
-use mesh::machine::Machine;
+use mesh::agents::AgentSummary;
+use mesh::ports::machine::Machine;
 
 use crate::command::CommandSpec;
 use crate::context::Context;
@@ -11,24 +11,24 @@ use crate::shapes::agents::AgentsShape;
 
 /// Show who is here
 #[derive(clap::Args, Debug)]
-#[command(
-    after_help = "live works; idle waits; away was not heard of for `away-after` and nothing else shows that it is there, such as \
-    a process or a stream that it holds open; gone has ended.\n\n\
+#[command(after_help = "busy: working; needs-input: waiting for its user; idle: waiting for work; away: silent for \
+    `away-after`, and nothing else, such as a process or an open stream, shows that it is there; offline: ended.\n\n\
     Examples:\n  \
     relay-mesh agents\n  \
     relay-mesh agents reviewer\n  \
-    relay-mesh agents --json | jq -r '.agents[] | select(.presence == \"idle\") | .name'"
-)]
+    relay-mesh agents --json | jq -r '.agents[] | select(.presence == \"idle\") | .name'")]
 pub(crate) struct Args {
     /// Only those whose name, role, task, project, harness, model or skills match, best first
     #[arg(value_name = "QUERY")]
     query: Option<String>,
-    /// At most so many matches
+    /// Show at most this many matches
     #[arg(long, value_name = "NUMBER", default_value_t = 50, requires = "query")]
     limit: usize,
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
         let agents: Vec<AgentSummary> = match &self.query {

@@ -26,7 +26,7 @@ impl CommandSpec for Args {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "relay-mesh", &mut script);
         let script = match self.shell {
-            // clap_complete 4.6 spells the hyphen of our name in two ways, so that nothing below a command was found.
+            // clap_complete 4.6 spells the hyphen of our name in two ways, so bash completed no subcommands.
             Shell::Bash => String::from_utf8_lossy(&script).replace("relay__subcmd__mesh", "relay__mesh").into_bytes(),
             _ => script,
         };

@@ -17,25 +17,29 @@ use crate::shapes::settings::ConfigShape;
     away-after = \"10m\"\n  \
     plugins = [\"~/adapters\"]         # $RELAY_PLUGINS; yours alone, not a project's\n  \
     tools = \"core,reservations,commands\"  # $RELAY_TOOLS, --tools: what an MCP client is shown\n  \
-    repository = \"acme/shop\"         # a project's: what every machine calls it; else its remote\n\n  \
+    repository = \"acme/shop\"         # a project's name on every machine [default: its git remote]\n\n  \
     [http]                           # yours alone, not a project's\n  \
     listen = \"127.0.0.1:7423\"        # $RELAY_HTTP, --http\n  \
     token = true                     # --no-token\n\n  \
     [nats]                           # with store = \"nats://HOST\"; yours alone; $RELAY_NATS_USER …, --nats-option user=…\n  \
     user = \"laptop-4f1c\"            # or token, nkey, credentials: files, never the secrets themselves\n  \
     password = \"~/.config/relay-mesh/nats-password\"\n  \
-    ca = \"~/.config/relay-mesh/ca.pem\" # certificate and key where the server asks for ours\n  \
+    ca = \"~/.config/relay-mesh/ca.pem\" # certificate and key, if the server asks for ours\n  \
     domain = \"relay\"                # replicas, prefix: docs/nats.md\n\n  \
-    [loops]                          # when waking stops without a person\n  \
+    [loops]                          # when agents stop waking each other without a user\n  \
     hops = 24\n  \
     per-pair = 30\n  \
     per-agent = 120\n  \
     window = \"10m\"\n  \
-    rest = \"30m\"                    # a chain that was silent so long is over\n\n  \
-    [reservations]                   # a project may say this for all who work in it\n  \
-    mode = \"enforce\"               # or \"advise\": an edit of what another agent holds is refused, or only told of\n  \
+    rest = \"30m\"                    # a chain of messages ends after this much silence\n\n  \
+    [reservations]                   # a project may set this for everyone who works in it\n  \
+    mode = \"enforce\"               # or \"advise\": refuse an edit of what another agent holds, or only warn\n  \
     auto-reserve = false               # whether a file is reserved for the agent that edits it\n  \
     auto-reserve-ttl = \"10m\"\n\n  \
+    [retention]                      # yours alone, not a project's; what `relay-mesh gc` deletes\n  \
+    keep = \"7d\"                      # settled mail, events, ended sessions, silent agents\n  \
+    expire-after = \"30d\"             # unread mail\n  \
+    automatic = true                 # whether commands start a cleanup once a day\n\n  \
     [wake]                           # yours alone, not a project's; docs/coordination.md\n  \
     gateway = [\"my-agent\", \"--text\", \"{text}\"]\n\n\
     Examples:\n  \

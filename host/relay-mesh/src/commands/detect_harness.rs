@@ -1,7 +1,7 @@
-//! `relay-mesh detect-harness`: what harness and session this shell belongs to.
+//! `relay-mesh detect-harness`: show the harness and session that this shell belongs to.
 
-use mesh::harness::Harnesses as _;
-use mesh::session::{Certainty, Detection, SessionRef};
+use mesh::ports::harness::Harnesses as _;
+use mesh::sessions::{Certainty, Detection, SessionRef};
 use serde::Serialize;
 
 use crate::command::CommandSpec;
@@ -14,7 +14,7 @@ use crate::setup::shapes::Detected;
 /// Show what harness and session this shell belongs to
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example, in a shell that a harness started:\n  relay-mesh detect-harness\n\n\
-    Ends with 3 where no harness is matched.")]
+    Exits with 3 if no harness matches.")]
 pub(crate) struct Args {}
 
 impl CommandSpec for Args {
@@ -54,10 +54,9 @@ fn detected(harness: &str, detection: Detection, agent: Option<String>) -> Detec
     }
 }
 
-/// Everything that was matched.
 #[derive(Debug, Serialize)]
 struct Report {
-    /// One for each adapter that knows this shell.
+    /// One entry for each adapter that knows this shell.
     detected: Vec<Detected>,
 }
 
@@ -89,7 +88,7 @@ fn sentence(found: &Detected) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mesh::session::Session;
+    use mesh::sessions::Session;
 
     use super::*;
 

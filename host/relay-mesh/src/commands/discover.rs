@@ -1,7 +1,7 @@
 //! `relay-mesh discover`: the live sessions of each harness, also those that have not joined.
 
 use mesh::Rostered;
-use mesh::machine::{Instant, Machine};
+use mesh::ports::machine::{Instant, Machine};
 use serde::Serialize;
 
 use crate::command::CommandSpec;
@@ -17,7 +17,7 @@ use crate::shapes::{ago, rfc3339};
     relay-mesh discover\n  \
     relay-mesh discover codex\n  \
     relay-mesh discover --json | jq -r '.sessions[] | select(.agent == null) | .session'\n\n\
-    Shown are sessions that a hook or a call has told of, and those that their harness itself lists.")]
+    It lists the sessions known from a hook or a call, and those that the harness itself lists.")]
 pub(crate) struct Args {
     /// Only this harness
     #[arg(value_name = "HARNESS")]
@@ -29,12 +29,12 @@ impl CommandSpec for Args {
         let open = context.open()?;
         let roster = open.mesh.roster(self.harness.as_deref()).await?;
         for (harness, error) in &roster.faults {
-            context.printer.warn(&format!("the adapter `{harness}` could not tell everything: {error}"));
+            context.printer.warn(&format!("the adapter `{harness}` could not list everything: {error}"));
         }
         if roster.sessions.is_empty() {
             context
                 .printer
-                .say("no session is known here; one is seen as soon as its harness is set up and calls a hook");
+                .say("no session is known here; one appears as soon as its harness is set up and calls a hook");
         }
         let sessions = roster.sessions.into_iter().map(SessionShape::from).collect();
         context.printer.show(&SessionsShape { sessions, now: open.machine.now() })?;
@@ -42,33 +42,30 @@ impl CommandSpec for Args {
     }
 }
 
-/// A session that lives.
 #[derive(Debug, Serialize)]
 struct SessionShape {
-    /// The harness that it runs in.
     harness: String,
-    /// Its id there: what `relay-mesh invite` takes.
+    /// Its id in the harness: what `relay-mesh invite` takes.
     session: String,
-    /// The root session, where this one is a subagent's.
+    /// The root session, if this one is a subagent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
-    /// The folder that it works in.
+    /// Its working folder.
     #[serde(skip_serializing_if = "String::is_empty")]
     folder: String,
-    /// Its agent, where it has joined.
+    /// Its agent, if it has joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// `idle`, `busy`, `needs-input`; left out where nobody says.
+    /// `idle`, `busy` or `needs-input`; left out if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     activity: Option<&'static str>,
-    /// The routes that wake it while it is idle, in the order in which they are tried.
+    /// The routes that can wake it while it is idle, in the order in which they are tried.
     wakes_by: Vec<String>,
-    /// Whether a notification tells its person that something waits.
+    /// Whether a notification tells its user that mail waits.
     tells_person: bool,
-    /// When it was last heard of.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_heard: Option<String>,
-    /// The same, for the table.
+    /// The same as `last_heard`, for the table.
     #[serde(skip)]
     heard: Option<Instant>,
 }
@@ -81,7 +78,7 @@ impl From<Rostered> for SessionShape {
             parent: one.parent,
             folder: one.workdir,
             agent: one.agent.map(|agent| agent.to_string()),
-            activity: one.activity.map(mesh::session::Activity::as_str),
+            activity: one.activity.map(mesh::sessions::Activity::as_str),
             wakes_by: one.wakes_by,
             tells_person: one.tells_person,
             last_heard: one.heard.map(rfc3339),
@@ -90,12 +87,11 @@ impl From<Rostered> for SessionShape {
     }
 }
 
-/// All of them.
 #[derive(Debug, Serialize)]
 struct SessionsShape {
-    /// By harness and id.
+    /// Sorted by harness and id.
     sessions: Vec<SessionShape>,
-    /// When they were looked at.
+    /// When the sessions were read, for ages in the table.
     #[serde(skip)]
     now: Instant,
 }
@@ -130,7 +126,7 @@ fn row(one: &SessionShape, now: Instant) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use mesh::session::{Activity, SessionRef};
+    use mesh::sessions::{Activity, SessionRef};
 
     use super::*;
 

@@ -1,8 +1,8 @@
-//! `relay-mesh doctor`: proves that everything works, part by part, by trying it.
+//! `relay-mesh doctor`: checks each part by trying it.
 
 use std::time::Duration;
 
-use mesh::harness::{Harnesses as _, Severity};
+use mesh::ports::harness::{Harnesses as _, Severity};
 
 use crate::command::CommandSpec;
 use crate::compose::Open;
@@ -11,7 +11,7 @@ use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable};
-use crate::setup::doctor::{data_folder, examine, host, servers, wake};
+use crate::setup::doctor::{data_folder, examine, server, servers, wake};
 use crate::setup::place::Place;
 use crate::setup::shapes::Proof;
 
@@ -23,18 +23,18 @@ use crate::setup::shapes::Proof;
     relay-mesh doctor --wake alice\n  \
     relay-mesh doctor --store\n  \
     relay-mesh doctor --store nats://10.0.0.7:4222\n\n\
-    With `--store` only the store is looked at: the one that is set, or the one that is named. What is missing on a \
-    server is made, as far as the login may.\n\n\
-    Ends with 1 where something is broken. With `--json` each finding is a line of its own.")]
+    With `--store` only the store is checked: the configured one, or the one you name. What is missing on a server is \
+    created, if the login is allowed to.\n\n\
+    Exits with 1 if something is broken. With `--json` each finding is one line.")]
 pub(crate) struct Args {
     /// Only this harness
     harness: Option<String>,
     #[command(flatten)]
     place: Place,
-    /// Send a test message to the agent of this session (or to an agent, by its name) and tell each status as it comes
+    /// Send a test message to the agent of this session (or to an agent, by its name) and print each status it reaches
     #[arg(long, value_name = "SESSION")]
     wake: Option<String>,
-    /// How long to wait for it, in seconds
+    /// How long to wait for that message, in seconds
     #[arg(long, alias = "patience", value_name = "SECONDS", default_value_t = 30, requires = "wake", value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
 }
@@ -71,8 +71,8 @@ impl CommandSpec for Args {
             return Ok(outcome(worst));
         }
         let address = context.settings.listen.value.to_string();
-        let heard = host::ask(&address).await;
-        tell(Proof::new("server", None, host::finding(&address, &heard)))?;
+        let heard = server::ask(&address).await;
+        tell(Proof::new("server", None, server::finding(&address, &heard)))?;
         let names = match &self.harness {
             Some(name) => match open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))? {
                 Some((manifest, _)) => vec![manifest.name],
@@ -94,7 +94,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Sends a message that nobody has to act on, and follows it.
+/// Sends a test message that needs no action, and follows its status.
 async fn wake(context: &Context, open: &Open, session: &str, timeout: Duration) -> Result<Exit, CommandError> {
     let agent = wake::agent_of(open, session).await?;
     let caller = context.principal(open, None).await?;
@@ -118,7 +118,7 @@ async fn wake(context: &Context, open: &Open, session: &str, timeout: Duration) 
     }
 }
 
-/// Words that nothing else contains.
+/// Random text, so that a check mistakes no other data for its own.
 fn nonce(open: &Open) -> String {
     open.mesh.machine().random().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -147,7 +147,7 @@ impl Show for Proof {
 
 #[cfg(test)]
 mod tests {
-    use mesh::harness::Finding;
+    use mesh::ports::harness::Finding;
 
     use super::*;
 

@@ -1,23 +1,23 @@
-//! `relay-mesh down`: stop the server of this data folder, and no other process.
+//! `relay-mesh down`: stop the server of this data folder, and no other server.
 
 use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::server::nats::{self, ServerRecord};
-use crate::server::{HostRecord, background};
-use crate::shapes::host::DownShape;
+use crate::server::nats::{self, NatsRecord};
+use crate::server::{ServerRecord, background};
+use crate::shapes::server::DownShape;
 
 /// Stop the server that runs in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh down\n\n\
-    A nats-server that `relay-mesh up --nats` started is stopped with it; what it keeps stays.")]
+    A nats-server that `relay-mesh up --nats` started stops too; its data stays.")]
 pub(crate) struct Args {}
 
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        let found = HostRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
+        let found = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
         let (outcome, pid) = match found {
             Some(record) => {
                 background::stop(&record, open.machine.as_ref()).await?;
@@ -25,8 +25,8 @@ impl CommandSpec for Args {
             }
             None => ("not running", None),
         };
-        // The server goes first: it may have something to say to the server.
-        let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
+        // The relay-mesh server stops first: it may still write to nats-server.
+        let server = NatsRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
         if let Some(record) = &server {
             nats::stop(record, open.machine.as_ref()).await?;
         }

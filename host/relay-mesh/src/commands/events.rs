@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::line_reader::Lines;
 use crate::signals::Stop;
 
-/// Whoever reads a pipe may take their time.
+/// Ten years: the reader of a pipe may take its time.
 const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
 /// Follow events as JSON lines: mail, reservations, commands, agents
@@ -21,16 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
     relay-mesh events --subscribe reservations,commands\n  \
     relay-mesh events --agent bob | jq -r 'select(.topic == \"inbox\") | .body'\n  \
     relay-mesh events --subscribe commands --cursor \"$(cat cursor)\"\n\n\
-    Each event once, from now on, or from where --cursor says: every line bears the place after it, for the same \
-    topics and agent. Mail is looked at and stays as it was. A server tells the same at a Unix socket, see docs/events.md.")]
+    Prints each event once, from now on or from --cursor: every line carries the cursor after it, valid for the same \
+    topics and agent. Mail is not marked as read. A server sends the same lines on a Unix socket, see docs/events.md.")]
 pub(crate) struct Args {
-    /// What to follow [default: all, mail where an agent is named]
+    /// What to follow [default: everything, mail only with --agent]
     #[arg(long, value_name = "TOPIC,…", value_enum, value_delimiter = ',')]
     subscribe: Vec<Topic>,
     /// Whose mail
     #[arg(long, value_name = "AGENT")]
     agent: Option<AgentName>,
-    /// From where on: what a line said last, or `start` for everything that is kept
+    /// Where to start: the cursor of an earlier line, or `start` for every event that is kept
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<Cursor>,
 }

@@ -1,4 +1,4 @@
-//! `relay-mesh help exit-codes`: what scripts may rely on.
+//! `relay-mesh help exit-codes`: the exit codes that scripts may rely on.
 
 use serde::Serialize;
 
@@ -26,19 +26,14 @@ use crate::render::{Show, table};
 )]
 pub(crate) struct Args {}
 
-/// One exit code.
 #[derive(Debug, Serialize)]
 struct ExitCodeShape {
-    /// The number.
     code: u8,
-    /// What it means.
     meaning: &'static str,
 }
 
-/// All of them.
 #[derive(Debug, Serialize)]
 struct ExitCodesShape {
-    /// In order.
     exit_codes: Vec<ExitCodeShape>,
 }
 
@@ -50,7 +45,6 @@ impl Show for ExitCodesShape {
     }
 }
 
-/// The numbers and what they mean.
 pub(crate) fn rows() -> impl Iterator<Item = (u8, &'static str)> {
     Exit::DOCUMENTED.into_iter().map(|exit| (exit.code(), exit.meaning()))
 }

@@ -1,4 +1,4 @@
-//! `relay-mesh gc`: delete what is finished and old.
+//! `relay-mesh gc`: delete old, finished records.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -11,7 +11,14 @@ use crate::commands::waiting::timeout;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::retention;
 use crate::shapes::cleanup::CleanupShape;
+
+/// The lowest priority that a process can give itself.
+const LOWEST: i32 = 19;
+
+/// How long to wait for another cleanup of the same folder.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Delete what is finished and old
 #[derive(clap::Args, Debug)]
@@ -19,34 +26,66 @@ use crate::shapes::cleanup::CleanupShape;
     relay-mesh gc --dry-run\n  \
     relay-mesh gc --expired-only\n  \
     relay-mesh gc --stale 30d\n\n\
-    Reservations go that have lapsed, commands that ended or expired an hour ago, agents of which nothing was \
-    heard for a week, and logs in which everything is old. An agent that lives, for whom something waits or that \
-    holds a reservation never goes. `relay-mesh serve` does this by itself every hour.")]
+    It deletes reservations that have lapsed; commands that ended or expired an hour ago; agents that were silent \
+    for a week; sessions that ended a week ago, with their wake files; settled mail, its receipts and events that are a \
+    week old; lists of what was sent that are a month old; and what is left of adapters and processes that are gone. \
+    `retention.keep` and `retention.expire-after` of `relay-mesh config` are these times.\n\n\
+    It never deletes mail that is not settled, an agent that is alive, that mail or a command waits for, or that holds a \
+    reservation, the current session of an agent, or anything that belongs to another machine.\n\n\
+    It runs by itself once a day: in the server, or in a process of its own that a command leaves behind \
+    (`retention.automatic`).")]
 pub(crate) struct Args {
-    /// Only say what would go
+    /// Only show what would be deleted
     #[arg(long)]
     dry_run: bool,
-    /// Only reservations and commands
+    /// Only reservations, commands, invitations and listeners
     #[arg(long)]
     expired_only: bool,
-    /// After how long a silence an agent goes [default: a week]
+    /// Delete agents that were silent for this long [default: a week]
     #[arg(long, value_name = "TIME", value_parser = timeout, conflicts_with = "expired_only")]
     stale: Option<Duration>,
+    /// Leave the terminal and do not hurry: what a command leaves behind once a day
+    #[arg(long, hide = true, conflicts_with_all = ["dry_run", "expired_only", "stale"])]
+    background: bool,
 }
 
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        if self.background {
+            // Each of the two fails only where it makes no difference.
+            let _new_session = rustix::process::setsid();
+            let _priority = rustix::process::nice(LOWEST);
+            let open = context.open()?;
+            retention::daily::in_turn(&open, &context.settings).await.map_err(failed)?;
+            return Ok(Exit::Success);
+        }
         let open = context.open()?;
         let scope = if self.expired_only { Scope::Expired } else { Scope::Everything };
         let dry_run = if self.dry_run { DryRun::Yes } else { DryRun::No };
         let stale = self.stale.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-        let cleanup = open.mesh.clean_up(scope, dry_run, stale).await.map_err(failed)?;
-        context.printer.show(&CleanupShape::of(&cleanup, dry_run))?;
+        let _turn = match dry_run {
+            DryRun::Yes => None,
+            DryRun::No => Some(retention::turn(&open, PATIENCE).await?.ok_or_else(another_runs)?),
+        };
+        let cleaned = retention::clean_up(&open, &context.settings, (scope, dry_run, stale)).await.map_err(failed)?;
+        if (scope, dry_run) == (Scope::Everything, DryRun::No) {
+            retention::daily::note(&context.settings);
+        }
+        context.printer.show(&CleanupShape::of(&cleaned, dry_run))?;
         Ok(Exit::Success)
     }
 }
 
-/// Why nothing more could be deleted. A user may run this because the disk is full.
+fn another_runs() -> CommandError {
+    CommandError::from(Failure {
+        what: "another process is cleaning up this data folder".to_owned(),
+        hint: Some("it deletes the same: run this again when it is done, if you want to see what is left".to_owned()),
+        exit: Exit::Held,
+        source: None,
+    })
+}
+
+/// The error of a cleanup. A full disk gets its own text: it may be why the user runs this.
 fn failed(error: StoreError) -> CommandError {
     let is_full = |source: &io::Error| matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
     if !matches!(&error, StoreError::Io { source, .. } if is_full(source)) {

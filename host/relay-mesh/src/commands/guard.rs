@@ -1,13 +1,12 @@
-//! `relay-mesh guard`: a pre-commit hook of this repository alone, which stops a commit of what another agent
-//! holds.
+//! `relay-mesh guard`: a pre-commit hook for one repository, which stops a commit of what another agent holds.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mesh::glob::Glob;
 use mesh::names::AgentName;
-use mesh::reservation::Conflict;
-use mesh::session::Principal;
+use mesh::reservations::Conflict;
+use mesh::reservations::glob::Glob;
+use mesh::sessions::Principal;
 use mesh::{EditMode, IdentifyError, reasons};
 
 use crate::command::CommandSpec;
@@ -18,24 +17,24 @@ use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::guard::block::way_out;
 use crate::guard::git::Git;
-use crate::guard::{self, Installed, Manager, Place};
+use crate::guard::{self, HookFile, Installed, Manager};
 use crate::render::printable_line;
 use crate::setup::request::Installation;
 use crate::shapes::guard::{GuardShape, RemovedShape, StandingShape};
 use crate::shapes::reservations::ConflictShape;
 
-/// After this the commit goes on, whatever the store is doing.
+/// After this the commit goes on, even if the store has not answered.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Stop commits of what another agent holds
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "A pre-commit hook of this repository and all its worktrees. It stands beside what is there: a hook of \
-    yours, core.hooksPath, husky, lefthook and pre-commit go on as before, and `uninstall` leaves every other byte \
-    as it was. A commit is stopped where its files, or what they were renamed from, lie in an exclusive reservation \
-    of another agent that is not offline. Whoever commits is the agent of the shell (RELAY_AGENT, or its harness \
-    session), else nobody in particular. Git's own way around it is `git commit --no-verify`; and where relay-mesh \
-    or its data is not there, the commit goes on with a line that says so.\n\n\
+    after_help = "A pre-commit hook of this repository and all its worktrees. It works beside existing hooks: your \
+    own, core.hooksPath, husky, lefthook and pre-commit go on as before, and `uninstall` leaves every other byte as it \
+    was. A commit is stopped if one of its files, or the name that a file was renamed from, is in an exclusive \
+    reservation of another agent that is not offline. The committer is the agent of the shell (RELAY_AGENT, or its \
+    harness session), else no agent. `git commit --no-verify` skips the guard; if relay-mesh or its data is not \
+    there, the commit goes on with a line that says so.\n\n\
     Examples:\n  \
     relay-mesh guard install\n  \
     relay-mesh guard status\n  \
@@ -51,20 +50,20 @@ enum Command {
     /// Put the guard into this repository
     #[command(after_help = "Examples:\n  relay-mesh guard install\n  relay-mesh guard install --repo ~/my-project")]
     Install(Where),
-    /// Take it out
+    /// Remove the guard from this repository
     #[command(after_help = "Example:\n  relay-mesh guard uninstall")]
     Uninstall(Where),
-    /// Show whether it stands here, and where
-    #[command(after_help = "Example:\n  relay-mesh guard status\n\nIt ends with 1 where nothing here runs the guard.")]
+    /// Show whether the guard is installed here, and where
+    #[command(after_help = "Example:\n  relay-mesh guard status\n\nExits with 1 if nothing here runs the guard.")]
     Status(Where),
-    /// Look at what is staged: what the hook runs. Ends with 6 where another agent holds any of it
+    /// Check the staged files, as the hook does. Exits with 6 if another agent holds any of them
     #[command(after_help = "Example:\n  relay-mesh guard check && echo 'nobody else holds what is staged'")]
     Check,
 }
 
 #[derive(clap::Args, Debug)]
 struct Where {
-    /// Another repository than this folder's
+    /// The folder of the repository [default: this folder]
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
 }
@@ -97,7 +96,7 @@ fn install(git: &Git, context: &Context) -> Result<Exit, CommandError> {
         Manager::Husky | Manager::HooksPath => {
             context.printer.say("that file belongs to the project: commit it to guard your team's commits too");
         }
-        Manager::Lefthook => context.printer.say("lefthook reads it at the next commit; it belongs into .gitignore"),
+        Manager::Lefthook => context.printer.say("lefthook reads it at the next commit; add it to .gitignore"),
         Manager::Git | Manager::PreCommit => {}
     }
     Ok(Exit::Success)
@@ -112,24 +111,24 @@ fn uninstall(git: &Git, context: &Context) -> Result<Exit, CommandError> {
 fn status(git: &Git, context: &Context) -> Result<Exit, CommandError> {
     let found = guard::found(git)?;
     let place = guard::choose(git);
-    // A manager that was set up since then runs its own hook, and ours no more.
+    // A hook manager that was set up since then runs its own hook instead of ours.
     let counts = match &place {
-        Ok(Place { file, .. }) => found.contains(file),
+        Ok(HookFile { file, .. }) => found.contains(file),
         Err(_) => false,
     };
     context.printer.show(&StandingShape::of(&found, counts, context.settings.edits.value))?;
     if !counts {
-        context.printer.say("`relay-mesh guard install` puts it where git, or what manages its hooks, will run it");
+        context.printer.say("`relay-mesh guard install` puts it where git, or its hook manager, will run it");
     }
     Ok(if counts { Exit::Success } else { Exit::Failure })
 }
 
-/// Looks at what is staged. Nothing that goes wrong here stops a commit.
+/// Checks the staged files. An error here never stops a commit.
 async fn check(context: &Context) -> Exit {
     let pass = |why: &str| {
         let why = printable_line(why);
         context.printer.on_standard_error(&format!(
-            "relay-mesh guard: {why}; the commit goes on, and nobody looked who holds what it changes\n"
+            "relay-mesh guard: {why}; the commit goes on without a check of who holds what it changes\n"
         ));
         Exit::Success
     };
@@ -140,17 +139,16 @@ async fn check(context: &Context) -> Exit {
     }
 }
 
-/// What of a commit is somebody else's.
+/// A path of the commit that another agent holds.
 struct Held {
-    /// Whose.
     by: AgentName,
-    /// Which path, who holds it and how, for people.
+    /// The path, its holder and the kind of reservation, as text.
     brief: String,
 }
 
 async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
     let staged = Git::staged(&context.workdir)?;
-    // What is no path of a repository is in nobody's reservation.
+    // No reservation covers what is not a path of a repository.
     let paths: Vec<Glob> = staged.iter().filter_map(|path| Glob::of_file(path).ok()).collect();
     if paths.is_empty() || !has_store(&context.settings) {
         return Ok(Vec::new());
@@ -167,8 +165,8 @@ async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
     Ok(held.iter().map(of).collect())
 }
 
-/// Who commits. An agent for whom this shell does not speak, or that there is none of, is nobody here: what others
-/// hold is held for whoever names it too.
+/// The committer: no agent, if the named one is unknown or not this shell's. Naming an agent does not unlock what
+/// it holds.
 async fn committer(open: &Open, context: &Context) -> Result<Principal, CommandError> {
     match context.principal(open, None).await {
         Err(error @ (IdentifyError::Unknown(_) | IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. })) => {
@@ -179,8 +177,8 @@ async fn committer(open: &Open, context: &Context) -> Result<Principal, CommandE
     }
 }
 
-/// Whether anything can be held: without a data folder nobody has ever reserved anything on this machine, and a
-/// commit is no reason to make one.
+/// Whether a reservation can exist: without a data folder none was ever made on this machine, and a commit is no
+/// reason to create the folder.
 fn has_store(settings: &Settings) -> bool {
     match &settings.shared.value {
         crate::config::Shared::InTheFolder => Path::new(&settings.dir.value).exists(),
@@ -211,5 +209,5 @@ fn judge(held: &[Held], context: &Context) -> Exit {
     }
 }
 
-/// How many paths a refusal names.
+/// A refusal lists at most this many paths.
 const MOST_SHOWN: usize = 20;

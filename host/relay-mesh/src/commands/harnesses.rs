@@ -1,8 +1,8 @@
-//! `relay-mesh harnesses`: which harnesses are known, which are here, and how they do.
+//! `relay-mesh harnesses`: list the known harnesses, whether each is set up here, and its health.
 
 use std::sync::Arc;
 
-use mesh::harness::{Harness, HarnessError, Harnesses as _, Scope, Severity};
+use mesh::ports::harness::{Harness, HarnessError, Harnesses as _, Scope, Severity};
 use serde::Serialize;
 
 use crate::command::CommandSpec;
@@ -11,7 +11,7 @@ use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable_line, table};
 use crate::setup::installed::Installed;
-use crate::setup::request::{HostUrl, Installation};
+use crate::setup::request::{Installation, ServerUrl};
 use crate::setup::shapes::{HarnessLine, severity_name};
 use crate::setup::survey;
 use crate::shapes::wake_table::WakeTable;
@@ -22,7 +22,7 @@ use crate::shapes::wake_table::WakeTable;
     after_help = "Examples:\n  relay-mesh harnesses\n  relay-mesh harnesses --json | jq '.harnesses[] | select(.health == \"broken\")'\n  relay-mesh harnesses --matrix"
 )]
 pub(crate) struct Args {
-    /// Show instead what was tried with the real client of each harness, and by what means it works
+    /// Show instead what was tested with the real client of each harness, and which routes work
     #[arg(long)]
     matrix: bool,
 }
@@ -35,7 +35,7 @@ impl CommandSpec for Args {
         }
         let open = context.open()?;
         let installation = Installation::of(context)?;
-        let host = HostUrl::of_listener(context.settings.listen.value);
+        let host = ServerUrl::of_listener(context.settings.listen.value);
         let mut listing = Listing { harnesses: Vec::new() };
         for name in open.adapters.names() {
             let found = match open.adapters.get(&name).await {
@@ -45,7 +45,7 @@ impl CommandSpec for Args {
             };
             listing.harnesses.push(found.unwrap_or_else(|error| unhealthy(&name, &error)));
         }
-        // What was installed and cannot be used is missed by somebody.
+        // An installed adapter that cannot be used is listed too, or its user would miss it.
         for unused in open.adapters.states().await.1 {
             let name = unused.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             if !listing.harnesses.iter().any(|listed| listed.harness == name) {
@@ -57,11 +57,10 @@ impl CommandSpec for Args {
     }
 }
 
-/// Everything that is known of one harness. What cannot be found out is part of it.
 async fn look(
     harness: &Arc<dyn Harness>,
     installation: &Installation,
-    host: &HostUrl,
+    host: &ServerUrl,
 ) -> Result<HarnessLine, HarnessError> {
     let about = harness.about();
     let version = harness.present().await?;
@@ -104,10 +103,9 @@ fn unhealthy(name: &str, error: &HarnessError) -> HarnessLine {
     }
 }
 
-/// The table.
 #[derive(Debug, Serialize)]
 struct Listing {
-    /// One line for each harness, by name.
+    /// One entry for each harness, by name.
     harnesses: Vec<HarnessLine>,
 }
 

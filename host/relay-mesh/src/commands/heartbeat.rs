@@ -1,4 +1,4 @@
-//! `relay-mesh heartbeat`: say that an agent lives, and what it does.
+//! `relay-mesh heartbeat`: report that an agent is alive, and what it is doing.
 
 use mesh::names::AgentName;
 
@@ -16,7 +16,7 @@ use crate::shapes::agents::HeartbeatShape;
     relay-mesh heartbeat --from ci --task ''\n\n\
     A harness's own hooks do this for its sessions; a script does it itself.")]
 pub(crate) struct Args {
-    /// What you are doing; nothing where it is empty, and as before where it is left out
+    /// What you are doing; an empty text clears it, without this flag it stays
     #[arg(long, value_name = "TEXT")]
     task: Option<String>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session]
@@ -25,6 +25,8 @@ pub(crate) struct Args {
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
         let caller = context.principal(&open, self.from).await?;

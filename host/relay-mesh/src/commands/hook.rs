@@ -1,11 +1,11 @@
-//! `relay-mesh hook`: what a harness's own hooks call. It stands in the way of the harness's work,
-//! so it is quick, and whatever fails here ends with 0 and one line on standard error.
+//! `relay-mesh hook`: what a harness's hooks call. The harness waits for it, so it is quick, and any failure
+//! ends with exit code 0 and one line on standard error.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use mesh::harness::HookCall;
+use mesh::ports::harness::HookCall;
 
 use crate::command::CommandSpec;
 use crate::commands::input;
@@ -15,14 +15,13 @@ use crate::exit::Exit;
 use crate::server::background;
 use crate::{machine, render};
 
-/// The longest payload. Claude Code puts whole tool results into one.
+/// The longest payload, in bytes. Claude Code puts whole tool results into one.
 const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
-/// After this the harness goes on without us, whatever we wait for, unless its adapter's install says that it may
-/// be kept waiting for longer.
+/// After this the harness goes on without us, unless its adapter's install set a longer `--timeout`.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What goes on where a hook is given up: its adapter is compiled by a process that has time for it. Else no
-/// hook of a slow machine would ever see the end of it, and each would take the whole of its time.
+/// Arguments of the process that compiles the adapter when a hook runs out of time. Without it, no hook on a slow
+/// machine would ever finish compiling, and each would use up its whole deadline.
 static GOES_ON: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Answer a harness's hook: what a harness calls
@@ -39,16 +38,16 @@ pub(crate) struct Args {
     harness: String,
     /// Which of its hooks, in its own spelling
     event: String,
-    /// For how many seconds the harness may wait, where what this hook answers can be said by no later one
+    /// Seconds that the harness may wait, for a hook whose answer no later hook can give
     #[arg(long, alias = "patience", value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=60))]
     timeout: Option<u8>,
-    /// Passed over: a harness may add words of its own
+    /// Ignored: a harness may add arguments of its own
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     more: Vec<String>,
 }
 
-/// From now on this process ends with 0 whatever happens: a panic and a wait without end too. One
-/// thread looks at the clock, because what hangs may be any call and not only an asynchronous one.
+/// From now on this process exits with 0 whatever happens, even on a panic or an endless wait. A thread watches
+/// the clock, because any call may hang, not only an asynchronous one.
 #[expect(clippy::exit, reason = "nothing else ends a process whose main thread hangs or panics")]
 pub(crate) fn never_break_the_harness(args: &Args) {
     let timeout = args.timeout.map_or(DEADLINE, |seconds| Duration::from_secs(seconds.into()));
@@ -60,7 +59,7 @@ pub(crate) fn never_break_the_harness(args: &Args) {
     let started = watch.spawn(move || {
         let soon = timeout.min(DEADLINE);
         std::thread::sleep(soon);
-        // Now, and not only at the end: a harness that waits less than it said ends this process before.
+        // Now, and not only at the end: a harness that waits less than it said kills this process before that.
         let goes_on = go_on();
         std::thread::sleep(timeout.saturating_sub(soon));
         let seconds = timeout.as_secs();
@@ -73,17 +72,19 @@ pub(crate) fn never_break_the_harness(args: &Args) {
     }
 }
 
-/// Starts what goes on, away from the harness, and says so. Where the adapter is compiled already, it finds that
-/// out and ends.
+/// Starts the process of `GOES_ON`, apart from the harness, and returns words for the message. If the adapter is
+/// compiled already, that process finds out and ends.
 fn go_on() -> &'static str {
     let Some(arguments) = GOES_ON.get() else { return "" };
     match background::leave(arguments) {
-        Ok(()) => "; if its adapter was being compiled, that goes on by itself",
+        Ok(()) => "; if its adapter was being compiled, that goes on in the background",
         Err(_) => "",
     }
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let data = context.settings.dir.value.clone().into_os_string();
         let verify = ["--dir".into(), data, "plugin".into(), "verify".into(), self.harness.clone().into()];
@@ -112,7 +113,7 @@ impl CommandSpec for Args {
             }
             return Err(error);
         }
-        // The harness has its answer. That the receipt is not written must not take it back.
+        // The harness has its answer; a receipt that cannot be written must not make the hook fail.
         if let Err(error) = open.mesh.confirm_hook(outcome, &call.name).await {
             tracing::warn!(%error, "mail was shown and its receipt was not written; it will be shown again");
         }

@@ -1,11 +1,11 @@
-//! Standard input, read whole and within bounds.
+//! Reads all of standard input, up to a limit.
 
 use std::io::{self, Read};
 
 use crate::errors::{CommandError, Failure, StreamError};
 use crate::exit::Exit;
 
-/// All of standard input as text, without the last line's end.
+/// All of standard input as text, without the final line break.
 pub(crate) fn text(limit: usize) -> Result<String, CommandError> {
     let mut bytes = up_to(limit.saturating_add("\r\n".len()))?;
     if bytes.ends_with(b"\n") {
@@ -27,13 +27,13 @@ pub(crate) fn text(limit: usize) -> Result<String, CommandError> {
     })
 }
 
-/// All of standard input, refused where it is longer than `limit`.
+/// All of standard input; an error if it is longer than `limit`.
 pub(crate) fn bytes(limit: usize) -> Result<Vec<u8>, CommandError> {
     let bytes = up_to(limit)?;
     if bytes.len() > limit { Err(too_long(limit)) } else { Ok(bytes) }
 }
 
-/// Standard input up to one byte more than `limit`, so that more is told from just as much.
+/// Up to `limit` + 1 bytes of standard input, so that the caller can tell too much from exactly `limit`.
 fn up_to(limit: usize) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     let one_more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
@@ -43,7 +43,7 @@ fn up_to(limit: usize) -> Result<Vec<u8>, CommandError> {
 
 fn too_long(limit: usize) -> CommandError {
     CommandError::from(Failure {
-        what: format!("standard input holds more than the {limit} bytes that are taken"),
+        what: format!("standard input holds more than {limit} bytes, which is the limit"),
         hint: Some("put the text into a file that both can read, and send its path".to_owned()),
         exit: Exit::Usage,
         source: None,

@@ -1,7 +1,7 @@
 //! `relay-mesh install`: sets a harness up, after showing what that changes.
 
 use mcp::Profile;
-use mesh::harness::{Action, Harnesses as _, Setup};
+use mesh::ports::harness::{Action, Harnesses as _, Setup};
 
 use crate::command::CommandSpec;
 use crate::context::Context;
@@ -14,7 +14,7 @@ use crate::setup::carry::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
 use crate::setup::place::Place;
-use crate::setup::request::{HostUrl, Installation, Reach, setup};
+use crate::setup::request::{Installation, Reach, ServerUrl, setup};
 
 /// Set a harness up for the mesh
 #[derive(clap::Args, Debug)]
@@ -24,8 +24,8 @@ use crate::setup::request::{HostUrl, Installation, Reach, setup};
     relay-mesh install codex --tools core,reservations,commands\n  \
     relay-mesh install claude-code --transport http --http-url http://127.0.0.1:7423/mcp\n  \
     relay-mesh install generic\n\n\
-    Every change is shown first, as a diff. Without a terminal nothing is changed unless `--yes` was said; \
-    the command then ends with 4. Done twice, it changes nothing the second time.")]
+    Every change is shown first, as a diff. Without a terminal and without `--yes` nothing changes, and the command \
+    exits with 4. A second run changes nothing.")]
 pub(crate) struct Args {
     /// Which harness, as `relay-mesh harnesses` lists them
     harness: String,
@@ -33,8 +33,8 @@ pub(crate) struct Args {
     rest: NamedArgs,
 }
 
-// What the aliases take that name their harness: `install-claude-code` and the like. No doc comment:
-// clap would put it over what the list of commands says of each alias.
+// Arguments of the aliases that name their harness: `install-claude-code` and the like. No doc comment:
+// clap would print it in place of the alias's own description.
 #[derive(clap::Args, Debug)]
 struct NamedArgs {
     #[command(flatten)]
@@ -42,9 +42,9 @@ struct NamedArgs {
     /// How the harness reaches relay-mesh: it starts one itself (the default), or connects to the server
     #[arg(long, value_enum)]
     transport: Option<Transport>,
-    /// Where the server serves MCP; means `--transport http`
+    /// The URL of the server's MCP endpoint; implies `--transport http`
     #[arg(long, value_name = "URL")]
-    http_url: Option<HostUrl>,
+    http_url: Option<ServerUrl>,
     /// Groups of tools that the harness's own server shows: core, reservations, commands [default: those of the settings]
     #[arg(long, value_name = "GROUP,…")]
     tools: Option<Profile>,
@@ -56,17 +56,16 @@ struct NamedArgs {
     yes: bool,
 }
 
-/// How a harness reaches relay-mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Transport {
-    /// It starts `relay-mesh mcp` for itself.
+    /// The harness starts `relay-mesh mcp` itself.
     Stdio,
-    /// It connects to a server that runs.
+    /// The harness connects to a running server.
     Http,
 }
 
 impl NamedArgs {
-    fn reach(&self, host: HostUrl) -> Result<Reach, CommandError> {
+    fn reach(&self, host: ServerUrl) -> Result<Reach, CommandError> {
         if self.tools.is_some() && (self.transport == Some(Transport::Http) || self.http_url.is_some()) {
             return Err(CommandError::usage(
                 "the server shows the same tools to each of its clients",
@@ -98,14 +97,14 @@ impl CommandSpec for Args {
         let name = harness.about().harness.as_str();
         let title = &harness.about().title;
         let scope = rest.place.scope();
-        let reach = rest.reach(HostUrl::of_listener(context.settings.listen.value))?;
+        let reach = rest.reach(ServerUrl::of_listener(context.settings.listen.value))?;
         let asked = setup(Action::Install, scope, &reach, &Installation::of(context)?);
         let failed = |error| errors::adapters::failed(name, error);
         let plan = harness.propose(&asked).await.map_err(failed)?;
         if plan.edits.is_empty() {
             let removal = harness.propose(&Setup { action: Action::Remove, ..asked.clone() }).await.map_err(failed)?;
             if removal.edits.is_empty() {
-                // There are no files that we could change: what is left to the person is the answer.
+                // There are no files that we could change, so the answer is what the user has to do.
                 context.printer.data(&printable(&plan.next_steps.join("\n\n")))?;
                 return Ok(Exit::Success);
             }
@@ -124,8 +123,8 @@ impl CommandSpec for Args {
     }
 }
 
-/// Makes an alias of `install` that names its harness. It has no doc comment: clap would put it over what the list of
-/// commands says of the alias.
+/// Defines an alias of `install` that names its harness. The struct has no doc comment: clap would print it in
+/// place of the alias's own description.
 macro_rules! alias {
     ($arguments:ident, $harness:literal) => {
         #[derive(clap::Args, Debug)]
@@ -161,7 +160,7 @@ mod tests {
     fn check(line: &str, expected: &str) {
         let outcome = match Line::try_parse_from(std::iter::once("install").chain(line.split(' '))) {
             Err(error) => error.to_string(),
-            Ok(Line { args }) => match args.rest.reach(HostUrl::of_listener("127.0.0.1:7423")) {
+            Ok(Line { args }) => match args.rest.reach(ServerUrl::of_listener("127.0.0.1:7423")) {
                 Ok(reach) => format!("{reach:?} for the {}", scope_name(args.rest.place.scope())),
                 Err(error) => error.to_string(),
             },
@@ -176,10 +175,10 @@ mod tests {
         check("claude-code --global", "Stdio(None) for the user");
         check("claude-code --project-dir . --transport stdio", "Stdio(None) for the project");
         check("claude-code --tools core,reservations", "Stdio(Some(Profile { reservations: true, commands: false }))");
-        check("claude-code --tools all", "`all` is no group of tools");
+        check("claude-code --tools all", "`all` is not a group of tools");
         check("claude-code --tools reservations --transport http", "the same tools to each");
         check("claude-code --transport http", "http://127.0.0.1:7423/mcp");
-        check("claude-code --http-url http://127.0.0.1:9/mcp", "Http(HostUrl(\"http://127.0.0.1:9/mcp\"))");
+        check("claude-code --http-url http://127.0.0.1:9/mcp", "Http(ServerUrl(\"http://127.0.0.1:9/mcp\"))");
         check("claude-code --http-url nowhere", "is not a URL of a server");
         check("claude-code --transport stdio --http-url http://127.0.0.1:9/mcp", "connects to no URL");
         check("claude-code --project . --user", "cannot be used with");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh::receipt::DeliveryStatus;
+use mesh::messages::receipt::DeliveryStatus;
 use mesh::{InvitationAnswer, Invited, LONGEST_INVITATION};
 use serde::Serialize;
 
@@ -15,9 +15,10 @@ use crate::exit::Exit;
 use crate::render::{Show, printable_line};
 use crate::shapes::rfc3339;
 
-/// How long the answer is waited for, twice: a harness that watches a file lets it settle first.
+/// How long to wait for an answer, before the reminder and again after it: a harness that watches a file lets it
+/// settle first.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is looked for.
+/// Poll interval for the answer.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Ask a session to join
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// What to say to it; `-` takes the text from standard input
     #[arg(value_name = "TEXT", default_value = "", hide_default_value = true)]
     text: String,
-    /// Its harness, where several have a session of that id
+    /// Its harness, if several have a session with that id
     #[arg(long, value_name = "HARNESS")]
     harness: Option<String>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
@@ -64,7 +65,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Where the invitation stands, as soon as anything is certain or timeout is at an end.
+/// The answer to the invitation, as soon as it is certain or `PATIENCE` is over.
 async fn wait_for_answer(open: &Open, invited: &Invited) -> Result<InvitationAnswer, CommandError> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -83,23 +84,19 @@ async fn wait_for_answer(open: &Open, invited: &Invited) -> Result<InvitationAns
     }
 }
 
-/// How an invitation went.
 #[derive(Debug, Serialize)]
 struct InvitedShape {
-    /// The harness.
     harness: String,
-    /// The session.
     session: String,
-    /// Who invites.
     from: String,
-    /// The route that took it: one of its adapter's, or `listen`.
+    /// The route that took it: one of the adapter's, or `listen`.
     route: String,
-    /// How far it got, as far as anybody can prove: `stored`, `notified`, `accepted`, `shown`; or `refused`.
+    /// The highest status that is proven: `stored`, `notified`, `accepted`, `shown`; or `refused`.
     status: &'static str,
-    /// When it lapses, where it is still to be shown.
+    /// When it lapses, if it is still to be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     lapses: Option<String>,
-    /// The agent, where the session has joined already.
+    /// The session's agent, if it has joined already.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
 }
@@ -109,7 +106,7 @@ impl InvitedShape {
         let (status, is_open) = match answer {
             InvitationAnswer::Open(status) => (status.as_str(), true),
             InvitationAnswer::Brought(status) => (status.as_str(), false),
-            // A hook may still show it, or whoever listens next.
+            // A hook or the next listener may still show it.
             InvitationAnswer::Refused => ("refused", true),
             InvitationAnswer::Ended | InvitationAnswer::Joined(_) => (invited.status.as_str(), false),
         };
@@ -150,8 +147,8 @@ impl Show for InvitedShape {
 
 #[cfg(test)]
 mod tests {
-    use mesh::machine::Instant;
-    use mesh::session::SessionRef;
+    use mesh::ports::machine::Instant;
+    use mesh::sessions::SessionRef;
 
     use super::*;
 

@@ -1,10 +1,10 @@
-//! `relay-mesh log`: what happened on the mesh, every event once and in order.
+//! `relay-mesh log`: print the event log, each event once and in order.
 
 use std::time::Duration;
 
 use mesh::Event;
-use mesh::machine::{Instant, Machine};
 use mesh::names::AgentName;
+use mesh::ports::machine::{Instant, Machine};
 use store::Position;
 
 use crate::command::CommandSpec;
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::shapes::events::EventShape;
 use crate::signals::Stop;
 
-/// Following looks at least this often: where a system's watches run out, nothing announces a change.
+/// Poll interval while following: if the system has no file watches left, no change is announced.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Show what happened on the mesh
@@ -27,10 +27,10 @@ const LOOK: Duration = Duration::from_secs(5);
     relay-mesh log --json | jq -r 'select(.event == \"sent\") | .from'\n\n\
     One line for each event, oldest first: when, what, and whom it concerned.")]
 pub(crate) struct Args {
-    /// Go on, and print what happens
+    /// Keep running, and print events as they happen
     #[arg(long, short)]
     follow: bool,
-    /// Only what this agent had a part in, or `shell`
+    /// Only events that concern this agent, or `shell`
     #[arg(long, value_name = "AGENT", value_parser = whom)]
     agent: Option<AgentName>,
     /// Only since then: `2h` ago, `2026-11-21`, or `2026-11-21T10:00:00Z`
@@ -41,12 +41,12 @@ pub(crate) struct Args {
     kinds: Vec<String>,
 }
 
-/// A kind of event, also as it was called before 0.1.
+/// Also accepts the names that kinds had before 0.1.
 fn kind(text: &str) -> Result<String, std::convert::Infallible> {
     Ok(mesh::kind_of_today(text).to_owned())
 }
 
-/// An agent, or the command line that speaks for none.
+/// An agent, or `shell`: the command line that speaks for no agent.
 fn whom(text: &str) -> Result<AgentName, mesh::names::InvalidName> {
     let shell = AgentName::shell();
     if text == shell.as_str() { Ok(shell) } else { text.parse() }
@@ -62,10 +62,13 @@ impl CommandSpec for Args {
                 && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
         };
         let mut stop = Stop::listen().map_err(StreamError::Input)?;
-        // Watching begins before looking, so that nothing can come in between.
+        // Watch before reading, so that no change is missed in between.
         let mut watch = if self.follow { Some(open.mesh.watch_event_log().await?) } else { None };
-        let mut from = Position::START;
-        // Whoever follows sees to it that there is something to be told of those who say nothing.
+        let mut from = match since {
+            Some(since) => open.mesh.event_log_since(since).await?,
+            None => Position::START,
+        };
+        // Silence raises no event by itself: while following, this process looks for silent agents and logs them.
         let noticing = open.mesh.keep_noticing_silence();
         tokio::pin!(noticing);
         loop {
@@ -92,7 +95,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Prints everything from a place on to the end. Gives where that was, and how many events were printed.
+/// Prints all events from a position to the end. Returns the end's position and the number of events printed.
 async fn print_from(
     context: &Context,
     open: &Open,

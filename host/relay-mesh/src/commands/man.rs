@@ -1,4 +1,4 @@
-//! `relay-mesh man`: the manual, made from the same words as the help.
+//! `relay-mesh man`: the manual, made from the same texts as the help.
 
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Each command that people are shown, and those below it: each is named as a page by the one above.
+/// Every visible command and its subcommands. Each page lists the pages of its subcommands.
 fn all(cli: &clap::Command) -> Vec<&clap::Command> {
     let visible = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
     let mut all = Vec::new();
@@ -74,7 +74,7 @@ fn page_name(command: &str) -> String {
     format!("relay-mesh-{command}")
 }
 
-/// What a page is called: as clap calls the command once it is built.
+/// The page's name: clap's display name of the built command.
 fn name_of(command: &clap::Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
@@ -91,10 +91,10 @@ fn main_page(cli: &clap::Command) -> Result<Vec<u8>, CommandError> {
 fn page_of(command: &clap::Command) -> Result<Vec<u8>, CommandError> {
     let title = name_of(command);
     let mut page = Vec::new();
-    // A page is long: it says what each flag does, also of those that a short help leaves out.
+    // The manual also explains the flags that the short help leaves out.
     let mut command = command.clone().mut_args(|argument| argument.hide_short_help(false));
     if command.find_subcommand("help").is_some() {
-        // It has no page.
+        // `help` has no page.
         command = command.mut_subcommand("help", |help| help.hide(true));
     }
     Man::new(command).title(title).render(&mut page)?;

@@ -1,4 +1,4 @@
-//! `relay-mesh mcp`: the server that a harness starts for itself.
+//! `relay-mesh mcp`: the MCP server on standard input and output that a harness starts.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::config::Values;
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
-use crate::server::HostError;
+use crate::server::ServerError;
 use crate::signals::Stop;
 
 /// Serve MCP over standard input and output: what a harness starts
@@ -22,15 +22,15 @@ use crate::signals::Stop;
     With reservations and commands as tools too:\n  \
     relay-mesh mcp --tools core,reservations,commands")]
 pub(crate) struct Args {
-    /// Which tools are shown.
     #[arg(long, value_name = "GROUP,…", help = TOOLS)]
     pub(crate) tools: Option<Profile>,
 }
 
-/// The help of every flag that names groups of tools.
+/// Help text of `--tools` in `mcp`, `serve` and `up`.
 pub(crate) const TOOLS: &str = "Groups of tools to show: core, reservations, commands [$RELAY_TOOLS, else core]";
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
     const THREADS: Threads = Threads::Many;
 
     fn settings(&self, common: Values) -> Values {
@@ -54,7 +54,7 @@ impl CommandSpec for Args {
                 serving.await
             }
         };
-        outcome.map_err(HostError::from)?;
+        outcome.map_err(ServerError::from)?;
         Ok(Exit::Success)
     }
 }

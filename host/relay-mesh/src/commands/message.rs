@@ -1,7 +1,7 @@
-//! `relay-mesh message`: what became of a message, recipient by recipient.
+//! `relay-mesh message`: a message's delivery status, for each recipient.
 
-use mesh::machine::Machine;
 use mesh::names::{AgentName, MessageId};
+use mesh::ports::machine::Machine;
 
 use crate::command::CommandSpec;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! The commands, one file each: its arguments with their help, and what it does.
+//! The commands, one file each: arguments, help, and what the command does.
 
 pub(crate) mod ack;
 pub(crate) mod adopt;

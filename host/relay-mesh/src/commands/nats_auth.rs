@@ -1,6 +1,6 @@
-//! `relay-mesh nats-auth`: the server's configuration under which no machine passes for another.
+//! `relay-mesh nats-auth`: print a nats-server configuration under which no machine can pose as another.
 
-use mesh::machine::Machine as _;
+use mesh::ports::machine::Machine as _;
 use store_nats::{Access, NatsOptions};
 
 use crate::command::CommandSpec;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::setup::nats_conf::{self, Login};
-use crate::shapes::nats_auth::{AuthShape, HostShape};
+use crate::shapes::nats_auth::{AuthShape, MachineShape};
 
 /// Print a nats-server configuration under which no machine passes for another
 #[derive(clap::Args, Debug)]
@@ -17,10 +17,10 @@ use crate::shapes::nats_auth::{AuthShape, HostShape};
     relay-mesh nats-auth laptop-4f1c laptop-9a02 > nats.conf\n  \
     relay-mesh nats-auth laptop-4f1c=UDXB6Z2TKZ5SRBPW6P2VHKQDNVYQ5D7DJVJHWZZ6Z5H4YQHMSLQ2NKEY\n  \
     relay-mesh nats-auth --json\n\n\
-    Run it without a name on each machine to learn the machine's own. A name with `=U…` logs in by that public \
-    NKey, any other by a password that the server takes from the variable which the configuration names.\n\n\
-    Each machine gets an account of its own, writes under its own name alone, reads the whole mesh, and can \
-    neither remove nor change what another wrote. docs/nats.md says how it is put to work.")]
+    Run it without arguments on each machine to learn that machine's name. A name with `=U…` logs in with that \
+    public NKey; any other with a password, which the server reads from the variable that the configuration names.\n\n\
+    Each machine gets an account of its own, writes only under its own name, reads the whole mesh, and can \
+    neither remove nor change what another wrote. docs/nats.md says how to use it.")]
 pub(crate) struct Args {
     /// The machines that take part, by the name that relay-mesh gave them [default: this one]
     #[arg(value_name = "MACHINE[=NKEY]")]
@@ -38,7 +38,7 @@ impl CommandSpec for Args {
         options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
         options.check().map_err(OpenError::from)?;
         if let Some(why) = mistaken(&options.prefix, &machines) {
-            return Err(CommandError::usage(&why, "name each machine once, as `relay-mesh nats-auth` says on it"));
+            return Err(CommandError::usage(&why, "name each machine once, as `relay-mesh nats-auth` prints it there"));
         }
         let hosts: Vec<(Login, Access)> = machines
             .into_iter()
@@ -52,7 +52,7 @@ impl CommandSpec for Args {
             configuration: nats_conf::render(&options.prefix, &hosts),
             operator: nats_conf::operator(&options.prefix),
             operator_password: nats_conf::operator_variable(&options.prefix),
-            machines: hosts.iter().map(HostShape::of).collect(),
+            machines: hosts.iter().map(MachineShape::of).collect(),
         };
         context.printer.show(&shape)?;
         for step in shape.next_steps() {
@@ -62,7 +62,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Why these machines cannot be told apart by their logins.
+/// Why these logins do not tell the machines apart: a repeated or reserved name, or a shared password or NKey.
 fn mistaken(prefix: &str, machines: &[Login]) -> Option<String> {
     for (index, Login { machine: host, nkey }) in machines.iter().enumerate() {
         if *host == nats_conf::operator(prefix) {
@@ -115,7 +115,11 @@ mod tests {
         for (text, expected) in [
             ("laptop-1".to_owned(), "laptop-1".to_owned()),
             (format!("laptop-1={nkey}"), format!("laptop-1 by {nkey}")),
-            ("a.b".to_owned(), "`a.b` cannot be part of a subject: it is made of letters, digits, - and _, and begins with a letter or a digit".to_owned()),
+            (
+                "a.b".to_owned(),
+                "`a.b` cannot be part of a subject: use letters, digits, - and _, and begin with a letter or a digit"
+                    .to_owned(),
+            ),
             ("a=UX".to_owned(), not_a_key("UX")),
             (format!("a=S{nkey}"), not_a_key("S…")),
         ] {

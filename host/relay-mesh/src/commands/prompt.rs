@@ -1,8 +1,8 @@
-//! `relay-mesh prompt`: what an agent should know of the mesh.
+//! `relay-mesh prompt`: print what an agent should know of the mesh.
 
 use mesh::HookError;
-use mesh::harness::Occasion;
-use mesh::protocol::{CHEAT_SHEET, PROTOCOL};
+use mesh::messages::protocol::{CHEAT_SHEET, PROTOCOL};
+use mesh::ports::harness::Occasion;
 use serde::Serialize;
 
 use crate::command::CommandSpec;
@@ -16,18 +16,16 @@ use crate::render::Show;
 #[command(after_help = "Examples:\n  \
     claude -p \"$(relay-mesh prompt) Now review the parser.\"\n  \
     relay-mesh prompt --harness claude-code\n\n\
-    Without a harness it tells of the commands, for an agent with a shell; with one, of the tools, in the words \
-    that the harness's sessions are told by themselves.")]
+    Without --harness it explains the commands, for an agent with a shell; with it, the MCP tools, in the words \
+    that the harness's sessions get by themselves.")]
 pub(crate) struct Args {
-    /// In the words for this harness, which has the tools
+    /// Explain the MCP tools instead, in the words for this harness
     #[arg(long, value_name = "HARNESS")]
     harness: Option<String>,
 }
 
-/// The text.
 #[derive(Debug, Serialize)]
 struct PromptShape {
-    /// As it goes into a prompt.
     prompt: String,
 }
 

@@ -1,15 +1,15 @@
 //! `relay-mesh read`: an agent's mail in a terminal.
 //!
-//! Who reads decides what it means. Mail of an agent that this command line speaks for counts as
-//! fetched once it is printed. Mail of anybody else is looked at and left as it was.
+//! Printing marks a message as read if the command line speaks for the agent. Mail of any other agent is shown
+//! and left as it was.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mesh::machine::Machine;
-use mesh::message::LONGEST_BODY;
+use mesh::messages::LONGEST_BODY;
+use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::DeliveryStatus;
+use mesh::ports::machine::Machine;
 use mesh::{Fetch, Fetched, IdentifyError};
 
 use crate::command::CommandSpec;
@@ -21,11 +21,10 @@ use crate::exit::Exit;
 use crate::shapes::mail::{MailShape, more_waits};
 use crate::signals::Stop;
 
-/// How many messages are shown where nobody says.
 const DEFAULT_LAST: usize = 20;
-/// How many are taken at a time while following.
+/// Messages fetched at a time while following.
 const BATCH: usize = 100;
-/// Following looks at least this often: a lease of somebody else that lapses changes no file.
+/// Poll interval while following: another process's lease that lapses changes no file.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Show an agent's mail
@@ -35,7 +34,7 @@ const LOOK: Duration = Duration::from_secs(5);
     relay-mesh read --unread --mark-read\n  \
     relay-mesh read --from alice --since 2h --last 5\n  \
     relay-mesh read --tail --json | jq -r .messages[].body\n\n\
-    What is printed counts as read where the command line speaks for the agent (an agent registered here, or this \
+    What is printed counts as read if the command line speaks for the agent (an agent registered here, or this \
     shell's session). Mail of any other agent is shown and left as it was.")]
 pub(crate) struct Args {
     /// Whose mail [$RELAY_AGENT, else this shell's session]
@@ -53,10 +52,10 @@ pub(crate) struct Args {
     /// Only since then: `2h` ago, or `2026-11-21T10:00:00Z`
     #[arg(long, value_name = "TIME", value_parser = Since::parse)]
     since: Option<Since>,
-    /// The newest so many [default: 20]
+    /// Only this many, the newest [default: 20]
     #[arg(long, value_name = "NUMBER")]
     last: Option<usize>,
-    /// Go on, and print what comes
+    /// Keep running, and print new mail
     #[arg(long)]
     tail: bool,
     /// Also acknowledge what is printed
@@ -67,18 +66,20 @@ pub(crate) struct Args {
     peek: bool,
 }
 
-/// What printing means for the receipts.
+/// What printing does to the receipts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// Nothing.
     Look,
-    /// What is printed was fetched.
+    /// What is printed counts as read.
     Fetch,
-    /// And acknowledged.
+    /// What is printed counts as read and is acknowledged.
     Acknowledge,
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
         let (agent, effect) = whose(&self, context, &open).await?;
@@ -115,7 +116,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Whose mail is meant, and what reading it may change.
+/// The agent whose mail to print, and what printing it may change.
 async fn whose(args: &Args, context: &Context, open: &Open) -> Result<(AgentName, Effect), CommandError> {
     let own = if args.mark_read { Effect::Acknowledge } else { Effect::Fetch };
     let own = if args.peek { Effect::Look } else { own };
@@ -134,7 +135,7 @@ async fn whose(args: &Args, context: &Context, open: &Open) -> Result<(AgentName
     }
 }
 
-/// Prints messages, and says so in the receipts once they are out.
+/// Prints messages, and writes their receipts once they are printed.
 async fn print(
     context: &Context,
     open: &Open,
@@ -169,7 +170,7 @@ async fn print(
     Ok(())
 }
 
-/// Prints what is there and what comes, until somebody asks to stop.
+/// Prints the mail that is there and new mail, until a signal stops it.
 async fn follow(
     context: &Context,
     open: &Open,
@@ -178,9 +179,9 @@ async fn follow(
     first: Fetch,
 ) -> Result<Exit, CommandError> {
     let mut stop = Stop::listen().map_err(StreamError::Input)?;
-    // Watching begins before looking, so that nothing can come in between.
+    // Watch before reading, so that no change is missed in between.
     let mut watch = open.mesh.watch_inbox(agent).await?;
-    // Mail that is only looked at stays where it is, and would come again at every look.
+    // A peek leaves mail unread, so every fetch returns it again.
     let mut seen: BTreeSet<MessageId> = BTreeSet::new();
     let next = Fetch { limit: BATCH, include_settled: false, newest: false, ..first.clone() };
     let mut ask = first;
@@ -193,7 +194,7 @@ async fn follow(
             print(context, open, agent, effect, fetched).await?;
         }
         ask = match (next.peek, is_full) {
-            // A look starts over each time, so that it must reach past what it has seen.
+            // A peek starts over each time, so its limit must reach past what was printed already.
             (true, true) => Fetch { limit: ask.limit.max(BATCH) * 2, ..next.clone() },
             (true, false) => Fetch { limit: ask.limit.max(BATCH), ..next.clone() },
             (false, _) => next.clone(),

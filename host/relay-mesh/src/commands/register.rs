@@ -1,9 +1,9 @@
-//! `relay-mesh register`: an agent for this command line, or for the session that it belongs to.
+//! `relay-mesh register`: register an agent for this command line, or for the session that it belongs to.
 
 use mesh::Registration;
-use mesh::agent::{Presence, Profile};
-use mesh::machine::Machine;
+use mesh::agents::{Presence, Profile};
 use mesh::names::AgentName;
+use mesh::ports::machine::Machine;
 
 use crate::command::CommandSpec;
 use crate::compose::Open;
@@ -20,7 +20,7 @@ use crate::shapes::agents::RegisteredShape;
     relay-mesh register ci@backend --program cron --role 'runs the tests'\n  \
     export RELAY_AGENT=$(relay-mesh register builder --json | jq -r .name)")]
 pub(crate) struct Args {
-    /// The name that it would like: `alice`, or `alice@backend` in a team
+    /// The name to ask for: `alice`, or `alice@backend` in a team
     #[arg(value_name = "NAME")]
     name: AgentName,
     /// The program that speaks for it
@@ -41,15 +41,17 @@ pub(crate) struct Args {
     /// What it can do; may be given several times
     #[arg(long = "skill", value_name = "SKILL")]
     skills: Vec<String>,
-    /// The team that it joins, where the name does not say [$RELAY_TEAM]
+    /// The team to join, if the name has none [$RELAY_TEAM]
     #[arg(long, value_parser = team)]
     team: Option<String>,
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        // A name that is being asked for is no claim to be that agent: the mesh decides whose it is.
+        // Asking for a name is not speaking for that agent: the mesh decides who gets the name.
         let caller = open.mesh.identify(&context.call(None)).await?;
         let profile = Profile {
             harness: None,
@@ -61,7 +63,7 @@ impl CommandSpec for Args {
             issue: self.issue,
             skills: self.skills,
         };
-        // The settings' team is for names that say none; a flag that contradicts the name is a mistake.
+        // The settings' team is for names without one; a flag that contradicts the name is an error.
         let usual = if self.name.team().is_some() { None } else { context.settings.team.value.clone() };
         let team = self.team.or(usual);
         let registered = open.mesh.register(&caller, Registration { name: Some(self.name), team, profile }).await?;
@@ -77,7 +79,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Says how to go on as an agent whose machine seems lost.
+/// Says how to adopt the wanted agent if its machine seems lost.
 async fn tell_of_lost(wanted: &AgentName, context: &Context, open: &Open) -> Result<(), CommandError> {
     let Some(seen) = open.mesh.agent(wanted).await? else { return Ok(()) };
     let is_lost = match seen.presence {

@@ -18,13 +18,13 @@ use crate::shapes::reservations::ReleasedShape;
     relay-mesh release src/parser --from alice\n  \
     relay-mesh release --all --from alice")]
 pub(crate) struct Args {
-    /// What: the paths and patterns by which it was reserved
+    /// The paths and patterns, as you reserved them
     #[arg(value_name = "PATTERN", required_unless_present = "all", conflicts_with = "all")]
     patterns: Vec<String>,
     /// Everything that you hold in this repository
     #[arg(long)]
     all: bool,
-    /// Another repository; the patterns then start at this folder
+    /// A folder of another repository, at which the patterns then start
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session]

@@ -1,10 +1,10 @@
-//! `relay-mesh reservations`: who holds what, and what happens to an edit of what another agent holds.
+//! `relay-mesh reservations`: list the reservations, and set what happens to an edit of what another agent holds.
 
 use std::path::PathBuf;
 
 use mesh::names::AgentName;
-use mesh::repository::PlaceError;
-use mesh::{EditMode, Wanted};
+use mesh::reservations::repository::PlaceError;
+use mesh::{EditMode, ReservationFilter};
 
 use crate::command::CommandSpec;
 use crate::config::{self, Origin};
@@ -40,22 +40,22 @@ pub(crate) struct Args {
 enum Command {
     /// Show or set what happens to an edit of what another agent holds
     #[command(after_help = "enforce: a harness's hook refuses the edit, and the guard refuses the commit.\n\n\
-        advise: both go on, and whoever edits is told who holds the file.\n\n\
+        advise: both go on, and the agent is told who holds the file.\n\n\
         Examples:\n  \
         relay-mesh reservations mode\n  \
         relay-mesh reservations mode advise\n  \
         relay-mesh reservations mode enforce --user\n\n\
-        It stands in the project's .relay-mesh.toml, which a team commits; your own settings decide for \
-        projects that say nothing of it. A worktree goes by its own copy of the file.")]
+        The mode is in the project's .relay-mesh.toml, which a team commits; your own settings decide for \
+        projects that do not set it. Each worktree uses its own copy of the file.")]
     Mode(ModeArgs),
 }
 
 #[derive(clap::Args, Debug)]
 struct ModeArgs {
-    /// What it shall be from now on
+    /// The new mode; without it, the current one is shown
     #[arg(value_enum)]
     mode: Option<Mode>,
-    /// Set it in your own settings, for every project that says nothing of it
+    /// Set it in your own settings, for every project that does not set it
     #[arg(long, requires = "mode")]
     user: bool,
 }
@@ -76,9 +76,8 @@ impl CommandSpec for Args {
             Some(folder) => Some(open.mesh.checkout(&context.workdir.join(folder))?.repository),
             None => None,
         };
-        let wanted = Wanted { repository, owner: self.agent.clone(), also_over: self.expired };
-        let found = open.mesh.reservations(&wanted).await?;
-        let listed = found.read()?;
+        let filter = ReservationFilter { repository, owner: self.agent.clone(), also_over: self.expired };
+        let listed = open.mesh.reservations(&filter).await?;
         let reservations = ListedShapes::of(&listed, open.mesh.machine().now());
         context.printer.show(&ReservationsShape { reservations })?;
         if listed.is_empty() {
@@ -88,7 +87,6 @@ impl CommandSpec for Args {
     }
 }
 
-/// Shows or sets the mode.
 fn mode(args: &ModeArgs, context: &Context) -> Result<Exit, CommandError> {
     let edits = &context.settings.edits;
     let Some(wanted) = args.mode else {
@@ -99,18 +97,18 @@ fn mode(args: &ModeArgs, context: &Context) -> Result<Exit, CommandError> {
         Mode::Advise => EditMode::Advise,
         Mode::Enforce => EditMode::Enforce,
     };
-    let place = if args.user { config::Place::User } else { config::Place::Project };
+    let place = if args.user { config::SettingsFile::User } else { config::SettingsFile::Project };
     let unseen = |source| PlaceError::Unseen { path: context.workdir.display().to_string(), source };
     let checkout = git_checkout::checkout(&context.workdir).map_err(unseen)?;
     let workdir = std::fs::canonicalize(&context.workdir).map_err(unseen)?;
     let path = config::set_edit_mode(place, wanted, &context.environment, &workdir, &checkout.top)?;
     context.printer.show(&ModeShape { mode: wanted.as_str(), origin: path.display().to_string() })?;
     match (place, &edits.origin) {
-        (config::Place::User, Origin::Project(project)) => {
-            context.printer.say(&format!("here {} decides, which says {}", project.display(), edits.value.as_str()));
+        (config::SettingsFile::User, Origin::Project(project)) => {
+            context.printer.say(&format!("here {} decides, and it says {}", project.display(), edits.value.as_str()));
         }
-        (config::Place::Project, _) => context.printer.say("commit the file to share it with your team"),
-        (config::Place::User, Origin::Flags | Origin::Environment | Origin::User(_) | Origin::Default) => {}
+        (config::SettingsFile::Project, _) => context.printer.say("commit the file to share it with your team"),
+        (config::SettingsFile::User, Origin::Flags | Origin::Environment | Origin::User(_) | Origin::Default) => {}
     }
     Ok(Exit::Success)
 }

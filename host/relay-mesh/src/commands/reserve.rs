@@ -1,11 +1,11 @@
-//! `relay-mesh reserve`: reserve paths of a repository, or look who has.
+//! `relay-mesh reserve`: reserve paths of a repository, or check who holds them.
 
 use std::path::{Path, PathBuf};
 
-use mesh::glob::Glob;
 use mesh::names::AgentName;
-use mesh::repository::Repository;
-use mesh::reservation::{Mode, Ttl};
+use mesh::reservations::glob::Glob;
+use mesh::reservations::repository::Repository;
+use mesh::reservations::{Mode, Ttl};
 use mesh::{Mesh, Others, Own, Reserve, Reserved};
 
 use crate::command::CommandSpec;
@@ -26,13 +26,13 @@ use crate::shapes::reservations::ReservedShape;
     relay-mesh reserve '**/*.{rs,toml}' Cargo.lock --ttl 20m --shared\n  \
     relay-mesh reserve src/parser/lexer.rs --narrow\n  \
     relay-mesh reserve 'src/**' --check || echo 'somebody is at it'\n\n\
-    It ends with 6 where somebody else holds any of it; then nothing is reserved."
+    Exits with 6 if another agent holds any of it; then nothing is reserved."
 )]
 pub(crate) struct Args {
-    /// What: paths and patterns. All of it is reserved, or nothing
+    /// Paths and patterns; all of them are reserved, or none
     #[arg(value_name = "PATTERN", required = true)]
     patterns: Vec<String>,
-    /// Another repository; the patterns then start at this folder
+    /// A folder of another repository, at which the patterns then start
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Let others hold it too, if they share it
@@ -41,10 +41,10 @@ pub(crate) struct Args {
     /// For how long, up to a week; reserve again to renew
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = ttl)]
     ttl: Ttl,
-    /// What for: shown to whoever wants the same
+    /// What for: shown to agents that want the same
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Take it from whoever holds it; they are told
+    /// Take it from the agents that hold it; they are told
     #[arg(long, conflicts_with = "check")]
     force: bool,
     /// Give up your other reservations that overlap: a wide reservation becomes a narrow one
@@ -58,13 +58,14 @@ pub(crate) struct Args {
     from: Option<AgentName>,
 }
 
-/// A span of time, as people type it.
 fn ttl(text: &str) -> Result<Ttl, String> {
     let span = humantime::parse_duration(text).map_err(|_| "write it as `90s`, `20m`, `2h` or `1d`".to_owned())?;
     Ttl::new(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)).map_err(|error| error.to_string())
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
         let folder = folder(context, self.repo);
@@ -106,19 +107,19 @@ impl CommandSpec for Args {
     }
 }
 
-/// Whether what was typed is the name of nothing yet, and does not look like a file's.
+/// Whether nothing has the typed name yet and the name does not look like a file's.
 fn may_become_a_folder(folder: &Path, typed: &str) -> bool {
     let is_name = |name: &str| !name.contains(['.', '*', '?', '[', '{', '}', '\\']);
     let last = typed.rsplit('/').next().unwrap_or(typed);
     !last.is_empty() && is_name(last) && !typed.contains(['*', '?', '{']) && !folder.join(typed).exists()
 }
 
-/// Where patterns start: at the folder that was named, or at this one.
+/// The folder at which patterns start: `--repo`, else the working folder.
 pub(crate) fn folder(context: &Context, repo: Option<PathBuf>) -> PathBuf {
     repo.map_or_else(|| context.workdir.clone(), |folder| context.workdir.join(folder))
 }
 
-/// The repository that a folder lies in, and what was typed there as patterns from its top.
+/// The repository that a folder is in, and the typed patterns relative to the repository's top.
 pub(crate) fn meant(mesh: &Mesh, folder: &Path, typed: &[String]) -> Result<(Repository, Vec<Glob>), CommandError> {
     let checkout = mesh.checkout(folder)?;
     let patterns = typed.iter().map(|typed| mesh.pattern(&checkout, folder, typed)).collect::<Result<_, _>>()?;

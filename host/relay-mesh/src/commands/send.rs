@@ -1,12 +1,12 @@
-//! `relay-mesh send`: store a message for an agent, or for everyone, and ring.
+//! `relay-mesh send`: store a message for an agent, or for everyone, and notify the recipients.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::message::{Draft, Priority};
+use mesh::messages::receipt::DeliveryStatus;
+use mesh::messages::{Draft, Priority};
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::DeliveryStatus;
-use mesh::session::Principal;
+use mesh::sessions::Principal;
 use mesh::{Audience, MessageStatus, Sent, Served};
 use tokio_util::sync::CancellationToken;
 
@@ -18,11 +18,11 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::mail::SentShape;
 
-/// More than a message carries, so that a body that is too long is told by its length.
+/// More than a message may hold, so that the error for a long body can name its length.
 const LONGEST_INPUT: usize = 16 * 1024 * 1024;
 /// How long `--wake` tries the recipient's routes.
 const WAKE_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it looks whether one of them took the message.
+/// How often `--wake` checks whether a route took the message.
 const WAKE_LOOK: Duration = Duration::from_millis(25);
 
 /// Send a message to an agent
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// A word to filter by; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// A name of your own for this sending: the same twice is stored once, another text under it refused
+    /// A key of your own: the same message sent twice with it is stored once, another text is refused
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Send to everyone who is not offline
@@ -75,15 +75,14 @@ pub(crate) struct Args {
     /// With --broadcast: only to agents of this harness
     #[arg(long, requires = "broadcast")]
     harness: Option<String>,
-    /// Try every way to the recipient from here, for some seconds, and say whether one took it
+    /// Try every route to the recipient from here, for some seconds, and say whether one took the message
     #[arg(long)]
     wake: bool,
 }
 
-/// The words for priorities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum PriorityWord {
-    /// Waits for a hook of the harness, or until it is fetched.
+    /// Waits for a hook of the harness, or until it is read.
     Low,
     /// Wakes an idle session; reaches a busy one between tools.
     #[default]
@@ -106,6 +105,8 @@ impl From<PriorityWord> for Priority {
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let (recipients, body) = understand(&self)?;
         let body = match body {
@@ -141,7 +142,8 @@ impl CommandSpec for Args {
     }
 }
 
-/// That a message was sent and its id could not be printed: whoever took that for a failure would send it twice.
+/// The error for a message that was sent but whose id could not be printed. It says so, or the caller would send
+/// the message twice.
 fn unsaid(error: CommandError, sent: &Sent) -> CommandError {
     if error.is_reader_gone() || sent.recipients.is_empty() {
         return error;
@@ -157,7 +159,7 @@ fn unsaid(error: CommandError, sent: &Sent) -> CommandError {
     })
 }
 
-/// The recipients, and the text where it stands on the command line.
+/// The recipients, and the text if the command line has it.
 fn understand(args: &Args) -> Result<(Vec<String>, Option<String>), CommandError> {
     let (recipients, body) = match (args.broadcast, args.words.as_slice()) {
         (true, []) => (None, None),
@@ -195,13 +197,13 @@ pub(crate) async fn wake(context: &Context, open: &Open, caller: &Principal, sen
         has_session |= open.mesh.agent(&recipient.to).await?.is_some_and(|seen| seen.agent.session.is_some());
     }
     if !has_session {
-        context.printer.say("nobody is there to be woken: the message waits until it is read");
+        context.printer.say("no recipient has a session to wake: the message waits until it is read");
         return Ok(());
     }
     let status = bring(open, caller, sent.id, WAKE_PATIENCE).await?;
     if !is_taken(&status) {
         context.printer.say(&format!(
-            "nobody took it within {} s; it waits, and `relay-mesh message {}` shows how far it got",
+            "no route took it within {} s; it waits, and `relay-mesh message {}` shows how far it got",
             WAKE_PATIENCE.as_secs(),
             sent.id
         ));
@@ -209,8 +211,8 @@ pub(crate) async fn wake(context: &Context, open: &Open, caller: &Principal, sen
     Ok(())
 }
 
-/// Delivers from this process until every recipient's harness has taken a message, or timeout is at an end.
-/// Gives how far it got.
+/// Delivers from this process until every recipient's harness has taken the message, or for `timeout`. Returns
+/// the message's status.
 pub(crate) async fn bring(
     open: &Open,
     caller: &Principal,
@@ -234,7 +236,7 @@ pub(crate) async fn bring(
                 taken?;
             }
         }
-        // Delivery goes on until it is stopped, which only happens below.
+        // Delivery runs until it is stopped, which only happens below.
         () = deliver => {}
     }
     stop.cancel();

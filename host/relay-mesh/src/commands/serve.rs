@@ -1,11 +1,11 @@
-//! `relay-mesh serve`: the long-lived server, in the foreground.
+//! `relay-mesh serve`: run the server in the foreground.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcp::http::{HttpSettings, Listener};
-use mesh::machine::Machine;
+use mesh::ports::machine::Machine;
 use mesh::{Served, reasons};
 use store::Key;
 use tokio_util::sync::CancellationToken;
@@ -18,28 +18,28 @@ use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::events::{self, Socket};
 use crate::exit::Exit;
-use crate::server::{HostError, HostRecord, token};
+use crate::retention;
+use crate::server::{ServerError, ServerRecord, token};
 use crate::signals::Stop;
 
 /// How the server listens; `serve` and `up` take the same.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct HostFlags {
+pub(crate) struct ServerFlags {
     /// Address and port for MCP over HTTP [$RELAY_HTTP, else 127.0.0.1:7423]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) http: Option<SocketAddr>,
     /// A folder with further adapters; may be given several times [$RELAY_PLUGINS]
     #[arg(long, value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
-    /// Let everybody speak who reaches the port, without the token
+    /// Serve everyone who reaches the port, without a token
     #[arg(long)]
     pub(crate) no_token: bool,
-    /// Which tools are shown.
     #[arg(long, value_name = "GROUP,…", help = TOOLS)]
     pub(crate) tools: Option<mcp::Profile>,
 }
 
-impl HostFlags {
-    /// What these flags say, over what the others did.
+impl ServerFlags {
+    /// `values`, overridden by these flags.
     pub(crate) fn over(&self, values: Values) -> Values {
         Values {
             listen: self.http,
@@ -56,11 +56,10 @@ impl HostFlags {
 #[command(after_help = "Examples:\n  \
     relay-mesh serve\n  \
     relay-mesh serve --http 127.0.0.1:8000 --plugins ./plugins\n\n\
-    It ends with Ctrl-C. `relay-mesh up` runs the same in the background.")]
+    Ctrl-C stops it. `relay-mesh up` runs the same in the background.")]
 pub(crate) struct Args {
-    /// How it listens.
     #[command(flatten)]
-    pub(crate) host: HostFlags,
+    pub(crate) host: ServerFlags,
     /// Leave the terminal: what `up` starts
     #[arg(long, hide = true)]
     background: bool,
@@ -75,11 +74,11 @@ impl CommandSpec for Args {
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         if self.background {
-            // It fails only where this process leads a session already, which is as good.
+            // It fails only if this process already leads a session, which is as good.
             let _new_session = rustix::process::setsid();
         }
         let mut asked = Stop::listen().map_err(StreamError::Input)?;
-        let open = compose::open(context, Client::Nobody)?;
+        let open = Arc::new(compose::open(context, Client::Nobody)?);
         let dir = &context.settings.dir.value;
         // Held until this process ends, however it ends.
         let _lease = match open.store.hold(&lease()).await? {
@@ -89,16 +88,16 @@ impl CommandSpec for Args {
         let (token, token_note) = match context.settings.token.value {
             TokenUse::Required => {
                 let token = token::read_or_make(dir, open.machine.as_ref())?;
-                (Some(token), format!("its token lies in {}", token::path(dir).display()))
+                (Some(token), format!("its token is in {}", token::path(dir).display()))
             }
             TokenUse::Off => (None, "it asks for no token".to_owned()),
         };
         let profile = context.settings.tools.value;
         let settings =
             HttpSettings { listen: context.settings.listen.value, token, profile, ..HttpSettings::default() };
-        let listener = Listener::bind(settings).await.map_err(HostError::from)?;
+        let listener = Listener::bind(settings).await.map_err(ServerError::from)?;
         let events = offer_events(context).await;
-        let record = HostRecord {
+        let record = ServerRecord {
             process: open.machine.this_process(),
             machine: open.machine.name().to_owned(),
             listen: listener.address().to_string(),
@@ -120,7 +119,7 @@ impl CommandSpec for Args {
             context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
         }
         context.printer.say(NEXT_STEPS);
-        let outcome = serve(&open, listener, events, &mut asked).await;
+        let outcome = serve(context, &open, listener, events, &mut asked).await;
         record.remove(dir, open.machine.as_ref())?;
         outcome?;
         context.printer.say("stopped");
@@ -128,15 +127,21 @@ impl CommandSpec for Args {
     }
 }
 
-/// What a person can do once the server runs.
 const NEXT_STEPS: &str = "next: `relay-mesh harnesses` shows what is here, `relay-mesh install claude-code` sets one up,\n\
     and in another shell `relay-mesh register alice` joins from the command line";
 
-/// Serves and delivers until somebody asks to stop.
-async fn serve(open: &Open, listener: Listener, events: Option<Socket>, asked: &mut Stop) -> Result<(), HostError> {
+/// Serves and delivers until a signal stops it.
+async fn serve(
+    context: &Context,
+    open: &Arc<Open>,
+    listener: Listener,
+    events: Option<Socket>,
+    asked: &mut Stop,
+) -> Result<(), ServerError> {
     let stop = CancellationToken::new();
     let telling = events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, stop.clone())));
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
+    let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
     let serving = listener.serve(Arc::clone(&open.mesh), stop.clone());
     tokio::pin!(serving);
     let outcome = tokio::select! {
@@ -147,6 +152,8 @@ async fn serve(open: &Open, listener: Listener, events: Option<Socket>, asked: &
         }
     };
     stop.cancel();
+    // What it has not deleted yet is for the next run.
+    cleaning.abort();
     if let Err(error) = delivering.await {
         tracing::error!(%error, "delivery ended badly");
     }
@@ -158,7 +165,7 @@ async fn serve(open: &Open, listener: Listener, events: Option<Socket>, asked: &
     Ok(outcome?)
 }
 
-/// The socket for events. A server without one does everything else, so that it only says why there is none.
+/// The event socket. The server does everything else without it, so a failure is only a warning.
 async fn offer_events(context: &Context) -> Option<Socket> {
     let bound = match Socket::path(&context.settings.dir.value, &context.environment) {
         Ok(path) => Socket::bind(&path).await,
@@ -173,16 +180,16 @@ async fn offer_events(context: &Context) -> Option<Socket> {
     }
 }
 
-/// Who holds the folder.
-fn taken(context: &Context, open: &Open) -> Result<HostError, HostError> {
+/// The error that names the server which holds the data folder.
+fn taken(context: &Context, open: &Open) -> Result<ServerError, ServerError> {
     let dir = context.settings.dir.value.clone();
-    Ok(match HostRecord::find(&dir, open.machine.as_ref())? {
-        Some(record) => HostError::Running { dir, url: record.url, pid: record.process.pid },
-        None => HostError::Starting { dir },
+    Ok(match ServerRecord::find(&dir, open.machine.as_ref())? {
+        Some(record) => ServerError::Running { dir, url: record.url, pid: record.process.pid },
+        None => ServerError::Starting { dir },
     })
 }
 
-/// Held by the one server of a data folder.
+/// The store key that the only server of a data folder holds.
 fn lease() -> Key {
     "serve".parse().expect("a constant of this file is a key")
 }

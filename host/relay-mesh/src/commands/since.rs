@@ -1,20 +1,17 @@
-//! A moment, as people type it: so long ago, or then.
+//! A point in time, as people type it: how long ago, or a date and time.
 
 use std::time::Duration;
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 
-/// A moment, as people type it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// So long before now.
+    /// This long before now.
     Ago(Duration),
-    /// Then.
     At(Instant),
 }
 
 impl Since {
-    /// From a word on the command line.
     pub(crate) fn parse(text: &str) -> Result<Since, String> {
         if let Ok(ago) = humantime::parse_duration(text) {
             return Ok(Since::Ago(ago));
@@ -26,7 +23,7 @@ impl Since {
         })
     }
 
-    /// The moment itself.
+    /// The point in time, given the current one.
     pub(crate) fn before(self, now: Instant) -> Instant {
         match self {
             Since::Ago(ago) => Instant(now.0.saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX))),
@@ -35,9 +32,10 @@ impl Since {
     }
 }
 
-/// A time as people and programs write it: a day alone is its beginning, and seconds may be left out.
+/// Parses a date or a date and time, in UTC unless it has an offset. A date alone means 00:00; seconds may be left
+/// out.
 fn moment(text: &str) -> Option<Instant> {
-    // The day has dashes of its own.
+    // The date itself has dashes.
     let (local, ahead) = match text.rfind(['+', '-']).filter(|at| *at > "2026-11-21".len()) {
         Some(at) => (&text[..at], offset(&text[at..])?),
         None => (text, 0),
@@ -52,7 +50,7 @@ fn moment(text: &str) -> Option<Instant> {
     u64::try_from(since_epoch.as_millis()).ok()?.checked_add_signed(-ahead).map(Instant)
 }
 
-/// How far the clocks of a place are ahead of UTC, in milliseconds, from `+02:00` or `-0330`.
+/// Milliseconds ahead of UTC, from an offset such as `+02:00` or `-0330`.
 fn offset(text: &str) -> Option<i64> {
     let (sign, digits) = text.split_at_checked(1)?;
     let digits = digits.replacen(':', "", 1);

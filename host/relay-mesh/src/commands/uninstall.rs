@@ -1,6 +1,7 @@
-//! `relay-mesh uninstall`: takes the mesh out of a harness, byte for byte where nobody was in between.
+//! `relay-mesh uninstall`: takes the mesh out of a harness. Files unchanged since the install are restored byte
+//! for byte.
 
-use mesh::harness::{Action, Harnesses as _};
+use mesh::ports::harness::{Action, Harnesses as _};
 
 use crate::command::CommandSpec;
 use crate::context::Context;
@@ -19,9 +20,8 @@ use crate::setup::request::{Installation, Reach, setup};
 #[command(after_help = "Examples:\n  \
     relay-mesh uninstall claude-code --project . --dry-run\n  \
     relay-mesh uninstall claude-code --user --yes\n\n\
-    A file that nobody touched since the install gets back what it held before, byte for byte; from any other \
-    one what is ours is taken out. Without a terminal nothing is changed unless `--yes` was said; the command \
-    then ends with 4.")]
+    A file that was not changed since the install is restored byte for byte; from any other file only our part is \
+    removed. Without a terminal and without `--yes` nothing changes, and the command exits with 4.")]
 pub(crate) struct Args {
     /// Which harness, as `relay-mesh harnesses` lists them
     harness: String,

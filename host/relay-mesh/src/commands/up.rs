@@ -1,17 +1,17 @@
 //! `relay-mesh up`: start the server in the background, and say what to do next.
 
-use mesh::harness::Harnesses;
+use mesh::ports::harness::Harnesses;
 
 use crate::command::CommandSpec;
-use crate::commands::serve::HostFlags;
+use crate::commands::serve::ServerFlags;
 use crate::compose::Open;
 use crate::config::{Origin, Setting, Settings, Shared, TokenUse, Values};
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::server::nats::{self, ServerRecord};
-use crate::server::{HostRecord, background};
-use crate::shapes::host::{ServerShape, UpShape};
+use crate::server::nats::{self, NatsRecord};
+use crate::server::{ServerRecord, background};
+use crate::shapes::server::{NatsShape, UpShape};
 
 /// Start the server in the background
 #[derive(clap::Args, Debug)]
@@ -20,13 +20,12 @@ use crate::shapes::host::{ServerShape, UpShape};
     relay-mesh up --http 127.0.0.1:8000\n  \
     relay-mesh up --nats\n\n\
     Its log is server.log in the data folder. `relay-mesh down` stops it.\n\n\
-    With `--nats` a nats-server of this machine's own is started too, if one is installed: on loopback, with a token \
-    and its data in nats/ of the data folder. It is for trying the mesh on servers; docs/nats.md has the rest.")]
+    `--nats` also starts a nats-server on this machine, if one is installed: on loopback, with a token and its data \
+    in nats/ of the data folder. It is for trying the mesh on servers; docs/nats.md has the rest.")]
 pub(crate) struct Args {
-    /// How it listens.
     #[command(flatten)]
-    pub(crate) host: HostFlags,
-    /// Start a nats-server on this machine too, and keep there what machines share
+    pub(crate) host: ServerFlags,
+    /// Start a nats-server on this machine too, and store there what machines share
     #[arg(long)]
     nats: bool,
 }
@@ -45,12 +44,12 @@ impl CommandSpec for Args {
         let context = &with_server;
         let open = context.open()?;
         let dir = &context.settings.dir.value;
-        let (outcome, record) = match HostRecord::find(dir, open.machine.as_ref())? {
+        let (outcome, record) = match ServerRecord::find(dir, open.machine.as_ref())? {
             Some(record) => {
                 let wanted = context.settings.store_shown();
                 if let Some(store) = record.store.as_ref().filter(|store| **store != wanted) {
                     return Err(Failure {
-                        what: format!("the server that runs keeps its mesh at {store}, and not at {wanted}"),
+                        what: format!("the running server keeps its mesh at {store}, and not at {wanted}"),
                         hint: Some("stop it by `relay-mesh down`, and then start it with this store".to_owned()),
                         exit: Exit::Failure,
                         source: None,
@@ -71,8 +70,8 @@ impl CommandSpec for Args {
         }
         let shape = UpShape {
             outcome,
-            server: server.as_ref().map(|server| ServerShape { url: server.url(), pid: server.process.pid }),
-            host: HostRecord::shape(Some(&record)),
+            server: server.as_ref().map(|server| NatsShape { url: server.url(), pid: server.process.pid }),
+            host: ServerRecord::shape(Some(&record)),
             log: background::log_path(dir).display().to_string(),
             next_steps,
         };
@@ -84,11 +83,11 @@ impl CommandSpec for Args {
     }
 }
 
-/// The nats-server of this data folder, started where it does not run.
-async fn server(context: &Context) -> Result<ServerRecord, CommandError> {
+/// The nats-server of this data folder, started if it does not run.
+async fn server(context: &Context) -> Result<NatsRecord, CommandError> {
     let open = context.open()?;
     let dir = &context.settings.dir.value;
-    let found = ServerRecord::find(dir, open.machine.as_ref())?;
+    let found = NatsRecord::find(dir, open.machine.as_ref())?;
     if let Shared::Nats(servers) = &context.settings.shared.value
         && found.as_ref().is_none_or(|record| servers.addresses() != [record.url()])
     {
@@ -118,7 +117,7 @@ async fn server(context: &Context) -> Result<ServerRecord, CommandError> {
     Ok(nats::start(dir, &program, open.machine.as_ref()).await?)
 }
 
-/// The command line of the server: what is settled here must not be settled otherwise there.
+/// The server's command line. It passes every setting, so that the server cannot resolve one differently.
 fn arguments(settings: &Settings) -> Vec<String> {
     let mut arguments = vec!["serve".to_owned(), "--background".to_owned()];
     let mut flag = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
@@ -142,7 +141,7 @@ fn arguments(settings: &Settings) -> Vec<String> {
     arguments
 }
 
-/// What the harnesses need that are on this machine.
+/// What to do next, for each harness on this machine.
 async fn next_steps(open: &Open) -> Vec<String> {
     let mut steps = Vec::new();
     for name in open.adapters.names() {

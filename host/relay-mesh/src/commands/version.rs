@@ -1,12 +1,12 @@
-//! `relay-mesh version`.
+//! `relay-mesh version`: print the versions of the program and of its adapter interface.
 
 use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::shapes::host::VersionShape;
+use crate::shapes::server::VersionShape;
 
-/// The version of the interface between adapters and host.
+/// The version of the WIT interface that adapters implement.
 const WIT: &str = "0.1";
 
 /// Print the version

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mesh::agent::{AgentSummary, Presence};
-use mesh::machine::Machine;
+use mesh::agents::{AgentSummary, Presence};
 use mesh::names::AgentName;
+use mesh::ports::machine::Machine;
 
 use crate::command::CommandSpec;
 use crate::commands::waiting::{Patience, Waited, timeout};
@@ -19,24 +19,23 @@ use crate::shapes::agents::AgentsShape;
     relay-mesh wait-for alice bob --timeout 5m && relay-mesh send alice,bob 'we can begin'\n  \
     relay-mesh wait-for ci --until-stale --stale 2m && relay-mesh send boss 'ci has fallen silent'\n  \
     relay-mesh wait-for bob --until-stale --by-mail --from alice\n\n\
-    An agent is here while it is busy or idle, not while it is away or offline. \
-    It ends with 7 where they did not come in time, with --until-stale where all stayed.")]
+    An agent is here while it is busy, needs input or is idle, not while it is away or offline. \
+    Exits with 7 if they did not come in time; with --until-stale, if all stayed.")]
 pub(crate) struct Args {
-    /// Whom: their exact names, whether they have joined yet or not
+    /// Their exact names; they need not have joined yet
     #[arg(value_name = "AGENT", required = true)]
     agents: Vec<AgentName>,
-    /// For how long [default: for as long as it takes]
+    /// How long to wait [default: for as long as it takes]
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     timeout: Option<Duration>,
     /// Wait instead until one of them is no longer here, and show who
     #[arg(long)]
     until_stale: bool,
-    /// With --until-stale: after how long a silence one counts as away, where nothing else shows that it lives
-    /// [default: `away-after` of the settings]
+    /// With --until-stale: count an agent as away after this much silence, unless something else shows that it is
+    /// alive [default: `away-after` of the settings]
     #[arg(long, value_name = "TIME", requires = "until_stale", value_parser = timeout)]
     stale: Option<Duration>,
-    /// With --until-stale: do not wait, but have a message sent to you once, by a server or by whoever follows
-    /// events
+    /// With --until-stale: do not wait, but get one message, from a server or from a process that follows events
     #[arg(long, requires = "until_stale", conflicts_with_all = ["timeout", "stale"])]
     by_mail: bool,
     /// With --by-mail: speak for this agent [$RELAY_AGENT, else this shell's session]
@@ -52,7 +51,7 @@ impl CommandSpec for Args {
         };
         let timeout = Patience::from_now(self.timeout);
         let waited = if self.until_stale {
-            // Of somebody who never joined it cannot be seen that they left.
+            // An agent that never joined cannot leave: an unknown name is an error.
             for agent in &self.agents {
                 open.mesh.resolve(agent.as_str(), None).await?;
             }
@@ -84,7 +83,7 @@ impl CommandSpec for Args {
     }
 }
 
-/// Who of those that were waited for is not here, and why.
+/// Which of the wanted agents are not here, and why.
 fn missing(wanted: &[AgentName], seen: &[AgentSummary]) -> String {
     let why = |name: &AgentName| match seen.iter().find(|seen| seen.agent.name == *name) {
         None => Some(format!("{name} has not joined")),
@@ -96,6 +95,6 @@ fn missing(wanted: &[AgentName], seen: &[AgentSummary]) -> String {
         },
     };
     let missing: Vec<String> = wanted.iter().filter_map(why).collect();
-    // Whoever came at the last moment came too late for this.
+    // They may all have come after the timeout and before this check.
     if missing.is_empty() { "they came too late".to_owned() } else { missing.join("; ") }
 }

@@ -1,4 +1,4 @@
-//! Waiting, for commands that may be told for how long.
+//! Waiting with an optional timeout, for commands that have one.
 
 use std::time::Duration;
 
@@ -7,35 +7,33 @@ use tokio::time::Instant;
 use crate::errors::{CommandError, StreamError};
 use crate::signals::Stop;
 
-/// Until when somebody waits; for ever, where nothing is said.
+/// A deadline; without one the wait lasts for ever.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     until: Option<Instant>,
 }
 
-/// How a wait ended.
 pub(crate) enum Waited<T> {
-    /// With what was waited for.
+    /// What was waited for has come.
     For(T),
-    /// With the end of timeout.
+    /// The time is over.
     InVain,
-    /// With somebody who asked to stop.
+    /// A signal asked to stop.
     UntilStopped,
 }
 
 impl Patience {
-    /// For so long from now on.
     pub(crate) fn from_now(span: Option<Duration>) -> Patience {
         Patience { until: span.and_then(|span| Instant::now().checked_add(span)) }
     }
 
-    /// Waits.
+    /// Waits for `what`, the deadline, or a signal to stop.
     pub(crate) async fn wait<T>(self, what: impl Future<Output = T>) -> Result<Waited<T>, CommandError> {
         let mut stop = Stop::listen().map_err(StreamError::Input)?;
         Ok(self.wait_unless(&mut stop, what).await)
     }
 
-    /// The same, for one that has listened since before there was anything to wait for.
+    /// The same, with a `stop` that the caller has listened to since before there was anything to wait for.
     pub(crate) async fn wait_unless<T>(self, stop: &mut Stop, what: impl Future<Output = T>) -> Waited<T> {
         let end = async {
             match self.until {
@@ -44,7 +42,7 @@ impl Patience {
             }
         };
         tokio::select! {
-            // What is there already is taken, however little timeout there is.
+            // A result that is there already wins, however short the timeout is.
             biased;
             found = what => Waited::For(found),
             () = stop.asked() => Waited::UntilStopped,
@@ -53,7 +51,7 @@ impl Patience {
     }
 }
 
-/// A span of time, as people type it.
+/// Parses a duration as people type it, such as `5m`.
 pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "write it as `30s`, `5m` or `2h`".to_owned())
 }

@@ -1,35 +1,33 @@
-//! Whose commands run in the person's sessions: a file of their own beside their settings. A project cannot bring
-//! one, and what stands in it counts for the mesh that it names alone: a project may name another data folder,
-//! in which anybody can have written anything.
+//! Which agents' commands may run in the user's sessions. The permissions are in a file beside the user's settings, so
+//! a project cannot bring its own. Each entry holds for one named mesh only: a project may name another data folder,
+//! whose contents anybody may have written.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mesh::command::CommandName;
-use mesh::consent::{Consent, Consents};
+use mesh::commands::CommandName;
 use mesh::names::AgentName;
+use mesh::ports::consent::{Consent, Consents};
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, Settings, Shared, file, mode};
 use crate::environment::Environment;
 
-/// Below the folder for configuration.
+/// Relative to the configuration folder.
 const FILE: &str = "relay-mesh/commands.toml";
-/// What opens a new file.
 const HEAD: &str = "# Whose commands run in the sessions of your agents, by `relay-mesh cmd allow`. Each entry counts for the\n\
                     # mesh that it names. Without `command` it is every command, without `to` every agent of yours.\n";
-/// What opens an entry.
 const ENTRY: &str = "[[allow]]";
 
-/// The person's file, for one mesh.
+/// The user's permissions for one mesh.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedCommands {
     path: PathBuf,
     mesh: Meant,
 }
 
-/// The mesh that is meant. It is put into words only where somebody asks: every command and every hook has one of
-/// these, and hardly any looks into the file.
+/// The mesh for which the entries hold. Its text is made on demand: every command and hook creates one of these, and
+/// few read the file.
 #[derive(Clone, Debug)]
 enum Meant {
     Folder(PathBuf),
@@ -37,7 +35,7 @@ enum Meant {
 }
 
 impl Meant {
-    /// What tells it from every other mesh of the person's.
+    /// The text that identifies the mesh in the file.
     fn words(&self) -> String {
         match self {
             Meant::Folder(dir) => {
@@ -75,7 +73,7 @@ impl Entry {
 }
 
 impl AllowedCommands {
-    /// The person's file, which need not be there.
+    /// The user's file; it need not exist.
     pub(crate) fn of(settings: &Settings, environment: &Environment) -> Result<AllowedCommands, ConfigError> {
         let folder = environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?;
         let mesh = match &settings.shared.value {
@@ -85,19 +83,17 @@ impl AllowedCommands {
         Ok(AllowedCommands { path: folder.join(FILE), mesh })
     }
 
-    /// Where it is kept.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is allowed on this mesh.
     pub(crate) fn listed(&self) -> Result<Vec<Consent>, ConfigError> {
         let entries = self.parse(&self.text()?)?.into_iter();
         let mesh = self.mesh.words();
         Ok(entries.filter(|entry| entry.mesh == mesh).map(|entry| entry.consent()).collect())
     }
 
-    /// Allows one more thing; false where it is allowed already.
+    /// Adds a permission; false if it was already there.
     pub(crate) fn allow(&self, consent: &Consent) -> Result<bool, ConfigError> {
         let _alone = self.alone()?;
         let text = self.text()?;
@@ -112,7 +108,7 @@ impl AllowedCommands {
         Ok(true)
     }
 
-    /// Takes back what this names and whatever is less than it; gives what was taken.
+    /// Removes this permission and every narrower one; returns those removed.
     pub(crate) fn disallow(&self, what: &Consent) -> Result<Vec<Consent>, ConfigError> {
         let _alone = self.alone()?;
         let text = self.text()?;
@@ -150,8 +146,8 @@ impl AllowedCommands {
         mode::write(&self.path, text).map_err(|source| self.unwritable(source))
     }
 
-    /// Holds off every other process that would change the file, for as long as this lives. The folder is what is
-    /// locked: a lock file among a person's settings would be one more thing to wonder about.
+    /// Locks out other writers until the result is dropped. Locks the folder, because a lock file among the user's
+    /// settings would puzzle them.
     fn alone(&self) -> Result<std::fs::File, ConfigError> {
         let folder = self.path.parent().unwrap_or(&self.path);
         let held = || {
@@ -174,7 +170,6 @@ impl Consents for AllowedCommands {
     }
 }
 
-/// An entry as it stands in the file.
 fn written(entry: &Entry) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let Entry { from, command, to, mesh } = entry;
@@ -190,8 +185,8 @@ fn written(entry: &Entry) -> String {
     lines
 }
 
-/// The text without some entries. What people wrote around them stays, where each entry is opened by a line of
-/// its own, as we write it.
+/// The text without some entries. Comments around the others survive if each entry starts with its own `[[allow]]`
+/// line, as we write it.
 fn without(text: &str, entries: &[Entry], goes: impl Fn(&Entry) -> bool) -> String {
     let mut blocks: Vec<String> = vec![String::new()];
     for line in text.split_inclusive('\n') {

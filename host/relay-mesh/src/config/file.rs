@@ -1,21 +1,21 @@
-//! Settings files: TOML, strict, with the line of what is wrong.
+//! Settings files: strict TOML, with errors that name the line.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mesh::EditMode;
 use mesh::names::AgentName;
-use mesh::reservation::Ttl;
+use mesh::reservations::Ttl;
 use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
 use super::nats::NatsValues;
 use super::store::{self, Differ, StoreAt};
-use super::values::{AutoReserve, Durable, TokenUse, Values, team};
+use super::values::{AutoCleanup, AutoReserve, Durable, TokenUse, Values, team};
 use super::wake::{Method, WakeValues};
 
-/// Reads the file of that name in a folder or in the nearest one above it. Costs one failed open
-/// for each folder that has none.
+/// Reads the file of that name in a folder or the nearest folder above. Costs one failed open for each folder without
+/// one.
 pub(super) fn nearest(
     folder: &Path,
     name: &str,
@@ -30,7 +30,7 @@ pub(super) fn nearest(
     Ok(None)
 }
 
-/// Reads a file; none where it is not there.
+/// Reads a file; none if it does not exist.
 pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, path, home).map(Some),
@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, C
     }
 }
 
-/// Parses a file. Relative paths in it start from the folder that it lies in, `~/` from the home.
+/// Parses a file. Relative paths in it start at the file's folder, `~/` at the home folder.
 fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigError> {
     let file: File = toml::from_str(text).map_err(|error| invalid(path, text, &error))?;
     let line = file.store.as_ref().map_or(0, |store| line_of(text, store.span().start));
@@ -55,6 +55,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
     let http = file.http.unwrap_or_default();
     let loops = file.loops.unwrap_or_default();
     let reservations = file.reservations.unwrap_or_default();
+    let retention = file.retention.unwrap_or_default();
     let values = Values {
         dir,
         shared,
@@ -74,13 +75,15 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         edits: reservations.mode.map(Mode::edits),
         auto_reserve: reservations.auto_reserve.map(|on| if on { AutoReserve::On } else { AutoReserve::Off }),
         auto_reserve_ttl: reservations.auto_reserve_ttl.map(|lease| lease.0),
+        keep: retention.keep.map(|duration| duration.0),
+        expire_after: retention.expire_after.map(|duration| duration.0),
+        auto_cleanup: retention.automatic.map(|on| if on { AutoCleanup::On } else { AutoCleanup::Off }),
         tools: file.tools.map(|tools| tools.0),
         wake: file.wake.unwrap_or_default().values(),
     };
     Ok(values.with_home(home).beneath(path.parent().unwrap_or(path)))
 }
 
-/// What is wrong with a file, and where.
 pub(super) fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     ConfigError::Invalid {
         path: path.to_owned(),
@@ -89,7 +92,7 @@ pub(super) fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> Confi
     }
 }
 
-/// The names of Rust's numbers mean nothing to whoever wrote the file.
+/// Replaces the names of Rust's number types, which mean nothing to the user.
 fn in_plain_words(said: &str) -> String {
     ["usize", "u64", "u32"].iter().fold(said.to_owned(), |said, number| {
         said.replace(&format!("expected {number}"), "expected a whole number that is not negative")
@@ -100,7 +103,6 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// The file's shape.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -115,10 +117,11 @@ struct File {
     http: Option<Http>,
     loops: Option<Loops>,
     reservations: Option<Reservations>,
+    retention: Option<Retention>,
     tools: Option<Tools>,
     wake: Option<Wake>,
-    /// What every machine calls this repository. Taken from here by `places`, for whichever repository a
-    /// command is about.
+    /// The repository's name on every machine. `git_checkout` reads it separately, for the repository that a command is
+    /// about.
     #[serde(rename = "repository")]
     _repository: Option<String>,
 }
@@ -150,7 +153,14 @@ struct Reservations {
     auto_reserve_ttl: Option<ReservationTtl>,
 }
 
-/// What happens when a file is written that another agent holds.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Retention {
+    keep: Option<Duration>,
+    expire_after: Option<Duration>,
+    automatic: Option<bool>,
+}
+
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Mode {
@@ -167,7 +177,6 @@ impl Mode {
     }
 }
 
-/// How long a reservation lasts, as people write it.
 struct ReservationTtl(Ttl);
 
 impl<'de> Deserialize<'de> for ReservationTtl {
@@ -201,7 +210,6 @@ impl Wake {
     }
 }
 
-/// A program and its arguments.
 struct Words(Vec<String>);
 
 impl<'de> Deserialize<'de> for Words {
@@ -216,7 +224,6 @@ impl<'de> Deserialize<'de> for Words {
     }
 }
 
-/// Groups of tools that were checked.
 struct Tools(mcp::Profile);
 
 impl<'de> Deserialize<'de> for Tools {
@@ -225,7 +232,6 @@ impl<'de> Deserialize<'de> for Tools {
     }
 }
 
-/// A team that was checked.
 struct Team(String);
 
 impl<'de> Deserialize<'de> for Team {
@@ -234,7 +240,7 @@ impl<'de> Deserialize<'de> for Team {
     }
 }
 
-/// Milliseconds, written as `10m` or `1h 30m`.
+/// In milliseconds; written as `10m` or `1h 30m`.
 struct Duration(u64);
 
 impl<'de> Deserialize<'de> for Duration {

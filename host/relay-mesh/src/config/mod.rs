@@ -1,5 +1,5 @@
-//! Settings, each with where it came from: flags, then the environment, then the project's
-//! `.relay-mesh.toml`, then the person's own file, then defaults.
+//! Settings, each with its origin. In order of precedence: flags, environment, the project's `.relay-mesh.toml`, the
+//! user's own file, defaults.
 
 mod consents;
 mod file;
@@ -14,49 +14,40 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mesh::names::AgentName;
-use mesh::reservation::Ttl;
+use mesh::reservations::Ttl;
 use mesh::{EditMode, EditRules, Limits, LoopLimits};
 
 use crate::environment::Environment;
 use crate::errors::Explain;
 use crate::exit::Exit;
 pub(crate) use consents::AllowedCommands;
-pub(crate) use mode::{Place, set_edit_mode};
+pub(crate) use mode::{SettingsFile, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
 pub(crate) use store::{Servers, Shared, StoreAt};
-pub(crate) use values::{AutoReserve, Durable, TokenUse, Values, at_home, team};
+pub(crate) use values::{AutoCleanup, AutoReserve, Durable, TokenUse, Values, at_home, team};
 pub(crate) use wake::{Method, WakeValues};
 
 /// The project's file, in the working folder or the nearest one above it.
 pub(crate) const PROJECT_FILE: &str = ".relay-mesh.toml";
-/// The person's own file, below the folder for configuration.
+/// The user's own file, relative to the configuration folder.
 const USER_FILE: &str = "relay-mesh/config.toml";
-/// The data folder below the home.
+/// The default data folder, relative to the home folder.
 const DEFAULT_DIR: &str = ".relay-mesh";
-/// Where the server listens unless it is told otherwise.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7423);
 
-/// A setting and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting<T> {
-    /// What it is set to.
     pub(crate) value: T,
-    /// By what.
     pub(crate) origin: Origin,
 }
 
 /// Where a setting came from, strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The command line.
     Flags,
-    /// A variable of this process.
     Environment,
-    /// The project's file.
     Project(PathBuf),
-    /// The person's own file.
     User(PathBuf),
-    /// Nobody said anything.
     Default,
 }
 
@@ -71,112 +62,84 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Everything that can be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// The data folder.
     pub(crate) dir: Setting<PathBuf>,
-    /// Where that is kept which all machines of a mesh share.
+    /// Where the data shared by all machines of a mesh is stored.
     pub(crate) shared: Setting<Shared>,
-    /// Who we are to the servers, put together of what each place says.
+    /// Login and stream options for the servers, merged from all origins.
     pub(crate) nats: NatsValues,
-    /// What of it the command line says, for a process that is started to go by it too.
+    /// The part of `nats` from the command line, to be passed on to a started process.
     pub(crate) nats_by_flags: NatsValues,
-    /// How whoever listens outside of any harness is woken, put together of what each place says.
+    /// How `wake` reaches listeners outside any harness, merged from all origins.
     pub(crate) wake: WakeValues,
-    /// Both, word by word, with where each came from.
+    /// Each key of `nats` and `wake` as text, with its origin.
     words: Vec<(&'static str, Setting<String>)>,
-    /// For whom this command line speaks.
+    /// The agent that this command line acts as.
     pub(crate) agent: Setting<Option<AgentName>>,
-    /// The team that a registration joins.
     pub(crate) team: Setting<Option<String>>,
-    /// When a message counts as stored.
     pub(crate) durability: Setting<Durable>,
-    /// Where the server listens.
     pub(crate) listen: Setting<SocketAddr>,
-    /// Whether the server asks for its token.
+    /// Whether HTTP clients must show the server's token.
     pub(crate) token: Setting<TokenUse>,
-    /// Folders with adapters beside the built-in ones.
+    /// Folders with further adapters.
     pub(crate) plugins: Setting<Vec<PathBuf>>,
-    /// How long nothing may be heard of an agent before it counts as away, in milliseconds.
+    /// Silence after which an agent counts as away, in milliseconds.
     pub(crate) away_after: Setting<u64>,
-    /// Messages in one chain without a person, before waking stops.
+    /// Messages in one chain without the user, before waking stops.
     pub(crate) hops: Setting<u32>,
-    /// Wakes of one agent by one other within the window.
+    /// The most wakes of one agent by one other within `window`.
     pub(crate) per_pair: Setting<u32>,
-    /// Wakes of one agent within the window.
+    /// The most wakes of one agent within `window`.
     pub(crate) per_agent: Setting<u32>,
-    /// The window, in milliseconds.
+    /// In milliseconds.
     pub(crate) window: Setting<u64>,
-    /// After how long without a new message a chain is over, in milliseconds.
+    /// Time without a new message after which a chain is over, in milliseconds.
     pub(crate) rest: Setting<u64>,
     /// What happens when a file is written that another agent holds.
     pub(crate) edits: Setting<EditMode>,
-    /// Whether a file is reserved for whoever writes it.
+    /// Whether writing a file reserves it for the agent that writes.
     pub(crate) auto_reserve: Setting<AutoReserve>,
-    /// For how long.
+    /// How long such a reservation lasts.
     pub(crate) auto_reserve_ttl: Setting<Ttl>,
-    /// Which groups of tools an MCP client is shown.
+    /// How long settled mail, events, ended sessions and silent agents are kept, in milliseconds.
+    pub(crate) keep: Setting<u64>,
+    /// After how long unread mail expires, in milliseconds.
+    pub(crate) expire_after: Setting<u64>,
+    /// Whether ordinary commands start a cleanup once a day.
+    pub(crate) auto_cleanup: Setting<AutoCleanup>,
+    /// The groups of tools that an MCP client sees.
     pub(crate) tools: Setting<mcp::Profile>,
 }
 
-/// Why the settings cannot be told.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// A file is there and cannot be read.
     #[error("could not read `{}`", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
-    /// A file cannot be written.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("could not write `{}`", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
-    /// A file does not say what a settings file may say.
+    Unwritable { path: PathBuf, source: std::io::Error },
     #[error("`{}`, line {line}: {what}", path.display())]
     Invalid {
-        /// The file.
         path: PathBuf,
-        /// The line, counted from one.
+        /// Counted from one.
         line: usize,
-        /// What is wrong there.
         what: String,
     },
-    /// A project's file sets what only the person may set.
     #[error("`{}` sets `{key}`, which a project may not set for the people who work in it", path.display())]
-    NotTheProjects {
-        /// The file.
-        path: PathBuf,
-        /// The setting.
-        key: &'static str,
-    },
-    /// A variable does not hold what it should.
+    NotTheProjects { path: PathBuf, key: &'static str },
     #[error("${name} is `{value}`: {why}")]
     Variable {
-        /// The variable.
         name: &'static str,
-        /// What it holds.
         value: String,
-        /// What it should hold.
+        /// What the variable should hold.
         why: String,
     },
-    /// The command line speaks of a store and names none.
     #[error("`--store` names no store")]
     NoStore,
-    /// The values of the servers on the command line do not fit together.
     #[error("`--nats-option`: {0}")]
     NatsOptions(String),
-    /// The command line names two data folders.
     #[error("`--dir` and `--store` name two folders, and there is one")]
     Flags,
-    /// There is no home folder to keep the data in.
     #[error("there is no home folder to keep the data in")]
     NoHome,
 }
@@ -219,7 +182,7 @@ impl Explain for ConfigError {
 }
 
 impl Settings {
-    /// Works every setting out for a command line that was given in a folder.
+    /// Determines every setting for a command line run in `workdir`.
     pub(crate) fn load(flags: Values, environment: &Environment, workdir: &Path) -> Result<Settings, ConfigError> {
         let home = environment.home();
         let mut layers = vec![
@@ -277,10 +240,12 @@ impl Settings {
             edits: pick(layers, |values| values.edits, EditMode::default()),
             auto_reserve: pick(layers, |values| values.auto_reserve, AutoReserve::Off),
             auto_reserve_ttl: pick(layers, |values| values.auto_reserve_ttl, values::auto_reserve_ttl()),
+            keep: pick(layers, |values| values.keep, limits.keep),
+            expire_after: pick(layers, |values| values.expire_after, limits.expire_after),
+            auto_cleanup: pick(layers, |values| values.auto_cleanup, AutoCleanup::On),
         })
     }
 
-    /// The settings that the mesh goes by.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             loops: LoopLimits {
@@ -291,6 +256,8 @@ impl Settings {
                 rest: self.rest.value,
             },
             away_after: self.away_after.value,
+            keep: self.keep.value,
+            expire_after: self.expire_after.value,
             edits: EditRules {
                 mode: self.edits.value,
                 auto_reserve: match self.auto_reserve.value {
@@ -302,7 +269,7 @@ impl Settings {
         }
     }
 
-    /// The store by its kind and place, without secrets.
+    /// The store as `files:DIR` or `nats://HOST`, without secrets.
     pub(crate) fn store_shown(&self) -> String {
         match &self.shared.value {
             Shared::InTheFolder => format!("files:{}", self.dir.value.display()),
@@ -310,7 +277,7 @@ impl Settings {
         }
     }
 
-    /// Every setting as `key`, value and origin, in the spelling of the settings files.
+    /// Every setting as key, value and origin, spelled as in the settings files.
     pub(crate) fn listed(&self) -> Vec<(&'static str, String, &Origin)> {
         fn line<'a, T>(
             key: &'static str,
@@ -343,13 +310,16 @@ impl Settings {
             line("reservations.auto-reserve", &self.auto_reserve, |auto| auto.as_str().to_owned()),
             line("reservations.auto-reserve-ttl", &self.auto_reserve_ttl, |ttl| duration(&ttl.milliseconds())),
         ];
+        lines.push(line("retention.keep", &self.keep, duration));
+        lines.push(line("retention.expire-after", &self.expire_after, duration));
+        lines.push(line("retention.automatic", &self.auto_cleanup, |auto| auto.as_str().to_owned()));
         lines.push(line("tools", &self.tools, mcp::Profile::to_string));
         lines.extend(self.words.iter().map(|(key, word)| line(key, word, String::clone)));
         lines
     }
 }
 
-/// Words that are set, each with the strongest place that says it.
+/// Values that are set, each with its strongest origin.
 fn words(
     layers: &[(Origin, Values)],
     set: &[(&'static str, String)],

@@ -1,4 +1,4 @@
-//! Writing one setting into a settings file: `reservations.mode`. Everything else in the file stays as it is.
+//! Writes one setting, `reservations.mode`, into a settings file and leaves the rest of the file as it is.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,33 +12,32 @@ use super::{ConfigError, PROJECT_FILE, USER_FILE, file};
 use crate::atomic_write;
 use crate::environment::Environment;
 
-/// Whose settings are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// The project's file, which a team shares.
+pub(crate) enum SettingsFile {
+    /// The project's file, shared by the team.
     Project,
-    /// The person's own.
+    /// The user's own file.
     User,
 }
 
-/// Sets `reservations.mode` and gives the file in which it now stands. The project's file is the nearest one within
-/// the working copy, else a new one at its top.
+/// Sets `reservations.mode` and returns the changed file. For a project, that is the nearest settings file within the
+/// working copy, else a new one at its top.
 pub(crate) fn set_edit_mode(
-    place: Place,
+    place: SettingsFile,
     mode: EditMode,
     environment: &Environment,
     workdir: &Path,
     top: &Path,
 ) -> Result<PathBuf, ConfigError> {
     let path = match place {
-        Place::User => environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?.join(USER_FILE),
-        Place::Project => {
+        SettingsFile::User => environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?.join(USER_FILE),
+        SettingsFile::Project => {
             let within = workdir.ancestors().take_while(|folder| folder.starts_with(top));
             let there = within.map(|folder| folder.join(PROJECT_FILE)).find(|path| path.exists());
             there.unwrap_or_else(|| top.join(PROJECT_FILE))
         }
     };
-    // A file that says something else that is wrong is not ours to touch.
+    // A file with an error elsewhere is refused.
     file::read(&path, environment.home().as_deref())?;
     let unreadable = |source| ConfigError::Unreadable { path: path.clone(), source };
     let text = match std::fs::read_to_string(&path) {
@@ -50,8 +49,8 @@ pub(crate) fn set_edit_mode(
     Ok(path)
 }
 
-/// Another process may read the file meanwhile: it sees the old one or the new one. Where the path is a link, as
-/// people have them who keep their settings elsewhere, what it leads to is written.
+/// Replaces the file atomically. If the path is a symlink, as users have who keep their settings elsewhere, its target
+/// is written.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().unwrap_or(path);
@@ -60,7 +59,6 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     atomic_write::replace(path, text.as_bytes(), mode, Durability::Synced)
 }
 
-/// The file's text with this mode in it.
 fn with_mode(text: &str, mode: EditMode) -> String {
     #[derive(Deserialize)]
     struct File {
@@ -76,7 +74,7 @@ fn with_mode(text: &str, mode: EditMode) -> String {
     if let Some(span) = written.map(toml::Spanned::span) {
         return format!("{}\"{}\"{}", &text[..span.start], mode.as_str(), &text[span.end..]);
     }
-    // Below its header, where the table has one.
+    // Below the table's header, if it has one.
     let header = text.split_inclusive('\n').scan(0, |end, line| {
         *end += line.len();
         Some((*end, line))

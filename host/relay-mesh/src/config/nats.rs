@@ -1,4 +1,4 @@
-//! `[nats]`: who we are to the servers, and how the streams are made.
+//! `[nats]`: how to log in to the servers, and options of the streams.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -8,36 +8,35 @@ use serde::Deserialize;
 use super::ConfigError;
 use crate::environment::Environment;
 
-/// What one place says of the servers. Each field stands for itself: a person may keep the credentials
-/// in their own file and name the domain by a variable.
+/// The `[nats]` values of one origin. Fields are independent: a user may set the credentials in their own file and the
+/// domain by a variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct NatsValues {
-    /// A file with a JWT and its seed.
+    /// File with a JWT and its seed.
     pub(crate) credentials: Option<PathBuf>,
-    /// A file with the seed of an NKey.
+    /// File with the seed of an NKey.
     pub(crate) nkey: Option<PathBuf>,
-    /// A user.
     pub(crate) user: Option<String>,
-    /// A file with the user's password.
+    /// File with the password of `user`.
     pub(crate) password: Option<PathBuf>,
-    /// A file with a token.
+    /// File with a token.
     pub(crate) token: Option<PathBuf>,
-    /// A file with further certificates of authorities, in PEM.
+    /// File with further CA certificates, in PEM.
     pub(crate) ca: Option<PathBuf>,
-    /// Our own certificate, in PEM.
+    /// File with the client certificate, in PEM.
     pub(crate) certificate: Option<PathBuf>,
-    /// Its key, in PEM.
+    /// File with the key of `certificate`, in PEM.
     pub(crate) key: Option<PathBuf>,
-    /// The JetStream domain.
+    /// JetStream domain.
     pub(crate) domain: Option<String>,
-    /// On how many servers each message is kept, where we make the streams.
+    /// Replicas of each message, if we create the streams.
     pub(crate) replicas: Option<usize>,
-    /// Begins the names of streams and subjects.
+    /// Prefix of the names of streams and subjects.
     pub(crate) prefix: Option<String>,
 }
 
-/// One value of `[nats]` on a command line, as in `domain=relay`.
+/// One `[nats]` value on the command line, such as `domain=relay`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NatsOption {
     key: String,
@@ -55,11 +54,9 @@ impl FromStr for NatsOption {
     }
 }
 
-/// The variable that says on how many servers each message is kept.
 const REPLICAS: &str = "RELAY_NATS_REPLICAS";
 
 impl NatsValues {
-    /// What the command line says.
     pub(crate) fn of_options(options: &[NatsOption]) -> Result<NatsValues, String> {
         let mut table = toml::Table::new();
         for NatsOption { key, value } in options {
@@ -72,12 +69,11 @@ impl NatsValues {
         table.try_into().map_err(|error: toml::de::Error| error.message().to_owned())
     }
 
-    /// The same in the words of a command line.
+    /// The values as `--nats-option` arguments.
     pub(crate) fn as_options(&self) -> impl Iterator<Item = String> {
         self.listed().into_iter().filter_map(|(key, value)| Some(format!("{}={value}", key.strip_prefix("nats.")?)))
     }
 
-    /// What the environment says.
     pub(super) fn of_environment(environment: &Environment) -> Result<NatsValues, ConfigError> {
         let replicas = match environment.get(REPLICAS).map(|text| (text, text.parse())) {
             None => None,
@@ -104,7 +100,6 @@ impl NatsValues {
         })
     }
 
-    /// The same, with each path changed.
     #[must_use]
     pub(super) fn with_paths(self, change: impl Fn(PathBuf) -> PathBuf) -> NatsValues {
         NatsValues {
@@ -119,10 +114,10 @@ impl NatsValues {
         }
     }
 
-    /// What this place says, and for the rest what a weaker one does.
+    /// These values, with `weaker` filling the gaps.
     #[must_use]
     pub(super) fn or(self, weaker: NatsValues) -> NatsValues {
-        // Who we are is one thing: half of it from one place and half from another is nobody.
+        // The login comes from one origin: half of it from each of two would log in nobody.
         let identity = if self.names_somebody() { &self } else { &weaker };
         NatsValues {
             credentials: identity.credentials.clone(),
@@ -139,12 +134,12 @@ impl NatsValues {
         }
     }
 
-    /// Whether it says who we are.
+    /// Whether a login is set.
     pub(crate) fn names_somebody(&self) -> bool {
         self.credentials.is_some() || self.nkey.is_some() || self.user.is_some() || self.token.is_some()
     }
 
-    /// Each file and each word that is set, for people.
+    /// Every key that is set, with its value as shown to the user.
     pub(crate) fn listed(&self) -> Vec<(&'static str, String)> {
         let path = |path: &Option<PathBuf>| path.as_deref().map(Path::display).map(|path| path.to_string());
         let all = [

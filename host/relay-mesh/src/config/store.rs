@@ -1,5 +1,5 @@
-//! A store in one word that names its kind too: `files:DIR` is the data folder that `dir` names as
-//! well, `nats://HOST` keeps what machines share on servers, and the data folder what is this one's.
+//! A store as one word with its kind: `files:DIR` names the same data folder as `dir`; `nats://HOST` stores shared data
+//! on servers and the machine's own data in the data folder.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,21 +9,20 @@ use serde::{Deserialize, Deserializer};
 
 use super::ConfigError;
 
-/// A store, by its kind and place.
+/// A store's kind and location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreAt {
-    /// A folder of files.
     Files(PathBuf),
-    /// NATS servers, of which any one is enough.
+    /// NATS servers; reaching one is enough.
     Nats(Servers),
 }
 
-/// Addresses of NATS servers. A password in them is not shown.
+/// Addresses of NATS servers. `Display` and `Debug` hide passwords in them.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Servers(Vec<String>);
 
 impl Servers {
-    /// The addresses, with whatever secrets they hold.
+    /// The addresses, including any secrets in them.
     pub(crate) fn addresses(&self) -> &[String] {
         &self.0
     }
@@ -48,7 +47,6 @@ impl fmt::Debug for Servers {
     }
 }
 
-/// Why a word names no store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a store: write `files:DIR`, as in `files:/srv/mesh`, or `nats://HOST:4222`")]
 pub(crate) struct InvalidStore(pub(crate) String);
@@ -75,7 +73,7 @@ impl FromStr for StoreAt {
     }
 }
 
-/// Whether what follows a host's last colon is a port, where there is one outside of an address in brackets.
+/// Whether the text after the last colon is a port, or there is none. Colons in a bracketed address do not count.
 fn has_a_port_or_none(host: &str) -> bool {
     let (_, host) = host.rsplit_once('@').unwrap_or(("", host));
     match host.rsplit_once(':') {
@@ -86,7 +84,7 @@ fn has_a_port_or_none(host: &str) -> bool {
 }
 
 impl StoreAt {
-    /// What the command line says by `--dir` and `--store` together.
+    /// Merges `--dir` and `--store`.
     pub(crate) fn with_dir(
         dir: Option<PathBuf>,
         store: Option<StoreAt>,
@@ -101,7 +99,7 @@ impl<'de> Deserialize<'de> for StoreAt {
     }
 }
 
-/// What one place says by `dir` and `store` together: the data folder, and where the rest is kept.
+/// Merges `dir` and `store` of one origin into the data folder and the place of shared data.
 pub(super) fn together(
     dir: Option<PathBuf>,
     store: Option<StoreAt>,
@@ -114,23 +112,21 @@ pub(super) fn together(
     }
 }
 
-/// Where that is kept which all machines of a mesh share.
+/// Where the data shared by all machines of a mesh is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
-    /// In the data folder: the mesh is on one machine.
+    /// In the data folder: the mesh has one machine.
     InTheFolder,
-    /// On servers.
     Nats(Servers),
 }
 
 impl Shared {
-    /// On one server, by its address.
     pub(crate) fn on(address: &str) -> Shared {
         Shared::Nats(Servers(vec![address.to_owned()]))
     }
 }
 
-/// `dir` and `store` of one place name two folders.
+/// `dir` and `store` of one origin name different folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Differ;
 

@@ -1,8 +1,8 @@
-//! The order of precedence, and what is refused, as tables.
+//! Tests of precedence and of refused values, as tables.
 
 use super::*;
 
-/// Loads the settings of a project below a home: gives the value and origin of one key, or the error.
+/// Loads the settings of a project below a home folder and compares one key's value and origin, or the error.
 fn check(project_file: &str, user_file: &str, variables: &[(&str, &str)], flags: Values, key: &str, expected: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().join("home");
@@ -62,7 +62,7 @@ fn a_store_of_files_is_the_data_folder() {
     check("", user, &[], nothing(), "dir", "~/user by ~/.config/relay-mesh/config.toml");
     check("store = 'files:data'", user, &[], nothing(), "dir", "~/project/data by ~/project/.relay-mesh.toml");
     check("", user, &[("RELAY_STORE", "files:/d")], nothing(), "dir", "/d by environment");
-    // No shell knows that a path stands there.
+    // No shell expands `~` in this position.
     check("", "", &[("RELAY_STORE", "files:~/d")], nothing(), "dir", "~/d by environment");
     check("", "", &[], Values { dir: Some("~/d".into()), ..nothing() }, "dir", "~/d by command line");
     check("", user, &[("RELAY_DIR", "/d")], nothing(), "dir", "/d by environment");
@@ -101,7 +101,7 @@ fn servers_are_the_persons_to_name() {
     check("", user, &[], nothing(), "store", &from_user("nats://…@here"));
     check("", user, &[], nothing(), "dir", "~/.relay-mesh by default");
     check("", user, &[], nothing(), "nats.password", &from_user("~/pass"));
-    // Who we are comes from one place, and what else is said from wherever it is.
+    // The login comes from one origin, each other value from its own.
     let token = [("RELAY_NATS_TOKEN", "/token")];
     check("", user, &token, nothing(), "nats.token", "/token by environment");
     check("", user, &token, nothing(), "nats.prefix", &from_user("TEAM"));
@@ -180,7 +180,7 @@ fn what_is_wrong_is_named_with_its_line() {
         "agent",
         "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `nats`, \
          `agent`, `team`, `durability`, `away-after`, `plugins`, `http`, `loops`, \
-         `reservations`, `tools`, `wake`, `repository`",
+         `reservations`, `retention`, `tools`, `wake`, `repository`",
     );
     check(
         "[loops]\nhops = -1",
@@ -225,6 +225,7 @@ fn a_project_opens_no_door_for_the_people_who_clone_it() {
         ("plugins = ['p']", "plugins"),
         ("[wake]\ngateway = ['sh', '-c', 'curl evil']", "wake"),
         ("[wake]\nrun = ['sh']", "wake"),
+        ("[retention]\nkeep = '0s'", "retention"),
     ] {
         let refused = format!(
             "`~/project/.relay-mesh.toml` sets `{key}`, which a project may not set for the people who work in it"

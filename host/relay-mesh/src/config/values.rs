@@ -1,11 +1,11 @@
-//! What one place may say about the settings: every one of them, or none.
+//! The settings of one origin, each optional.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mesh::EditMode;
 use mesh::names::AgentName;
-use mesh::reservation::Ttl;
+use mesh::reservations::Ttl;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -25,7 +25,6 @@ pub(crate) enum Durable {
 }
 
 impl Durable {
-    /// As people write it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Durable::Disk => "disk",
@@ -34,17 +33,15 @@ impl Durable {
     }
 }
 
-/// Whether the server asks clients over HTTP for its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenUse {
-    /// It does.
+    /// HTTP clients must show the server's token.
     Required,
-    /// Whoever reaches the port may speak.
+    /// Any client that reaches the port is served.
     Off,
 }
 
 impl TokenUse {
-    /// As people write it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             TokenUse::Required => "on",
@@ -53,17 +50,15 @@ impl TokenUse {
     }
 }
 
-/// Whether a file is reserved for whoever writes it.
+/// Whether writing a file reserves it for the agent that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AutoReserve {
-    /// It is.
     On,
-    /// Only what an agent reserves is reserved.
+    /// Agents reserve explicitly.
     Off,
 }
 
 impl AutoReserve {
-    /// As people write it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             AutoReserve::On => "on",
@@ -72,12 +67,29 @@ impl AutoReserve {
     }
 }
 
-/// How long a file stays reserved that was reserved by the way: ten minutes.
+/// Whether ordinary commands start a cleanup once a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AutoCleanup {
+    On,
+    /// Only `gc` and the server clean up.
+    Off,
+}
+
+impl AutoCleanup {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            AutoCleanup::On => "on",
+            AutoCleanup::Off => "off",
+        }
+    }
+}
+
+/// How long an automatic reservation lasts by default: ten minutes.
 pub(super) fn auto_reserve_ttl() -> Ttl {
     Ttl::new(10 * 60_000).unwrap_or_default()
 }
 
-/// What one place says. The fields are those of [`super::Settings`].
+/// The settings of one origin. The fields are those of [`super::Settings`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Values {
     pub(crate) dir: Option<PathBuf>,
@@ -98,11 +110,14 @@ pub(crate) struct Values {
     pub(crate) edits: Option<EditMode>,
     pub(crate) auto_reserve: Option<AutoReserve>,
     pub(crate) auto_reserve_ttl: Option<Ttl>,
+    pub(crate) keep: Option<u64>,
+    pub(crate) expire_after: Option<u64>,
+    pub(crate) auto_cleanup: Option<AutoCleanup>,
     pub(crate) tools: Option<mcp::Profile>,
     pub(crate) wake: WakeValues,
 }
 
-/// A path that begins with `~` as people mean it: no shell puts their home into `files:~/mesh`.
+/// Expands a leading `~`: no shell does so in `files:~/mesh`.
 pub(crate) fn at_home(path: PathBuf, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -111,7 +126,7 @@ pub(crate) fn at_home(path: PathBuf, home: Option<&Path>) -> PathBuf {
 }
 
 impl Values {
-    /// The same, with the person's home in the paths that name it.
+    /// The same with `~` expanded in every path.
     #[must_use]
     pub(super) fn with_home(self, home: Option<&Path>) -> Values {
         Values {
@@ -123,7 +138,7 @@ impl Values {
         }
     }
 
-    /// The same, with relative paths taken from a folder.
+    /// The same with relative paths resolved against a folder.
     #[must_use]
     pub(crate) fn beneath(self, folder: &Path) -> Values {
         Values {
@@ -135,9 +150,9 @@ impl Values {
         }
     }
 
-    /// Whoever clones a repository takes its file along unseen. So that file may say how agents of
-    /// the project work together, but not open a port, drop the token, bring adapters, name the
-    /// servers that everything goes through, or programs that a wake runs.
+    /// Refuses what a project may not set, because a clone brings the project's file along unseen. It may say how
+    /// agents of the project work together, but not open a port, drop the token, bring adapters, say when mail is
+    /// deleted, or name the servers that carry everything or the programs that a wake runs.
     pub(super) fn refuse_what_is_the_persons(&self, path: &Path) -> Result<(), ConfigError> {
         let personal = [
             ("http.listen", self.listen.is_some()),
@@ -146,6 +161,7 @@ impl Values {
             ("store", matches!(self.shared, Some(Shared::Nats(_)))),
             ("nats", self.nats != NatsValues::default()),
             ("wake", self.wake != WakeValues::default()),
+            ("retention", self.keep.is_some() || self.expire_after.is_some() || self.auto_cleanup.is_some()),
         ];
         match personal.into_iter().find(|(_, set)| *set) {
             Some((key, _)) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
@@ -154,10 +170,8 @@ impl Values {
     }
 }
 
-/// The variable that names the store by its kind and place.
 const STORE: &str = "RELAY_STORE";
 
-/// What the environment says.
 pub(super) fn of_environment(environment: &Environment) -> Result<Values, ConfigError> {
     let named = parsed(environment, STORE, |text| text.parse::<StoreAt>().map_err(|error| error.to_string()))?;
     let (dir, shared) = store::together(environment.get("RELAY_DIR").map(PathBuf::from), named).map_err(|Differ| {
@@ -195,7 +209,7 @@ fn parsed<T>(
     parse(value).map(Some).map_err(|why| ConfigError::Variable { name, value: value.to_owned(), why })
 }
 
-/// A team follows the rules of one part of a name.
+/// Checks a team: it follows the rules for one part of a name.
 pub(crate) fn team(text: &str) -> Result<String, String> {
     let name = format!("a@{text}").parse::<AgentName>();
     match name.as_ref().map(AgentName::team) {

@@ -1,27 +1,27 @@
-//! `[wake]`: how `relay-mesh wake` reaches whoever listens outside of any harness.
+//! `[wake]`: how `relay-mesh wake` reaches listeners outside any harness.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// What one place says of waking. Each field stands for itself.
+/// The `[wake]` values of one origin. Fields are independent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WakeValues {
-    /// The ways to try, in this order; all that are set, where nothing is said.
+    /// The methods to try, in this order; by default all that are configured.
     pub(crate) methods: Option<Vec<Method>>,
-    /// A program and its arguments, in which `{text}`, `{from}`, `{to}` and `{id}` are filled in.
+    /// A program and its arguments; `{text}`, `{from}`, `{to}` and `{id}` are filled in.
     pub(crate) gateway: Option<Vec<String>>,
-    /// A Unix socket that is sent one line of JSON.
+    /// A Unix socket that receives one line of JSON.
     pub(crate) socket: Option<PathBuf>,
-    /// The file that is written; `wake/trigger` of the data folder, where nothing is said.
+    /// The file that is written; by default `wake/trigger` in the data folder.
     pub(crate) file: Option<PathBuf>,
-    /// For how long each is tried, in milliseconds.
+    /// Timeout of each method, in milliseconds.
     pub(crate) timeout: Option<u64>,
-    /// What runs whenever the file is written, by `wake install`: a program and its arguments.
+    /// The program and arguments that `wake install` runs whenever the file is written.
     pub(crate) run: Option<Vec<String>>,
 }
 
-/// A way to wake somebody.
+/// A method of waking a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Method {
@@ -36,7 +36,6 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    /// The word for it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Method::Routes => "routes",
@@ -48,13 +47,12 @@ impl Method {
 }
 
 impl WakeValues {
-    /// The same, with each path changed.
     #[must_use]
     pub(super) fn with_paths(self, change: impl Fn(PathBuf) -> PathBuf) -> WakeValues {
         WakeValues { socket: self.socket.map(&change), file: self.file.map(&change), ..self }
     }
 
-    /// What this place says, and for the rest what a weaker one does.
+    /// These values, with `weaker` filling the gaps.
     #[must_use]
     pub(super) fn or(self, weaker: WakeValues) -> WakeValues {
         WakeValues {
@@ -67,7 +65,7 @@ impl WakeValues {
         }
     }
 
-    /// Each of them that is set, for people.
+    /// Every key that is set, with its value as shown to the user.
     pub(crate) fn listed(&self) -> Vec<(&'static str, String)> {
         let path = |path: &Option<PathBuf>| path.as_deref().map(Path::display).map(|path| path.to_string());
         let words = |words: &Option<Vec<String>>| words.as_ref().map(|words| words.join(" "));

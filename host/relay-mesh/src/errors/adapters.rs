@@ -1,16 +1,14 @@
-//! The errors of adapters.
+//! Errors of adapters.
 
-use mesh::harness::{HarnessError, Harnesses};
+use mesh::ports::harness::{HarnessError, Harnesses};
 
 use super::{CommandError, Explain};
 use crate::exit::Exit;
 
-/// No adapter has the name.
 pub(crate) fn unknown(name: &str, known: &dyn Harnesses) -> CommandError {
     UnknownAdapter { name: name.to_owned(), known: known.names() }.into()
 }
 
-/// An adapter did not do what it was asked.
 pub(crate) fn failed(adapter: &str, source: HarnessError) -> CommandError {
     AdapterFailed { adapter: adapter.to_owned(), source }.into()
 }
@@ -54,7 +52,7 @@ impl Explain for AdapterFailed {
             HarnessError::Denied(why) => adapters::hint_of_link(why),
             HarnessError::Busy(milliseconds) => Some(format!("try again after {milliseconds} ms")),
             HarnessError::Failed(_) => {
-                Some(format!("mend what it names and try again; `relay-mesh doctor {}` shows more", self.adapter))
+                Some(format!("fix what it names and try again; `relay-mesh doctor {}` shows more", self.adapter))
             }
         }
     }

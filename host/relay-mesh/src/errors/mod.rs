@@ -1,5 +1,4 @@
-//! What can go wrong with a command, and what people are told: each error says beside itself how the process ends
-//! and what to do about it. The errors of other crates have a file for each crate here.
+//! The errors of commands, each with its exit code and a hint. The errors of other crates have one file per crate here.
 
 pub(crate) mod adapters;
 mod mesh;
@@ -13,16 +12,14 @@ use crate::exit::Exit;
 
 pub(crate) use self::mesh::{HARNESSES, WHO_IS_HERE};
 
-/// An error as people and scripts are told it. Its text is one clause without a full stop.
+/// An error with an exit code and a hint. Its text is one clause without a full stop.
 pub(crate) trait Explain: Error + Send + Sync + 'static {
-    /// How the process ends.
     fn exit(&self) -> Exit;
 
-    /// What to do about it.
     fn hint(&self) -> Option<String>;
 }
 
-/// Why a command did not do what it was asked: any error that can explain itself. A new error adds no line here.
+/// Any error that implements [`Explain`]. A new error needs no change here.
 #[derive(Debug)]
 pub(crate) struct CommandError(Box<dyn Explain>);
 
@@ -33,7 +30,7 @@ impl<E: Explain> From<E> for CommandError {
 }
 
 impl From<io::Error> for CommandError {
-    /// The one stream that commands write to with `?` is standard output.
+    /// Commands use `?` on I/O errors of standard output only.
     fn from(error: io::Error) -> CommandError {
         StreamError::Output(error).into()
     }
@@ -52,12 +49,11 @@ impl Error for CommandError {
 }
 
 impl CommandError {
-    /// The command line asks for things that do not fit together.
+    /// Options that do not fit together.
     pub(crate) fn usage(what: &str, hint: &str) -> CommandError {
         Failure { what: what.to_owned(), hint: Some(hint.to_owned()), exit: Exit::Usage, source: None }.into()
     }
 
-    /// A failure with its cause.
     pub(crate) fn caused_by(
         what: &str,
         hint: Option<String>,
@@ -67,34 +63,28 @@ impl CommandError {
         Failure { what: what.to_owned(), hint, exit, source: Some(Box::new(source)) }.into()
     }
 
-    /// How the process ends.
     pub(crate) fn exit(&self) -> Exit {
         self.0.exit()
     }
 
-    /// What to do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         self.0.hint()
     }
 
-    /// Whether the program that read our output went away, which is no error.
+    /// Whether the reader of our output went away, which is no error.
     pub(crate) fn is_reader_gone(&self) -> bool {
         let error: &(dyn Error + 'static) = &*self.0;
         matches!(error.downcast_ref(), Some(StreamError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-/// A failure that one place alone reports.
+/// An error that is reported in one place only.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub(crate) struct Failure {
-    /// One clause without a full stop.
     pub(crate) what: String,
-    /// What to do about it.
     pub(crate) hint: Option<String>,
-    /// How the process ends.
     pub(crate) exit: Exit,
-    /// What caused it.
     #[source]
     pub(crate) source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -109,13 +99,10 @@ impl Explain for Failure {
     }
 }
 
-/// A stream of this process failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StreamError {
-    /// Standard input could not be read.
     #[error("standard input could not be read")]
     Input(#[source] io::Error),
-    /// Standard output could not be written.
     #[error("standard output could not be written")]
     Output(#[source] io::Error),
 }
@@ -130,7 +117,7 @@ impl Explain for StreamError {
     }
 }
 
-/// The command needs an agent and the command line names none.
+/// The command needs an agent, and neither flags, settings nor session name one.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not clear for which agent you ask")]
 pub(crate) struct NoAgent;

@@ -1,4 +1,4 @@
-//! The errors of the store.
+//! Errors of the store.
 
 use std::io::ErrorKind;
 
@@ -7,12 +7,12 @@ use store::{ServerTrouble, StoreError};
 use super::Explain;
 use crate::exit::Exit;
 
-/// What to do where a stream or its subjects are in use.
+/// Hint for a stream or subjects that are in use.
 pub(crate) const SOMEBODY_ELSES: &str =
     "another mesh or program has that name or those subjects: set `prefix` in [nats] to a word of your own";
-/// What to do where a stream cannot lie on as many servers as was asked for.
+/// Hint for a stream that cannot have as many replicas as requested.
 pub(crate) const REPLICAS: &str = "set `replicas` in [nats] to 1, or to 3 or 5 where the cluster has so many servers";
-/// What to do about a folder that cannot be used.
+/// Hint for a folder that cannot be used.
 pub(crate) const OTHER_FOLDER: &str =
     "check who owns the folder and whether its disk is full, or choose another by `--dir DIR`";
 
@@ -34,14 +34,14 @@ impl Explain for StoreError {
                     "choose a folder that can be written, by `--dir DIR` or RELAY_DIR".to_owned()
                 }
                 ErrorKind::NotADirectory => {
-                    "a file lies where the folder should be; choose another place by `--dir DIR` or RELAY_DIR".to_owned()
+                    "there is a file where the folder should be; choose another place by `--dir DIR` or RELAY_DIR".to_owned()
                 }
                 _ => OTHER_FOLDER.to_owned(),
             }),
             StoreError::Server { trouble, .. } => Some(match trouble {
                 ServerTrouble::Denied => {
-                    "the server knows you and does not allow this, or does not know you: see `[nats]` in `relay-mesh config`; a \
-                     login that has ended is renewed by whoever gave it to you"
+                    "the server refused this login, or does not allow it to do this: see `[nats]` in `relay-mesh config`; if the \
+                     login has expired, ask whoever issued it for a new one"
                         .to_owned()
                 }
                 ServerTrouble::TimedOut => {
@@ -52,7 +52,7 @@ impl Explain for StoreError {
                     "the stream or the account is full: raise its limits; what had been stored before is safe".to_owned()
                 }
                 ServerTrouble::TlsFailed => {
-                    "TLS does not come about: see `ca`, `certificate` and `key` of [nats]; `relay-mesh doctor --store` says more"
+                    "the TLS handshake failed: see `ca`, `certificate` and `key` of [nats]; `relay-mesh doctor --store` says more"
                         .to_owned()
                 }
                 ServerTrouble::Unsupported => {
@@ -65,7 +65,7 @@ impl Explain for StoreError {
                 }
                 ServerTrouble::NotOurs => SOMEBODY_ELSES.to_owned(),
                 ServerTrouble::Unusable => {
-                    "nothing sent there would stay: change the stream or let it go (`nats stream edit`, `nats stream rm`), or set \
+                    "the stream would not keep messages: change or delete it (`nats stream edit`, `nats stream rm`), or set \
                      `prefix` in [nats] to a word of your own"
                         .to_owned()
                 }
@@ -77,7 +77,7 @@ impl Explain for StoreError {
                     .to_owned(),
             }),
             StoreError::Damaged { .. } => {
-                Some("look at the file: it was left as it is; move it away to go on without it".to_owned())
+                Some("inspect the file, which was not changed; move it away to continue without it".to_owned())
             }
             StoreError::Elsewhere { .. } => {
                 Some("an agent's mail, reservations and record are for its own machine to change: do it there".to_owned())

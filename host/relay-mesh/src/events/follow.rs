@@ -1,4 +1,4 @@
-//! Following: reads the logs from a cursor on, tells each event once, and waits for more.
+//! Following: reads the logs from a cursor on, sends each event once, and waits for more.
 
 use std::time::Duration;
 
@@ -7,23 +7,21 @@ use store::StoreError;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::outlet::{Cut, Outlet};
-use super::words::{Cursor, Said, Subscription, Topic};
+use super::words::{Cursor, EventLine, Subscription, Topic};
 use crate::line_reader::{Line, Lines};
 
-/// How many bytes of a log are held at a time for one follower, but for a message that is longer.
+/// Bytes of a log held at a time for one follower; more only for a longer message.
 const STRETCH: usize = 32 * 1024;
-/// How many lines may be wrong before nothing more is said to whoever writes them.
+/// Wrong lines from one follower before it is disconnected.
 const MOST_MISTAKES: usize = 16;
 
-/// How often a follower that closed its own side is told that this one is there, and found out to be gone.
+/// How often a follower that closed its sending side gets an `alive` line. Only a failed write shows that it is gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
-/// How following ended.
 #[derive(Debug)]
 pub(crate) enum Followed {
-    /// The follower is to be told nothing more.
+    /// The follower is disconnected.
     Cut(Cut),
-    /// The store failed.
     Store(StoreError),
 }
 
@@ -39,8 +37,8 @@ impl From<StoreError> for Followed {
     }
 }
 
-/// Tells a follower what it subscribed to, until it goes or the store fails. `cursor` says how far it was told,
-/// also after the end.
+/// Sends a follower what it subscribed to, until it goes or the store fails. `cursor` is the position sent so far, also
+/// after the end.
 pub(crate) async fn follow<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     mesh: &Mesh,
     subscription: &Subscription,
@@ -61,14 +59,14 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     lines: &mut Lines<R>,
     outlet: &mut Outlet<W>,
 ) -> Result<Followed, Followed> {
-    // Watching begins before looking, so that nothing can come in between.
+    // Watch before the first read, so that no event is missed in between.
     let mut watch = mesh.watch_growth(subscription.inbox()).await?;
     let end = now(mesh, subscription).await?;
     let mut at = subscription.cursor.unwrap_or(end);
     if at.event_log > end.event_log || (subscription.inbox().is_some() && at.inbox > end.inbox) {
-        return Err(Cut::Nonsense("the cursor lies beyond the end of the logs: it is of another mesh").into());
+        return Err(Cut::Nonsense("the cursor is beyond the end of the logs: it belongs to another mesh").into());
     }
-    outlet.say(&Said::subscribed(subscription, at)).await?;
+    outlet.say(&EventLine::subscribed(subscription, at)).await?;
     *cursor = Some(at);
     let mut is_written_to = true;
     let mut mistakes = 0;
@@ -78,27 +76,27 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         tokio::select! {
             changed = watch.changed() => changed?,
             line = lines.next(), if is_written_to => match line {
-                // It may have closed its own side and read on, as `nc` does at the end of its input.
+                // It may have closed its sending side and still read, as `nc` does at the end of its input.
                 Ok(Line::End) => {
                     is_written_to = false;
-                    outlet.say(&Said::alive(at)).await?;
+                    outlet.say(&EventLine::alive(at)).await?;
                 }
                 Ok(Line::Text(_) | Line::TooLong) => {
                     mistakes += 1;
                     if mistakes > MOST_MISTAKES {
                         return Err(Cut::Nonsense("too many lines were not understood").into());
                     }
-                    outlet.say(&Said::error("a connection follows one subscription; open another for another")).await?;
+                    outlet.say(&EventLine::error("a connection follows one subscription; open another for another")).await?;
                 }
                 Err(error) => return Err(Cut::Gone(error).into()),
             },
-            // Whether anybody is still there is then only seen by writing to them.
-            () = tokio::time::sleep(SIGN_OF_LIFE), if !is_written_to => outlet.say(&Said::alive(at)).await?,
+            // Once the follower's side is closed, only a write shows whether it is still there.
+            () = tokio::time::sleep(SIGN_OF_LIFE), if !is_written_to => outlet.say(&EventLine::alive(at)).await?,
         }
     }
 }
 
-/// Where everything ends now.
+/// The current ends of the logs.
 async fn now(mesh: &Mesh, subscription: &Subscription) -> Result<Cursor, StoreError> {
     let inbox = match subscription.inbox() {
         Some(agent) => mesh.inbox_end(agent).await?,
@@ -122,10 +120,10 @@ async fn tell_event_log<W: AsyncWrite + Unpin>(
         let stretch = mesh.event_log_part(from, STRETCH).await?;
         for event in &stretch.events {
             at.event_log = event.next;
-            // A line that was begun is ended before anything else is said, so it counts as told.
+            // A line that was begun is always completed first, so it counts as sent.
             *cursor = Some(*at);
             if let Some(topic) = subscription.wants(event) {
-                outlet.say(&Said::event(topic, event, *at)).await?;
+                outlet.say(&EventLine::event(topic, event, *at)).await?;
             }
         }
         let is_stuck = stretch.next == from;
@@ -151,7 +149,7 @@ async fn tell_inbox<W: AsyncWrite + Unpin>(
         for (message, next) in &mailed.messages {
             at.inbox = *next;
             *cursor = Some(*at);
-            outlet.say(&Said::message(message, *at)).await?;
+            outlet.say(&EventLine::message(message, *at)).await?;
         }
         let is_stuck = mailed.next == from;
         at.inbox = mailed.next;

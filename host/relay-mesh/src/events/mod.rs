@@ -1,9 +1,9 @@
 //! The mesh's events as lines of JSON: what `relay-mesh events` prints, and what a server offers at its Unix
 //! socket.
 //!
-//! Nothing is kept for a follower: each reads the store's own logs at its own pace, from the place that its
-//! cursor names. So nothing is told twice or left out, a follower that comes back goes on where it was, and
-//! one that reads slowly costs a stretch of a log.
+//! The server stores nothing per follower: each reads the store's own logs at its own pace, from its cursor. So no
+//! event is sent twice or left out, a follower that reconnects continues where it was, and a slow one costs one
+//! buffered part of a log.
 
 mod follow;
 mod outlet;

@@ -1,5 +1,4 @@
-//! Where the lines for one follower go: written whole, one after the other, and given up on where nobody
-//! takes them.
+//! The output to one follower: lines are written whole, in order, and given up if the follower does not read.
 
 use std::io;
 use std::time::Duration;
@@ -7,54 +6,49 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::words::{Cursor, Said};
+use super::words::{Cursor, EventLine};
 
-/// Why a follower is told nothing more.
+/// Why a follower was disconnected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cut {
-    /// It went away.
     #[error("the follower went away")]
     Gone(#[from] io::Error),
-    /// It took nothing for too long.
     #[error("nothing was read for {0} s")]
     Slow(u64),
-    /// It does not say what it wants.
     #[error("{0}")]
     Nonsense(&'static str),
 }
 
-/// Where lines go. What it holds back for a follower is one line, beside what the system's own buffer takes.
+/// The output to one follower. Buffers one line, beside the system's own buffer.
 pub(crate) struct Outlet<W> {
     writer: W,
-    /// How long nothing may be taken.
+    /// How long a write may make no progress.
     timeout: Duration,
-    /// The line that is being written.
     line: Vec<u8>,
-    /// How much of it was taken.
+    /// Bytes of `line` written so far.
     taken: usize,
 }
 
 impl<W: AsyncWrite + Unpin> Outlet<W> {
-    /// An outlet that waits so long for somebody to read.
     pub(crate) fn new(writer: W, timeout: Duration) -> Outlet<W> {
         Outlet { writer, timeout, line: Vec::new(), taken: 0 }
     }
 
-    /// Writes a line. Fails where nothing of it was taken for as long as timeout lasts.
-    pub(crate) async fn say(&mut self, said: &Said) -> Result<(), Cut> {
+    /// Writes a line. Fails if the follower reads nothing of it for `timeout`.
+    pub(crate) async fn say(&mut self, said: &EventLine) -> Result<(), Cut> {
         self.line = serde_json::to_vec(said).map_err(io::Error::from)?;
         self.line.push(b'\n');
         self.taken = 0;
         self.push().await
     }
 
-    /// Says, as the last line, why nothing more is told and from where one can go on. A follower that begins
-    /// to read again finds it there; nobody is waited for any longer than before.
+    /// Writes the last line: why the follower is disconnected, and the cursor to continue from. A follower that reads
+    /// again finds it there; the timeout is the same as before.
     pub(crate) async fn close(mut self, why: &Cut, cursor: Option<Cursor>) {
         let last = async {
-            // Half a line would make the next one unreadable.
+            // Half a line would corrupt the next one.
             self.push().await?;
-            self.say(&Said::cut(why, cursor)).await
+            self.say(&EventLine::cut(why, cursor)).await
         };
         match why {
             Cut::Gone(_) => {}
@@ -66,7 +60,7 @@ impl<W: AsyncWrite + Unpin> Outlet<W> {
         }
     }
 
-    /// Writes what is left of the line.
+    /// Writes the rest of the line.
     async fn push(&mut self) -> Result<(), Cut> {
         while self.taken < self.line.len() {
             let written = timeout(self.timeout, self.writer.write(&self.line[self.taken..])).await;
@@ -88,8 +82,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    fn line(length: usize) -> Said {
-        Said::error("x".repeat(length))
+    fn line(length: usize) -> EventLine {
+        EventLine::error("x".repeat(length))
     }
 
     #[tokio::test(start_paused = true)]

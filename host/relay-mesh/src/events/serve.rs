@@ -1,4 +1,4 @@
-//! The followers of one server: each has a task of its own, and none can harm another or the server.
+//! The followers of one server: each has its own task, and none can harm another or the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use tokio_util::sync::CancellationToken;
 use super::follow::{Followed, follow};
 use super::outlet::{Cut, Outlet};
 use super::socket::Socket;
-use super::words::{Cursor, Said, Subscription};
+use super::words::{Cursor, EventLine, Subscription};
 use crate::line_reader::{Line, Lines};
 
-/// How many may follow at once. Each costs a file handle, and the server needs some for itself.
+/// The most followers at once. Each costs a file handle, and the server needs some itself.
 const MOST_FOLLOWERS: usize = 256;
-/// How long one may take to say what it wants to follow, and to read a line.
+/// Timeout for a follower's subscription, and for its reading of a line.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest line in.
+/// The longest line from a follower, in bytes.
 const LONGEST_LINE: usize = 16 * 1024;
-/// How many lines may be wrong before one that is right.
+/// Wrong lines before a valid subscription.
 const MOST_MISTAKES: usize = 16;
-/// How long nobody is let in after the system could not.
+/// Pause after a failed `accept`.
 const AFTER_A_FAULT: Duration = Duration::from_millis(200);
 
-/// Serves followers until it is told to stop. Whatever one of them does ends at most that one.
+/// Serves followers until `stop`. A faulty follower ends only its own connection.
 pub(crate) async fn serve(mesh: Arc<Mesh>, socket: Socket, stop: CancellationToken) {
     let room = Arc::new(Semaphore::new(MOST_FOLLOWERS));
     let mut followers: JoinSet<()> = JoinSet::new();
@@ -40,7 +40,7 @@ pub(crate) async fn serve(mesh: Arc<Mesh>, socket: Socket, stop: CancellationTok
         };
         let stream = match accepted {
             Ok(Some(stream)) => stream,
-            // Another user's process: nothing is said to it.
+            // Another user's process gets no answer.
             Ok(None) => continue,
             Err(error) => {
                 tracing::warn!(%error, "a follower of events could not be let in");
@@ -62,10 +62,10 @@ pub(crate) async fn serve(mesh: Arc<Mesh>, socket: Socket, stop: CancellationTok
     followers.shutdown().await;
 }
 
-/// Says that there is no room. The line fits into the system's buffer, so nobody is waited for.
+/// Reports that the server is full. The line fits into the system's buffer, so this does not block.
 fn turn_away(stream: &UnixStream) {
     let why = format!("{MOST_FOLLOWERS} follow already; end one of them, or use `relay-mesh events`");
-    let mut line = serde_json::to_vec(&Said::cut(why, None)).unwrap_or_default();
+    let mut line = serde_json::to_vec(&EventLine::cut(why, None)).unwrap_or_default();
     line.push(b'\n');
     if let Err(error) = stream.try_write(&line) {
         tracing::debug!(%error, "a follower was turned away without a word");
@@ -92,7 +92,7 @@ async fn serve_one(mesh: &Mesh, stream: UnixStream) {
     }
 }
 
-/// What a new follower wants, whatever nonsense it says before.
+/// Reads a new follower's subscription, skipping a few invalid lines before it.
 async fn asked(
     mesh: &Mesh,
     lines: &mut Lines<OwnedReadHalf>,
@@ -110,7 +110,7 @@ async fn asked(
                 },
             },
         };
-        outlet.say(&Said::error(wrong)).await?;
+        outlet.say(&EventLine::error(wrong)).await?;
     }
     Err(Cut::Nonsense("too many lines were not understood"))
 }

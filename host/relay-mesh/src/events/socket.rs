@@ -1,4 +1,4 @@
-//! The socket itself: where it lies, who may connect, and what is done about one that is there already.
+//! The socket: its path, who may connect, and what happens to an existing one.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -10,42 +10,26 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::environment::Environment;
 
-/// The file in the data folder.
 const FILE: &str = "events.sock";
-/// The longest path that the system's addresses hold, without the byte that ends it: 108 on Linux, 104 on the
-/// others.
+/// The longest path of a Unix socket, without the final NUL: 108 bytes with it on Linux, 104 elsewhere.
 const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// Why events cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SocketError {
-    /// No path that the system takes.
     #[error(
         "events are not offered: the path `{}` has {} bytes, and a socket's may have {LONGEST_PATH}",
         path.display(), path.as_os_str().len()
     )]
-    TooLong {
-        /// The path.
-        path: PathBuf,
-    },
-    /// Somebody else listens there.
+    TooLong { path: PathBuf },
     #[error("events are not offered: another process listens at `{}`", .0.display())]
     InUse(PathBuf),
-    /// What is there is no socket.
-    #[error("events are not offered: `{}` is there and is no socket", .0.display())]
+    #[error("events are not offered: `{}` exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
-    /// The system refused.
     #[error("events are not offered at `{}`", path.display())]
-    Bind {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Bind { path: PathBuf, source: io::Error },
 }
 
 impl SocketError {
-    /// What to do about it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             SocketError::TooLong { .. } => {
@@ -59,7 +43,7 @@ impl SocketError {
     }
 }
 
-/// A socket that is listened at. Its file goes with it.
+/// A listening socket. Dropping it removes its file.
 #[derive(Debug)]
 pub(crate) struct Socket {
     listener: UnixListener,
@@ -67,8 +51,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Where the socket of a data folder lies: in it, or by another name in the person's folder for such things
-    /// where that path would be too long.
+    /// The socket's path: in the data folder, or in the user's runtime folder if that path would be too long.
     pub(crate) fn path(dir: &Path, environment: &Environment) -> Result<PathBuf, SocketError> {
         let within = dir.join(FILE);
         if fits(&within) {
@@ -77,7 +60,7 @@ impl Socket {
         let runtime = environment.get("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
         let mut hasher = DefaultHasher::new();
         dir.hash(&mut hasher);
-        // The server's record names the path, so that it need not be the same in every release.
+        // Followers read the path from the server's record, so it may change between releases.
         let name = format!("relay-mesh-{:016x}.sock", hasher.finish());
         let aside = runtime.map(|folder| folder.join(name));
         match aside.filter(|path| fits(path)) {
@@ -86,7 +69,7 @@ impl Socket {
         }
     }
 
-    /// Listens there. A socket that nobody listens at any more is replaced; one that somebody does is left alone.
+    /// Listens at a path. Replaces a stale socket and leaves one with a live listener alone.
     pub(crate) async fn bind(path: &Path) -> Result<Socket, SocketError> {
         let failed = |source| SocketError::Bind { path: path.to_owned(), source };
         match std::fs::symlink_metadata(path) {
@@ -95,7 +78,7 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     std::fs::remove_file(path).map_err(failed)?;
                 }
-                // A listener whose queue is full is alive as well.
+                // A listener with a full queue is alive too.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(SocketError::InUse(path.to_owned()));
                 }
@@ -106,20 +89,19 @@ impl Socket {
             Err(error) => return Err(failed(error)),
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
-        // The folder is the person's own, so that nobody else reaches it before this.
+        // The folder is private to the user, so no other user connects before this.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(Socket { listener, path: path.to_owned() })
     }
 
-    /// The next one who connects; none where that is another user's process.
+    /// The next connection; none if it is another user's process.
     pub(crate) async fn accept(&self) -> io::Result<Option<UnixStream>> {
         let (stream, _) = self.listener.accept().await?;
-        // It may have gone already.
+        // The peer may have gone already.
         let is_ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == geteuid().as_raw());
         Ok(is_ours.then_some(stream))
     }
 
-    /// Where it lies.
     pub(crate) fn file(&self) -> &Path {
         &self.path
     }
@@ -165,9 +147,9 @@ mod tests {
         let path = folder.path().join(FILE);
         let bound = |outcome: Result<Socket, SocketError>| outcome.map(|_| ()).map_err(|error| error.to_string());
         std::fs::write(&path, "notes").expect("a file");
-        assert!(bound(Socket::bind(&path).await).is_err_and(|error| error.contains("is no socket")));
+        assert!(bound(Socket::bind(&path).await).is_err_and(|error| error.contains("is not a socket")));
         std::fs::remove_file(&path).expect("a file");
-        // A process that was killed leaves its file behind.
+        // A killed process leaves its socket file behind.
         drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
         let first = Socket::bind(&path).await.expect("the stale one is replaced");
         let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();

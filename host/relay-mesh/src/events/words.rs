@@ -1,4 +1,4 @@
-//! The lines of the event socket: what is asked for, what is said, and the cursor between them.
+//! The lines of the event socket: subscriptions in, events out, and the cursor.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,6 @@ use crate::shapes::events::details;
 use crate::shapes::mail::MessageShape;
 use crate::shapes::rfc3339;
 
-/// What can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Topic {
@@ -30,10 +29,8 @@ pub(crate) enum Topic {
 }
 
 impl Topic {
-    /// All of them.
     pub(crate) const ALL: [Topic; 4] = [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Agents];
 
-    /// The word for it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Topic::Inbox => "inbox",
@@ -43,7 +40,7 @@ impl Topic {
         }
     }
 
-    /// Which topic an event of the event log belongs to. Mail is told from the inbox itself.
+    /// The topic of an event in the event log. Mail is not there: it is read from the inbox.
     pub(crate) fn of(event: &Event) -> Option<Topic> {
         match event.kind.as_str() {
             "reserved" | "reservation-taken" | "released" | "edit-refused" | "edit-advised" => {
@@ -57,17 +54,17 @@ impl Topic {
     }
 }
 
-/// A place in everything that can be followed: in the event log and in one inbox.
+/// A position in the event log and in one inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    /// Where the event log goes on.
+    /// Next position in the event log.
     pub(crate) event_log: Position,
-    /// Where the inbox goes on.
+    /// Next position in the inbox.
     pub(crate) inbox: Position,
 }
 
 impl Cursor {
-    /// Before everything that is kept.
+    /// Before the oldest entry.
     pub(crate) const START: Cursor = Cursor { event_log: Position::START, inbox: Position::START };
 }
 
@@ -77,9 +74,8 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Why text is no cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no cursor: take one from a line that was told, or `start`")]
+#[error("`{0}` is not a cursor: copy one from an event line, or write `start`")]
 pub(crate) struct InvalidCursor(String);
 
 impl FromStr for Cursor {
@@ -96,42 +92,31 @@ impl FromStr for Cursor {
     }
 }
 
-/// What one follower wants to be told.
+/// What one follower subscribed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subscription {
-    /// Of what.
     pub(crate) topics: Vec<Topic>,
-    /// Whose mail, where that is wanted.
+    /// Whose mail, if [`Topic::Inbox`] is among the topics.
     pub(crate) agent: Option<AgentName>,
-    /// From where on; from now on, where nothing is said.
+    /// Where to start; now if none.
     pub(crate) cursor: Option<Cursor>,
 }
 
-/// Why a line asks for nothing that can be followed.
+/// Why a subscription is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unwanted {
-    /// It is not JSON, or a field is of another kind.
     #[error("a line was not understood: {0}")]
     Json(#[from] serde_json::Error),
-    /// It names nothing.
     #[error("a line was not understood: `subscribe` must name one or more of {}", topics())]
     Nothing,
-    /// It names something else.
     #[error("`{word}` cannot be followed, only {}", topics())]
-    Topic {
-        /// What it names.
-        word: String,
-    },
-    /// Mail without an agent.
+    Topic { word: String },
     #[error("`inbox` wants an `agent` whose mail it is")]
     WhoseMail,
-    /// Nobody is called so.
     #[error("no agent named `{0}` has joined")]
     Unknown(AgentName),
-    /// The agent's name is not one.
     #[error(transparent)]
     Name(#[from] mesh::names::InvalidName),
-    /// The cursor is not one.
     #[error(transparent)]
     Cursor(#[from] InvalidCursor),
 }
@@ -163,13 +148,11 @@ impl Explain for Unwanted {
     }
 }
 
-/// Why a subscription leads nowhere.
+/// Why a subscription was refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
-    /// It asks for what is not there.
     #[error(transparent)]
     Unwanted(#[from] Unwanted),
-    /// Whether it is there cannot be told.
     #[error(transparent)]
     Find(#[from] mesh::FindError),
 }
@@ -195,7 +178,7 @@ fn topics() -> String {
 }
 
 impl Subscription {
-    /// Checks that these go together.
+    /// Checks that the parts go together.
     pub(crate) fn new(
         topics: Vec<Topic>,
         agent: Option<AgentName>,
@@ -210,12 +193,12 @@ impl Subscription {
         Ok(Subscription { topics, agent, cursor })
     }
 
-    /// Whether an event of the event log is wanted, and as what.
+    /// The topic under which an event is sent; none if it is not subscribed.
     pub(crate) fn wants(&self, event: &Event) -> Option<Topic> {
         Topic::of(event).filter(|topic| self.topics.contains(topic))
     }
 
-    /// Checks that the agent is one whose mail can be followed.
+    /// Checks that the agent exists.
     pub(crate) async fn check(&self, mesh: &Mesh) -> Result<(), CheckError> {
         match self.inbox() {
             Some(agent) if mesh.agent(agent).await?.is_none() => Err(Unwanted::Unknown(agent.clone()).into()),
@@ -223,7 +206,6 @@ impl Subscription {
         }
     }
 
-    /// Whose inbox is followed.
     pub(crate) fn inbox(&self) -> Option<&AgentName> {
         self.agent.as_ref().filter(|_| self.topics.contains(&Topic::Inbox))
     }
@@ -233,9 +215,9 @@ impl FromStr for Subscription {
     type Err = Unwanted;
 
     fn from_str(line: &str) -> Result<Subscription, Unwanted> {
-        // A list would be taken for the fields in their order.
+        // Parsed as a map first: serde would accept a JSON list as the fields in order.
         let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)?;
-        let asked = Asked::deserialize(serde_json::Value::Object(fields))?;
+        let asked = SubscribeLine::deserialize(serde_json::Value::Object(fields))?;
         let topic = |word: String| {
             let known = Topic::ALL.into_iter().find(|topic| topic.as_str() == word);
             known.ok_or_else(|| Unwanted::Topic { word: word.chars().take(40).collect() })
@@ -247,91 +229,82 @@ impl FromStr for Subscription {
     }
 }
 
-/// A line in. Other fields are passed over, so that a follower may be newer than its server.
+/// A line from a follower. Unknown fields are ignored, so that a follower may be newer than the server.
 #[derive(Deserialize)]
-struct Asked {
+struct SubscribeLine {
     #[serde(default)]
     subscribe: Vec<String>,
     agent: Option<String>,
     cursor: Option<String>,
 }
 
-/// A line out.
+/// A line to a follower.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Said {
-    /// What is followed from here on.
+pub(crate) enum EventLine {
+    /// The subscription was accepted.
     Subscribed {
-        /// `subscribed`.
+        /// Always `subscribed`.
         event: &'static str,
-        /// What is followed.
         topics: Vec<Topic>,
-        /// From where on.
+        /// Where the events start.
         cursor: String,
     },
-    /// An event of the event log.
     Event {
-        /// What it belongs to.
         topic: Topic,
-        /// What: one word.
+        /// The kind, one word.
         event: String,
-        /// When.
         at: String,
-        /// Whom and what it concerned, by kind.
+        /// The event's other fields.
         #[serde(flatten)]
         details: Map<String, Value>,
-        /// The place after it.
+        /// The position after it.
         cursor: String,
     },
-    /// A message that was stored.
     Message {
-        /// `inbox`.
+        /// Always `inbox`.
         topic: Topic,
-        /// `message`.
+        /// Always `message`.
         event: &'static str,
-        /// The message.
         #[serde(flatten)]
         message: Box<MessageShape>,
-        /// What a model may be shown: the body inside an envelope.
+        /// The body in the envelope that a model may see.
         text: String,
-        /// The place after it.
+        /// The position after it.
         cursor: String,
     },
-    /// Nothing happened, and this end is still there.
+    /// No event; the server is still there.
     Alive {
-        /// `alive`.
+        /// Always `alive`.
         event: &'static str,
-        /// The place up to which everything was told.
+        /// The position up to which everything was sent.
         cursor: String,
     },
-    /// Something is wrong with what was asked.
+    /// A line from the follower was wrong.
     Error {
-        /// `error`.
+        /// Always `error`.
         event: &'static str,
-        /// A sentence.
+        /// One sentence.
         error: String,
     },
-    /// The last line: nothing more is told on this connection.
+    /// The last line of the connection.
     Cut {
-        /// `cut`.
+        /// Always `cut`.
         event: &'static str,
-        /// Why.
         error: String,
-        /// From where a new connection can go on, where anything was followed.
+        /// Where a new connection can continue, if anything was followed.
         #[serde(skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
     },
 }
 
-impl Said {
-    /// That following begins.
-    pub(crate) fn subscribed(subscription: &Subscription, cursor: Cursor) -> Said {
-        Said::Subscribed { event: "subscribed", topics: subscription.topics.clone(), cursor: cursor.to_string() }
+impl EventLine {
+    pub(crate) fn subscribed(subscription: &Subscription, cursor: Cursor) -> EventLine {
+        EventLine::Subscribed { event: "subscribed", topics: subscription.topics.clone(), cursor: cursor.to_string() }
     }
 
-    /// An event of the event log.
-    pub(crate) fn event(topic: Topic, event: &Event, cursor: Cursor) -> Said {
-        Said::Event {
+    pub(crate) fn event(topic: Topic, event: &Event, cursor: Cursor) -> EventLine {
+        EventLine::Event {
             topic,
             event: event.kind.clone(),
             at: rfc3339(event.at),
@@ -340,10 +313,9 @@ impl Said {
         }
     }
 
-    /// A message.
-    pub(crate) fn message(message: &mesh::message::Message, cursor: Cursor) -> Said {
+    pub(crate) fn message(message: &mesh::messages::Message, cursor: Cursor) -> EventLine {
         let (text, _) = mesh::envelope(std::slice::from_ref(message), usize::MAX);
-        Said::Message {
+        EventLine::Message {
             topic: Topic::Inbox,
             event: "message",
             message: Box::new(MessageShape::from(message)),
@@ -352,19 +324,16 @@ impl Said {
         }
     }
 
-    /// That this end is still there.
-    pub(crate) fn alive(cursor: Cursor) -> Said {
-        Said::Alive { event: "alive", cursor: cursor.to_string() }
+    pub(crate) fn alive(cursor: Cursor) -> EventLine {
+        EventLine::Alive { event: "alive", cursor: cursor.to_string() }
     }
 
-    /// That something is wrong.
-    pub(crate) fn error(words: impl fmt::Display) -> Said {
-        Said::Error { event: "error", error: words.to_string() }
+    pub(crate) fn error(words: impl fmt::Display) -> EventLine {
+        EventLine::Error { event: "error", error: words.to_string() }
     }
 
-    /// That nothing more is told.
-    pub(crate) fn cut(why: impl fmt::Display, cursor: Option<Cursor>) -> Said {
-        Said::Cut { event: "cut", error: why.to_string(), cursor: cursor.map(|cursor| cursor.to_string()) }
+    pub(crate) fn cut(why: impl fmt::Display, cursor: Option<Cursor>) -> EventLine {
+        EventLine::Cut { event: "cut", error: why.to_string(), cursor: cursor.map(|cursor| cursor.to_string()) }
     }
 }
 
@@ -408,11 +377,11 @@ mod tests {
                     "deleted",
                 ],
             ),
-            // A message is told from the inbox, and to its own followers.
+            // Mail is sent from the inbox instead.
             (None, &["sent", "of-a-newer-version"]),
         ] {
             for kind in kinds {
-                let at = mesh::machine::Instant(0);
+                let at = mesh::ports::machine::Instant(0);
                 let event = Event { at, kind: (*kind).to_owned(), details: Map::new(), next: Position::START };
                 assert_eq!(Topic::of(&event), topic, "{kind}");
             }
@@ -429,8 +398,8 @@ mod tests {
         check(r#"{"subscribe":[]}"#, "must name one or more");
         check(r#"{"subscribe":"inbox"}"#, "was not understood");
         check(r#"{"subscribe":["inbox"],"agent":"Bob!"}"#, "is not a name");
-        check(r#"{"subscribe":["agents"],"cursor":"17"}"#, "`17` is no cursor");
-        check(r#"{"subscribe":["agents"],"cursor":"-1-2"}"#, "is no cursor");
+        check(r#"{"subscribe":["agents"],"cursor":"17"}"#, "`17` is not a cursor");
+        check(r#"{"subscribe":["agents"],"cursor":"-1-2"}"#, "is not a cursor");
         check("{}", "must name one or more");
         check("garbage", "was not understood");
         check(r#"[["agents"]]"#, "was not understood: invalid type: sequence, expected a map");

@@ -1,43 +1,35 @@
-//! The guard's own lines: put into a hook's script, or into settings that hooks are made from, and taken out again
-//! so that every other byte stays.
+//! The guard's own lines: inserted into a hook's script or a hook manager's settings, and removed again without
+//! changing any other byte.
 
 use std::path::Path;
 
 use mesh::EditMode;
 
-/// How every form of our lines begins.
+/// First words of our lines in every form.
 const BEGIN: &str = "# relay-mesh guard: begin";
-/// What follows it where the whole file was made by us.
+/// Follows [`BEGIN`] if we made the whole file.
 const WHOLE: &str = " (this file was made for it)";
-/// How they end.
 const END: &str = "# relay-mesh guard: end\n";
-/// The first line of a script of ours.
 const SHEBANG: &str = "#!/bin/sh\n";
 
-/// How a hook starts relay-mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Starts<'a> {
-    /// In a file of this machine: this very program, with a data folder where the person chose one.
-    Here {
-        /// The program.
-        program: &'a Path,
-        /// The data folder.
-        data_folder: Option<&'a Path>,
-    },
-    /// In a file that a team commits: whatever is on each one's path.
+    /// In a file of this machine: this program, with `--dir` if the user chose a data folder.
+    Here { program: &'a Path, data_folder: Option<&'a Path> },
+    /// In a file that a team commits: the program on each user's PATH.
     Anywhere,
 }
 
-/// What our lines stand in.
+/// The format of the file that contains our lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A script of a shell.
+    /// A shell script.
     Script,
-    /// The settings of lefthook: a command of its hook.
+    /// lefthook's settings: a command of its hook.
     Lefthook,
 }
 
-/// A new file with our lines alone; it may go on with what stood in its place before.
+/// A new file with only our lines. `then` is the earlier hook that it runs afterwards.
 pub(crate) fn whole(starts: &Starts<'_>, form: Form, then: Option<&str>) -> String {
     let lines = lines(starts, form, WHOLE);
     match (form, then) {
@@ -51,8 +43,7 @@ pub(crate) fn whole(starts: &Starts<'_>, form: Form, then: Option<&str>) -> Stri
     }
 }
 
-/// A file with our lines in it, in the place of older ones: behind the first line of a script that names its
-/// shell, else before everything.
+/// A file with our lines inserted or renewed: after the first line of a script that names its shell, else at the start.
 pub(crate) fn with(text: &str, starts: &Starts<'_>, form: Form) -> String {
     let rest = without(text).unwrap_or_else(|| text.to_owned());
     let ours = lines(starts, form, "");
@@ -63,13 +54,13 @@ pub(crate) fn with(text: &str, starts: &Starts<'_>, form: Form) -> String {
     format!("{}{ours}{}", &rest[..at], &rest[at..])
 }
 
-/// A file without our lines; none where there are none in it.
+/// A file without our lines; none if it contains none.
 pub(crate) fn without(text: &str) -> Option<String> {
     let (begin, end) = span(text)?;
     Some(format!("{}{}", &text[..begin], &text[end..]))
 }
 
-/// Whether the whole file was made by us and nobody has added to it.
+/// Whether we made the whole file and nothing was added since.
 pub(crate) fn is_whole(text: &str) -> bool {
     let rest = without(text);
     text.contains(&format!("{BEGIN}{WHOLE}")) && rest.is_some_and(|rest| rest.is_empty() || rest == SHEBANG)
@@ -81,7 +72,7 @@ fn span(text: &str) -> Option<(usize, usize)> {
     Some((begin, end))
 }
 
-/// Whether lines can be put into a script: it is read by a shell that understands them.
+/// Whether a script's shell understands our lines.
 pub(crate) fn is_of_a_shell(text: &str) -> bool {
     let Some(first) = text.strip_prefix("#!") else { return true };
     let Some((first, _)) = first.split_once('\n') else { return false };
@@ -94,7 +85,7 @@ pub(crate) fn is_of_a_shell(text: &str) -> bool {
     program.is_some_and(|program| ["sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"].contains(&program.as_str()))
 }
 
-/// Our lines. They stop a commit by one exit code alone: whatever else goes wrong lets it pass.
+/// Our lines. Only one exit code stops a commit: any other failure lets it pass.
 fn lines(starts: &Starts<'_>, form: Form, whole: &str) -> String {
     let (program, further) = match starts {
         Starts::Here { program, data_folder } => {
@@ -110,8 +101,7 @@ fn lines(starts: &Starts<'_>, form: Form, whole: &str) -> String {
         format!("  \"$relay_mesh\"{further} guard check || relay_mesh_ended=$?"),
         "  [ \"$relay_mesh_ended\" -ne 6 ] || exit 1".to_owned(),
         "else".to_owned(),
-        "  echo \"relay-mesh guard: $relay_mesh is not there, so nobody looked who holds what is committed\" >&2"
-            .to_owned(),
+        "  echo \"relay-mesh guard: $relay_mesh was not found, so reservations were not checked\" >&2".to_owned(),
         "fi".to_owned(),
     ];
     let head = format!("{BEGIN}{whole}; `relay-mesh guard uninstall` takes it out\n");
@@ -129,7 +119,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// The sentence that a refusal ends with.
+/// The last sentence of a refusal: what to do.
 pub(crate) fn way_out(mode: EditMode, owners: &str) -> String {
     match mode {
         EditMode::Enforce => format!(

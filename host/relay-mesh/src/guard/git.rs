@@ -1,5 +1,4 @@
-//! What git itself says of a working copy: where its hooks lie, and what is staged. The one file of this crate
-//! that starts a program.
+//! Asks git about a working copy: the hooks folder and the staged paths. The only file of this crate that runs git.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,29 +7,24 @@ use std::process::Output;
 use crate::errors::Explain;
 use crate::exit::Exit;
 
-/// A working copy, as git knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Git {
-    /// Its uppermost folder.
+    /// Top folder of the working copy.
     pub(crate) top: PathBuf,
-    /// What all its worktrees share.
+    /// Git's common folder, shared by all worktrees.
     pub(crate) common: PathBuf,
-    /// Where git looks for its hooks.
+    /// The hooks folder.
     pub(crate) hooks: PathBuf,
 }
 
-/// Why git says nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GitError {
-    /// It could not be started.
     #[error("git could not be started")]
     Absent(#[source] io::Error),
-    /// The folder is in no working copy.
     #[error("`{}` is in no git working copy", folder.display())]
     NoWorkingCopy {
-        /// The folder.
         folder: PathBuf,
-        /// Git's own words, which are worth more than its exit code.
+        /// Git's message, which says more than its exit code.
         #[source]
         said: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -54,17 +48,17 @@ impl Explain for GitError {
 }
 
 impl Git {
-    /// Asks git about the working copy that a folder lies in.
+    /// Asks git about the working copy that contains a folder.
     pub(crate) fn of(folder: &Path) -> Result<Git, GitError> {
         let top = one_path(folder, &["rev-parse", "--show-toplevel"])?;
-        // A relative `core.hooksPath` starts at the top, where git runs its hooks.
+        // A relative `core.hooksPath` is relative to the top folder, where git runs hooks.
         let absolute = ["rev-parse", "--path-format=absolute"];
         let common = one_path(&top, &[&absolute[..], &["--git-common-dir"]].concat())?;
         let hooks = one_path(&top, &[&absolute[..], &["--git-path", "hooks"]].concat())?;
         Ok(Git { top, common, hooks })
     }
 
-    /// The paths that the commit about to be made touches, from the top: of what is renamed, both.
+    /// The paths that the pending commit touches, relative to the top; both paths of a rename.
     pub(crate) fn staged(folder: &Path) -> Result<Vec<String>, GitError> {
         let arguments = ["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "--no-ext-diff", "-z"];
         let bytes = run(folder, &arguments)?;

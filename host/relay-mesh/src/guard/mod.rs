@@ -1,5 +1,5 @@
-//! The guard: a pre-commit hook of one repository that stops a commit of what another agent holds. It respects
-//! whatever manages the hooks there, and is taken out to the byte.
+//! The guard: a pre-commit hook of one repository that blocks commits of paths that another agent holds. It works with
+//! hook managers, and uninstalling restores every byte.
 
 pub(crate) mod block;
 pub(crate) mod git;
@@ -15,21 +15,18 @@ use git::Git;
 use store::Durability;
 
 use crate::atomic_write;
-pub(crate) use place::{GuardError, Manager, Place, choose};
+pub(crate) use place::{GuardError, HookFile, Manager, choose};
 
-/// Where a hook is kept that our own stands in the place of.
+/// Suffix of the original hook that ours replaces.
 const KEPT: &str = ".before-relay-mesh";
 
-/// What came of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Installed {
-    /// It stands there now.
-    Now(Place),
-    /// It stood there already, just so.
-    Already(Place),
+    Now(HookFile),
+    /// It was there already, identical.
+    Already(HookFile),
 }
 
-/// Installs the guard, or renews it.
 pub(crate) fn install(git: &Git, program: &Path, data_folder: Option<&Path>) -> Result<Installed, GuardError> {
     let place = place::choose(git)?;
     let starts = match place.is_shared {
@@ -40,12 +37,12 @@ pub(crate) fn install(git: &Git, program: &Path, data_folder: Option<&Path>) -> 
     let old = read(&place.file).map_err(failed)?;
     let new = match &old {
         Old::Text(text) if !block::is_whole(text) && place.takes_lines(text) => block::with(text, &starts, place.form),
-        // Ours stands in the place of another one, which is kept beside it; or it did, and somebody removed it.
+        // Ours replaced another hook, which is kept beside it, or was removed since.
         Old::Nothing => alone(&place, &starts),
         Old::Text(text) if block::is_whole(text) => alone(&place, &starts),
         Old::Text(_) | Old::Other => {
             let kept = kept(&place.file);
-            // Without its hook the repository is not left for a moment: it has both names until ours takes the first.
+            // The repository is never without its hook: it has both names until ours takes the first.
             if !is_one_file(&place.file, &kept) {
                 if kept.symlink_metadata().is_ok() {
                     return Err(GuardError::Kept(kept));
@@ -69,7 +66,7 @@ pub(crate) fn install(git: &Git, program: &Path, data_folder: Option<&Path>) -> 
     }
 }
 
-/// Takes the guard out of every file in which it may stand. Gives those.
+/// Removes the guard from every file that contains it. Returns those files.
 pub(crate) fn uninstall(git: &Git) -> Result<Vec<PathBuf>, GuardError> {
     let mut files = Vec::new();
     for file in found(git)? {
@@ -89,7 +86,7 @@ pub(crate) fn uninstall(git: &Git) -> Result<Vec<PathBuf>, GuardError> {
     Ok(files)
 }
 
-/// The files in which the guard stands.
+/// The files that contain the guard.
 pub(crate) fn found(git: &Git) -> Result<Vec<PathBuf>, GuardError> {
     let mut files = Vec::new();
     for file in place::candidates(git) {
@@ -102,11 +99,11 @@ pub(crate) fn found(git: &Git) -> Result<Vec<PathBuf>, GuardError> {
     Ok(files)
 }
 
-/// What lies where a hook is expected.
+/// The file at the hook's path.
 enum Old {
     Nothing,
     Text(String),
-    /// A program, a symlink, a script that is switched off: nothing that lines can be put into.
+    /// A program or a symlink: our lines cannot be inserted.
     Other,
 }
 
@@ -122,21 +119,21 @@ fn read(file: &Path) -> io::Result<Old> {
     Ok(String::from_utf8(fs::read(file)?).map_or(Old::Other, Old::Text))
 }
 
-/// Our hook as a file of its own. It runs the one that is kept beside it, where there is one.
-fn alone(place: &Place, starts: &Starts<'_>) -> String {
+/// Our hook as a separate file. It runs the original hook kept beside it, if any.
+fn alone(place: &HookFile, starts: &Starts<'_>) -> String {
     let kept = kept(&place.file);
     let then = kept.exists().then(|| name_of(&kept));
     block::whole(starts, place.form, then.as_deref())
 }
 
-/// Git may run the hook meanwhile: it finds the old one or the new one.
+/// Replaced atomically, because git may run the hook meanwhile.
 fn write(file: &Path, text: &str, mode: Option<u32>) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
     fs::create_dir_all(folder)?;
     atomic_write::replace(file, text.as_bytes(), mode.unwrap_or(0o755) & 0o7777, Durability::Synced)
 }
 
-/// Whether both names are there and lead to the same file, or are the same link.
+/// Whether both paths exist and are the same file or the same symlink.
 fn is_one_file(file: &Path, other: &Path) -> bool {
     let place = |path: &Path| path.symlink_metadata().map(|found| (found.dev(), found.ino())).ok();
     place(file).is_some_and(|found| place(other) == Some(found))
@@ -150,12 +147,12 @@ fn name_of(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-impl Place {
-    /// Whether our lines can stand among those of a file that is there.
+impl HookFile {
+    /// Whether our lines can be inserted into the existing file.
     fn takes_lines(&self, text: &str) -> bool {
         let runs = fs::metadata(&self.file).is_ok_and(|found| found.permissions().mode() & 0o111 != 0);
         match (self.manager, self.form) {
-            // It is sourced by husky, whether or not it could be run.
+            // husky sources it, so it need not be executable.
             (Manager::Husky, _) | (_, Form::Lefthook) => true,
             (Manager::Git | Manager::HooksPath | Manager::Lefthook | Manager::PreCommit, Form::Script) => {
                 runs && block::is_of_a_shell(text)

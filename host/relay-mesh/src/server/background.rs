@@ -1,4 +1,4 @@
-//! Starting the server in the background, and ending exactly that process.
+//! Starts the server in the background and stops exactly that process.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -9,67 +9,70 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mesh::machine::{Machine, Process};
+use mesh::ports::machine::{Machine, Process};
 
-use super::{HostError, HostRecord};
-use crate::setup::doctor::host::{Heard, ask};
+use super::{ServerError, ServerRecord};
+use crate::setup::doctor::server::{Heard, ask};
 
-/// How long a server may take to listen and answer. The first start compiles the adapters.
+/// Timeout until the server answers. The first start compiles the adapters.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a server may take to finish what it does and end.
+/// Timeout until the server has ended.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked at meanwhile.
+/// Poll interval.
 const LOOK: Duration = Duration::from_millis(20);
-/// How much of a log is shown when its server did not come up.
+/// Bytes of the log shown if the server did not start.
 const LOG_TAIL: u64 = 2048;
 
-/// Where the log of a server in the background lies.
 pub(crate) fn log_path(dir: &Path) -> PathBuf {
     dir.join("server.log")
 }
 
-/// Starts `relay-mesh serve` in a session of its own, and returns once it answers.
-pub(crate) async fn start(dir: &Path, arguments: &[String], machine: &dyn Machine) -> Result<HostRecord, HostError> {
+/// Starts `relay-mesh serve` in its own session, and returns once it answers.
+pub(crate) async fn start(
+    dir: &Path,
+    arguments: &[String],
+    machine: &dyn Machine,
+) -> Result<ServerRecord, ServerError> {
     let log = log_path(dir);
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(HostError::Spawn)?;
-    let began_at = file.metadata().map_err(HostError::Spawn)?.len();
-    let mut child = spawn(arguments, file).map_err(HostError::Spawn)?;
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(ServerError::Spawn)?;
+    let began_at = file.metadata().map_err(ServerError::Spawn)?.len();
+    let mut child = spawn(arguments, file).map_err(ServerError::Spawn)?;
     let began = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().map_err(HostError::Spawn)? {
-            return Err(HostError::Start { why: last_words(&log, began_at).unwrap_or(status.to_string()), log });
+        if let Some(status) = child.try_wait().map_err(ServerError::Spawn)? {
+            return Err(ServerError::Start { why: last_words(&log, began_at).unwrap_or(status.to_string()), log });
         }
-        if let Some(record) = HostRecord::find(dir, machine)?
+        if let Some(record) = ServerRecord::find(dir, machine)?
             && record.process.pid == child.id()
             && matches!(ask(&record.listen).await, Heard::Well(_))
         {
             return Ok(record);
         }
         if began.elapsed() > START_PATIENCE {
-            return Err(HostError::Start { why: format!("no answer within {} s", START_PATIENCE.as_secs()), log });
+            return Err(ServerError::Start { why: format!("no answer within {} s", START_PATIENCE.as_secs()), log });
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Asks a server to stop, and returns once its process is gone.
-pub(crate) async fn stop(record: &HostRecord, machine: &dyn Machine) -> Result<(), HostError> {
+/// Stops a server, and returns once its process is gone.
+pub(crate) async fn stop(record: &ServerRecord, machine: &dyn Machine) -> Result<(), ServerError> {
     end(record.process, STOP_PATIENCE, machine).await
 }
 
-/// Asks a process of ours to end, and returns once it is gone.
-pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machine) -> Result<(), HostError> {
+/// Sends SIGTERM to one of our processes, and returns once it is gone.
+pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machine) -> Result<(), ServerError> {
     let pid = process.pid;
     let number = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let Some(number) = number else { return Ok(()) };
     match rustix::process::kill_process(number, rustix::process::Signal::TERM) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-        Err(error) => return Err(HostError::Signal { pid, source: error.into() }),
+        Err(error) => return Err(ServerError::Signal { pid, source: error.into() }),
     }
     let began = Instant::now();
     while machine.lives(process) {
         if began.elapsed() > timeout {
-            return Err(HostError::Stubborn { pid });
+            return Err(ServerError::Stubborn { pid });
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -82,7 +85,7 @@ fn spawn(arguments: &[String], log: File) -> io::Result<Child> {
     Command::new(std::env::current_exe()?).args(arguments).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
 }
 
-/// Starts relay-mesh on something that goes on by itself, in a process group of its own, and hears no more of it.
+/// Starts a detached relay-mesh process in its own process group.
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
 pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
@@ -90,7 +93,7 @@ pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// What the server wrote into its log since it was started, as one clause.
+/// What the server has logged since its start, as one clause.
 fn last_words(log: &Path, from: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;
     file.seek(SeekFrom::Start(from)).ok()?;

@@ -1,5 +1,5 @@
-//! A nats-server of this machine's own, for `relay-mesh up --nats`: on loopback, with a token that lies in
-//! the data folder, and with its data there too.
+//! This machine's own nats-server, for `relay-mesh up --nats`: on loopback, with its token and its data in the data
+//! folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,66 +9,64 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mesh::machine::{Machine, Process};
+use mesh::ports::machine::{Machine, Process};
 use serde::{Deserialize, Serialize};
 use store::Durability;
 
-use super::HostError;
+use super::ServerError;
 use crate::atomic_write;
 
-/// How long a server may take to listen.
+/// Timeout until the server listens.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long it may take to put everything away and end.
+/// Timeout until it has flushed its data and ended.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked at meanwhile.
+/// Poll interval.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The server that was started for a data folder.
+/// The nats-server started for a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ServerRecord {
-    /// Its process, told apart from a later one of the same number.
+pub(crate) struct NatsRecord {
+    /// Includes the start time, so that a later process with the same id does not match.
     pub(crate) process: Process,
-    /// The machine on which that process runs.
+    /// The machine that `process` runs on.
     pub(crate) host: String,
-    /// The port on loopback. A later start takes it again.
+    /// The port on loopback. A later start reuses it.
     pub(crate) port: u16,
 }
 
-impl ServerRecord {
-    /// Where clients reach it.
+impl NatsRecord {
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// The server of a folder, whether or not it still runs.
-    fn last(dir: &Path) -> Result<Option<ServerRecord>, HostError> {
+    /// The last server of a folder, whether or not it still runs.
+    fn last(dir: &Path) -> Result<Option<NatsRecord>, ServerError> {
         let path = record_path(dir);
         match fs::read(&path) {
-            // It is written by rename, so that what cannot be parsed is nobody's.
+            // We write it by rename, so an unparsable file is not ours.
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(HostError::Record { path, source }),
+            Err(source) => Err(ServerError::Record { path, source }),
         }
     }
 
-    /// The server that runs for a folder now. A record of a process that ended is none.
-    pub(crate) fn find(dir: &Path, machine: &dyn Machine) -> Result<Option<ServerRecord>, HostError> {
-        let last = ServerRecord::last(dir)?;
+    /// The running server of a folder. A record of an ended process counts as none.
+    pub(crate) fn find(dir: &Path, machine: &dyn Machine) -> Result<Option<NatsRecord>, ServerError> {
+        let last = NatsRecord::last(dir)?;
         Ok(last.filter(|record| record.host == machine.name() && machine.lives(record.process)))
     }
 }
 
-/// The file with the token by which clients log in.
+/// The file with the clients' login token.
 pub(crate) fn token_path(dir: &Path) -> PathBuf {
     folder(dir).join("token")
 }
 
-/// Where its log lies.
 pub(crate) fn log_path(dir: &Path) -> PathBuf {
     folder(dir).join("server.log")
 }
 
-/// The program, where one is installed.
+/// The first executable nats-server in `path`.
 pub(crate) fn program(path: &str) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| {
         fs::metadata(file).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
@@ -76,13 +74,12 @@ pub(crate) fn program(path: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join("nats-server")).find(is_program)
 }
 
-/// Starts a server, and returns once it listens.
-pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> Result<ServerRecord, HostError> {
+pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> Result<NatsRecord, ServerError> {
     let folder = folder(dir);
-    let prepared = |source| HostError::Record { path: folder.clone(), source };
+    let prepared = |source| ServerError::Record { path: folder.clone(), source };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(prepared)?;
     let token = kept_token(&token_path(dir), machine).map_err(prepared)?;
-    let last = ServerRecord::last(dir)?.map(|record| record.port);
+    let last = NatsRecord::last(dir)?.map(|record| record.port);
     let port = free_port(last).map_err(prepared)?;
     let configuration = folder.join("nats.conf");
     let text = format!(
@@ -93,29 +90,29 @@ pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> 
     write_private(&configuration, &text).map_err(prepared)?;
     let log = log_path(dir);
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(prepared)?;
-    let mut child = spawn(program, &configuration, file).map_err(HostError::Spawn)?;
+    let mut child = spawn(program, &configuration, file).map_err(ServerError::Spawn)?;
     let began = Instant::now();
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        if let Some(status) = child.try_wait().map_err(HostError::Spawn)? {
-            return Err(HostError::Start { why: format!("nats-server ended with {status}"), log });
+        if let Some(status) = child.try_wait().map_err(ServerError::Spawn)? {
+            return Err(ServerError::Start { why: format!("nats-server ended with {status}"), log });
         }
         if began.elapsed() > START_PATIENCE {
-            return Err(HostError::Start { why: format!("nats-server does not listen at port {port}"), log });
+            return Err(ServerError::Start { why: format!("nats-server does not listen at port {port}"), log });
         }
         tokio::time::sleep(LOOK).await;
     }
-    let process = machine.process(child.id()).ok_or_else(|| HostError::Start {
+    let process = machine.process(child.id()).ok_or_else(|| ServerError::Start {
         why: "nats-server ended as soon as it listened".to_owned(),
         log: log.clone(),
     })?;
-    let record = ServerRecord { process, host: machine.name().to_owned(), port };
+    let record = NatsRecord { process, host: machine.name().to_owned(), port };
     let text = serde_json::to_string(&record).map_err(|error| prepared(error.into()))?;
     write_private(&record_path(dir), &format!("{text}\n")).map_err(prepared)?;
     Ok(record)
 }
 
-/// Asks a server to end, and returns once its process is gone.
-pub(crate) async fn stop(record: &ServerRecord, machine: &dyn Machine) -> Result<(), HostError> {
+/// Stops a server, and returns once its process is gone.
+pub(crate) async fn stop(record: &NatsRecord, machine: &dyn Machine) -> Result<(), ServerError> {
     super::background::end(record.process, STOP_PATIENCE, machine).await
 }
 
@@ -127,7 +124,7 @@ fn record_path(dir: &Path) -> PathBuf {
     folder(dir).join("server.json")
 }
 
-/// A port that nobody listens on: the last one, so that what names it goes on working, or any.
+/// A free port: preferably the last one, so that settings that name it keep working.
 fn free_port(last: Option<u16>) -> io::Result<u16> {
     let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|listener| listener.local_addr());
     match last.map(free) {
@@ -136,13 +133,13 @@ fn free_port(last: Option<u16>) -> io::Result<u16> {
     }
 }
 
-/// The token that was kept, or a new one.
+/// The stored token, or a new one.
 fn kept_token(path: &Path, machine: &dyn Machine) -> io::Result<String> {
     match fs::read_to_string(path) {
         Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(_) | Err(_) => {
-            // Letters in front: the server takes a word of digits for a number.
+            // Starts with letters, because the server parses a word of digits as a number.
             let token: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
             let token = format!("relay-{token}");
             write_private(path, &format!("{token}\n"))?;
@@ -151,7 +148,7 @@ fn kept_token(path: &Path, machine: &dyn Machine) -> io::Result<String> {
     }
 }
 
-/// Writes a file that its owner alone may read, whole or not at all.
+/// Atomically writes a file that only its owner may read.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     atomic_write::replace(path, text.as_bytes(), 0o600, Durability::Synced)
 }
@@ -162,7 +159,7 @@ fn spawn(program: &Path, configuration: &Path, log: File) -> io::Result<Child> {
 
     let errors = log.try_clone()?;
     let mut command = Command::new(program);
-    // A group of its own: what ends the terminal's programs does not end it.
+    // Its own process group, so that signals from the terminal do not end it.
     command.arg("--config").arg(configuration).process_group(0);
     command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
 }

@@ -1,28 +1,27 @@
-//! The file `http.token` in the data folder: what clients over HTTP must show. Made once, read by
-//! its owner alone; settings that a team commits only refer to it.
+//! The file `http.token` in the data folder: the token that HTTP clients must show. Created once and readable only by
+//! its owner; settings that a team commits only refer to it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use mesh::machine::Machine;
+use mesh::ports::machine::Machine;
 
-use super::HostError;
+use super::ServerError;
 
-/// Where the token lies.
 pub(crate) fn path(dir: &Path) -> PathBuf {
     dir.join("http.token")
 }
 
-/// The token, made now where there is none.
-pub(crate) fn read_or_make(dir: &Path, machine: &dyn Machine) -> Result<String, HostError> {
+/// The token; created if there is none.
+pub(crate) fn read_or_make(dir: &Path, machine: &dyn Machine) -> Result<String, ServerError> {
     let path = path(dir);
     let outcome = match read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(&path, machine),
         outcome => outcome,
     };
-    outcome.map_err(|source| HostError::Token { path, source })
+    outcome.map_err(|source| ServerError::Token { path, source })
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -42,8 +41,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(token.to_owned())
 }
 
-/// Two processes may do this at once: each writes a token of its own in full, and the first to
-/// link it wins.
+/// Two processes may do this at once: each writes its own file with a token in full, and the first to link it wins.
 fn make(path: &Path, machine: &dyn Machine) -> io::Result<String> {
     let token: String =
         [machine.random(), machine.random()].concat().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -51,7 +49,7 @@ fn make(path: &Path, machine: &dyn Machine) -> io::Result<String> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&own)?;
     let written = writeln!(file, "{token}").and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&own, path));
-    // Also where the disk is full.
+    // Also if the disk was full.
     fs::remove_file(&own)?;
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),

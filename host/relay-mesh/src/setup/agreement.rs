@@ -1,20 +1,16 @@
-//! Whether a plan is carried out: asked of the person, unless they said so on the command line.
+//! Decides whether a plan is applied: by the command line, else by asking the user.
 
-use mesh::harness::Plan;
+use mesh::ports::harness::Plan;
 
-/// What the person said on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmation {
-    /// Only show what would happen.
     DryRun,
-    /// Go on without asking.
     Yes,
-    /// Nothing: ask.
     Ask,
 }
 
 impl Confirmation {
-    /// The confirmation behind `--dry-run` and `--yes`. A dry run changes nothing, whatever else was said.
+    /// The confirmation from `--dry-run` and `--yes`. A dry run wins over `--yes`.
     pub(crate) fn from_flags(dry_run: bool, yes: bool) -> Confirmation {
         match (dry_run, yes) {
             (true, true | false) => Confirmation::DryRun,
@@ -24,7 +20,7 @@ impl Confirmation {
     }
 }
 
-/// Whether somebody is there to be asked.
+/// Whether the user can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// Standard input and standard error are a terminal.
@@ -33,22 +29,16 @@ pub(crate) enum Audience {
     Nobody,
 }
 
-/// What to do with a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// The plan changes nothing.
     NothingToDo,
-    /// Show it and leave it at that.
     ShowOnly,
-    /// Carry it out.
     Apply,
-    /// Ask, then carry it out or not.
     Ask,
-    /// Nobody can be asked: say how to agree, and change nothing.
+    /// The user cannot be asked: say how to agree, and change nothing.
     Unasked,
 }
 
-/// What to do with a plan, by the person's confirmation and whether they can be asked.
 pub(crate) fn decision(plan: &Plan, confirmation: Confirmation, audience: Audience) -> Decision {
     match (plan.edits.is_empty(), confirmation, audience) {
         (true, Confirmation::DryRun | Confirmation::Yes | Confirmation::Ask, Audience::Terminal | Audience::Nobody) => {
@@ -61,14 +51,14 @@ pub(crate) fn decision(plan: &Plan, confirmation: Confirmation, audience: Audien
     }
 }
 
-/// Whether what a person typed after `[y/N]` means yes. An empty line means no.
+/// Whether the answer to `[y/N]` means yes. An empty line means no.
 pub(crate) fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]
 mod tests {
-    use mesh::harness::Edit;
+    use mesh::ports::harness::Edit;
 
     use super::*;
 

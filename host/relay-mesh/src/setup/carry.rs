@@ -1,48 +1,43 @@
-//! Carries a plan out: shows it, asks where that is needed, and says what became of it.
+//! Applies a plan: shows it, asks if needed, and reports the outcome.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
 
-use mesh::harness::{Edit, Plan, Scope};
+use mesh::ports::harness::{Edit, Plan, Scope};
 
 use super::agreement::{Audience, Confirmation, Decision, decision, is_yes};
 use super::diff;
 use super::installed::scope_name;
-use super::shapes::{Carried, FileChange, PlanOutcome};
+use super::shapes::{FileChange, PlanOutcome, PlanShape};
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
 use crate::render::{Show, printable, printable_line};
 
-/// What a plan is for, in the words that people are told.
+/// What a plan is for, and the texts shown to the user.
 pub(crate) struct PlanContext<'a> {
-    /// The harness.
     pub(crate) harness: &'a str,
-    /// Whose settings.
     pub(crate) scope: Scope,
-    /// What the person said on the command line.
     pub(crate) confirmation: Confirmation,
-    /// What is said where nothing is left to do.
+    /// Shown if there is nothing to do.
     pub(crate) nothing_to_do: String,
-    /// What is said when it is done.
+    /// Shown after the plan was applied.
     pub(crate) done: String,
 }
 
-/// What became of carrying a plan out.
 #[derive(Debug)]
 pub(crate) enum Performed {
-    /// All of it was done.
     Done,
-    /// Nothing was: somebody else changed a file since the plan was made. Another plan may do.
+    /// Nothing was applied: a file changed since the plan was made. A new plan may succeed.
     Outdated(CommandError),
 }
 
-/// How often a plan is made anew. Two installs at once need that once: by then the other is done.
+/// How often to plan. Two concurrent installs need one repetition: by then the other is done.
 const PLANS: usize = 5;
 
-/// Makes a plan, shows it, asks where that is needed, and carries it out where the person agreed. If
-/// somebody else was faster, all of that once more.
+/// Makes a plan, shows it, asks if needed, and applies it if the user agreed. Repeats all of that if another process
+/// changed a file meanwhile.
 pub(crate) async fn carry_out(
     context: &Context,
     about: &PlanContext<'_>,
@@ -57,13 +52,12 @@ pub(crate) async fn carry_out(
             Attempt::Outdated(error) if plans == PLANS => return Err(error),
             Attempt::Outdated(_) => {
                 plans += 1;
-                context.printer.say("Somebody else changed these files meanwhile; they are looked at again.");
+                context.printer.say("Another process changed these files meanwhile; planning again.");
             }
         }
     }
 }
 
-/// How far one plan came.
 enum Attempt {
     Over(Exit),
     Outdated(CommandError),
@@ -98,7 +92,7 @@ fn carry_out_once(
         },
     };
     tell(context, about, &plan, outcome);
-    let carried = Carried {
+    let carried = PlanShape {
         harness: about.harness.to_owned(),
         scope: scope_name(about.scope),
         outcome,
@@ -109,15 +103,15 @@ fn carry_out_once(
     Ok(Attempt::Over(exit(outcome)))
 }
 
-/// Where a file is, as people find it: below their home by `~`.
+/// A path for display, with `~` for the home folder.
 pub(crate) fn shown_path(path: &Path, home: Option<&Path>) -> String {
     let below = home.and_then(|home| path.strip_prefix(home).ok());
     let text = below.map_or_else(|| path.display().to_string(), |rest| format!("~/{}", rest.display()));
     printable_line(&text)
 }
 
-impl Show for Carried {
-    /// The diffs and the talk have been printed by then, so that a person can be asked in between.
+impl Show for PlanShape {
+    /// Empty: the diffs and notes were printed before, because the question came in between.
     fn text(&self) -> String {
         String::new()
     }
@@ -132,7 +126,7 @@ fn change(edit: &Edit, path: &str) -> FileChange {
     FileChange { path: path.to_owned(), change, diff: diff::unified(edit, path) }
 }
 
-/// With JSON the diff is not shown before the question, and nobody shall agree to what they have not seen.
+/// JSON output shows no diff before the question, and users must not agree to a change they have not seen.
 fn audience(format: Format) -> Audience {
     match format {
         Format::Text if io::stdin().is_terminal() && io::stderr().is_terminal() => Audience::Terminal,

@@ -1,7 +1,7 @@
-//! What is done to files: planned by an adapter, located, applied and undone by the adapters crate.
+//! Changes of files: an adapter plans them; the adapters crate locates, applies and undoes them.
 
 use adapters::ApplyError;
-use mesh::harness::{Action, Edit, Plan, Scope};
+use mesh::ports::harness::{Action, Edit, Plan, Scope};
 
 use super::carry::{Performed, shown_path};
 use crate::compose::Open;
@@ -9,30 +9,26 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 
-/// The files of one harness in one scope.
+/// The settings files of one harness in one scope.
 pub(crate) struct Changes<'a> {
-    /// What the command was given.
     pub(crate) context: &'a Context,
-    /// What it works with.
     pub(crate) open: &'a Open,
-    /// The harness.
     pub(crate) harness: &'a str,
-    /// Whose settings.
     pub(crate) scope: Scope,
 }
 
 impl Changes<'_> {
-    /// Where people find the file of an edit.
+    /// The path of an edit's file, for display.
     pub(crate) fn path_of(&self, edit: &Edit) -> String {
         let home = self.context.environment.home();
         match self.open.adapters.locate(self.harness, edit) {
             Ok(path) => shown_path(&path, home.as_deref()),
-            // Applying will refuse it and say why; a dry run still shows what the adapter meant.
+            // Applying will refuse the path with a reason; a dry run still shows what the adapter proposed.
             Err(_) => format!("{}/{}", edit.root, edit.path),
         }
     }
 
-    /// Carries a plan out, all of it or nothing.
+    /// Applies a plan, all of it or nothing.
     pub(crate) fn apply(&self, action: Action, plan: &Plan) -> Result<Performed, CommandError> {
         match self.open.adapters.apply(self.harness, action, self.scope, plan) {
             Ok(_) => Ok(Performed::Done),
@@ -41,8 +37,8 @@ impl Changes<'_> {
         }
     }
 
-    /// The plan that takes the harness out: byte for byte where nobody touched a file since, and as
-    /// the adapter proposes where somebody did.
+    /// The plan that removes our settings: restores every byte of a file that was not changed since, and follows the
+    /// adapter's proposal for the others.
     pub(crate) fn removal(&self, proposed: Plan) -> Result<Plan, CommandError> {
         self.open.adapters.removal(self.harness, self.scope, proposed).map_err(failed)
     }

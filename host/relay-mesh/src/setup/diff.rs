@@ -1,14 +1,14 @@
-//! A plan as people read it: a unified diff per file, and one line that sums it up.
+//! A plan as text: a unified diff per file, and a one-line summary.
 
-use mesh::harness::{Edit, Plan};
+use mesh::ports::harness::{Edit, Plan};
 use similar::TextDiff;
 
 use crate::render::printable;
 
-/// Lines of the file that are shown around a change.
+/// Context lines around a change.
 const CONTEXT: usize = 3;
 
-/// The diff of one edit, under the path at which people find the file.
+/// The diff of one edit, under the given path.
 pub(crate) fn unified(edit: &Edit, path: &str) -> String {
     let before = printable(edit.before.as_deref().unwrap_or_default());
     let after = printable(edit.after.as_deref().unwrap_or_default());
@@ -17,19 +17,19 @@ pub(crate) fn unified(edit: &Edit, path: &str) -> String {
     let body =
         TextDiff::from_lines(&before, &after).unified_diff().context_radius(CONTEXT).header(old, new).to_string();
     if body.is_empty() {
-        // An empty file that comes or goes has no lines to show, and happens all the same.
+        // An empty file that is created or removed has no lines to show.
         format!("--- {old}\n+++ {new}\n")
     } else {
         body
     }
 }
 
-/// What a plan does, in one line: `2 files created, 1 changed`.
+/// A plan in one line: `2 files created, 1 changed`.
 pub(crate) fn summary(plan: &Plan) -> String {
     counted(plan, ["created", "changed", "removed"])
 }
 
-/// What a plan would do, in one line: `2 files would be created, 1 changed`.
+/// A dry run in one line: `2 files would be created, 1 changed`.
 pub(crate) fn future(plan: &Plan) -> String {
     counted(plan, ["would be created", "would be changed", "would be removed"])
 }

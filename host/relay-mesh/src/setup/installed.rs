@@ -1,22 +1,21 @@
 //! Whether a harness is set up in a scope, judged by what its adapter would still change.
 
-use mesh::harness::{Plan, Scope};
+use mesh::ports::harness::{Plan, Scope};
 
 /// How far a harness is set up in one scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Installed {
-    /// Everything is as an install would leave it.
+    /// An install would change nothing.
     Yes,
-    /// Something of ours is there, and an install would still change something.
+    /// Some of our settings are there, but an install would change something.
     Outdated,
-    /// Nothing of ours is there.
+    /// None of our settings are there.
     No,
-    /// There are no files to set up: the person configures the client by hand.
+    /// There are no files to set up: the user configures the client by hand.
     ByHand,
 }
 
 impl Installed {
-    /// The word that people see.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Installed::Yes => "installed",
@@ -27,7 +26,7 @@ impl Installed {
     }
 }
 
-/// How far a harness is set up, by the plan that would install it and the plan that would remove it.
+/// How far a harness is set up, judged by its install plan and its removal plan.
 pub(crate) fn judge(install: &Plan, remove: &Plan) -> Installed {
     match (install.edits.is_empty(), remove.edits.is_empty()) {
         (true, false) => Installed::Yes,
@@ -37,7 +36,6 @@ pub(crate) fn judge(install: &Plan, remove: &Plan) -> Installed {
     }
 }
 
-/// A scope, as people say it.
 pub(crate) fn scope_name(scope: Scope) -> &'static str {
     match scope {
         Scope::Project => "project",
@@ -47,7 +45,7 @@ pub(crate) fn scope_name(scope: Scope) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use mesh::harness::Edit;
+    use mesh::ports::harness::Edit;
 
     use super::*;
 

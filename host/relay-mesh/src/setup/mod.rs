@@ -1,4 +1,4 @@
-//! Setting harnesses up and proving that they work: what `install` and `doctor` decide and show.
+//! Setting up harnesses and checking that they work: the logic and output of `install` and `doctor`.
 
 pub(crate) mod agreement;
 pub(crate) mod carry;

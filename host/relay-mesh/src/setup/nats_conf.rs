@@ -1,30 +1,26 @@
-//! The configuration of a nats-server for a mesh of several machines, as text.
+//! Generates a nats-server configuration for a mesh of several machines.
 //!
-//! Accounts and not permissions of users: a server keeps its answer to a request at whatever subject the
-//! asker names, if a stream listens there, so that a user who may ask for anything could write anything.
-//! In an account of its own a machine has no subjects but its own to name.
+//! It uses accounts, not user permissions: if a stream listens on the reply subject that a requester names, the server
+//! stores its answer there. So a user who may request anything could write anything. In its own account a machine can
+//! only name its own subjects.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
 
 use store_nats::{Access, InvalidName, NatsOptions};
 
-/// A machine, and how it logs in.
+/// A machine and its login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Login {
-    /// Its name.
     pub(crate) machine: String,
-    /// Its public NKey; none where it has a password.
+    /// The public NKey; none if it logs in with a password.
     pub(crate) nkey: Option<String>,
 }
 
-/// Why a word names no machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidLogin {
-    /// The name could not be part of a subject.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// The key is none, or a secret one.
     #[error("`{0}` is no public NKey of a user: one begins with U and has 56 letters and digits")]
     Key(String),
 }
@@ -43,7 +39,7 @@ impl FromStr for Login {
                 && nkey.len() == 56
                 && nkey.bytes().all(|byte| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte));
             if !is_public {
-                // A seed begins with S. It is not repeated where others may read it.
+                // A seed begins with S. It is secret, so the error does not repeat it.
                 let shown = if nkey.starts_with('S') { "S…" } else { nkey };
                 return Err(InvalidLogin::Key(shown.to_owned()));
             }
@@ -52,30 +48,28 @@ impl FromStr for Login {
     }
 }
 
-/// The user who makes the streams.
+/// The user who creates the streams.
 pub(crate) fn operator(prefix: &str) -> String {
     format!("{}-operator", prefix.to_ascii_lowercase())
 }
 
-/// The variable that holds that user's password.
 pub(crate) fn operator_variable(prefix: &str) -> String {
     format!("{}_OPERATOR_PASSWORD", variable(prefix))
 }
 
-/// The variable that holds a machine's password.
 pub(crate) fn password_variable(host: &str) -> String {
     format!("RELAY_PASSWORD_{}", variable(host))
 }
 
-/// The whole of it.
+/// The whole configuration.
 pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     let mut text = String::from(
         "# A nats-server for relay-mesh, printed by `relay-mesh nats-auth`. Each machine writes under its own name\n\
          # alone. Words with a dollar sign in front are variables that the server reads when it starts (put quotes\n\
          # into a value that is more than letters, digits and dashes); a password may stand there as well, or its\n\
          # bcrypt digest (`nats server passwd`).\n\n\
-         # What is stored lies here, beside where the server is started. Left out, it would lie in the folder for\n\
-         # temporary files, and be gone with it.\n\
+         # Messages are stored in this folder, relative to where the server is started. Without this line they would\n\
+         # be among the temporary files, and lost with them.\n\
          jetstream { store_dir: \"relay-data\" }\n\naccounts {\n",
     );
     let mut line = |depth: usize, words: &str| {
@@ -84,7 +78,7 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     line(1, &format!("{prefix} {{"));
     line(2, "jetstream: enabled");
     line(2, &format!("users: [{{ user: {}, password: ${} }}]", operator(prefix), operator_variable(prefix)));
-    // The operator reaches the streams also from a machine that knows them by the mesh's domain.
+    // The operator can also reach the streams by the mesh's domain, from a machine that uses it.
     if let Some((_, access)) = hosts.first() {
         line(2, "mappings: {");
         for (known, meant) in [
@@ -138,12 +132,10 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     text
 }
 
-/// The account of a machine.
 fn account(prefix: &str, host: &str) -> String {
     format!("\"{prefix}-{host}\"")
 }
 
-/// A word as part of a variable's name.
 fn variable(word: &str) -> String {
     word.bytes()
         .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte.to_ascii_uppercase()) } else { '_' })

@@ -1,14 +1,13 @@
-//! Whose settings are meant: the flags, and the folder behind them.
+//! The flags `--project` and `--user`, and the folder they mean.
 
 use std::path::{Path, PathBuf};
 
-use mesh::harness::Scope;
+use mesh::ports::harness::Scope;
 
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
-// Whose settings are meant. No doc comment: clap would make it the help of a command that has none
-// of its own.
+// No doc comment: clap would make it the help of a command that has none of its own.
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Place {
     /// The settings of the project in this folder, which is the default with the current folder
@@ -20,12 +19,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whose settings are meant.
     pub(crate) fn scope(&self) -> Scope {
         if self.user { Scope::User } else { Scope::Project }
     }
 
-    /// The project's folder, without links on the way, for a command that was given in a folder.
+    /// The project's folder with symlinks resolved, for a command run in `workdir`.
     pub(crate) fn folder(&self, workdir: &Path) -> Result<PathBuf, CommandError> {
         let named = self.project.as_deref().map_or_else(|| workdir.to_owned(), |project| workdir.join(project));
         let found = named.canonicalize();

@@ -1,73 +1,72 @@
-//! What an adapter is asked for: made from the command line, before anything is looked at.
+//! The setup requested from an adapter, made from the command line before any file is read.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use mcp::Profile;
-use mesh::harness::{Action, Scope, Server, Setup};
+use mesh::ports::harness::{Action, Scope, Server, Setup};
 
 use crate::config::Origin;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
-/// What our server is called in a harness's settings.
+/// The name of our MCP server in a harness's settings.
 pub(crate) const SERVER_NAME: &str = "relay-mesh";
 
-/// An address of the server, as it is put into a harness's settings.
+/// The server's URL for a harness's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostUrl(String);
+pub(crate) struct ServerUrl(String);
 
-/// Why text is not such an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a URL of a server: write it as in `http://127.0.0.1:7423/mcp`")]
 pub(crate) struct InvalidHostUrl(String);
 
-impl HostUrl {
-    /// The address at which the server of this machine serves MCP.
-    pub(crate) fn of_listener(listen: impl fmt::Display) -> HostUrl {
-        HostUrl(format!("http://{listen}/mcp"))
+impl ServerUrl {
+    /// The URL at which this machine's server offers MCP.
+    pub(crate) fn of_listener(listen: impl fmt::Display) -> ServerUrl {
+        ServerUrl(format!("http://{listen}/mcp"))
     }
 }
 
-impl FromStr for HostUrl {
+impl FromStr for ServerUrl {
     type Err = InvalidHostUrl;
 
-    fn from_str(text: &str) -> Result<HostUrl, InvalidHostUrl> {
+    fn from_str(text: &str) -> Result<ServerUrl, InvalidHostUrl> {
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
-        // A name and a password would end up in a file that a team commits.
+        // A user name and password would end up in a file that a team commits.
         let fit = authority.is_some_and(|authority| !authority.is_empty() && !authority.contains('@'));
         if fit && text.chars().all(|character| character.is_ascii_graphic()) {
-            Ok(HostUrl(text.to_owned()))
+            Ok(ServerUrl(text.to_owned()))
         } else {
             Err(InvalidHostUrl(text.chars().filter(|character| !character.is_control()).take(80).collect()))
         }
     }
 }
 
-/// How the harness shall reach our server.
+/// How the harness reaches our server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// It starts one for itself, which shows these groups of tools; those of the settings, where nothing is said.
+    /// The harness starts its own, with these groups of tools; by default those of the settings.
     Stdio(Option<Profile>),
-    /// It connects to the server.
-    Http(HostUrl),
+    /// It connects to the long-lived server.
+    Http(ServerUrl),
 }
 
-/// This installation of relay-mesh, as a harness must call it.
+/// How a harness must call this installation of relay-mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Installation {
-    /// The absolute path of the program.
+    /// The program's absolute path.
     pub(crate) program: PathBuf,
-    /// The data folder, where the person chose one that is not the default.
+    /// The data folder, if the user chose another than the default.
     pub(crate) data_folder: Option<PathBuf>,
 }
 
 impl Installation {
-    /// The program that runs now, with the data folder that this command line chose. One that a
-    /// settings file names needs no handing on: the harness's own processes read that file too.
+    /// The current program, with the data folder chosen on this command line. One from a settings file need not be
+    /// passed on: the harness's own processes read that file too.
     pub(crate) fn of(context: &Context) -> Result<Installation, CommandError> {
         let program = std::env::current_exe().map_err(|source| Failure {
             what: "the path of this very program cannot be told".to_owned(),
@@ -84,7 +83,6 @@ impl Installation {
     }
 }
 
-/// What the adapter is asked for.
 pub(crate) fn setup(action: Action, scope: Scope, reach: &Reach, installation: &Installation) -> Setup {
     let program = installation.program.display().to_string();
     let server = match reach {
@@ -125,7 +123,7 @@ mod tests {
             "/opt/relay-mesh mcp --tools core,reservations; hooks by /opt/relay-mesh; []",
         );
         check(
-            &Reach::Http(HostUrl::of_listener("127.0.0.1:7423")),
+            &Reach::Http(ServerUrl::of_listener("127.0.0.1:7423")),
             Some("/data"),
             r#"http://127.0.0.1:7423/mcp; hooks by /opt/relay-mesh; [("RELAY_DIR", "/data")]"#,
         );
@@ -134,11 +132,11 @@ mod tests {
     #[test]
     fn a_url_is_checked_at_the_edge() {
         for good in ["http://127.0.0.1:7423/mcp", "https://relay.example/mcp", "http://[::1]:7423/mcp"] {
-            assert!(good.parse::<HostUrl>().is_ok(), "{good}");
+            assert!(good.parse::<ServerUrl>().is_ok(), "{good}");
         }
         for bad in ["", "127.0.0.1:7423", "http://", "http:///mcp", "ftp://x/", "http://a b/", "http://me:secret@x/mcp"]
         {
-            assert!(bad.parse::<HostUrl>().is_err(), "{bad}");
+            assert!(bad.parse::<ServerUrl>().is_err(), "{bad}");
         }
     }
 }

@@ -1,43 +1,34 @@
-//! The JSON that the commands of this part print. Names stay as they are once released.
+//! The JSON that the setup commands print. Field names are stable once released.
 
-use mesh::harness::{Finding, Severity};
+use mesh::ports::harness::{Finding, Severity};
 use serde::Serialize;
 
 /// What `install` and `uninstall` print.
 #[derive(Debug, Serialize)]
-pub(crate) struct Carried {
-    /// The harness.
+pub(crate) struct PlanShape {
     pub(crate) harness: String,
     /// `project` or `user`.
     pub(crate) scope: &'static str,
-    /// What became of the plan.
     pub(crate) outcome: PlanOutcome,
-    /// Each file that the plan changes.
     pub(crate) files: Vec<FileChange>,
-    /// What is left to the person.
+    /// What the user must do next.
     pub(crate) next_steps: Vec<String>,
 }
 
-/// What became of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PlanOutcome {
-    /// It was carried out.
     Applied,
-    /// There was nothing to change.
     Unchanged,
-    /// It was only shown.
     Shown,
-    /// The person said no.
     Declined,
-    /// Nobody was there to agree.
+    /// The user could not be asked.
     Unasked,
 }
 
 /// A file that a plan changes.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileChange {
-    /// Its path.
     pub(crate) path: String,
     /// `created`, `changed` or `removed`.
     pub(crate) change: &'static str,
@@ -48,24 +39,24 @@ pub(crate) struct FileChange {
 /// A harness, as `harnesses` lists it.
 #[derive(Debug, Serialize)]
 pub(crate) struct HarnessLine {
-    /// What people type.
+    /// The name on the command line.
     pub(crate) harness: String,
-    /// What people read.
+    /// The name for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
-    /// The harness's version, where it is on this machine.
+    /// The harness's version, if it is on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
     /// How far it is set up for this project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) project: Option<&'static str>,
-    /// How far it is set up for the person.
+    /// How far it is set up for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<&'static str>,
-    /// `ok`, `warning` or `broken`; left out where nothing was installed that could be looked at.
+    /// `ok`, `warning` or `broken`; left out if nothing was installed that could be checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) health: Option<&'static str>,
-    /// The worst that was found, where something was.
+    /// The worst finding, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finding: Option<String>,
 }
@@ -73,29 +64,24 @@ pub(crate) struct HarnessLine {
 /// A finding, as `doctor` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Proof {
-    /// What was looked at: `data folder`, `server`, `adapter`, `settings`, `hook`, `harness`, `wake`.
+    /// What was checked: `data folder`, `server`, `adapter`, `settings`, `hook`, `harness`, `wake`.
     pub(crate) subject: &'static str,
-    /// The harness that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) harness: Option<String>,
     /// `ok`, `warning` or `broken`.
     #[serde(serialize_with = "in_a_word")]
     pub(crate) severity: Severity,
-    /// What was found.
     pub(crate) what: String,
-    /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fix: Option<String>,
 }
 
 impl Proof {
-    /// A finding about something.
     pub(crate) fn new(subject: &'static str, harness: Option<&str>, finding: Finding) -> Proof {
         let Finding { severity, what, fix } = finding;
         Proof { subject, harness: harness.map(str::to_owned), severity, what, fix }
     }
 
-    /// How bad it is, in a word.
     pub(crate) fn severity_name(&self) -> &'static str {
         severity_name(self.severity)
     }
@@ -105,7 +91,6 @@ fn in_a_word<S: serde::Serializer>(severity: &Severity, serializer: S) -> Result
     serializer.serialize_str(severity_name(*severity))
 }
 
-/// How bad a finding is, in a word.
 pub(crate) fn severity_name(severity: Severity) -> &'static str {
     match severity {
         Severity::Ok => "ok",
@@ -117,18 +102,17 @@ pub(crate) fn severity_name(severity: Severity) -> &'static str {
 /// What `detect-harness` prints.
 #[derive(Debug, Serialize)]
 pub(crate) struct Detected {
-    /// The harness.
     pub(crate) harness: String,
-    /// The session's id, in the harness's own spelling.
+    /// The harness's own id of the session.
     pub(crate) session: String,
-    /// The folder that it works in.
+    /// The session's folder.
     pub(crate) workdir: String,
-    /// The harness's process, where known.
+    /// The harness's process id, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) process: Option<u32>,
-    /// `certain` where it comes from this very call, `inherited` where from the parent process.
+    /// `certain` if known from this call, `inherited` if from the parent process.
     pub(crate) certainty: &'static str,
-    /// The agent that is registered in it.
+    /// The agent registered in the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
 }
@@ -136,47 +120,46 @@ pub(crate) struct Detected {
 /// An adapter, as `plugin list` prints it.
 #[derive(Debug, Serialize)]
 pub(crate) struct PluginLine {
-    /// What people type.
+    /// The name on the command line.
     pub(crate) name: String,
-    /// What people read.
+    /// The name for display.
     pub(crate) title: String,
     /// The adapter's own version.
     pub(crate) version: String,
-    /// `built-in`, `installed`, or the file that it comes from.
+    /// `built-in`, `installed`, or the path of its file.
     pub(crate) source: String,
     /// SHA-256 of the component.
     pub(crate) digest: String,
-    /// The version of the interface that it was written for.
+    /// The WIT version that it was built for.
     pub(crate) wit: String,
-    /// Everything that it asks for.
+    /// Everything that it requests.
     pub(crate) grants: Vec<GrantLine>,
-    /// What became of its component in this process, in words.
+    /// The state of its component in this process, as text.
     pub(crate) state: String,
-    /// How often this process called it.
+    /// Calls by this process.
     pub(crate) calls: u64,
-    /// How often it failed, in any process of this machine.
+    /// Failures in all processes of this machine.
     pub(crate) faults: u64,
-    /// The last failure, in one sentence.
+    /// The last failure as one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_fault: Option<String>,
-    /// Until when its calls are refused, because it failed too often in a row.
+    /// When calls are accepted again, after too many failures in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) paused_until: Option<String>,
 }
 
-/// One thing that an adapter asks for.
+/// One request of an adapter.
 #[derive(Debug, Serialize)]
 pub(crate) struct GrantLine {
-    /// Its name: `roots.config`.
+    /// Such as `roots.config`.
     pub(crate) name: String,
-    /// What it allows, for people.
+    /// What it allows, as text for the user.
     pub(crate) allows: String,
-    /// Whether it is given.
+    /// Whether the user granted it.
     pub(crate) given: bool,
 }
 
 impl GrantLine {
-    /// What the adapters crate knows of a grant.
     pub(crate) fn of(grant: &adapters::Grant) -> GrantLine {
         GrantLine { name: grant.name.clone(), allows: grant.allows.clone(), given: grant.given }
     }
@@ -185,8 +168,7 @@ impl GrantLine {
 /// A file in a plugin folder that is not used.
 #[derive(Debug, Serialize)]
 pub(crate) struct UnusedLine {
-    /// The file.
     pub(crate) path: String,
-    /// Why, in one sentence.
+    /// The reason, as one sentence.
     pub(crate) why: String,
 }

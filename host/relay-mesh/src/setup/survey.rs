@@ -1,38 +1,36 @@
-//! How far a harness is set up, found by asking its adapter what an install would still change.
+//! Finds how far a harness is set up by asking its adapter what an install would still change.
 
 use mcp::Profile;
-use mesh::harness::{Action, Harness, HarnessError, Scope, Setup};
+use mesh::ports::harness::{Action, Harness, HarnessError, Scope, Setup};
 
 use super::installed::{Installed, judge};
-use super::request::{HostUrl, Installation, Reach, setup};
+use super::request::{Installation, Reach, ServerUrl, setup};
 
-/// What was found of one harness in one scope.
+/// The state of one harness in one scope.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// Whose settings were looked at.
+pub(crate) struct ScopeSurvey {
     pub(crate) scope: Scope,
-    /// How far it is set up there.
     pub(crate) installed: Installed,
-    /// The setup that fits what is there best, for the adapter to check.
+    /// The setup that matches the existing settings best, for the adapter to check.
     pub(crate) setup: Setup,
 }
 
-/// Looks at one scope. A setup by which nothing would change is the one that is there; where
-/// neither fits, the adapter is asked about the plainer one.
+/// Examines one scope. The setup that would change nothing is the installed one; if none matches, the plain stdio setup
+/// is assumed.
 pub(crate) async fn look(
     harness: &dyn Harness,
     scope: Scope,
     installation: &Installation,
-    host: &HostUrl,
-) -> Result<Found, HarnessError> {
+    host: &ServerUrl,
+) -> Result<ScopeSurvey, HarnessError> {
     let stdio = setup(Action::Install, scope, &Reach::Stdio(None), installation);
     let remove = harness.propose(&Setup { action: Action::Remove, ..stdio.clone() }).await?;
     let installed = match harness.propose(&stdio).await {
         Ok(install) => judge(&install, &remove),
-        // Something stands in an install's way, and a removal can tell that ours is there already: what
-        // is wrong with it is for the adapter's check to say.
+        // Something blocks an install, but the removal plan shows that our settings are there: the adapter's check
+        // reports what is wrong.
         Err(HarnessError::Failed(_)) if !remove.edits.is_empty() => {
-            return Ok(Found { scope, installed: Installed::Outdated, setup: stdio });
+            return Ok(ScopeSurvey { scope, installed: Installed::Outdated, setup: stdio });
         }
         Err(error) => return Err(error),
     };
@@ -42,9 +40,9 @@ pub(crate) async fn look(
             let other = setup(Action::Install, scope, &reach, installation);
             let by_other = judge(&harness.propose(&other).await?, &remove);
             if by_other == Installed::Yes {
-                return Ok(Found { scope, installed: by_other, setup: other });
+                return Ok(ScopeSurvey { scope, installed: by_other, setup: other });
             }
         }
     }
-    Ok(Found { scope, installed, setup: stdio })
+    Ok(ScopeSurvey { scope, installed, setup: stdio })
 }

@@ -1,8 +1,8 @@
 //! Agents: `register`, `agents`, and the table in `status`.
 
 use mesh::Adopted;
-use mesh::agent::{AgentSummary, Origin};
-use mesh::machine::Instant;
+use mesh::agents::{AgentSummary, Origin};
+use mesh::ports::machine::Instant;
 use serde::{Serialize, Serializer};
 use view::{AgentDetail, RegistrationView};
 

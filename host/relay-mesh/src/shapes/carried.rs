@@ -1,23 +1,22 @@
-//! What was moved: `store copy` and `store import`.
+//! The result of `store copy` and `store import`.
 
-use mesh::carrying::MigrationReport;
+use mesh::storage::migrate::MigrationReport;
 use serde::Serialize;
 
 use super::counted;
 use crate::render::Show;
 
-/// What was moved.
 #[derive(Debug, Serialize)]
 pub(crate) struct CarriedShape {
-    /// Entries of logs that were written.
+    /// Log entries written.
     pub(crate) entries: usize,
-    /// Values that were written.
+    /// Values written.
     pub(crate) values: usize,
-    /// Entries and values that were there already.
+    /// Entries and values already there.
     pub(crate) already: usize,
-    /// Values that stayed what they were, because the target held others.
+    /// Values left as they were, because the target had different ones.
     pub(crate) kept: usize,
-    /// Damaged stretches of the source, which stayed behind.
+    /// Damaged parts of the source, not copied.
     pub(crate) damaged: usize,
 }
 

@@ -1,33 +1,58 @@
-//! What was cleanup: `gc`.
+//! What was cleaned up: `gc`.
 
-use mesh::{Cleanup, DryRun};
+use mesh::DryRun;
+use mesh::ports::data_files::Amount;
 use serde::Serialize;
 
 use super::counted;
-use crate::render::{Show, printable_line};
+use crate::render::{Show, printable_line, table};
+use crate::retention::CleanedUp;
 
 /// `relay-mesh gc`.
 #[derive(Debug, Serialize)]
 pub(crate) struct CleanupShape {
-    /// Whether it was only looked at.
+    /// Whether nothing was deleted.
     pub(crate) dry_run: bool,
     /// Reservations: `OWNER PATTERN`.
     pub(crate) reservations: Vec<String>,
-    /// Commands: their ids.
+    /// Ids of commands.
     pub(crate) commands: Vec<String>,
     /// Agents.
     pub(crate) agents: Vec<String>,
-    /// How many segments of the log of events went; left out where it was only looked.
+    /// Deleted segments of the event log; left out in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) segments: Option<usize>,
+    /// Everything else, by kind.
+    pub(crate) deleted: Vec<DeletedShape>,
+}
+
+/// One kind of what was deleted by number.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeletedShape {
+    /// What it is, in the plural.
+    pub(crate) kind: &'static str,
+    /// How many.
+    pub(crate) count: usize,
+    /// Their bytes; zero if the store does not say.
+    pub(crate) bytes: u64,
 }
 
 impl CleanupShape {
-    pub(crate) fn of(cleanup: &Cleanup, dry_run: DryRun) -> CleanupShape {
+    pub(crate) fn of(cleaned: &CleanedUp, dry_run: DryRun) -> CleanupShape {
+        let CleanedUp { mesh: cleanup, files, adapters } = cleaned;
         let dry_run = match dry_run {
             DryRun::No => false,
             DryRun::Yes => true,
         };
+        let by_file = [
+            ("wake files without a session", files.wake_files),
+            ("locks without a session", files.locks),
+            ("indexes without a segment", files.indexes),
+            ("abandoned drafts", files.drafts),
+            ("files of compiled adapters", adapters.compiled),
+            ("notes of adapters that are gone", adapters.notes),
+        ];
+        let counted = cleanup.tally.0.iter().map(|(kind, amount)| (kind.as_str(), *amount)).chain(by_file);
         CleanupShape {
             dry_run,
             reservations: cleanup
@@ -38,6 +63,10 @@ impl CleanupShape {
             commands: cleanup.commands.iter().map(|command| command.id.to_string()).collect(),
             agents: cleanup.agents.iter().map(ToString::to_string).collect(),
             segments: (!dry_run).then_some(cleanup.segments),
+            deleted: counted
+                .filter(|(_, amount)| amount.count > 0)
+                .map(|(kind, Amount { count, bytes })| DeletedShape { kind, count, bytes })
+                .collect(),
         }
     }
 }
@@ -49,16 +78,42 @@ impl Show for CleanupShape {
             let each: Vec<String> = some.iter().map(|one| printable_line(one)).collect();
             (!some.is_empty()).then(|| format!("{verb} {}: {}", counted(some.len(), noun), each.join(", ")))
         };
-        let segments = self.segments.filter(|count| *count > 0);
-        let lines: Vec<String> = [
-            line("reservation", &self.reservations),
-            line("command", &self.commands),
-            line("agent", &self.agents),
-            segments.map(|count| format!("{verb} {} of the log of events", counted(count, "segment"))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let mut lines: Vec<String> =
+            [line("reservation", &self.reservations), line("command", &self.commands), line("agent", &self.agents)]
+                .into_iter()
+                .flatten()
+                .collect();
+        if !self.deleted.is_empty() {
+            let head = if self.dry_run { "WOULD REMOVE" } else { "REMOVED" };
+            let row = |one: &DeletedShape| {
+                let bytes = if one.bytes > 0 { size(one.bytes) } else { String::new() };
+                vec![one.kind.to_owned(), one.count.to_string(), bytes]
+            };
+            lines.push(table(&[head, "COUNT", "SIZE"], &self.deleted.iter().map(row).collect::<Vec<_>>()));
+        }
         if lines.is_empty() { "nothing is finished and old".to_owned() } else { lines.join("\n") }
+    }
+}
+
+/// A size in one unit, as in `3.7 GB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [("GB", 1_000_000_000_u64), ("MB", 1_000_000), ("kB", 1_000)];
+    match units.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_said_in_one_unit() {
+        for (bytes, expected) in
+            [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (2_560_000, "2.5 MB"), (3_700_000_001, "3.7 GB")]
+        {
+            assert_eq!(size(bytes), expected);
+        }
     }
 }

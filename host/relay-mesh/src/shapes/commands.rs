@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use mesh::command::{Command, CommandStatus};
-use mesh::consent::Consent;
-use mesh::machine::Instant;
+use mesh::commands::{Command, CommandStatus};
+use mesh::ports::consent::Consent;
+use mesh::ports::machine::Instant;
 use serde::Serialize;
 
 pub(crate) use view::CommandDetail as CommandShape;
@@ -21,7 +21,7 @@ impl Show for CommandShape {
             command.id,
             command.from,
             command.to,
-            command.state,
+            command.status,
             printable_line(&command.line())
         );
         for line in printable(command.result.as_deref().unwrap_or_default()).lines() {
@@ -76,7 +76,7 @@ pub(crate) fn commands_table(commands: &[CommandShape], now: Instant) -> String 
     let row = |one: &CommandShape| {
         let command = &one.command;
         let (id, from, to) = (command.id.clone(), command.from.clone(), command.to.clone());
-        vec![id, from, to, command.state.to_owned(), when(one, now), printable_line(&command.line())]
+        vec![id, from, to, command.status.to_owned(), when(one, now), printable_line(&command.line())]
     };
     table(&["ID", "FROM", "FOR", "STATE", "WHEN", "COMMAND"], &commands.iter().map(row).collect::<Vec<_>>())
 }
@@ -84,12 +84,12 @@ pub(crate) fn commands_table(commands: &[CommandShape], now: Instant) -> String 
 /// A permission that the user gave.
 #[derive(Debug, Serialize)]
 pub(crate) struct ConsentShape {
-    /// Whose commands.
+    /// The agent whose commands are allowed.
     from: String,
-    /// Which command; every one if left out.
+    /// The command; every command if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-    /// In whose session; everybody's if left out.
+    /// The agent in whose session they run; every agent of the user if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Events of the event log: `log`.
 
 use mesh::Event;
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -11,11 +11,10 @@ use crate::render::{Show, printable_line};
 /// One event: a line of `relay-mesh log`.
 #[derive(Debug, Serialize)]
 pub(crate) struct EventShape {
-    /// When.
     pub(crate) at: String,
-    /// What: one word.
+    /// The kind, one word.
     pub(crate) event: String,
-    /// Whom and what it concerned, by kind.
+    /// The other fields, which depend on the kind.
     #[serde(flatten)]
     pub(crate) details: Map<String, Value>,
 }
@@ -26,7 +25,7 @@ impl EventShape {
     }
 }
 
-/// What an event says besides when and what: times as everywhere else, and nothing of what is not known.
+/// An event's fields except time and kind: times in RFC 3339, unknown values left out.
 pub(crate) fn details(event: &Event) -> Map<String, Value> {
     let said = event.details.iter().filter(|(_, value)| !value.is_null());
     said.map(|(name, value)| match value.as_u64() {
@@ -43,7 +42,7 @@ impl Show for EventShape {
     }
 }
 
-/// A value in words: lists with commas, and text as it is.
+/// A value as text: lists with commas.
 fn words(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use mesh::EditMode;
 use serde::Serialize;
 
-use crate::guard::Place;
+use crate::guard::HookFile;
 use crate::render::{Show, printable_line};
 
 /// `relay-mesh guard install`.
 #[derive(Debug, Serialize)]
 pub(crate) struct GuardShape {
-    /// `installed`, or `already` where nothing had to change.
+    /// `installed`, or `already` if nothing had to change.
     outcome: &'static str,
-    /// The file in which it stands.
+    /// The file with the guard.
     file: String,
-    /// What manages the hooks: `git`, `core.hooksPath`, `husky`, `lefthook`, `pre-commit`.
+    /// The hook manager: `git`, `core.hooksPath`, `husky`, `lefthook`, `pre-commit`.
     by: &'static str,
 }
 
 impl GuardShape {
-    pub(crate) fn of(outcome: &'static str, place: &Place) -> GuardShape {
+    pub(crate) fn of(outcome: &'static str, place: &HookFile) -> GuardShape {
         GuardShape { outcome, file: place.file.display().to_string(), by: place.manager.as_str() }
     }
 }
@@ -35,7 +35,7 @@ impl Show for GuardShape {
 /// `relay-mesh guard uninstall`.
 #[derive(Debug, Serialize)]
 pub(crate) struct RemovedShape {
-    /// The files out of which it was taken.
+    /// The files from which the guard was removed.
     removed: Vec<String>,
 }
 
@@ -56,11 +56,11 @@ impl Show for RemovedShape {
 /// `relay-mesh guard status`.
 #[derive(Debug, Serialize)]
 pub(crate) struct StandingShape {
-    /// Whether it stands where it is run.
+    /// Whether the guard is in the file that git or the hook manager runs now.
     stands: bool,
-    /// The files in which it stands.
+    /// The files with the guard.
     files: Vec<String>,
-    /// What it does: `enforce` or `advise`.
+    /// `enforce` or `advise`.
     mode: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! Messages: `send`, `read`, `ack` and the lines of `listen`.
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 use mesh::{Acknowledged, FetchedMessage, Queued};
 use serde::Serialize;
 use view::{MessageView, PriorityView, SentToView, StatusView, Timestamp};
@@ -37,12 +37,12 @@ pub(crate) fn message_text(message: &MessageView) -> String {
     lines.join("\n")
 }
 
-/// A message that was read, and how far it had got by then.
+/// A message that was read, with its delivery status.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ReadMessageShape {
     #[serde(flatten)]
     pub(crate) message: MessageView,
-    /// How far it had got before this command read it.
+    /// The status before this command read it.
     pub(crate) status: StatusView,
 }
 
@@ -55,11 +55,11 @@ impl From<&FetchedMessage> for ReadMessageShape {
 /// `relay-mesh read`.
 #[derive(Debug, Serialize)]
 pub(crate) struct MailShape {
-    /// Whose mail.
+    /// The agent whose mail this is.
     pub(crate) agent: String,
-    /// What was asked for, oldest first.
+    /// The requested messages, oldest first.
     pub(crate) messages: Vec<ReadMessageShape>,
-    /// How many more wait unread.
+    /// Further unread messages.
     pub(crate) waiting: usize,
     /// The current time, for "2 h ago".
     #[serde(skip)]
@@ -102,20 +102,18 @@ impl Show for SentShape {
 /// A message that waits on this machine until the servers can be reached.
 #[derive(Debug, Serialize)]
 pub(crate) struct QueuedShape {
-    /// Its id.
     pub(crate) id: String,
     /// When it was sent.
     pub(crate) at: Timestamp,
     /// Who sent it.
     pub(crate) from: String,
-    /// To whom it is still to be sent.
+    /// The recipients that have not been sent it yet.
     pub(crate) to: Vec<String>,
-    /// What it is about.
     pub(crate) subject: String,
-    /// Why the servers did not take it, if they answered.
+    /// Why the servers refused it, if they answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
-    /// To whom it cannot be sent, and why.
+    /// The recipients to whom it cannot be sent, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) returned: Vec<ReturnedShape>,
 }
@@ -198,8 +196,8 @@ impl Show for AckShape {
     }
 }
 
-/// The note below a list that was cut; none if no more mail waits. `named` is the flag that names the agent, so
-/// that the command can be copied.
+/// The note below a truncated list; none if no more mail waits. `named` is the flag that names the agent, so that the
+/// user can copy the command.
 pub(crate) fn more_waits(waiting: usize, named: &str) -> Option<String> {
     (waiting > 0).then(|| format!("{} besides; `relay-mesh read --unread{named}` shows the oldest", waits(waiting)))
 }

@@ -10,20 +10,21 @@ pub(crate) mod cleanup;
 pub(crate) mod commands;
 pub(crate) mod events;
 pub(crate) mod guard;
-pub(crate) mod host;
 pub(crate) mod mail;
 pub(crate) mod nats_auth;
 pub(crate) mod receipts;
 pub(crate) mod reservations;
+pub(crate) mod server;
 pub(crate) mod settings;
+pub(crate) mod size;
 pub(crate) mod wake;
 pub(crate) mod wake_table;
 
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 
 pub(crate) use view::rfc3339;
 
-/// How long ago something was, as people say it.
+/// Time since `at`, as in `2 h ago`.
 pub(crate) fn ago(at: Instant, now: Instant) -> String {
     let seconds = now.since(at) / 1000;
     match seconds {
@@ -35,7 +36,7 @@ pub(crate) fn ago(at: Instant, now: Instant) -> String {
     }
 }
 
-/// A span of time in one unit, as people say it.
+/// A duration in one unit, as in `2 h`.
 pub(crate) fn span(milliseconds: u64) -> String {
     match milliseconds.div_ceil(1_000) {
         seconds @ 0..120 => format!("{seconds} s"),

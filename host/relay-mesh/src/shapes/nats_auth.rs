@@ -8,25 +8,23 @@ use crate::setup::nats_conf::{self, Login};
 
 /// One machine of the mesh.
 #[derive(Debug, Serialize)]
-pub(crate) struct HostShape {
-    /// Its name.
+pub(crate) struct MachineShape {
     pub(crate) machine: String,
-    /// The public NKey by which it logs in.
+    /// The public NKey, if it logs in with one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nkey: Option<String>,
-    /// The variable from which the server takes its password.
+    /// The variable from which the nats-server reads its password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) password_variable: Option<String>,
-    /// The JetStream domain that it sets.
+    /// The JetStream domain for its settings.
     pub(crate) domain: String,
-    /// The subjects under which it writes.
+    /// The subjects that it may write.
     pub(crate) writes: Vec<String>,
 }
 
-impl HostShape {
-    /// What a machine may, and how it logs in.
-    pub(crate) fn of((login, access): &(Login, Access)) -> HostShape {
-        HostShape {
+impl MachineShape {
+    pub(crate) fn of((login, access): &(Login, Access)) -> MachineShape {
+        MachineShape {
             machine: login.machine.clone(),
             nkey: login.nkey.clone(),
             password_variable: login.nkey.is_none().then(|| nats_conf::password_variable(&login.machine)),
@@ -39,20 +37,18 @@ impl HostShape {
 /// `relay-mesh nats-auth`.
 #[derive(Debug, Serialize)]
 pub(crate) struct AuthShape {
-    /// The name of the machine that it was asked on.
+    /// The name of this machine.
     pub(crate) machine: String,
-    /// The user who makes the streams.
+    /// The user who creates the streams.
     pub(crate) operator: String,
-    /// The variable from which the server takes that user's password.
+    /// The variable from which the nats-server reads the operator's password.
     pub(crate) operator_password: String,
-    /// Every machine of the mesh.
-    pub(crate) machines: Vec<HostShape>,
-    /// The server's configuration.
+    pub(crate) machines: Vec<MachineShape>,
+    /// The nats-server configuration.
     pub(crate) configuration: String,
 }
 
 impl AuthShape {
-    /// What to do with it.
     pub(crate) fn next_steps(&self) -> Vec<String> {
         let mut steps = vec![
             format!("this machine is `{}`; `relay-mesh nats-auth` says the same on each other one", self.machine),

@@ -1,7 +1,7 @@
 //! The delivery of a message, recipient by recipient: `message ID`.
 
 use mesh::MessageStatus;
-use mesh::machine::Instant;
+use mesh::ports::machine::Instant;
 use serde::Serialize;
 use view::{MessageView, RecipientView};
 
@@ -37,7 +37,6 @@ pub(crate) struct MessageStatusShape {
 }
 
 impl MessageStatusShape {
-    /// A message's status at a time.
     pub(crate) fn of(status: &MessageStatus, now: Instant) -> MessageStatusShape {
         let recipients = status.recipients.iter().map(RecipientView::from).collect();
         MessageStatusShape { message: (&status.message).into(), recipients, now }

@@ -1,16 +1,16 @@
 //! Reservations: `reserve`, `release` and `reservations`.
 
-use mesh::machine::Instant;
-use mesh::repository::Repository;
-use mesh::reservation::{Conflict, Mode, Reservation};
-use mesh::{Listed, Reserved, Written};
+use mesh::ports::machine::Instant;
+use mesh::reservations::repository::Repository;
+use mesh::reservations::{Conflict, Mode, Reservation};
+use mesh::{RepositoryReservations, Reserved};
 use serde::{Serialize, Serializer};
 use view::{ConflictView, ReservationDetail, ReservationView, ReservedView};
 
 use super::span;
 use crate::render::{Show, Table, on_one_line, printable_line};
 
-/// How long a reservation is still held, as people say it.
+/// The time left of a reservation.
 fn left(reservation: &ReservationView) -> String {
     span(reservation.seconds_left * 1_000)
 }
@@ -19,7 +19,7 @@ fn because(reservation: &ReservationView) -> String {
     reservation.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", printable_line(reason)))
 }
 
-/// What is in the way, for a line of the guard.
+/// A conflict, for a line of the guard.
 #[derive(Debug)]
 pub(crate) struct ConflictShape(ConflictView<ReservationDetail>);
 
@@ -28,7 +28,7 @@ impl ConflictShape {
         ConflictShape(ConflictView::of(conflict, |one| ReservationDetail::of(repository.as_str(), one, now)))
     }
 
-    /// Who holds a path.
+    /// The holder of a path, in one clause.
     pub(crate) fn brief(&self) -> String {
         let ConflictView { at, held, .. } = &self.0;
         let held = &held.reservation;
@@ -52,7 +52,7 @@ pub(crate) struct ReservedShape(ReservedView<ReservationDetail>);
 impl ReservedShape {
     /// The result of `--check`.
     pub(crate) fn checked(repository: &Repository, conflicts: &[Conflict], now: Instant) -> ReservedShape {
-        let detail = |one: &Written<'_>| ReservationDetail::of(repository.as_str(), one, now);
+        let detail = |one: &Reservation| ReservationDetail::of(repository.as_str(), one, now);
         ReservedShape(ReservedView::checked(conflicts, detail))
     }
 
@@ -93,13 +93,13 @@ impl Show for ReservedShape {
 /// `relay-mesh release`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReleasedShape {
-    /// What was reserved and is no more.
+    /// The released reservations.
     released: Vec<ReservationDetail>,
 }
 
 impl ReleasedShape {
     pub(crate) fn of(repository: &Repository, released: &[Reservation], now: Instant) -> ReleasedShape {
-        let detail = |one| ReservationDetail::of(repository.as_str(), &Written::of(one), now);
+        let detail = |one| ReservationDetail::of(repository.as_str(), one, now);
         ReleasedShape { released: released.iter().map(detail).collect() }
     }
 }
@@ -108,7 +108,7 @@ impl Show for ReleasedShape {
     fn text(&self) -> String {
         let lines = self.released.iter().map(|one| {
             let pattern = printable_line(&one.reservation.pattern);
-            match one.state {
+            match one.status {
                 "lapsed" => format!("released {pattern}, which had lapsed"),
                 _ => format!("released {pattern}"),
             }
@@ -120,7 +120,7 @@ impl Show for ReleasedShape {
 /// `relay-mesh reservations`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReservationsShape<'a> {
-    /// By repository, and in the order in which they were first granted.
+    /// By repository, in the order in which they were first granted.
     pub(crate) reservations: ListedShapes<'a>,
 }
 
@@ -130,15 +130,15 @@ impl Show for ReservationsShape<'_> {
     }
 }
 
-/// Thousands of reservations; the view of each is made when it is shown.
+/// Reservations whose views are made only while they are serialised: there may be thousands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListedShapes<'a> {
-    listed: &'a [Listed<'a>],
+    listed: &'a [RepositoryReservations],
     now: Instant,
 }
 
 impl<'a> ListedShapes<'a> {
-    pub(crate) fn of(listed: &'a [Listed<'a>], now: Instant) -> ListedShapes<'a> {
+    pub(crate) fn of(listed: &'a [RepositoryReservations], now: Instant) -> ListedShapes<'a> {
         ListedShapes { listed, now }
     }
 
@@ -153,7 +153,7 @@ impl<'a> ListedShapes<'a> {
     fn iter(&self) -> impl Iterator<Item = ReservationDetail> {
         let now = self.now;
         self.listed.iter().flat_map(move |listed| {
-            listed.reservations.iter().map(move |one| ReservationDetail::of(&listed.repository, one, now))
+            listed.reservations.iter().map(move |one| ReservationDetail::of(listed.repository.as_str(), one, now))
         })
     }
 }
@@ -185,7 +185,7 @@ pub(crate) fn reservations_table(reservations: &ListedShapes<'_>) -> String {
     let mut table = Table::new(&head, reservations.len());
     for one in reservations.iter() {
         let reservation = &one.reservation;
-        let left = match (&one.taken_by, one.state) {
+        let left = match (&one.taken_by, one.status) {
             (Some(by), _) => &format!("taken by {by}"),
             (None, "held") => &left(reservation),
             (None, _) => "lapsed",

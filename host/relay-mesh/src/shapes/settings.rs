@@ -8,9 +8,9 @@ use crate::render::{Show, table};
 /// One setting.
 #[derive(Debug, Serialize)]
 pub(crate) struct SettingShape {
-    /// As it is spelled in the settings files, with its table: `http.listen`.
+    /// The key with its table, as in the settings files: `http.listen`.
     pub(crate) key: &'static str,
-    /// What it is set to; empty where nothing is.
+    /// The value; empty if unset.
     pub(crate) value: String,
     /// `command line`, `environment`, the path of a file, or `default`.
     pub(crate) origin: String,
@@ -19,7 +19,6 @@ pub(crate) struct SettingShape {
 /// `relay-mesh config`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ConfigShape {
-    /// Every setting.
     pub(crate) settings: Vec<SettingShape>,
 }
 

@@ -4,32 +4,32 @@ use serde::Serialize;
 
 use crate::render::{Show, printable_line};
 
-/// A way that was tried.
+/// A method that was tried.
 #[derive(Debug, Serialize)]
 pub(crate) struct TriedShape {
     /// `routes`, `gateway`, `socket` or `file`.
     pub(crate) method: &'static str,
-    /// Whether it worked, as far as that way can tell.
+    /// Whether it worked, as far as the method can tell.
     pub(crate) worked: bool,
-    /// What is known of it, or why it did not.
+    /// A detail, or the reason for the failure.
     pub(crate) detail: String,
 }
 
 /// `relay-mesh wake`.
 #[derive(Debug, Serialize)]
 pub(crate) struct WokenShape {
-    /// Whether one of them worked.
+    /// Whether one of the methods worked.
     pub(crate) woken: bool,
-    /// Which.
+    /// The method that worked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) method: Option<&'static str>,
-    /// Who was to be woken, where one agent was meant.
+    /// The agent to be woken, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
-    /// The message by which the agent was to be woken. It waits for it in any case.
+    /// The message by which the agent was to be woken. It stays in the inbox in any case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// What was tried, in order.
+    /// The methods tried, in order.
     pub(crate) tried: Vec<TriedShape>,
 }
 

@@ -1,51 +1,48 @@
-//! The wake table: what was tried with the real client of each harness, `harnesses --matrix`.
+//! The wake table of `harnesses --matrix`: what was tested with the real client of each harness.
 //!
-//! It comes with the program: `make clients` writes docs/wake-table.json from what its run saw.
+//! It is compiled into the program: `make clients` writes docs/wake-table.json from its test results.
 
 use serde::{Deserialize, Serialize};
 
 use crate::render::{Show, table};
 
-/// The table, a row for each harness.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WakeTable {
-    /// By name.
+    /// Sorted by name.
     harnesses: Vec<Row>,
 }
 
-/// What was tried with one harness.
+/// The results for one harness.
 #[derive(Debug, Serialize, Deserialize)]
 struct Row {
     /// The adapter's name.
     harness: String,
-    /// The version of the client that it was tried with; none where it was not.
+    /// The tested version of the client; none if it was not tested.
     version: Option<String>,
-    /// By what means each thing was seen to work; untried where there is none.
     abilities: Abilities,
 }
 
-/// The columns. Each holds the means, in the words of receipts where these name one.
+/// The columns. Each lists the routes that were seen to work, named as in receipts if possible; empty if untested.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Abilities {
-    /// An agent belongs to the harness's own session.
+    /// An agent is bound to the harness's own session.
     bind: Vec<String>,
-    /// The protocol stands before the model unasked.
+    /// The model sees the protocol without asking.
     context: Vec<String>,
-    /// Name and protocol outlive a compaction.
+    /// Name and protocol survive a compaction.
     compaction: Vec<String>,
-    /// Mail comes while a turn runs.
+    /// Mail is shown during a turn.
     mid_turn: Vec<String>,
-    /// Mail that waits at the end of a turn is shown before it ends.
+    /// Mail that waits at the end of a turn is shown before the turn ends.
     turn_end: Vec<String>,
-    /// A session that does nothing begins a turn.
+    /// An idle session begins a turn.
     idle_wake: Vec<String>,
-    /// The sender sees that the recipient has it.
+    /// The sender sees that the recipient has the message.
     acknowledged: Vec<String>,
 }
 
 impl WakeTable {
-    /// The table that was committed with this build.
     pub(crate) fn of_this_build() -> WakeTable {
         serde_json::from_str(include_str!("../../../../docs/wake-table.json"))
             .unwrap_or_else(|error| unreachable!("a test reads docs/wake-table.json: {error}"))

@@ -1,4 +1,4 @@
-//! The trigger file: it holds the latest wake, and whoever watches it sees it change.
+//! The trigger file: contains the latest wake, and its watchers see it change.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -9,7 +9,7 @@ use store::Durability;
 
 use crate::atomic_write;
 
-/// Writes the file anew, in one step, so that nobody reads half of it.
+/// Replaces the file atomically, so that no watcher reads half of it.
 pub(super) fn write(path: &Path, line: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,4 +1,4 @@
-//! The gateway: a program that the person names in their own settings, such as a harness's command for it.
+//! The gateway: a program that the user names in their own settings, such as a harness's wake command.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio::time::timeout;
 
 use crate::render::printable_line;
 
-/// How much of what it complains of is kept.
+/// Bytes of its standard error that are kept.
 const COMPLAINT: usize = 2_048;
-/// How long its last words may take after it ended.
+/// How long to read its standard error after it ended.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Runs it with what is to be said filled in. There is no shell between us and it, so that no text is ever
-/// more than one argument. It is ended where nobody waits for it any more.
+/// Runs the program with the wake's text filled in. Without a shell, so the text is never more than one argument. The
+/// program is killed if the future is dropped.
 pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String> {
     let Some((program, arguments)) = words.split_first() else { return Err("it names no program".to_owned()) };
     let shown = printable_line(program);
@@ -35,7 +35,7 @@ pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String>
                 () = hear(&mut errors, &mut complaint) => None,
             };
             match ended {
-                // A program that it left behind may keep the pipe open: it is not waited for.
+                // A child that it left behind may keep the pipe open: we do not wait for it.
                 Some(status) => {
                     let _late = timeout(LAST_WORDS, hear(&mut errors, &mut complaint)).await;
                     status
@@ -44,9 +44,9 @@ pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String>
             }
         }
     };
-    // What a program that has ended left running is meant to run.
+    // Children that it left behind are meant to keep running.
     group.goes_on();
-    let status = status.map_err(|error| format!("`{shown}` was lost sight of: {error}"))?;
+    let status = status.map_err(|error| format!("could not wait for `{shown}`: {error}"))?;
     if status.success() {
         return Ok(format!("`{shown}` took it"));
     }
@@ -55,17 +55,17 @@ pub(super) async fn run(words: &[String], wake: &Wake) -> Result<String, String>
     Err(format!("`{shown}` ended with {status}{}", last.map_or_else(String::new, |last| format!(": {last}"))))
 }
 
-/// Reads what it complains of to the end. What is too much is dropped, so that it never waits for us.
+/// Reads standard error to its end and drops what exceeds the limit, so that the program never blocks on the pipe.
 async fn hear(errors: &mut ChildStderr, complaint: &mut Vec<u8>) {
     let mut part = [0; 1_024];
-    // A pipe that breaks ends what it complains of.
+    // A broken pipe counts as the end.
     while let Ok(bytes @ 1..) = errors.read(&mut part).await {
         let room = COMPLAINT.saturating_sub(complaint.len());
         complaint.extend(part.iter().take(bytes).take(room));
     }
 }
 
-/// An argument with its blanks filled. What is filled in is not looked at again.
+/// Fills in an argument's blanks once; blanks in the filled-in text are not filled.
 fn filled(argument: &str, wake: &Wake) -> String {
     let to = wake.to.as_ref().map(ToString::to_string).unwrap_or_default();
     let id = wake.id.to_string();
@@ -89,7 +89,7 @@ fn filled(argument: &str, wake: &Wake) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mesh::machine::Instant;
+    use mesh::ports::machine::Instant;
 
     use super::*;
 

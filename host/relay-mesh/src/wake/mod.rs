@@ -1,4 +1,4 @@
-//! Waking whoever listens outside of any harness: the ways to do it, each tried for a while, in order.
+//! Wakes listeners outside any harness: tries each method in order, with a timeout.
 
 mod file;
 mod gateway;
@@ -15,33 +15,31 @@ use tokio::time::timeout;
 use crate::config::{Method, Settings};
 use crate::shapes::rfc3339;
 
-/// How long each way is tried, where nothing is said.
+/// Default timeout of each method.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Everything that is set about waking, with defaults.
-pub(crate) struct Ways {
+/// The wake settings, with defaults applied.
+pub(crate) struct WakeSettings {
     gateway: Option<Vec<String>>,
     socket: Option<PathBuf>,
-    /// The trigger file.
     pub(crate) file: PathBuf,
-    /// How long each way is tried.
+    /// Timeout of each method.
     pub(crate) timeout: Duration,
-    /// The ways to try where the command line names none.
+    /// The methods to try if the command line names none.
     pub(crate) order: Vec<Method>,
 }
 
-/// What came of one way.
+/// The result of one method.
 #[derive(Debug)]
 pub(crate) enum Tried {
-    /// It worked, as far as this way can tell: what is known of it.
+    /// It worked, as far as the method can tell, with a detail.
     Worked(String),
-    /// It did not: why.
+    /// With the reason.
     Failed(String),
 }
 
-impl Ways {
-    /// The ways of these settings.
-    pub(crate) fn of(settings: &Settings) -> Ways {
+impl WakeSettings {
+    pub(crate) fn of(settings: &Settings) -> WakeSettings {
         let wake = &settings.wake;
         let is_set = |method: &Method| match method {
             Method::Routes | Method::File => true,
@@ -50,7 +48,7 @@ impl Ways {
         };
         let all = [Method::Routes, Method::Gateway, Method::Socket, Method::File];
         let order = wake.methods.clone().unwrap_or_else(|| all.into_iter().filter(is_set).collect());
-        Ways {
+        WakeSettings {
             gateway: wake.gateway.clone(),
             socket: wake.socket.clone(),
             file: wake.file.clone().unwrap_or_else(|| settings.dir.value.join("wake/trigger")),
@@ -59,7 +57,6 @@ impl Ways {
         }
     }
 
-    /// Tries the gateway, for as long as timeout lasts.
     pub(crate) async fn try_gateway(&self, wake: &Wake) -> Tried {
         match &self.gateway {
             Some(words) => self.bounded(gateway::run(words, wake)).await,
@@ -67,7 +64,6 @@ impl Ways {
         }
     }
 
-    /// Tries the socket, for as long as timeout lasts.
     pub(crate) async fn try_socket(&self, wake: &Wake) -> Tried {
         match &self.socket {
             Some(path) => self.bounded(socket::tell(path, &line(wake))).await,
@@ -75,10 +71,11 @@ impl Ways {
         }
     }
 
-    /// Writes the trigger file.
     pub(crate) fn try_file(&self, wake: &Wake) -> Tried {
         match file::write(&self.file, &line(wake)) {
-            Ok(()) => Tried::Worked(format!("written to {}; nobody can tell who watches it", self.file.display())),
+            Ok(()) => {
+                Tried::Worked(format!("written to {}; whether a process watches it is unknown", self.file.display()))
+            }
             Err(error) => Tried::Failed(format!("{} could not be written: {error}", self.file.display())),
         }
     }
@@ -99,9 +96,9 @@ fn unset(key: &str, example: &str) -> Tried {
     }))
 }
 
-/// A wake as one line of JSON: what the socket is sent and the file holds.
+/// A wake as one line of JSON, for the socket and the trigger file.
 #[derive(Serialize)]
-struct Line<'a> {
+struct WakeLine<'a> {
     id: String,
     at: String,
     from: &'a str,
@@ -112,7 +109,7 @@ struct Line<'a> {
 }
 
 fn line(wake: &Wake) -> Vec<u8> {
-    let line = Line {
+    let line = WakeLine {
         id: wake.id.to_string(),
         at: rfc3339(wake.at),
         from: wake.from.as_str(),

@@ -1,4 +1,4 @@
-//! The socket: somebody's own Unix socket, which is sent one line.
+//! The socket: sends one line to the user's own Unix socket.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,6 @@ use std::path::Path;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
-/// Sends a line and closes.
 pub(super) async fn tell(path: &Path, line: &[u8]) -> Result<String, String> {
     let told = async {
         let mut stream = UnixStream::connect(path).await?;

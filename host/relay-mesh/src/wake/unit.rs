@@ -1,73 +1,65 @@
-//! The systemd units of the person that run a program whenever the trigger file is written, and what is kept of
-//! them so that they can be taken out again byte for byte.
+//! The user's systemd units that run a program whenever the trigger file is written, and the journal by which
+//! uninstalling restores every byte.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mesh::harness::{Edit, Plan};
+use mesh::ports::harness::{Edit, Plan};
 use serde::{Deserialize, Serialize};
 use store::Durability;
 
 use crate::atomic_write;
 
-/// The unit that watches.
+/// The unit that watches the trigger file.
 pub(crate) const PATH_UNIT: &str = "relay-mesh-wake.path";
 /// The unit that runs the program.
 const SERVICE_UNIT: &str = "relay-mesh-wake.service";
-/// What the plan calls the folder of the units.
+/// The plan's name for the folder of the units.
 const ROOT: &str = "systemd";
 
-/// What was installed, as it is kept in the data folder.
+/// What was installed; stored in the data folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Journal {
-    /// Each file and what was written into it.
+    /// Each file with its content.
     files: Vec<(String, String)>,
-    /// Folders that were made for them, the innermost first.
+    /// The folders created for the units, innermost first.
     folders: Vec<PathBuf>,
 }
 
-/// Where the units lie, and what is known of them.
 pub(crate) struct Units {
-    /// The folder of the person's units.
+    /// The folder of the user's units.
     folder: PathBuf,
-    /// The file that says what was installed.
+    /// The file that stores a [`Journal`].
     journal: PathBuf,
 }
 
-/// Why the units were not changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnitError {
-    /// A file could not be read or written.
     #[error("could not {doing} `{}`", path.display())]
     File {
-        /// What was being done.
+        /// A verb: `read`, `write`, …
         doing: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The operating system's reason.
         source: io::Error,
     },
-    /// A file was changed by somebody else since it was looked at.
     #[error("`{}` has changed since it was looked at", .0.display())]
     Changed(PathBuf),
-    /// A unit was changed since it was installed, or is somebody else's.
     #[error("`{}` is not as `wake install` left it", .0.display())]
     NotOurs(PathBuf),
 }
 
 impl Units {
-    /// The units of a person whose configuration lies in this folder.
+    /// The units of the user with this configuration folder.
     pub(crate) fn of(configuration: &Path, data: &Path) -> Units {
         Units { folder: configuration.join("systemd/user"), journal: data.join("wake/units.json") }
     }
 
-    /// Where an edit's file lies.
     pub(crate) fn path_of(&self, edit: &Edit) -> PathBuf {
         self.folder.join(&edit.path)
     }
 
-    /// What installing them would change: a program with its arguments runs when the trigger file is written.
+    /// The plan to install units that run `program` when the trigger file is written.
     pub(crate) fn install(&self, trigger: &Path, program: &[String]) -> Result<Plan, UnitError> {
         let journal = self.installed()?;
         let mut edits = Vec::new();
@@ -88,7 +80,7 @@ impl Units {
         Ok(Plan { edits, next_steps })
     }
 
-    /// What taking them out would change. A unit that somebody changed since is theirs.
+    /// The plan to remove the units. Fails if a unit was changed since: it belongs to whoever changed it.
     pub(crate) fn removal(&self) -> Result<Plan, UnitError> {
         let mut edits = Vec::new();
         for (name, text) in self.installed()?.files {
@@ -101,7 +93,7 @@ impl Units {
         Ok(Plan { edits, next_steps: vec!["systemctl --user daemon-reload".to_owned()] })
     }
 
-    /// Writes the units, and notes them first: whatever happens then, they can be taken out.
+    /// Writes the units. The journal is written first, so that they can be removed whatever happens.
     pub(crate) fn write(&self, plan: &Plan) -> Result<(), UnitError> {
         self.unchanged(plan)?;
         let old = self.installed()?;
@@ -122,7 +114,7 @@ impl Units {
         Ok(())
     }
 
-    /// Removes the units and the folders that were made for them, where nothing else lies there by now.
+    /// Removes the units, and the folders created for them if empty.
     pub(crate) fn remove(&self, plan: &Plan) -> Result<(), UnitError> {
         self.unchanged(plan)?;
         for edit in &plan.edits {
@@ -143,7 +135,7 @@ impl Units {
         }
     }
 
-    /// That every file still holds what was shown to the person.
+    /// Checks that every file still has the content that the user was shown.
     fn unchanged(&self, plan: &Plan) -> Result<(), UnitError> {
         for edit in &plan.edits {
             if self.read(&edit.path)? != edit.before {
@@ -206,7 +198,7 @@ fn service_unit(trigger: &Path, program: &[String]) -> String {
     )
 }
 
-/// A word as systemd takes it, whatever is in it.
+/// Quotes a word for systemd.
 fn quoted(word: &str) -> String {
     let mut quoted = String::from("\"");
     for character in word.chars() {

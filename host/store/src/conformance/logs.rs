@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Pair, append, key, number_of, numbered, read_all};
-use crate::{AppendError, Durability, Expect, Position, Store};
+use crate::{AppendError, Durability, Expect, Position, Store, Term};
 
 pub(super) async fn check(make: &impl Fn() -> Pair) {
     an_absent_log_reads_as_empty(make()).await;
@@ -17,6 +17,8 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     retired_entries_are_gone_and_the_rest_is_read_on(make()).await;
     a_removed_log_is_empty_and_can_begin_anew(make()).await;
     any_stretch_of_a_log_can_be_synced(make()).await;
+    a_log_is_read_backwards(make()).await;
+    entries_are_found_by_their_terms(make()).await;
 }
 
 async fn an_absent_log_reads_as_empty(pair: Pair) {
@@ -62,7 +64,7 @@ async fn a_read_goes_on_where_the_last_one_ended(pair: Pair) {
         let again = pair.one.read(&log, Position::START, 1 << 20).await.expect("read");
         let last = again.entries.last().expect("an entry");
         assert_eq!(read_all(&*pair.other, &log, last.at, limit).await.0, [50], "from an entry on");
-        // As at the start, for the next limit.
+        // Reset for the next limit.
         pair.one.remove(&log).await.expect("removed");
         append(&*pair.one, &log, 0..50).await;
     }
@@ -100,7 +102,7 @@ async fn of_many_who_expect_one_end_one_is_served(pair: Pair) {
     for task in 0..8_u64 {
         let (store, log) = (Arc::clone(if task % 2 == 0 { &pair.one } else { &pair.other }), log.clone());
         tasks.push(tokio::spawn(async move {
-            // Each counts up to ten more, deciding anew whenever somebody else was faster.
+            // Each counts up to ten more, and decides again whenever another writer was faster.
             let mut done = 0;
             let mut at = Position::START;
             let mut count = 0;
@@ -168,7 +170,7 @@ async fn retired_entries_are_gone_and_the_rest_is_read_on(pair: Pair) {
     assert!(first <= 20, "nothing after the position is retired, and the first left is {first}");
     assert_eq!(numbers, (first..40).collect::<Vec<_>>());
     assert_eq!(read_all(&*pair.one, &log, middle, 1000).await.0, (20..40).collect::<Vec<_>>());
-    // All of it may go; then the end stays where it was, and reading goes on.
+    // All entries may be retired; the end stays where it was, and reading continues from there.
     pair.one.retire(&log, end).await.expect("retired");
     assert_eq!(read_all(&*pair.other, &log, Position::START, 1000).await.0, Vec::<u64>::new());
     let at_end = pair.other.append(&log, &numbered(40..41), Expect::End(end), Durability::Process).await;
@@ -207,4 +209,57 @@ async fn any_stretch_of_a_log_can_be_synced(pair: Pair) {
         pair.other.sync(&log, *end).await.expect("what is retired needs no sync");
     }
     assert_eq!(pair.one.end(&log).await.expect("end"), ends[39], "syncing changes nothing");
+}
+
+async fn a_log_is_read_backwards(pair: Pair) {
+    let (log, between) = (key("logs/backwards"), key("logs/between"));
+    let nothing = pair.one.read_back(&log, Position::START, 100).await.expect("read");
+    assert_eq!((nothing.entries.len(), nothing.at_end), (0, true));
+    let mut ends = Vec::new();
+    for number in 0..40 {
+        append(&*pair.one, &between, number..number + 1).await;
+        ends.push(append(&*pair.one, &log, number..number + 1).await);
+    }
+    append(&*pair.one, &between, 0..1_000).await;
+    for limit in [0, 1, 50, 1 << 20] {
+        for count in [40, 17, 1] {
+            let (mut numbers, mut before) = (Vec::new(), ends[count - 1]);
+            loop {
+                let batch = pair.other.read_back(&log, before, limit).await.expect("read");
+                assert!(batch.entries.is_sorted_by_key(|entry| entry.at), "{batch:?}");
+                assert!(batch.at_end || !batch.entries.is_empty(), "at least one entry, or the beginning");
+                numbers.extend(batch.entries.iter().rev().map(|entry| number_of(&entry.bytes)));
+                if batch.at_end {
+                    break;
+                }
+                before = batch.next;
+            }
+            numbers.reverse();
+            assert_eq!(numbers, (0..count as u64).collect::<Vec<_>>(), "{count} in pieces of {limit}");
+        }
+    }
+    pair.one.retire(&log, ends[39]).await.expect("retired");
+    let nothing = pair.other.read_back(&log, ends[39], 100).await.expect("read");
+    assert_eq!((nothing.entries.len(), nothing.at_end), (0, true), "retired entries are gone");
+}
+
+async fn entries_are_found_by_their_terms(pair: Pair) {
+    let log = key("logs/found");
+    let terms = |numbers: &[u64]| -> Vec<Term> {
+        numbers.iter().map(|number| Term::growing(format!("\"n\":{number}}}"))).collect()
+    };
+    assert_eq!(pair.one.find(&log, &terms(&[1])).await.expect("found"), []);
+    append(&*pair.one, &log, 0..40).await;
+    append(&*pair.one, &log, 7..8).await;
+    for (asked, expected) in [(&[7][..], &[7, 7][..]), (&[39, 3], &[3, 39]), (&[99], &[]), (&[], &[])] {
+        let found = pair.other.find(&log, &terms(asked)).await.expect("found");
+        let numbers: Vec<u64> = found.iter().map(|entry| number_of(&entry.bytes)).collect();
+        assert_eq!(numbers, expected, "{asked:?}");
+        let (from, _) = read_all(&*pair.one, &log, Position::START, 1 << 20).await;
+        assert_eq!(from.len(), 41);
+        for entry in found {
+            let there = pair.one.read(&log, entry.at, 1).await.expect("read");
+            assert_eq!(there.entries.first(), Some(&entry), "its position is where it is read");
+        }
+    }
 }

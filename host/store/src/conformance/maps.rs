@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use super::{PATIENCE, Pair, key};
-use crate::{Beside, Durability, Key, Leaf, Moved, Moving, Revision, Store, SwapError};
+use crate::{ChildLeaf, Durability, Key, Leaf, Moved, Moving, Revision, Store, SwapError};
 
 pub(super) async fn check(make: &impl Fn() -> Pair) {
     a_value_is_there_for_everybody_until_it_is_removed(make()).await;
@@ -133,14 +133,14 @@ async fn keys_are_listed_under_a_prefix_in_order(pair: Pair) {
 }
 
 async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
-    // More than one thread looks at, where a store has several look.
+    // Enough children that a store with several threads uses them.
     let crowd: Vec<Key> = (0..300).map(|number| key("crowd").child(&format!("one-{number}"))).collect();
     for (number, at) in crowd.iter().enumerate() {
         swap(&*pair.one, &at.child("meta"), None, Some(&number.to_string())).await.expect("swapped");
     }
     swap(&*pair.one, &crowd[7].child("beat"), None, Some("[7]")).await.expect("swapped");
     super::append(&*pair.one, &crowd[8].child("mail"), 0..1).await;
-    // None of these is one of the crowd: no such value, a value of its own, one further below, a log.
+    // None of these is a child: no such value, a value of its own, one further below, a log.
     for text in ["crowd/without/beat", "crowd/alone", "crowd/deep/er/meta"] {
         swap(&*pair.one, &key(text), None, Some("1")).await.expect("swapped");
     }
@@ -156,14 +156,14 @@ async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
         let number = name.strip_prefix("one-").expect("one of the crowd");
         assert_eq!(value, number.as_bytes(), "{name}");
         match (&beside[..], number) {
-            ([Beside::Unknown, Beside::Unknown], _) => {}
-            ([Beside::Value(Ok(beat)), Beside::Nothing], "7") => assert_eq!(beat.bytes, b"[7]"),
-            ([Beside::Nothing, Beside::Unknown | Beside::Appends(1)], "8") => {}
-            ([Beside::Nothing, Beside::Nothing], number) => assert!(!["7", "8"].contains(&number), "{number}"),
+            ([ChildLeaf::Unknown, ChildLeaf::Unknown], _) => {}
+            ([ChildLeaf::Value(Ok(beat)), ChildLeaf::Nothing], "7") => assert_eq!(beat.bytes, b"[7]"),
+            ([ChildLeaf::Nothing, ChildLeaf::Unknown | ChildLeaf::Appends(1)], "8") => {}
+            ([ChildLeaf::Nothing, ChildLeaf::Nothing], number) => assert!(!["7", "8"].contains(&number), "{number}"),
             (beside, number) => panic!("beside {number}: {beside:?}"),
         }
     }
-    // Whoever looks again sees what became of it since: one came, one changed, one came and went, one went.
+    // A second read sees the changes since: one added, one changed, one added and removed, one removed.
     let meta = |number: usize| crowd[number].child("meta");
     swap(&*pair.one, &key("crowd/late/meta"), None, Some("\"late\"")).await.expect("swapped");
     let (revision, _) = value(&*pair.one, &meta(3)).await.expect("a value");
@@ -191,7 +191,7 @@ async fn one_at_a_time_holds_a_key(pair: Pair) {
     assert!(pair.one.hold(&at).await.expect("asked").is_none(), "one has it already");
     assert!(pair.other.hold(&key("routes/other")).await.expect("asked").is_some());
     drop(held);
-    // A store whose server has to be told gives it back soon, and not at once.
+    // A store that has to tell its server releases it soon, but not at once.
     let given_back = timeout(PATIENCE, async {
         while pair.other.hold(&at).await.expect("asked").is_none() {
             tokio::task::yield_now().await;

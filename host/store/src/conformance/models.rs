@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{Pair, key, numbered, read_all};
 use crate::{AppendError, Durability, Expect, Key, Position, Revision, Store, SwapError};
 
-/// How many sequences are tried.
+/// Number of sequences.
 const SEQUENCES: u64 = 12;
-/// How long each is.
+/// Steps of each sequence.
 const STEPS: u64 = 60;
 
 pub(super) async fn check(make: &impl Fn() -> Pair) {
@@ -17,7 +17,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     }
 }
 
-/// A small generator of numbers, the same in every run, so that a failure comes back by its seed.
+/// A small random number generator, the same in every run, so that a seed reproduces a failure.
 struct Dice(u64);
 
 impl Dice {
@@ -31,9 +31,9 @@ impl Dice {
 async fn a_log_is_a_list(pair: Pair, mut dice: Dice) {
     let log = key("model/log");
     let mut list: Vec<u64> = Vec::new();
-    // Ends that were seen, with how long the list was then.
+    // Ends of the log so far, with the length of the list at that time.
     let mut ends = vec![(Position::START, 0)];
-    // How many entries at the start may be gone.
+    // Number of entries at the start that may be retired.
     let mut retired = 0;
     for step in 0..STEPS {
         let store: &dyn Store = if dice.roll(2) == 0 { &*pair.one } else { &*pair.other };

@@ -16,7 +16,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     a_follower_of_a_log_misses_nothing(make()).await;
 }
 
-/// Waits for news until something has come true; a store that misses the news fails here.
+/// Waits for news until a condition holds; a store that misses the news fails here.
 async fn until<Truth: Future<Output = bool>>(watch: &mut dyn Watch, mut truth: impl FnMut() -> Truth) {
     let waited = timeout(PATIENCE, async {
         while !truth().await {
@@ -61,7 +61,7 @@ async fn a_wait_that_was_given_up_loses_nothing(pair: Pair) {
     let mut news = watch(&*pair.one, "watched").await;
     for round in 1..20 {
         {
-            // Polled once and dropped, as a select does with what was not ready.
+            // Polled once and dropped, as `select!` does with a branch that is not ready.
             let waiting = news.changed();
             tokio::pin!(waiting);
             tokio::select! { biased; _ = &mut waiting => {}, () = std::future::ready(()) => {} }

@@ -13,13 +13,13 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::shared::Shared;
 use super::value::{self, ValueBytes};
-use crate::{Beside, Child, Key, Leaf, Revision, StoreError, Taker, Versioned};
+use crate::{Child, ChildLeaf, Key, Leaf, Revision, StoreError, Taker, Versioned};
 
-/// From how many on they are shared by two threads. The second one halves the wait; a third would gain less than
-/// it costs to start, on most machines.
+/// The number of children from which two threads share the work. The second one halves the wait; on most machines a
+/// third would cost more to start than it gains.
 const CROWD: usize = 128;
 
-/// Looks at every child of a prefix that has a value `leaf`.
+/// Reads every child of a prefix that has a value `leaf`.
 pub(super) fn look(
     shared: &Shared,
     prefix: &Key,
@@ -42,13 +42,13 @@ pub(super) fn look(
         match helper {
             None => Ok(()),
             Some(Ok(helper)) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // The system has no thread to give.
+            // The system could not start a thread.
             Some(Err(_)) => glance.at(theirs, first),
         }
     })
 }
 
-/// The names of a folder's folders that are segments of keys, in one text.
+/// The names of a folder's subfolders that are segments of keys, in one text.
 #[derive(Default)]
 struct Names {
     text: String,
@@ -56,7 +56,7 @@ struct Names {
 }
 
 impl Names {
-    /// Those of a folder; none where there is no such folder.
+    /// None if there is no such folder.
     fn of(path: &Path) -> Result<Option<Names>, StoreError> {
         let failed = || StoreError::io("could not list", path);
         let entries = match fs::read_dir(path) {
@@ -71,7 +71,7 @@ impl Names {
             let entry = entry.map_err(failed())?;
             if entry.file_type().map_err(failed())?.is_dir()
                 && let Some(name) = entry.file_name().to_str()
-                // What is not named like a key is not ours, whatever it is.
+                // A name that is not a key segment is not the store's.
                 && Key::is_segment(name)
             {
                 let begin = names.text.len();
@@ -89,7 +89,7 @@ impl Names {
     }
 }
 
-/// What is read of each child, and from which folder.
+/// What to read of each child, and the folder.
 struct Glance {
     path: PathBuf,
     folder: File,
@@ -113,13 +113,13 @@ impl LeafFiles {
     }
 }
 
-/// A value that was read, or why its file is damaged.
+/// A value, or why its file is damaged.
 type ReadValue = Result<(Revision, ValueBytes), StoreError>;
 
-/// A file, from the open folder on.
+/// A path relative to the open folder.
 struct FileName {
     text: String,
-    /// How long the name of the folder that it lies in is, with the slash.
+    /// Length of the subfolder's name, with the slash.
     folder: usize,
 }
 
@@ -131,7 +131,7 @@ impl FileName {
         self.folder = self.text.len();
     }
 
-    /// The file of this name in the folder that was entered.
+    /// The file of this name in the current subfolder.
     fn of(&mut self, name: &str) -> &str {
         self.text.truncate(self.folder);
         self.text.push_str(name);
@@ -151,16 +151,16 @@ impl Glance {
             for files in &self.beside {
                 beside.push(match files {
                     LeafFiles::Value(name) => match self.value(file.of(name), &mut bytes_beside)? {
-                        Some(value) => Beside::Value(value.map(|(revision, value_bytes)| Versioned {
+                        Some(value) => ChildLeaf::Value(value.map(|(revision, value_bytes)| Versioned {
                             revision,
                             bytes: value_bytes.of(&bytes_beside).to_vec(),
                         })),
-                        None => Beside::Nothing,
+                        None => ChildLeaf::Nothing,
                     },
                     LeafFiles::Log { lock, active } => {
                         // A log without its file and its lock file reads as empty.
                         let is_empty = self.is_missing(file.of(lock)) && self.is_missing(file.of(active));
-                        if is_empty { Beside::Nothing } else { Beside::Unknown }
+                        if is_empty { ChildLeaf::Nothing } else { ChildLeaf::Unknown }
                     }
                 });
             }
@@ -173,7 +173,7 @@ impl Glance {
         Ok(())
     }
 
-    /// Reads the file of a value, which may be damaged, and says where in it the value is; none where there is none.
+    /// Reads the file of a value and returns the value's range in it, or why it is damaged; none if there is no value.
     fn value(&self, file: &str, bytes: &mut Vec<u8>) -> Result<Option<ReadValue>, StoreError> {
         let opened = retry_on_intr(|| openat(&self.folder, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
         match opened.and_then(|opened| value::read_all(opened, bytes)) {

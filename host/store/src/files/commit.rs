@@ -1,12 +1,11 @@
-//! The group commit: one process syncs, and all that wait for bytes before the log's end are
-//! answered by it.
+//! The group commit: one process syncs, and thereby answers all that wait for bytes before the log's end.
 //!
-//! A process whose bytes are not yet on disk tries to lock the mark. The one that gets the lock (the leader) syncs
-//! the segment and writes to the mark how far; the others wait until that is done and look again. They do not queue
-//! for the mark's lock: then a leader that comes back would be behind the queue, and each sync would serve one
-//! process. They wait at a gate, a second file that the leader keeps locked during its sync, and all pass at once
-//! when it is unlocked. Two gates alternate, so that the next leader never locks the one at which processes still
-//! wait. A gate only says when to look; only the mark says what is on disk.
+//! A process whose bytes are not yet on disk tries to lock the mark. The one that gets the lock (the leader) syncs the
+//! segment and writes the synced offset to the mark; the others wait until that is done and check again. They do not
+//! queue for the mark's lock: then a leader that comes back would be behind the queue, and each sync would serve one
+//! process. They wait at a gate, a second file that the leader keeps locked during its sync, and all pass at once when
+//! it is unlocked. Two gates alternate, so that the next leader never locks the one at which processes still wait. A
+//! gate only tells when to check; only the mark tells what is on disk.
 
 use std::fs::File;
 use std::io;
@@ -18,28 +17,28 @@ use std::time::Duration;
 use super::disk::{self, Access, Disk};
 use super::flock::{self, Sharing, UntilDropped};
 use super::layout::LogPaths;
-use super::mark::{self, Gate, Mark, Verdict, Wanted, judge};
+use super::mark::{self, Gate, Mark, SyncRange, SyncState, judge};
 
-/// How long to nap if the gate is open although a sync is under way: the leader is about to lock it, or has just
+/// How long to sleep if the gate is open although a sync is in progress: the leader is about to lock it, or has just
 /// unlocked it.
 const NAP: Duration = Duration::from_micros(100);
 
 /// How often to try to lock a gate at which processes still wait.
 const TRIES_TO_SHUT: usize = 20;
 
-/// What syncing a log takes: its mark, and a way to see that no append is under way.
+/// The files needed to sync a log: its mark, and a way to see that no append is in progress.
 #[derive(Debug)]
 pub(super) struct Commit {
     /// The mark's file; the leader has its lock.
     mark: File,
-    /// The append lock, opened a second time: a lock belongs to an opening of a file, and the other
-    /// opening may be in use by an append of this same process.
+    /// The append lock, opened a second time: a lock belongs to one opening of a file, and an append of this same
+    /// process may be using the other opening.
     probe: File,
-    /// The gate of every second sync. That of the others is the segment's own file.
+    /// The gate of every second sync. The other syncs use the segment's own file.
     gate: File,
 }
 
-/// What is synced: a segment of a log, and where the log lies.
+/// What to sync: a segment of a log, and the log's paths.
 pub(super) struct SyncTarget<'log> {
     pub(super) disk: &'log dyn Disk,
     pub(super) root: &'log Path,
@@ -47,22 +46,22 @@ pub(super) struct SyncTarget<'log> {
     pub(super) data: &'log File,
 }
 
-/// How the wait for a stretch ended.
+/// How the wait for a sync range ended.
 #[derive(Debug)]
 pub(super) enum SyncOutcome {
     /// It is on disk.
     Synced,
-    /// It cannot be known to be on disk, and the segment should take nothing more.
+    /// It may not be on disk, and the segment should take no further appends.
     Lost(io::Error),
 }
 
 impl SyncOutcome {
-    /// What a mark's verdict means for a waiting process; none while it has to wait.
-    fn of(verdict: Verdict) -> Option<SyncOutcome> {
+    /// What the mark's verdict means for a waiting process; none if it must keep waiting.
+    fn of(verdict: SyncState) -> Option<SyncOutcome> {
         match verdict {
-            Verdict::Pending => None,
-            Verdict::Synced => Some(SyncOutcome::Synced),
-            Verdict::Lost => Some(SyncOutcome::Lost(io::Error::other("the segment could not be synced earlier"))),
+            SyncState::Pending => None,
+            SyncState::Synced => Some(SyncOutcome::Synced),
+            SyncState::Lost => Some(SyncOutcome::Lost(io::Error::other("the segment could not be synced earlier"))),
         }
     }
 }
@@ -76,13 +75,13 @@ impl Commit {
         })
     }
 
-    /// What is known now of a stretch; none until a process has synced it. Never waits.
-    pub(super) fn look(&self, wanted: Wanted) -> io::Result<Option<SyncOutcome>> {
+    /// The current outcome for a range; none until a process has synced it. Never waits.
+    pub(super) fn look(&self, wanted: SyncRange) -> io::Result<Option<SyncOutcome>> {
         Ok(SyncOutcome::of(judge(self.read()?.as_ref(), wanted)))
     }
 
-    /// Returns once a stretch is on disk, by syncing it or by waiting for a leader that does.
-    pub(super) fn settle(&self, at: &SyncTarget<'_>, wanted: Wanted) -> io::Result<SyncOutcome> {
+    /// Returns once a range is on disk, by syncing it or by waiting for a leader that does.
+    pub(super) fn settle(&self, at: &SyncTarget<'_>, wanted: SyncRange) -> io::Result<SyncOutcome> {
         loop {
             if flock::try_lock(&self.mark, Sharing::Alone)? {
                 let lead = UntilDropped(&self.mark);
@@ -108,7 +107,7 @@ impl Commit {
         Ok(())
     }
 
-    /// The gate that is shut while what comes after this mark is synced.
+    /// The gate that is shut during the sync that follows this mark.
     fn gate_of<'gate>(&'gate self, mark: Option<&Mark>, data: &'gate File) -> &'gate File {
         match mark.map_or(Gate::default(), |mark| mark.gate) {
             Gate::Even => data,
@@ -116,18 +115,24 @@ impl Commit {
         }
     }
 
-    /// Syncs a whole segment that is about to be sealed, so that a later mark may speak for it.
-    /// The caller has the append lock alone.
-    pub(super) fn seal(&self, at: &SyncTarget<'_>, whole: Wanted) -> io::Result<SyncOutcome> {
-        // Waiting in line is right here: the lock is left soon, and an append stands still for it.
+    /// Syncs a whole segment that is about to be sealed, so that a later mark covers it. The caller has the append lock
+    /// exclusively.
+    pub(super) fn seal(&self, at: &SyncTarget<'_>, whole: SyncRange) -> io::Result<SyncOutcome> {
+        // Queueing is right here: the lock is released soon, and an append is blocked until then.
         flock::lock(&self.mark, Sharing::Alone)?;
         self.lead(UntilDropped(&self.mark), at, whole, whole.end)
     }
 
-    /// Syncs for all up to `reach`, with the mark's lock held.
-    fn lead(&self, lead: UntilDropped<'_>, at: &SyncTarget<'_>, wanted: Wanted, reach: u64) -> io::Result<SyncOutcome> {
+    /// Syncs up to `reach` for all waiting processes, with the mark's lock held.
+    fn lead(
+        &self,
+        lead: UntilDropped<'_>,
+        at: &SyncTarget<'_>,
+        wanted: SyncRange,
+        reach: u64,
+    ) -> io::Result<SyncOutcome> {
         let before = self.read()?;
-        // Another leader may have been there between the look and the lock.
+        // Another leader may have synced it between the check and the lock.
         if let Some(outcome) = SyncOutcome::of(judge(before.as_ref(), wanted)) {
             return Ok(outcome);
         }
@@ -137,12 +142,12 @@ impl Commit {
         let _lead = lead;
         let known = before.as_ref().is_some_and(|mark| mark.segment == wanted.segment && mark.file == wanted.file);
         let synced = at.disk.sync(at.data, &at.paths.active).and_then(|()| {
-            // The first sync of a segment is also the one that makes its name last.
+            // The first sync of a segment also makes its name durable.
             if known { Ok(()) } else { disk::sync_folders(at.disk, at.root, &at.paths.folder) }
         });
         match synced {
             Ok(()) => {
-                let reached = Wanted { end: reach, ..wanted };
+                let reached = SyncRange { end: reach, ..wanted };
                 self.publish(at.disk, at.paths, &mark::advance(before.as_ref(), reached, mark::this_boot()));
                 Ok(SyncOutcome::Synced)
             }
@@ -154,8 +159,8 @@ impl Commit {
         }
     }
 
-    /// How far a sync that starts now reaches: to the file's end if no append is under way, for
-    /// what an append has half written it may yet take back.
+    /// How far a sync that starts now reaches: to the file's end if no append is in progress, because a half-written
+    /// append may still be undone.
     fn reach(&self, own: u64, data: &File) -> io::Result<u64> {
         if data.metadata()?.len() <= own {
             return Ok(own);
@@ -176,7 +181,8 @@ impl Commit {
         }
     }
 
-    /// Writes how far the log is synced. If this fails, waiting processes sync for themselves, so it is only logged.
+    /// Writes the synced offset to the mark. If this fails, waiting processes sync for themselves, so it is only
+    /// logged.
     fn publish(&self, disk: &dyn Disk, paths: &LogPaths, mark: &Mark) {
         if let Err(error) = disk.overwrite(&self.mark, &paths.mark, mark.record().as_bytes()) {
             tracing::warn!(path = %paths.mark.display(), %error, "could not say how far the log is synced");
@@ -184,8 +190,8 @@ impl Commit {
     }
 }
 
-/// Locks a gate once the processes at it have passed. A process that was stopped there is not waited for: the gate
-/// then stays open, and later processes nap instead of waiting at it.
+/// Locks a gate once the processes at it have passed. It does not wait for a process that was stopped there: the gate
+/// then stays open, and later processes sleep instead of waiting at it.
 fn shut(gate: &File) -> io::Result<Option<UntilDropped<'_>>> {
     for _ in 0..TRIES_TO_SHUT {
         if flock::try_lock(gate, Sharing::Alone)? {
@@ -196,8 +202,8 @@ fn shut(gate: &File) -> io::Result<Option<UntilDropped<'_>>> {
     Ok(None)
 }
 
-/// The file's length, unless its last line was torn by a process that died: then what is known to
-/// be whole, since the next append cuts the rest off.
+/// The file's length. If a process died and left a torn last line, the length known to be whole, because the next
+/// append cuts the rest off.
 fn whole_length(data: &File, own: u64) -> io::Result<u64> {
     let length = data.metadata()?.len();
     let mut last = [0];

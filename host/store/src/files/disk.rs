@@ -1,5 +1,5 @@
-//! What the files backend changes on a disk, one function per system call that a loss of power can
-//! tear or undo. Tests put a disk of their own underneath that remembers the order, or fails.
+//! The files backend's changes to a disk, one function per system call that a power loss can tear or undo. Tests
+//! substitute a disk that remembers the order, or fails.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,15 +13,15 @@ const FOLDER_MODE: u32 = 0o700;
 
 /// A disk. Each method has the operating system's behaviour unless a test replaces it.
 pub trait Disk: Send + Sync + 'static {
-    /// Makes a file that is not there, for reading and appending.
+    /// Creates a new file, for reading and appending.
     fn create(&self, path: &Path) -> io::Result<File> {
         let file = OpenOptions::new().read(true).append(true).create_new(true).mode(FILE_MODE).open(path)?;
-        // The umask may have taken bits away that we need ourselves.
+        // The umask may have removed bits that we need ourselves.
         restrict(&file, path)?;
         Ok(file)
     }
 
-    /// Adds bytes to the end of a file; gives how many were taken, as `write` does.
+    /// Adds bytes to the end of a file; returns the number of bytes written, like `write`.
     fn append(&self, mut file: &File, path: &Path, bytes: &[u8]) -> io::Result<usize> {
         let _ = path;
         file.write(bytes)
@@ -33,8 +33,8 @@ pub trait Disk: Send + Sync + 'static {
         file.write_all_at(bytes, 0)
     }
 
-    /// Keeps room on the disk for the first bytes of a file, whose length stays as it is. Where that is not to be had,
-    /// as on a system that does not know it, nothing is kept.
+    /// Reserves disk space for the first bytes of a file, whose length does not change. If the system does not support
+    /// this, nothing is reserved.
     fn reserve(&self, file: &File, path: &Path, bytes: u64) -> io::Result<()> {
         let _ = path;
         #[cfg(target_os = "linux")]
@@ -65,17 +65,17 @@ pub trait Disk: Send + Sync + 'static {
         File::open(path)?.sync_all()
     }
 
-    /// Gives a file another name in its folder, replacing what had that name.
+    /// Renames a file in its folder, replacing any file of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
 
-    /// Takes away a file's name.
+    /// Removes a file's name.
     fn unlink(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
 
-    /// Makes one folder whose parent is there.
+    /// Creates one folder whose parent exists.
     fn make_folder(&self, path: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(FOLDER_MODE).create(path)?;
         if fs::metadata(path)?.mode() & 0o777 != FOLDER_MODE {
@@ -91,8 +91,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {}
 
-/// Opens a file of the store for reading and writing, making it and its folders where they are
-/// missing.
+/// Opens a file of the store for reading and writing, creating it and its folders if they are missing.
 pub(super) fn open_or_create(disk: &dyn Disk, root: &Path, path: &Path, access: Access) -> io::Result<File> {
     loop {
         match open(path, access) {
@@ -101,28 +100,27 @@ pub(super) fn open_or_create(disk: &dyn Disk, root: &Path, path: &Path, access: 
         }
         match disk.create(path) {
             Ok(file) if matches!(access, Access::Append) => return Ok(file),
-            // Opened anew, because a file opened for appending cannot be written in place.
+            // Opened again, because a file opened for appending cannot be written in place.
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 make_folders(disk, path.parent().unwrap_or(root))?;
             }
-            // Somebody else was faster.
+            // Another process or task created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// What an opened file is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Access {
-    /// Reading, and adding to its end.
+    /// Reading, and appending.
     Append,
     /// Reading, and writing in place.
     InPlace,
 }
 
-/// Opens a file that is there, and takes away what permissions others have to it.
+/// Opens an existing file, and removes other users' permissions.
 pub(super) fn open(path: &Path, access: Access) -> io::Result<File> {
     let mut options = OpenOptions::new();
     match access {
@@ -134,8 +132,8 @@ pub(super) fn open(path: &Path, access: Access) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder below the root, and those between. The root is made anew too if somebody took it
-/// away while the store was open.
+/// Creates a folder below the root, with its parents. The root is also created again if it was removed while the store
+/// was open.
 pub(super) fn make_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
     match disk.make_folder(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -151,7 +149,7 @@ pub(super) fn make_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens the root: makes it if it is missing, and takes away what permissions others have to it.
+/// Opens the root: creates it if it is missing, and removes other users' permissions.
 pub(super) fn open_root(disk: &dyn Disk, root: &Path) -> io::Result<()> {
     let there = match fs::metadata(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -163,7 +161,7 @@ pub(super) fn open_root(disk: &dyn Disk, root: &Path) -> io::Result<()> {
     if !there.is_dir() {
         return Err(io::Error::from(io::ErrorKind::NotADirectory));
     }
-    // Asked of the system rather than worked out from the bits, which say nothing of who we are.
+    // Asks the system, because the mode bits do not say which of them apply to this user.
     rustix::fs::access(root, rustix::fs::Access::READ_OK | rustix::fs::Access::EXEC_OK)?;
     if there.mode() & 0o077 != 0 {
         let repaired = fs::set_permissions(root, fs::Permissions::from_mode(FOLDER_MODE));
@@ -186,7 +184,7 @@ pub(super) fn sync_folders(disk: &dyn Disk, root: &Path, folder: &Path) -> io::R
         }
     }
     match root.parent() {
-        // A parent that we may not open was not made by us, and so is on disk.
+        // A parent that we may not open was not created by us, so it is on disk already.
         Some(parent) if !parent.as_os_str().is_empty() => match disk.sync_folder(parent) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             synced => synced,
@@ -195,7 +193,7 @@ pub(super) fn sync_folders(disk: &dyn Disk, root: &Path, folder: &Path) -> io::R
     }
 }
 
-/// Writes all of some bytes to a file's end, going on after a partial write.
+/// Writes all bytes to a file's end, continuing after a partial write.
 pub(super) fn append_all(disk: &dyn Disk, file: &File, path: &Path, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match disk.append(file, path, bytes) {
@@ -216,7 +214,7 @@ fn restrict(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Others' permissions are taken away where they were given; failing that, it is said.
+/// Removes other users' permissions; logs it if that fails.
 fn tighten(file: &File, path: &Path) {
     if let Ok(found) = file.metadata()
         && found.mode() & 0o077 != 0

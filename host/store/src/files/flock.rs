@@ -1,4 +1,4 @@
-//! File locks, which end with the process however it ends.
+//! File locks. The system releases them however the process ends.
 
 use std::fs::File;
 use std::io;
@@ -8,13 +8,13 @@ use rustix::fs::{FlockOperation, flock};
 /// Whether others may share a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// Readers share it, so that none of them sees a write half done.
+    /// For readers, so that none of them sees a half-done write.
     Shared,
-    /// A writer has it alone.
+    /// For a writer, exclusively.
     Alone,
 }
 
-/// Takes a lock, waiting as long as it takes.
+/// Takes a lock; waits without a limit.
 pub(super) fn lock(file: &File, sharing: Sharing) -> io::Result<()> {
     let operation = match sharing {
         Sharing::Shared => FlockOperation::LockShared,
@@ -23,7 +23,7 @@ pub(super) fn lock(file: &File, sharing: Sharing) -> io::Result<()> {
     Ok(rustix::io::retry_on_intr(|| flock(file, operation))?)
 }
 
-/// Takes a lock if nobody else has it; whether it was taken.
+/// Takes a lock if it is free; returns whether it was taken.
 pub(super) fn try_lock(file: &File, sharing: Sharing) -> io::Result<bool> {
     let operation = match sharing {
         Sharing::Shared => FlockOperation::NonBlockingLockShared,
@@ -36,7 +36,7 @@ pub(super) fn try_lock(file: &File, sharing: Sharing) -> io::Result<bool> {
     }
 }
 
-/// A lock that is given back at the end of a scope, however the scope is left.
+/// A lock that is released on drop.
 pub(super) struct UntilDropped<'file>(pub(super) &'file File);
 
 impl Drop for UntilDropped<'_> {
@@ -45,8 +45,7 @@ impl Drop for UntilDropped<'_> {
     }
 }
 
-/// Gives a lock back. Should the system refuse, closing the file gives it back too, so this says
-/// so and goes on.
+/// Releases a lock. If the system refuses, this only logs it: closing the file releases the lock too.
 pub(super) fn unlock(file: &File) {
     if let Err(error) = flock(file, FlockOperation::Unlock) {
         tracing::warn!(%error, "a lock could not be given back before its file is closed");

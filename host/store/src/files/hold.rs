@@ -1,4 +1,4 @@
-//! Holding a key: a lock on a file beside it, which the system gives back when the process ends.
+//! Holding a key: a lock on a file beside it, which the system releases when the process ends.
 
 use std::fs::File;
 
@@ -8,7 +8,7 @@ use super::layout::hold_path;
 use super::shared::Shared;
 use crate::{Hold, Key, StoreError};
 
-/// Takes a key; none while somebody else, in this process or another, has it.
+/// Takes a key; none while another holder, in this process or another, has it.
 pub(super) fn take(shared: &Shared, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
     let path = hold_path(&shared.root, key);
     let opened = disk::open_or_create(&*shared.disk, &shared.root, &path, Access::InPlace);
@@ -17,7 +17,7 @@ pub(super) fn take(shared: &Shared, key: &Key) -> Result<Option<Box<dyn Hold>>, 
     Ok(taken.then(|| Box::new(FileHold { key: key.clone(), _file: file }) as Box<dyn Hold>))
 }
 
-/// A key that is held for as long as its file is open here.
+/// A key, held for as long as its lock file is open here.
 struct FileHold {
     key: Key,
     _file: File,

@@ -1,4 +1,4 @@
-//! One notifier per process, shared by all watches: the system gives each user few of them.
+//! One notifier per process, shared by all watches: the system allows each user only a few.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use tokio::sync::Notify;
 
 use super::watch::Targets;
 
-/// The process's notifier, once something was watched. Kept for good: its thread sleeps.
+/// The process's notifier, from the first watch on. Never dropped: its thread sleeps.
 static HUB: Mutex<Option<Arc<Hub>>> = Mutex::new(None);
 
 /// Passes the system's notifications on to the watches.
 pub(super) struct Hub {
-    /// Which folders the system watches for us, and for how many watches each. Locked while the notifier's thread
-    /// works, so that thread must never take this lock.
+    /// The folders that the system watches for us, with the number of watches for each. Locked while the notifier's
+    /// thread works, so that thread must never take this lock.
     armed: Mutex<Armed>,
     /// What the notifier's thread needs.
     subscriptions: Arc<Subscriptions>,
@@ -31,7 +31,7 @@ struct Armed {
 #[derive(Default)]
 struct Subscriptions {
     subscribers: Mutex<Vec<Weak<Subscriber>>>,
-    /// Folders that were removed or recreated: what the system watches under their name is the old one.
+    /// Folders that were removed or recreated: the system still watches the old ones.
     stale: Mutex<HashSet<PathBuf>>,
 }
 
@@ -65,8 +65,8 @@ impl Hub {
         subscriber
     }
 
-    /// Has the system watch a folder, for one watch more if that watch did not have it before.
-    /// Whether anything had to be done: then the folder may have changed since it was looked at.
+    /// Makes the system watch a folder; `more` counts one more watch for it. Returns whether anything was done: then
+    /// the folder may have changed since it was read.
     pub(super) fn arm(&self, folder: &Path, more: bool) -> Result<bool, notify::Error> {
         let mut armed = unpoisoned(&self.armed);
         let stale = unpoisoned(&self.subscriptions.stale).remove(folder);
@@ -74,7 +74,7 @@ impl Hub {
         if count == 0 || stale {
             match armed.watcher.watch(folder, RecursiveMode::NonRecursive) {
                 Ok(()) => {}
-                // Gone again since it was listed; the folder above tells when it comes back.
+                // Removed since it was listed; the parent folder reports when it comes back.
                 Err(error) if is_gone(&error) => {
                     unpoisoned(&self.subscriptions.stale).insert(folder.to_path_buf());
                 }
@@ -87,7 +87,7 @@ impl Hub {
         Ok(more || stale)
     }
 
-    /// Has the system watch a folder for one watch less.
+    /// Counts one watch less for a folder.
     pub(super) fn disarm(&self, folder: &Path) {
         let mut armed = unpoisoned(&self.armed);
         let left = armed.folders.get(folder).copied().unwrap_or(0).saturating_sub(1);
@@ -97,7 +97,7 @@ impl Hub {
         }
         armed.folders.remove(folder);
         unpoisoned(&self.subscriptions.stale).remove(folder);
-        // The system forgets a folder that is gone by itself.
+        // The system drops a removed folder by itself.
         if let Err(error) = armed.watcher.unwatch(folder) {
             tracing::debug!(folder = %folder.display(), %error, "a folder was no longer watched");
         }
@@ -109,12 +109,12 @@ impl Subscriber {
         &self.targets
     }
 
-    /// Returns once there is news, which is kept until somebody asks for it.
+    /// Returns once there is news. News is kept until it is consumed here.
     pub(super) async fn notified(&self) {
         self.news.notified().await;
     }
 
-    /// Whether folders came or went since this was last asked.
+    /// Whether folders were created or removed since the last call.
     pub(super) fn take_folders_changed(&self) -> bool {
         self.folders_changed.swap(false, Ordering::AcqRel)
     }
@@ -128,7 +128,7 @@ impl Subscriber {
     }
 }
 
-/// Whether an event is about folders too.
+/// Whether an event also concerns folders.
 #[derive(Clone, Copy)]
 enum Folders {
     Changed,
@@ -145,7 +145,7 @@ impl Subscriptions {
                     self.hear_of(event.kind, path);
                 }
             }
-            // Notifications were lost: every watch looks at everything.
+            // Notifications were lost: every watch checks everything.
             Ok(_) | Err(_) => self.tell(|_| true, Folders::Changed),
         }
     }
@@ -184,8 +184,8 @@ fn is_gone(error: &notify::Error) -> bool {
     }
 }
 
-/// What these mutexes guard is whole between any two statements, so a panic elsewhere while one
-/// was held harms nothing.
+/// The data in these mutexes is consistent between any two statements, so a panic elsewhere while one was held harms
+/// nothing.
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

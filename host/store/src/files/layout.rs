@@ -1,5 +1,5 @@
-//! Which file a key lives in. Names that start with a dot are the store's own, and no segment of a
-//! key starts with one, so the two never meet.
+//! The file of each key. Names that start with a dot are the store's own, and no segment of a key starts with one, so
+//! they never collide.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,23 @@ use crate::{Key, Position};
 /// The bits of a position that hold the offset: a segment is far shorter than 64 GiB.
 const OFFSET_BITS: u32 = 36;
 
-/// The longest a segment may grow by its settings, well inside of what a position can say.
+/// The longest segment that the options allow, well within the range of a position.
 pub(super) const LONGEST_SEGMENT: u64 = 1 << 34;
 
 /// The files of one log.
 #[derive(Clone, Debug)]
 pub(super) struct LogPaths {
-    /// The folder that they lie in.
+    /// Their folder.
     pub(super) folder: PathBuf,
+    /// The last part of the key.
+    leaf: String,
     /// The segment that is appended to: `inbox.jsonl`.
     pub(super) active: PathBuf,
-    /// Locked around each append and read; says which segments there are: `.inbox.lock`.
+    /// Locked around each append and read; records which segments exist: `.inbox.lock`.
     pub(super) lock: PathBuf,
-    /// Says how far the log is on disk, and is locked by whoever syncs it: `.inbox.synced`.
+    /// Records how far the log is on disk; the syncing process locks it: `.inbox.synced`.
     pub(super) mark: PathBuf,
-    /// Locked during every second sync, for those who wait for it: `.inbox.gate`.
+    /// Locked during every second sync, for the processes that wait for it: `.inbox.gate`.
     pub(super) gate: PathBuf,
 }
 
@@ -34,19 +36,24 @@ impl LogPaths {
             lock: folder.join(format!(".{leaf}.lock")),
             mark: folder.join(format!(".{leaf}.synced")),
             gate: folder.join(format!(".{leaf}.gate")),
+            leaf: leaf.to_owned(),
             folder,
         }
     }
 
-    /// The file of a segment that is no longer appended to: `inbox.jsonl.3`. No key has this file:
-    /// logs end in `.jsonl` and values in `.json`.
+    /// The file of a sealed segment: `inbox.jsonl.3`. No key has this file: logs end in `.jsonl` and values in `.json`.
     pub(super) fn sealed(&self, segment: u64) -> PathBuf {
         let mut name = self.active.clone().into_os_string();
         name.push(format!(".{segment}"));
         PathBuf::from(name)
     }
 
-    /// The number of a sealed segment of this log, if that is what a file name says.
+    /// The index of a sealed segment: `.inbox.index.3`.
+    pub(super) fn index(&self, segment: u64) -> PathBuf {
+        self.folder.join(format!(".{}.index.{segment}", self.leaf))
+    }
+
+    /// The number of a sealed segment of this log, if the file name is that of one.
     pub(super) fn sealed_number(&self, name: &str) -> Option<u64> {
         let active = self.active.file_name()?.to_str()?;
         name.strip_prefix(active)?.strip_prefix('.')?.parse().ok()
@@ -56,14 +63,14 @@ impl LogPaths {
 /// The files that one value needs.
 #[derive(Clone, Debug)]
 pub(super) struct ValuePaths {
-    /// The folder that they lie in.
+    /// Their folder.
     pub(super) folder: PathBuf,
     /// The value: `meta.json`.
     pub(super) value: PathBuf,
-    /// Locked around each swap in this folder; holds the highest revision that was removed.
+    /// Locked around each swap in this folder; records the highest removed revision.
     pub(super) lock: PathBuf,
-    /// Where the next value is written before it takes its place. One name does for the folder,
-    /// because only whoever has the lock writes it; so nothing is left lying about by a crash.
+    /// The next value is written here and then renamed. One name is enough for the folder, because only the process
+    /// with the lock writes it; so crashes leave no pile of files.
     pub(super) draft: PathBuf,
 }
 
@@ -79,7 +86,7 @@ impl ValuePaths {
     }
 }
 
-/// The file of a value, which is all that whoever reads it needs.
+/// The file of a value, which is all that a reader needs.
 pub(super) fn value_path(root: &Path, key: &Key) -> PathBuf {
     const ENDING: &str = ".json";
     let mut path = PathBuf::with_capacity(root.as_os_str().len() + 1 + key.as_str().len() + ENDING.len());
@@ -89,13 +96,13 @@ pub(super) fn value_path(root: &Path, key: &Key) -> PathBuf {
     path
 }
 
-/// The file whose lock is the possession of a key.
+/// The file whose lock is the hold of a key.
 pub(super) fn hold_path(root: &Path, key: &Key) -> PathBuf {
     let (folder, leaf) = folder_and_leaf(root, key);
     folder.join(format!(".{leaf}.hold"))
 }
 
-/// The folder that a key's file lies in, and the name that the file's name starts with.
+/// The folder of a key's file, and the first part of the file's name.
 pub(super) fn folder_and_leaf<'key>(root: &Path, key: &'key Key) -> (PathBuf, &'key str) {
     match key.as_str().rsplit_once('/') {
         Some((folder, leaf)) => (root.join(folder), leaf),

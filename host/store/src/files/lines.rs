@@ -1,9 +1,9 @@
-//! Lines and entries: which bytes may be an entry, and which lines of a file are some.
+//! Lines and entries: which bytes may be an entry, and which lines of a file are entries.
 
 use crate::backend::{check_entry, is_json};
 use crate::{Damage, Entry, Position, StoreError};
 
-/// Joins entries to lines, having made sure that each will be read back as what it is.
+/// Joins entries to lines, after checking that each will be read back unchanged.
 pub(super) fn frame(entries: &[Vec<u8>]) -> Result<Vec<u8>, StoreError> {
     let mut lines = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 1).sum());
     for entry in entries {
@@ -14,20 +14,19 @@ pub(super) fn frame(entries: &[Vec<u8>]) -> Result<Vec<u8>, StoreError> {
     Ok(lines)
 }
 
-/// The lines of a stretch of a file, told apart into entries and damage, up to about `limit` bytes
-/// but at least one entry.
+/// The lines in a part of a file, divided into entries and damage, up to about `limit` bytes but at least one entry.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pub(super) entries: Vec<Entry>,
     pub(super) damage: Vec<Damage>,
-    /// How many bytes of the stretch were used up: all whole lines, or less where the limit came.
+    /// Number of bytes consumed: all whole lines, or less if the limit was reached.
     pub(super) used: u64,
-    /// Whether the limit came before the last whole line.
+    /// Whether the limit was reached before the last whole line.
     pub(super) cut_short: bool,
 }
 
 impl Lines {
-    /// These lines, with offsets in the stretch turned into positions in the log.
+    /// These lines, with offsets converted into positions in the log.
     pub(super) fn placed(mut self, at: impl Fn(u64) -> Position) -> Lines {
         for entry in &mut self.entries {
             (entry.at, entry.next) = (at(entry.at.0), at(entry.next.0));
@@ -39,8 +38,7 @@ impl Lines {
     }
 }
 
-/// Splits a stretch that starts at a line's start. What follows the last line break is left alone.
-/// Positions are offsets in the stretch.
+/// Splits bytes that start at a line's start. An unfinished last line is left out. Positions are offsets in the bytes.
 pub(super) fn split(stretch: &[u8], limit: usize) -> Lines {
     let mut lines = Lines::default();
     let mut kept = 0;
@@ -66,7 +64,7 @@ pub(super) fn split(stretch: &[u8], limit: usize) -> Lines {
 mod tests {
     use super::*;
 
-    /// Splits a text and words the result: entries as they are, damage as `!bytes`.
+    /// Splits a text and formats the result: entries as they are, damage as `!bytes`.
     fn check(text: &str, limit: usize, expected: &str) {
         let lines = split(text.as_bytes(), limit);
         let mut words: Vec<(Position, String)> = lines

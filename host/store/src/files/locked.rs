@@ -1,5 +1,4 @@
-//! A log with its lock held: the files that a process has open for it, and the steps that are only
-//! right while nobody else takes them.
+//! A log with its lock held: the files that a process has open for it, and the steps that need the lock.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +17,7 @@ use super::segments::{SegmentState, Segments};
 use super::shared::Shared;
 use crate::{Durability, Position, StoreError};
 
-/// The log's lock, held. Given back when dropped, so also when the task that took it is cancelled.
+/// The log's lock, held. Released on drop, so also when the task that took it is cancelled.
 pub(super) struct Locked {
     handles: OwnedMutexGuard<Handles>,
 }
@@ -42,7 +41,7 @@ impl Locked {
         Ok(Locked { handles })
     }
 
-    /// Which segments there are, for a writer: a record that is lost is written anew.
+    /// The segments, for a writer: a lost record is written again.
     pub(super) fn segments(&mut self, shared: &Shared, paths: &LogPaths) -> Result<Segments, StoreError> {
         if let Some(segments) = self.recorded(paths)? {
             return Ok(segments);
@@ -52,7 +51,7 @@ impl Locked {
         Ok(segments)
     }
 
-    /// Which segments there are, for a reader, who writes nothing.
+    /// The segments, for a reader, which writes nothing.
     pub(super) fn segments_as_read(&self, paths: &LogPaths) -> Result<Segments, StoreError> {
         match self.recorded(paths)? {
             Some(segments) => Ok(segments),
@@ -60,14 +59,14 @@ impl Locked {
         }
     }
 
-    /// The record, unless the files say that it is older than they are, as it may be after a loss
-    /// of power where nothing was synced.
+    /// The record; none if the files show that it is older than they are, as it may be after a power loss if nothing
+    /// was synced.
     fn recorded(&self, paths: &LogPaths) -> Result<Option<Segments>, StoreError> {
         let Some(lock) = &self.handles.lock else { return Ok(None) };
         let Some(segments) = Segments::read(lock).map_err(StoreError::io("could not read", &paths.lock))? else {
             return Ok(None);
         };
-        // What this process has seen since the machine was started needs no second look.
+        // Whatever this process has seen since boot needs no second check.
         let open = self.handles.active.as_ref().is_some_and(|active| active.number == segments.latest);
         let outdated = match segments.state {
             SegmentState::Open => !open && paths.sealed(segments.latest).exists(),
@@ -86,9 +85,8 @@ impl Locked {
         Ok(())
     }
 
-    /// The segment that is appended to and its length, if it is there. What is kept open is used
-    /// while it still is that segment: another process may have sealed it, and a person may have
-    /// removed it.
+    /// The active segment and its length, if it exists. The file kept open is reused while it is still that segment:
+    /// another process may have sealed it, or the user removed it.
     pub(super) fn open_active(
         &mut self,
         segments: Segments,
@@ -123,7 +121,7 @@ impl Locked {
         Ok(Some((active, found.len())))
     }
 
-    /// The length of the active segment after a torn tail was cut off; none where it is not there.
+    /// The length of the active segment after a torn tail was cut off; none if there is no active segment.
     pub(super) fn repaired_length(
         &mut self,
         segments: Segments,
@@ -141,8 +139,8 @@ impl Locked {
         Ok(Some(whole))
     }
 
-    /// Writes lines to the end of the active segment, beginning one if there is none. After a
-    /// failure the log is as it was.
+    /// Writes lines to the end of the active segment, creating one if there is none. A failed write leaves the log
+    /// unchanged.
     pub(super) fn write(
         &mut self,
         segments: Segments,
@@ -164,8 +162,8 @@ impl Locked {
         Ok((position(active.number, before + lines.len() as u64), active))
     }
 
-    /// Begins a segment. Its number is recorded before its file is there, so that the file is
-    /// never taken for the segment before it.
+    /// Begins a segment. Its number is recorded before its file exists, so that the file is never mistaken for the
+    /// segment before it.
     fn begin(&mut self, segments: Segments, shared: &Shared, paths: &LogPaths) -> Result<Active, StoreError> {
         // A segment that was sealed just before its process died still has to be renamed.
         if matches!(segments.state, SegmentState::Sealed) {
@@ -176,7 +174,7 @@ impl Locked {
                 Ok(()) | Err(_) => {}
             }
         }
-        // A log that was never synced and never rotated has told nobody of a segment yet.
+        // A log that was never synced and never rotated has not published a segment number yet.
         let fresh = segments == Segments::default() && !paths.mark.exists();
         let latest = if fresh { 0 } else { segments.latest + 1 };
         self.record(Segments { latest, state: SegmentState::Open, ..segments }, shared, paths)?;
@@ -187,8 +185,8 @@ impl Locked {
         Ok(active)
     }
 
-    /// Gives the active segment its number in its name, so that the next append begins another.
-    /// The record comes first: what is kept open elsewhere is then known to be sealed.
+    /// Renames the active segment to its number, so that the next append begins another. The record comes first, so
+    /// that processes with the file open know that it is sealed.
     pub(super) fn put_aside(
         &mut self,
         segments: Segments,
@@ -216,38 +214,37 @@ impl Locked {
     }
 }
 
-/// Files kept open between calls. Written by whoever has the mutex.
+/// Files kept open between calls. Written by the task that holds the mutex.
 #[derive(Default)]
 pub(super) struct Handles {
     pub(super) lock: Option<File>,
-    /// What the system let this process open the files for.
+    /// How the system let this process open the files.
     pub(super) allowed: Allowed,
-    /// The segment that is appended to, as it was when it was last used.
+    /// The active segment, as of its last use.
     active: Option<Active>,
 }
 
 /// What the system lets a process do with a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Allowed {
-    /// Reading and writing, as far as was tried.
+    /// Reading and writing, as far as tried.
     #[default]
     Everything,
-    /// Reading alone: the files lie where nothing can be written. Asked anew for a write.
+    /// Reading only: the files are on read-only storage. Tried again for a write.
     Reading,
 }
 
-/// The segment that is appended to.
+/// The active segment, to which entries are appended.
 #[derive(Clone)]
 pub(super) struct Active {
     pub(super) number: u64,
-    /// Its identity as a file, which tells it apart from another that took its name.
+    /// The file's inode, which distinguishes it from another file that took its name.
     pub(super) inode: u64,
     pub(super) file: Arc<File>,
 }
 
-/// Opens the lock file for a reader, if there is a log. A log that was copied here without its lock
-/// file gets one; a log that lies where nothing can be written is read without, since nobody writes
-/// to it either.
+/// Opens the lock file for a reader, if there is a log. A log that was copied here without its lock file gets one; a
+/// log on read-only storage is read without, because nothing writes to it either.
 pub(super) fn open_to_read(
     handles: &mut Handles,
     disk: &dyn Disk,

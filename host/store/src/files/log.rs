@@ -1,7 +1,7 @@
-//! One log of the files backend: its lock, its segments, and what is done to them.
+//! One log of the files backend: its lock, its segments, and the operations on them.
 //!
-//! Writers have the log's lock alone and readers share it, so nobody sees a write half done. A
-//! process that died in the middle leaves a line without an end, which the next writer cuts off.
+//! Writers lock the log exclusively and readers share the lock, so no reader sees a half-done write. A process that
+//! died in the middle leaves a line without an end, which the next writer cuts off.
 
 use std::fs;
 use std::io;
@@ -17,25 +17,27 @@ use super::flock::Sharing;
 use super::layout::{LogPaths, position, segment_and_offset};
 use super::lines;
 use super::locked::{self, Active, Allowed, Handles, Locked};
-use super::mark::Wanted;
+use super::mark::SyncRange;
 use super::reading;
 use super::segments::{SegmentState, Segments};
 use super::shared::Shared;
-use crate::{AppendError, Batch, Durability, Expect, Position, StoreError};
+use crate::{AppendError, Batch, Durability, Expect, Key, Position, StoreError};
 
 /// One log, with the files that this process has open for it.
 pub(super) struct Log {
-    shared: Arc<Shared>,
-    paths: LogPaths,
-    /// One task of this process at a time; the file lock inside is for the other processes.
+    pub(super) shared: Arc<Shared>,
+    pub(super) key: Key,
+    pub(super) paths: LogPaths,
+    /// Serialises the tasks of this process; the file lock inside is for other processes.
     handles: Arc<Mutex<Handles>>,
-    /// One task of this process at a time waits for the disk, and the others find it done.
+    /// One task of this process at a time waits for the disk; the others then find it done.
     commit: Arc<Mutex<Option<Commit>>>,
 }
 
 impl Log {
-    pub(super) fn new(shared: Arc<Shared>, paths: LogPaths) -> Log {
-        Log { shared, paths, handles: Arc::default(), commit: Arc::default() }
+    pub(super) fn new(shared: Arc<Shared>, key: &Key) -> Log {
+        let paths = LogPaths::of(&shared.root, key);
+        Log { shared, key: key.clone(), paths, handles: Arc::default(), commit: Arc::default() }
     }
 
     pub(super) async fn append(
@@ -45,6 +47,7 @@ impl Log {
         durability: Durability,
     ) -> Result<Position, AppendError> {
         let lines = lines::frame(entries)?;
+        let mut sealed = false;
         let (end, active) = {
             let mut locked = self.lock_to_write().await?;
             let segments = locked.segments(&self.shared, &self.paths)?;
@@ -63,6 +66,7 @@ impl Log {
             }
             match length {
                 Some(length) if length > 0 && length + lines.len() as u64 > self.shared.rotate_at => {
+                    sealed = true;
                     let segments = self.seal(&mut locked, segments).await?;
                     locked.write(segments, None, &lines, &self.shared, &self.paths)?
                 }
@@ -72,6 +76,9 @@ impl Log {
         match (self.shared.durability, durability) {
             (Durability::Synced, Durability::Synced) => self.settle(end, active).await?,
             (Durability::Process, _) | (Durability::Synced, Durability::Process) => {}
+        }
+        if sealed {
+            self.index_sealed().await;
         }
         Ok(end)
     }
@@ -85,7 +92,7 @@ impl Log {
                     locked.open_active(segments, &self.paths)?.map(|(active, length)| (active, offset.min(length)))
                 }
                 (segment, offset) if segment <= segments.latest => self.open_sealed(segment, offset)?,
-                // Past the end: all of the last segment is meant.
+                // Past the end: the whole last segment.
                 _ => match locked.open_active(segments, &self.paths)? {
                     Some(active) => Some(active),
                     None => self.open_sealed(segments.latest, u64::MAX)?,
@@ -98,7 +105,7 @@ impl Log {
         }
     }
 
-    /// A segment that takes nothing more, and where in it a stretch ends; none where it was retired.
+    /// A sealed segment, and the end of the range in it; none if it was retired.
     fn open_sealed(&self, number: u64, offset: u64) -> Result<Option<(Active, u64)>, StoreError> {
         let path = self.paths.sealed(number);
         let file = match disk::open(&path, Access::InPlace) {
@@ -130,7 +137,7 @@ impl Log {
     }
 
     pub(super) async fn retire(&self, before: Position) -> Result<usize, StoreError> {
-        // Looked at first, so that retiring nothing writes nothing.
+        // Checked first, so that retiring nothing writes nothing.
         if !self.paths.lock.exists() && !self.paths.active.exists() {
             return Ok(0);
         }
@@ -153,12 +160,14 @@ impl Log {
             if length.is_some_and(|length| position(segments.first, length) > before) {
                 break;
             }
-            // The record first: a file that it no longer counts is only left over, while a file
-            // that it counts and that is gone would be looked for again and again.
+            // The record first: a file that it no longer lists is only left over, while a listed file that is gone
+            // would be looked for again and again.
             segments.first += 1;
             locked.record(segments, &self.shared, &self.paths)?;
             if length.is_some() {
                 self.shared.disk.unlink(&sealed).map_err(StoreError::io("could not remove", &sealed))?;
+                // It may never have been built.
+                drop(fs::remove_file(self.paths.index(segments.first - 1)));
                 gone += 1;
             }
         }
@@ -169,14 +178,14 @@ impl Log {
         self.retire(Position(u64::MAX)).await.map(|_| ())
     }
 
-    /// Waits until a stretch of a segment is on disk. A sync that failed closes the segment, because the kernel
-    /// would report later syncs of it as good.
+    /// Waits until a range of a segment is on disk. A failed sync closes the segment, because the kernel would report
+    /// later syncs of it as good.
     async fn settle(&self, end: Position, active: Active) -> Result<(), StoreError> {
-        let wanted = Wanted { segment: active.number, file: active.inode, end: segment_and_offset(end).1 };
+        let wanted = SyncRange { segment: active.number, file: active.inode, end: segment_and_offset(end).1 };
         let failed = StoreError::io("could not sync", &self.paths.active);
         let settled = {
             let commit = self.open_commit().await?;
-            // Often somebody else has synced it by now.
+            // Often another process has synced it by now.
             let known = match &*commit {
                 Some(commit) => commit.look(wanted),
                 None => Ok(None),
@@ -201,17 +210,16 @@ impl Log {
         }
     }
 
-    /// Ends the segment that is appended to: syncs it as a whole and gives it its number. Gives
-    /// the segments as they are then.
+    /// Ends the active segment: syncs it as a whole and renames it to its number. Returns the new segments.
     async fn seal(&self, locked: &mut Locked, segments: Segments) -> Result<Segments, StoreError> {
         let Some((active, length)) = locked.open_active(segments, &self.paths)? else { return Ok(segments) };
         if matches!(self.shared.durability, Durability::Synced) {
-            let whole = Wanted { segment: active.number, file: active.inode, end: length };
+            let whole = SyncRange { segment: active.number, file: active.inode, end: length };
             let commit = self.open_commit().await?;
             let sealed = self.with_commit(&commit, &active, |commit, at| commit.seal(at, whole));
             match sealed.map_err(StoreError::io("could not sync", &self.paths.active))? {
                 SyncOutcome::Synced => {}
-                // Those who wait for the segment learn it from the mark. It is closed all the more.
+                // Waiting processes see the failure in the mark. It is closed all the more.
                 SyncOutcome::Lost(error) => {
                     tracing::warn!(path = %self.paths.active.display(), %error, "a segment may not be whole on disk");
                 }
@@ -241,7 +249,7 @@ impl Log {
         executor::may_block(|| work(commit, &place))
     }
 
-    /// Takes the log's lock alone, making the log's folder and lock file if need be.
+    /// Takes the log's lock exclusively, creating the log's folder and lock file if they are missing.
     async fn lock_to_write(&self) -> Result<Locked, StoreError> {
         let mut handles = Arc::clone(&self.handles).lock_owned().await;
         match handles.allowed {
@@ -255,8 +263,8 @@ impl Log {
         Locked::acquire(handles, Sharing::Alone).map_err(StoreError::io("could not lock", &self.paths.lock))
     }
 
-    /// Takes a share of the log's lock; none where there is no log.
-    async fn lock_to_read(&self) -> Result<Option<Locked>, StoreError> {
+    /// Takes the log's lock as a reader; none if there is no log.
+    pub(super) async fn lock_to_read(&self) -> Result<Option<Locked>, StoreError> {
         let mut handles = Arc::clone(&self.handles).lock_owned().await;
         if handles.lock.is_none() {
             locked::open_to_read(&mut handles, &*self.shared.disk, &self.shared.root, &self.paths)?;

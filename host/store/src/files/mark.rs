@@ -1,22 +1,21 @@
-//! The mark of a log: how far it is on disk, as one process tells the others. Pure, but for how the
-//! boot is learned.
+//! The mark of a log: how far it is on disk, for all processes. Pure, except for reading the boot id.
 
 use std::fs;
 use std::sync::OnceLock;
 
-/// How far a log is on disk. Void after the machine was started anew, since what was in memory
-/// then is gone while files keep what they said.
+/// How far a log is on disk. Void after a reboot: data that was only in memory is lost, while the mark's file is still
+/// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The start of the machine in which this was true.
+    /// The boot in which this was true.
     pub(super) boot: String,
-    /// The segment that was synced last, by its number and by the file that it was.
+    /// The last synced segment: its number and its file's inode.
     pub(super) segment: u64,
     pub(super) file: u64,
     /// Everything before this offset of that segment is on disk.
     pub(super) offset: u64,
-    /// The last segment that a sync failed on. Nothing after its offset is known to be on disk,
-    /// nor ever will be: the kernel forgets which pages it could not write.
+    /// The last segment of which a sync failed. Nothing after its offset is known to be on disk, or ever will be: the
+    /// kernel forgets which pages it could not write.
     pub(super) failed: Option<Failed>,
     /// Which gate is locked during the next sync.
     pub(super) gate: Gate,
@@ -28,7 +27,7 @@ pub(super) enum Gate {
     /// The segment's own file.
     #[default]
     Even,
-    /// A file of its own.
+    /// A separate file.
     Odd,
 }
 
@@ -48,56 +47,54 @@ impl Gate {
     }
 }
 
-/// Where syncing failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) segment: u64,
     pub(super) offset: u64,
 }
 
-/// A stretch of a log that has to reach the disk.
+/// A range of a log that has to reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct SyncRange {
     pub(super) segment: u64,
     pub(super) file: u64,
-    /// The end of the stretch.
+    /// The end of the range.
     pub(super) end: u64,
 }
 
-/// What a mark says of a stretch.
+/// What a mark says about a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SyncState {
     /// It is on disk.
     Synced,
     /// It is not synced yet.
     Pending,
-    /// A sync failed, and it can no longer be known to be on disk.
+    /// A sync failed, so it may never be on disk.
     Lost,
 }
 
-/// Judges a stretch by the mark of this boot, if there is one.
+/// Judges a range by the mark of this boot, if there is one.
 ///
-/// A segment is synced as a whole before it is sealed, unless a sync of it failed; so a mark in a
-/// later segment speaks for all earlier ones but those that failed. Only the last failure is
-/// remembered, so before it nothing is taken for granted.
-pub(super) fn judge(mark: Option<&Mark>, wanted: Wanted) -> Verdict {
-    let Some(mark) = mark else { return Verdict::Pending };
+/// A segment is synced as a whole before it is sealed, unless a sync of it failed; so a mark in a later segment covers
+/// all earlier ones except those that failed. Only the last failure is remembered, so earlier segments are not assumed
+/// to be on disk.
+pub(super) fn judge(mark: Option<&Mark>, wanted: SyncRange) -> SyncState {
+    let Some(mark) = mark else { return SyncState::Pending };
     if let Some(failed) = mark.failed {
         let known = wanted.segment == failed.segment && wanted.end <= failed.offset;
         if wanted.segment <= failed.segment && !known {
-            return Verdict::Lost;
+            return SyncState::Lost;
         }
     }
     if wanted.segment < mark.segment {
-        return Verdict::Synced;
+        return SyncState::Synced;
     }
     let covered = wanted.segment == mark.segment && wanted.file == mark.file && wanted.end <= mark.offset;
-    if covered { Verdict::Synced } else { Verdict::Pending }
+    if covered { SyncState::Synced } else { SyncState::Pending }
 }
 
-/// The mark after everything before `synced.end` reached the disk. Never takes back what a mark
-/// of the same file said.
-pub(super) fn advance(mark: Option<&Mark>, synced: Wanted, boot: &str) -> Mark {
+/// The mark after everything before `synced.end` reached the disk. Never moves back within the same file.
+pub(super) fn advance(mark: Option<&Mark>, synced: SyncRange, boot: &str) -> Mark {
     let gate = next_gate(mark);
     let offset = match mark {
         Some(mark) if mark.segment == synced.segment && mark.file == synced.file => mark.offset.max(synced.end),
@@ -118,7 +115,7 @@ fn next_gate(mark: Option<&Mark>) -> Gate {
     mark.map_or(Gate::default(), |mark| mark.gate).other()
 }
 
-/// The mark after a sync of this segment failed: what was known to be on disk before still is.
+/// The mark after a sync of this segment failed: bytes that were on disk before still are.
 pub(super) fn fail(mark: Option<&Mark>, segment: u64, file: u64, boot: &str) -> Mark {
     let offset = match mark {
         Some(mark) if mark.segment == segment && mark.file == file => mark.offset,
@@ -132,7 +129,7 @@ pub(super) fn fail(mark: Option<&Mark>, segment: u64, file: u64, boot: &str) -> 
     }
 }
 
-/// The bytes of a record: one length for all, so that one write replaces another.
+/// The length of every record, so that one write replaces another.
 pub(super) const RECORD_BYTES: usize = 192;
 
 impl Mark {
@@ -166,7 +163,7 @@ impl Mark {
             Some((segment, offset)) => Some(Failed { segment: segment.parse().ok()?, offset: offset.parse().ok()? }),
             None => None,
         };
-        // `turn` is what a mark of before 0.1 says: a failed sync that it remembers still counts.
+        // Marks from before 0.1 say `turn`: a failed sync in them still counts.
         let gate = match (words.next()?, words.next()?) {
             ("gate" | "turn", word) => word,
             _ => return None,
@@ -183,8 +180,8 @@ impl Mark {
     }
 }
 
-/// A name for this boot of the machine. If the system has none, a name of this process alone, so that it believes no
-/// other process's mark.
+/// The id of this boot of the machine. If the system has none, an id of this process alone, so that it trusts no other
+/// process's mark.
 pub(super) fn this_boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
@@ -212,19 +209,19 @@ mod tests {
 
     #[test]
     fn a_stretch_is_synced_pending_or_lost() {
-        let wanted = Wanted { segment: 3, file: 9, end: 100 };
+        let wanted = SyncRange { segment: 3, file: 9, end: 100 };
         for (mark, expected) in [
-            (None, Verdict::Pending),
-            (Some(mark(3, 100, None)), Verdict::Synced),
-            (Some(mark(3, 99, None)), Verdict::Pending),
-            (Some(mark(2, 500, None)), Verdict::Pending),
-            (Some(mark(4, 0, None)), Verdict::Synced),
-            (Some(mark(3, 50, Some((3, 50)))), Verdict::Lost),
-            (Some(mark(4, 10, Some((3, 50)))), Verdict::Lost),
-            (Some(mark(4, 10, Some((3, 100)))), Verdict::Synced),
-            (Some(mark(4, 10, Some((2, 7)))), Verdict::Synced),
-            (Some(mark(5, 10, Some((4, 7)))), Verdict::Lost),
-            (Some(Mark { file: 8, ..mark(3, 100, None) }), Verdict::Pending),
+            (None, SyncState::Pending),
+            (Some(mark(3, 100, None)), SyncState::Synced),
+            (Some(mark(3, 99, None)), SyncState::Pending),
+            (Some(mark(2, 500, None)), SyncState::Pending),
+            (Some(mark(4, 0, None)), SyncState::Synced),
+            (Some(mark(3, 50, Some((3, 50)))), SyncState::Lost),
+            (Some(mark(4, 10, Some((3, 50)))), SyncState::Lost),
+            (Some(mark(4, 10, Some((3, 100)))), SyncState::Synced),
+            (Some(mark(4, 10, Some((2, 7)))), SyncState::Synced),
+            (Some(mark(5, 10, Some((4, 7)))), SyncState::Lost),
+            (Some(Mark { file: 8, ..mark(3, 100, None) }), SyncState::Pending),
         ] {
             assert_eq!(judge(mark.as_ref(), wanted), expected, "{mark:?}");
         }
@@ -232,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_mark_never_takes_back_what_it_said() {
-        let synced = Wanted { segment: 3, file: 9, end: 100 };
+        let synced = SyncRange { segment: 3, file: 9, end: 100 };
         assert_eq!(advance(Some(&mark(3, 200, None)), synced, "b"), next(3, 200, None));
         assert_eq!(advance(Some(&mark(4, 1, None)), synced, "b"), next(4, 1, None));
         assert_eq!(advance(Some(&mark(3, 50, Some((2, 1)))), synced, "b"), next(3, 100, Some((2, 1))));

@@ -1,4 +1,4 @@
-//! Noticing changes by looking at files at intervals.
+//! Notices changes by polling files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,28 +10,26 @@ use tokio::time::{Instant, sleep_until};
 
 use super::watch::Targets;
 
-/// A file system's clock ticks coarsely: within this many seconds two writes may bear one time.
+/// File timestamps are coarse: within this many seconds two writes may have the same time.
 const COARSE_SECONDS: i64 = 1;
 
-/// A watch that looks at intervals.
+/// A watch that polls.
 pub(super) struct Polling {
     targets: Targets,
     every: Duration,
     seen: Snapshot,
-    /// When to look next. Kept here, so that a caller who gives up waiting and comes back does not
-    /// put it off.
+    /// The time of the next poll. Kept here, so that a caller who cancels and waits again does not delay it.
     next: Instant,
 }
 
-/// What was seen of the files.
 #[derive(PartialEq, Eq)]
 struct Snapshot {
     files: BTreeMap<PathBuf, FileStamp>,
-    /// Whether something was written so shortly before that a further write could look the same.
+    /// Whether a write was so recent that a further write could look the same.
     fresh: bool,
 }
 
-/// What tells one state of a file from another.
+/// The metadata that distinguishes two states of a file.
 #[derive(PartialEq, Eq)]
 struct FileStamp {
     inode: u64,
@@ -62,7 +60,7 @@ fn look(targets: &Targets) -> Snapshot {
     let mut files = BTreeMap::new();
     let mut fresh = false;
     for path in targets.files() {
-        // Gone since it was listed, which the next look shows.
+        // Removed since it was listed; the next poll shows it.
         let Ok(found) = fs::metadata(&path) else { continue };
         fresh |= found.mtime() >= now - COARSE_SECONDS;
         let stamp = FileStamp { inode: found.ino(), length: found.len(), written: (found.mtime(), found.mtime_nsec()) };

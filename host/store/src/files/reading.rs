@@ -1,4 +1,4 @@
-//! Reading a log's segments, with a share of the log's lock held.
+//! Reads a log's segments, with the log's lock shared.
 
 use std::fs::File;
 use std::io;
@@ -13,10 +13,10 @@ use super::segments::{SegmentState, Segments};
 use crate::backend::LONGEST_ENTRY;
 use crate::{Batch, Position, StoreError};
 
-/// How much is read at once at least.
+/// The least number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// Reads entries from a position on, over as many segments as it takes.
+/// Reads entries from a position on, across segments.
 pub(super) fn read(
     paths: &LogPaths,
     segments: Segments,
@@ -26,7 +26,7 @@ pub(super) fn read(
 ) -> Result<Batch, StoreError> {
     let (mut number, mut offset) = segment_and_offset(from);
     if number < segments.first || number > segments.latest + 1 {
-        // Before what is kept, or of a log that is no longer: from the first entry that there is.
+        // Before the kept segments, or from a log that was removed: start at the first existing entry.
         (number, offset) = (segments.first, 0);
     }
     let mut batch = Batch { next: position(number, offset), at_end: true, ..Batch::default() };
@@ -86,7 +86,7 @@ pub(super) fn whole_length(file: &File, length: u64, path: &Path) -> Result<u64,
 
 fn last_line_end(file: &File, length: u64) -> io::Result<u64> {
     let mut end = length;
-    // One byte nearly always answers; only a torn tail makes it look further back.
+    // One byte is nearly always enough; only a torn tail makes it look further back.
     let mut span = 1;
     while end > 0 {
         let start = end.saturating_sub(span);
@@ -102,10 +102,10 @@ fn last_line_end(file: &File, length: u64) -> io::Result<u64> {
 }
 
 /// Opens a sealed segment; none if it was removed.
-fn open_sealed(paths: &LogPaths, segments: Segments, number: u64) -> io::Result<Option<File>> {
+pub(super) fn open_sealed(paths: &LogPaths, segments: Segments, number: u64) -> io::Result<Option<File>> {
     match File::open(paths.sealed(number)) {
         Ok(file) => Ok(Some(file)),
-        // Sealed in the record, and its process died before it had renamed the file.
+        // Sealed in the record, but its process died before it renamed the file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && number == segments.latest => {
             match File::open(&paths.active) {
                 Ok(file) => Ok(Some(file)),
@@ -120,14 +120,14 @@ fn open_sealed(paths: &LogPaths, segments: Segments, number: u64) -> io::Result<
 
 /// Whole lines of one segment.
 struct Stretch {
-    /// Where it starts in the segment.
+    /// The offset in the segment.
     start: u64,
     lines: Lines,
     /// Whether no whole line follows.
     finished: bool,
 }
 
-/// Reads about `max-bytes` bytes of whole lines, at least one line if there is one.
+/// Reads about `room` bytes of whole lines, at least one line if there is one.
 fn read_stretch(file: &File, offset: u64, room: usize) -> io::Result<Stretch> {
     let length = file.metadata()?.len();
     let start = if starts_a_line(file, offset, length)? { offset } else { 0 };
@@ -137,7 +137,7 @@ fn read_stretch(file: &File, offset: u64, room: usize) -> io::Result<Stretch> {
         let mut bytes = vec![0; span.min(left)];
         file.read_exact_at(&mut bytes, start)?;
         let whole = bytes.len() == left;
-        // A line that is longer than asked for is still read whole, for a reader to get past it.
+        // A line longer than `room` is still read whole, so that the reader gets past it.
         if !whole && !bytes.contains(&b'\n') {
             span = span.saturating_mul(2);
             continue;
@@ -148,9 +148,9 @@ fn read_stretch(file: &File, offset: u64, room: usize) -> io::Result<Stretch> {
     }
 }
 
-/// Whether an offset is between two lines. One that is not, or that lies past the end, comes from
-/// a log that lost its tail with the power; what is read twice then is known to the reader, and
-/// what is passed over would be lost.
+/// Whether an offset is between two lines. If it is not, or is past the end, it comes from a log that lost its tail in
+/// a power loss. The read then starts at the segment's beginning: a reader recognises entries that it reads twice, but
+/// skipped entries would be lost.
 fn starts_a_line(file: &File, offset: u64, length: u64) -> io::Result<bool> {
     if offset == 0 {
         return Ok(true);

@@ -1,10 +1,9 @@
-//! Values that were read lately, kept while their file is the same.
+//! A cache of recently read values, valid while their file is the same.
 //!
-//! A host looks up the same few records for each message. Asking the system whether a file is still
-//! the one that was read costs a fraction of opening, reading and checking it again. A value is
-//! replaced by another file with the same name, so its inode and the time of its last change tell
-//! the two apart, unless both were written within one tick of the file system's clock. What was
-//! changed that lately is therefore not kept.
+//! A server looks up the same few records for each message. Checking that a file is still the same costs a fraction of
+//! opening, reading and parsing it again. A value is replaced by another file with the same name, so its inode and
+//! change time distinguish the two, unless both were written within one tick of the file system's clock. So values that
+//! changed that recently are not cached.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -14,21 +13,21 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Versioned;
 
-/// How many values are kept, and how long one may be.
+/// The most cached values, and the longest one in bytes.
 const MOST: usize = 512;
 const LONGEST: usize = 16 << 10;
 
-/// How old a change must be, in seconds, for the next change to be told apart from it.
+/// How old a change must be, in seconds, to be distinguishable from the next one.
 const SETTLED: i64 = 2;
 
-/// The values of one store that this process has read lately.
+/// The values of one store that this process has read recently.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// A std mutex: nothing is awaited while it is held.
     values: Mutex<HashMap<PathBuf, (Stamp, Versioned)>>,
 }
 
-/// What tells one state of a file from another.
+/// The metadata that distinguishes two states of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -49,26 +48,26 @@ impl Stamp {
         }
     }
 
-    /// Whether any later change shows, at this time in seconds. A clock that was put back makes
-    /// changes lie in the future, and those are never old enough.
+    /// Whether any later change would show, at this time in seconds. If the clock was set back, changes are in the
+    /// future, and those are never old enough.
     fn is_settled(self, now: i64) -> bool {
         self.changed.0.max(self.modified.0) + SETTLED <= now
     }
 }
 
 impl Recent {
-    /// Whether a value is kept at all, so that asking about its file is worth it.
+    /// Whether a value is cached at all, so that checking its file is worth it.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.values.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path)
     }
 
-    /// The value of a file that is still in this state.
+    /// The cached value, if the file is still in this state.
     pub(super) fn get(&self, path: &Path, stamp: Stamp) -> Option<Versioned> {
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         values.get(path).filter(|(kept, _)| *kept == stamp).map(|(_, value)| value.clone())
     }
 
-    /// Keeps a value that was read from a file in this state, if a later change would show.
+    /// Caches a value read from a file in this state, if a later change would show.
     pub(super) fn keep(&self, path: &Path, stamp: Stamp, value: &Versioned, now: i64) {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         if value.bytes.len() > LONGEST || !stamp.is_settled(now) {

@@ -1,5 +1,4 @@
-//! Which segments a log has: a record of fixed length in the log's lock file, read and written
-//! under that lock only.
+//! The segments of a log: a record of fixed length in the log's lock file, read and written only under that lock.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,30 +8,28 @@ use super::disk::Disk;
 use super::layout::{LogPaths, position};
 use crate::Position;
 
-/// The segments of a log. They are numbered in the order in which they were begun; a number is
-/// never used twice, so a position of a segment that is gone never means a place in another.
+/// The segments of a log, numbered in order of creation; a number is never used twice, so a position in a removed
+/// segment never refers to another segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segments {
-    /// The oldest that is kept. One more than `latest` where none is.
+    /// The oldest kept segment. One more than `latest` if none is kept.
     pub(super) first: u64,
-    /// The one that was begun last.
+    /// The newest segment.
     pub(super) latest: u64,
-    /// Whether the latest is still open.
+    /// Whether the newest segment is still open.
     pub(super) state: SegmentState,
-    /// Where the last segment that was sealed ended. Nothing was appended between there and an
-    /// active segment that is empty.
+    /// The end of the last sealed segment. Nothing was appended between there and an empty active segment.
     pub(super) sealed_to: Position,
 }
 
 /// Whether the latest segment takes appends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SegmentState {
-    /// It is `inbox.jsonl`, or will be once something is appended.
+    /// It is `inbox.jsonl`, or will be with the next append.
     #[default]
     Open,
-    /// It is `inbox.jsonl.N`, or about to be renamed to that, or gone. The next append begins
-    /// another. Recorded before the file is renamed, so that a process that keeps the file open
-    /// knows in time.
+    /// It is `inbox.jsonl.N`, or about to be renamed to that, or gone. The next append begins another. Recorded before
+    /// the file is renamed, so that processes with the file open know in time.
     Sealed,
 }
 
@@ -49,7 +46,7 @@ impl SegmentState {
 const RECORD_BYTES: usize = 3 * 21 + 7 + 9;
 
 impl Segments {
-    /// Reads the record; none if nothing was written yet or the record is damaged.
+    /// Reads the record; none if it was never written or is damaged.
     pub(super) fn read(lock: &File) -> io::Result<Option<Segments>> {
         let mut bytes = [0; RECORD_BYTES];
         match lock.read_exact_at(&mut bytes, 0) {

@@ -1,4 +1,4 @@
-//! What everything in one store of files has in common.
+//! The state that all parts of one files store share.
 
 use std::collections::HashSet;
 use std::io;
@@ -6,22 +6,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use super::disk::{self, Disk};
-use crate::Durability;
+use crate::{Durability, IndexRule};
 
-/// What the logs, values and holds of a store have in common.
 pub(super) struct Shared {
     pub(super) root: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
-    /// The most that is ever waited for.
+    /// The highest durability of any call.
     pub(super) durability: Durability,
-    /// The length past which a segment is not appended to.
+    /// The length in bytes at which a segment is sealed.
     pub(super) rotate_at: u64,
-    /// Folders whose names, all the way up, this process has synced.
+    /// What is indexed of sealed segments; none if every lookup reads them.
+    pub(super) rule: Option<Arc<dyn IndexRule>>,
+    /// Folders whose names, up to the root, this process has synced.
     pub(super) named: std::sync::Mutex<HashSet<PathBuf>>,
 }
 
 impl Shared {
-    /// Makes the names in a folder last, and the first time those of the folders above it too.
+    /// Syncs the names in a folder, and the first time also those of its parents.
     pub(super) fn sync_names(&self, folder: &Path) -> io::Result<()> {
         let known = self.named.lock().unwrap_or_else(PoisonError::into_inner).contains(folder);
         if known {

@@ -1,7 +1,7 @@
 //! The map of the files backend: one file per value, replaced as a whole.
 //!
-//! A file is `{"revision":7,"value":…}`. Whoever swaps has the folder's lock alone; readers need
-//! none, for a file is either the old one or the new one.
+//! A file is `{"revision":7,"value":…}`. A swap locks the folder exclusively; readers need no lock, because a file is
+//! either the old one or the new one.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,12 +22,11 @@ use super::recent::{Recent, Stamp};
 use super::shared::Shared;
 use crate::{Durability, Key, Revision, StoreError, SwapError, Versioned};
 
-/// Reads a value; none where there is none.
 pub(super) fn get(path: &Path) -> Result<Option<Versioned>, StoreError> {
     Ok(read(path)?.map(|(_, value)| value))
 }
 
-/// Reads a value, or takes what was read of the same file before.
+/// Reads a value, from the cache if the file is the same.
 pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versioned>, StoreError> {
     if recent.has(path)
         && let Ok(found) = fs::metadata(path)
@@ -36,13 +35,13 @@ pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versione
         return Ok(Some(value));
     }
     let Some((stamp, value)) = read(path)? else { return Ok(None) };
-    // The clock that files are stamped by.
+    // The clock of file timestamps.
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     recent.keep(path, stamp, &value, now.tv_sec);
     Ok(Some(value))
 }
 
-/// Reads a value and the state that its file was in.
+/// Reads a value and its file's state.
 fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
     let failed = |error| StoreError::io("could not read", path)(error);
     let file = match File::open(path) {
@@ -67,8 +66,8 @@ fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
     }
 }
 
-/// Reads all of a value's file into what there is room for, or more. It is written before it has its name, so that
-/// less than there is room for is all of it.
+/// Reads a whole value file into the buffer, growing it if needed. The file is written before it gets its name, so a
+/// read that does not fill the buffer has reached the end.
 pub(super) fn read_all(file: impl AsFd, bytes: &mut Vec<u8>) -> Result<(), Errno> {
     bytes.clear();
     loop {
@@ -85,12 +84,12 @@ pub(super) fn read_all(file: impl AsFd, bytes: &mut Vec<u8>) -> Result<(), Errno
 pub(super) enum ValueBytes {
     /// This range of the file's bytes.
     Within(Range<usize>),
-    /// The same value in the store's layout: a person edited the file.
+    /// The same value in the store's layout: the user edited the file.
     Rewritten(Vec<u8>),
 }
 
 impl ValueBytes {
-    /// The value itself, of a file that holds these bytes.
+    /// The value, given the file's bytes.
     pub(super) fn of<'a>(&'a self, file: &'a [u8]) -> &'a [u8] {
         match self {
             ValueBytes::Within(at) => &file[at.clone()],
@@ -99,9 +98,9 @@ impl ValueBytes {
     }
 }
 
-/// The content of a value's file; none if it is empty, or why it is damaged.
+/// The content of a value's file; none if it is empty, an error if it is damaged.
 pub(super) fn understood(bytes: &[u8]) -> Result<Option<(Revision, ValueBytes)>, String> {
-    // A loss of power can leave the name of a file that was never synced, without its bytes.
+    // A power loss can leave the name of a file that was never synced, without its bytes.
     if bytes.is_empty() { Ok(None) } else { parse(bytes).map(Some) }
 }
 
@@ -114,10 +113,10 @@ pub(super) struct Swap<'a> {
     pub(super) durability: Durability,
 }
 
-/// Makes a change, with the folder's lock. The lock file is opened for each change, so that tasks
-/// of one process exclude each other as processes do, and closing it is enough to give it back.
+/// Makes a change under the folder's lock. The lock file is opened for each change, so that tasks of one process
+/// exclude each other like processes, and closing it releases the lock.
 pub(super) fn swap_alone(shared: &Shared, change: &Swap<'_>) -> Result<Option<Revision>, SwapError> {
-    // A value that was never there is not removed, nor is a folder made for it.
+    // Removing an absent value creates no folder.
     if change.next.is_none() && change.expected.is_none() && get(&change.paths.value)?.is_none() {
         return Ok(None);
     }
@@ -148,7 +147,7 @@ fn swap(shared: &Shared, lock: &File, change: &Swap<'_>) -> Result<Option<Revisi
             let before = match current {
                 Some(revision) => revision,
                 None => {
-                    // Whoever removes it needs room for this much, also when the disk is full by then.
+                    // Removing it later writes this much, which must be possible even if the disk is full by then.
                     let reserved = shared.disk.reserve(lock, &paths.lock, FLOOR_BYTES as u64);
                     reserved.map_err(StoreError::io("could not write to", &paths.lock))?;
                     read_floor(lock, paths)?
@@ -189,7 +188,7 @@ fn collect(folder: &Path, prefix: &str, keys: &mut Vec<Key>) -> Result<(), Store
         let name = name.map_err(failed())?;
         let kind = name.file_type().map_err(failed())?;
         let file_name = name.file_name();
-        // What is not named like a key is not ours, whatever it is.
+        // A name that is not a key segment is not the store's.
         let Some(text) = file_name.to_str() else { continue };
         let leaf = if kind.is_dir() { Some(text) } else { text.strip_suffix(".json") };
         let Some(key) = leaf.and_then(|leaf| format!("{prefix}/{leaf}").parse::<Key>().ok()) else { continue };
@@ -202,7 +201,7 @@ fn collect(folder: &Path, prefix: &str, keys: &mut Vec<Key>) -> Result<(), Store
     Ok(())
 }
 
-/// Writes the next value beside the present one and puts it in its place.
+/// Writes the next value beside the current one and renames it into place.
 fn replace(shared: &Shared, change: &Swap<'_>, revision: Revision, value: &[u8]) -> Result<(), StoreError> {
     let disk = &*shared.disk;
     let (paths, synced) = (&change.paths, matches!(change.durability, Durability::Synced));
@@ -221,7 +220,7 @@ fn replace(shared: &Shared, change: &Swap<'_>, revision: Revision, value: &[u8])
     });
     let placed = written.and_then(|()| disk.rename(&paths.draft, &paths.value));
     if let Err(reason) = placed {
-        // On a full disk the draft takes the room that others need.
+        // On a full disk the draft takes space that others need.
         if let Err(error) = disk.unlink(&paths.draft)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -230,17 +229,17 @@ fn replace(shared: &Shared, change: &Swap<'_>, revision: Revision, value: &[u8])
         return Err(StoreError::io("could not write", &paths.value)(reason));
     }
     if synced {
-        // The first time all the way up, for the folder's own name may be new.
+        // The first time up to the root, because the folder's own name may be new.
         shared.sync_names(&paths.folder).map_err(StoreError::io("could not sync", &paths.folder))?;
     }
     Ok(())
 }
 
-/// How long the record of the highest revision that was removed is.
+/// The length of the record of the highest removed revision.
 const FLOOR_BYTES: usize = 21;
 
-/// Removes a value, remembering its revision first: a value that takes its key later goes on from
-/// there, so that nobody takes it for the one that he had read.
+/// Removes a value, recording its revision first: a later value of the key continues from there, so that no reader
+/// mistakes it for the one it had read.
 fn remove(disk: &dyn Disk, lock: &File, change: &Swap<'_>, revision: Revision) -> Result<(), StoreError> {
     let (paths, synced) = (&change.paths, matches!(change.durability, Durability::Synced));
     let floor = read_floor(lock, paths)?.max(revision);
@@ -256,7 +255,7 @@ fn remove(disk: &dyn Disk, lock: &File, change: &Swap<'_>, revision: Revision) -
     Ok(())
 }
 
-/// The highest revision that was removed from a folder.
+/// The highest removed revision of a folder.
 fn read_floor(lock: &File, paths: &ValuePaths) -> Result<Revision, StoreError> {
     let mut bytes = [0; FLOOR_BYTES];
     match lock.read_exact_at(&mut bytes, 0) {
@@ -268,15 +267,14 @@ fn read_floor(lock: &File, paths: &ValuePaths) -> Result<Revision, StoreError> {
     floor.map(Revision).ok_or_else(|| damaged(&paths.lock, "it does not hold a revision".to_owned()))
 }
 
-/// What a file holds, as a person may have written it anew.
+/// The content of a file that the user may have rewritten.
 #[derive(Deserialize)]
 struct Stored {
     revision: Revision,
     value: serde_json::Value,
 }
 
-/// Reads a value's file. What this store wrote is taken as it is; what a person laid out
-/// differently is taken for what it means.
+/// Parses a value's file. The store's own layout is used as it is; a layout of the user's is parsed as JSON.
 fn parse(bytes: &[u8]) -> Result<(Revision, ValueBytes), String> {
     if let Some((revision, at)) = parse_own(bytes) {
         return Ok((revision, ValueBytes::Within(at)));
@@ -289,8 +287,8 @@ fn parse(bytes: &[u8]) -> Result<(Revision, ValueBytes), String> {
     Ok((stored.revision, ValueBytes::Rewritten(bytes)))
 }
 
-/// A file as this store lays it out, value_bytes by its two ends. That what lies between them is still JSON is left to
-/// whoever reads it, for whoever does reads all of it: looking twice is what a crowd of values would cost most.
+/// Recognises a file in this store's layout by its start and its end. It does not check that the value between is JSON,
+/// because every reader parses it anyway: parsing twice would be the main cost of reading many values.
 fn parse_own(bytes: &[u8]) -> Option<(Revision, Range<usize>)> {
     const BEFORE: &[u8] = b"{\"revision\":";
     const BETWEEN: &[u8] = b",\"value\":";
@@ -302,7 +300,7 @@ fn parse_own(bytes: &[u8]) -> Option<(Revision, Range<usize>)> {
     (revision > 0).then(|| (Revision(revision), begin..begin + value.len()))
 }
 
-/// That the file of a value does not hold one.
+/// The error for a file that does not hold a value.
 pub(super) fn damaged(path: &Path, why: String) -> StoreError {
     StoreError::Damaged { what: path.display().to_string(), why }
 }

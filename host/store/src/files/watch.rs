@@ -1,5 +1,4 @@
-//! Watching folders: by the system's notifications, or by looking again and again where those
-//! have run out.
+//! Watching folders: by the system's notifications, or by polling once those have run out.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,16 +15,16 @@ use crate::{Key, StoreError, Watch};
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
-    /// By the system's notifications, and by polling where it has no more of them to give.
+    /// By the system's notifications, and by polling if the system has no more of them.
     Notified,
-    /// By looking at this interval.
+    /// By polling at this interval.
     Polled(Duration),
 }
 
-/// How often to look where the system cannot notify.
+/// The poll interval if the system cannot notify.
 const FALLBACK: Duration = Duration::from_millis(100);
 
-/// Watches what lies at or under some keys.
+/// Watches the files at or under some keys.
 pub(super) fn watch(root: &Path, under: &[Key], watching: Watching) -> Box<dyn Watch> {
     let targets = Targets::new(root, under);
     match watching {
@@ -34,7 +33,7 @@ pub(super) fn watch(root: &Path, under: &[Key], watching: Watching) -> Box<dyn W
     }
 }
 
-/// What is watched, as paths without their endings.
+/// The watched keys, as paths without their endings.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     stems: Vec<PathBuf>,
@@ -45,7 +44,7 @@ impl Targets {
         Targets { stems: under.iter().map(|key| root.join(key.as_str())).collect() }
     }
 
-    /// Whether a change of this path may be a change of what is watched, or of a folder on the way.
+    /// Whether a change of this path may change a watched file, or a folder on the way to one.
     pub(super) fn concern(&self, path: &Path) -> bool {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return true };
         if name.starts_with('.') {
@@ -58,8 +57,7 @@ impl Targets {
         })
     }
 
-    /// The folders whose changes have to be known: those of the files themselves, and where they
-    /// are not there yet, the nearest one above in which they will appear.
+    /// The folders to watch: those of the files themselves or, if they do not exist yet, the nearest existing parent.
     pub(super) fn folders(&self) -> BTreeSet<PathBuf> {
         let mut folders = BTreeSet::new();
         for stem in &self.stems {
@@ -69,7 +67,7 @@ impl Targets {
         folders
     }
 
-    /// The files that are watched and are there.
+    /// The watched files that exist.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for folder in self.folders() {
@@ -87,8 +85,7 @@ fn is_file_of(stem: &Path, name: &str) -> bool {
 }
 
 fn collect_folders(folder: &Path, folders: &mut BTreeSet<PathBuf>) {
-    // A folder that cannot be read, or is none, has nothing to watch; when it appears, the folder
-    // above says so.
+    // A path that is no readable folder has nothing to watch; when it appears, the parent folder reports it.
     let Ok(names) = fs::read_dir(folder) else { return };
     folders.insert(folder.to_path_buf());
     for name in names.flatten() {
@@ -98,7 +95,7 @@ fn collect_folders(folder: &Path, folders: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// A watch over folders that come and go.
+/// A watch over folders that may be created and removed.
 enum FolderWatch {
     Notified(Notified),
     Polled(Polling),
@@ -128,8 +125,8 @@ fn poll_instead(targets: Targets, error: &notify::Error) -> Polling {
 }
 
 impl Notified {
-    /// Watches every folder that has to be watched now. Folders are listed again after they were
-    /// armed, so one that appeared in between is not passed over.
+    /// Watches every folder that must be watched now. Folders are listed again after they were armed, so that one
+    /// created in between is not missed.
     fn arm(&mut self) -> Result<(), notify::Error> {
         loop {
             let wanted = self.subscriber.targets().folders();
@@ -167,8 +164,7 @@ impl Watch for FolderWatch {
             }
             FolderWatch::Notified(watch) => {
                 watch.subscriber.notified().await;
-                // Armed before the caller looks: what came before is there to be seen, and what
-                // comes after will be told.
+                // Armed before the caller reads: earlier changes are visible to it, and later ones are reported.
                 if watch.subscriber.take_folders_changed() { watch.arm().err() } else { None }
             }
         };

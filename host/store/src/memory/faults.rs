@@ -1,27 +1,26 @@
-//! What can be made to go wrong, and what a loss of power leaves.
+//! The faults that tests can inject, and what a power loss leaves.
 
-/// What happens to one write.
+/// A fault of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails, and nothing of it is there.
+    /// It fails and writes nothing.
     Fail,
-    /// It is written and then fails to be synced: it fails, although readers see it. A loss of
-    /// power takes it away.
+    /// It is written, but the sync fails: the call fails, although readers see the data. A power loss removes it.
     FailToSync,
-    /// It is answered as synced, and a loss of power takes it away all the same: a disk that lies.
+    /// It returns as synced, but a power loss removes it: a disk that lies.
     Forget,
-    /// The process ends half-way: an append leaves all but its last entry and a torn line, which
-    /// readers report as damage; a swap does not happen. It fails.
+    /// The process dies half-way: an append leaves all but its last entry and a torn line, which readers report as
+    /// damage; a swap does not happen. It fails.
     Tear,
 }
 
-/// What a loss of power leaves of bytes that were written and not synced.
+/// What a power loss leaves of unsynced bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
     /// Nothing.
     Lost,
-    /// Everything, by luck.
+    /// Everything.
     Kept,
-    /// A log's unsynced entries up to the last, and that one torn.
+    /// A log's unsynced entries, the last one torn.
     Torn,
 }

@@ -1,4 +1,4 @@
-//! What a store in memory holds, and what is done to it. Positions are counts of entries.
+//! The contents of a store in memory, and the operations on it. Positions are counts of entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::{
     AppendError, Batch, Damage, Durability, Entry, Expect, Key, Position, Revision, StoreError, SwapError, Versioned,
 };
 
-/// How many entries make a segment, so that tests meet the ends of segments soon.
+/// Entries per segment: few, so that tests soon reach the ends of segments.
 const SEGMENT: usize = 4;
 
 /// Everything in a store.
@@ -17,7 +17,7 @@ pub(super) struct MemoryState {
     values: BTreeMap<Key, Value>,
     held: BTreeSet<Key>,
     writes: u64,
-    /// Which write goes wrong, counted like `writes`, and how.
+    /// The write that fails, counted like `writes`, and its fault.
     planned: Option<(u64, Fault)>,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct MemoryState {
 #[derive(Clone, Debug, Default)]
 struct Log {
     lines: Vec<LogLine>,
-    /// How many were retired before the first of `lines`.
+    /// Number of lines retired before the first of `lines`.
     retired: usize,
-    /// How many lines, retired ones included, are on disk.
+    /// Number of lines on disk, retired ones included.
     synced: usize,
     /// Counts changes, for watches.
     stamp: u64,
@@ -39,17 +39,17 @@ enum LogLine {
     Whole(Vec<u8>),
     /// The start of an entry whose writer ended half-way.
     Torn(u64),
-    /// Whole, and answered as synced by a disk that lied.
+    /// Whole, and reported as synced by a disk that lied.
     Forgotten(Vec<u8>),
 }
 
 /// One value, present or removed.
 #[derive(Clone, Debug, Default)]
 struct Value {
-    /// The highest revision that there was. A key's revisions go on after it was removed.
+    /// The highest revision so far. It continues after the key is removed.
     revision: u64,
     bytes: Option<Vec<u8>>,
-    /// What a loss of power goes back to.
+    /// The state after a power loss.
     durable: (u64, Option<Vec<u8>>),
     stamp: u64,
 }
@@ -70,7 +70,7 @@ impl MemoryState {
         self.writes
     }
 
-    /// Counts a write; gives what is to go wrong with it.
+    /// Counts a write; returns its fault, if one is planned.
     fn count(&mut self) -> Option<Fault> {
         self.writes += 1;
         match self.planned {
@@ -106,7 +106,7 @@ impl MemoryState {
         }
         let log = self.logs.entry(key.clone()).or_default();
         log.stamp += 1;
-        // What the disk takes in one append it takes in order, so everything before is synced too.
+        // The disk writes an append in order, so everything before is synced too.
         log.lines.extend(entries.iter().cloned().map(LogLine::Whole));
         let failed = match fault {
             Some(Fault::Tear) => {
@@ -148,7 +148,7 @@ impl MemoryState {
         let Some(log) = self.logs.get_mut(key) else { return Ok(()) };
         match fault {
             Some(Fault::Fail | Fault::FailToSync | Fault::Tear) => Err(StoreError::Injected("the sync failed")),
-            // The disk answers, and does not do it.
+            // The disk reports success without syncing.
             Some(Fault::Forget) => Ok(()),
             None => {
                 log.synced = log.retired + log.lines.len();
@@ -241,7 +241,7 @@ impl MemoryState {
         present.map(|(key, _)| key).filter(|key| key.is_under(prefix)).cloned().collect()
     }
 
-    /// How often what lies under some keys has changed.
+    /// The change counts of everything under some keys.
     pub(super) fn stamps(&self, under: &[Key]) -> Vec<(Key, u64)> {
         let logs = self.logs.iter().map(|(key, log)| (key, log.stamp));
         let values = self.values.iter().map(|(key, value)| (key, value.stamp));
@@ -257,7 +257,7 @@ impl MemoryState {
         self.held.remove(key);
     }
 
-    /// What is left after a loss of power.
+    /// The state after a power loss.
     pub(super) fn crashed(&self, tail: Tail) -> MemoryState {
         let mut left = MemoryState::default();
         for (key, log) in &self.logs {

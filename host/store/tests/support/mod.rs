@@ -1,4 +1,4 @@
-//! What the tests of this folder share: numbered entries, and a disk whose power can fail.
+//! Shared by the tests of this folder: numbered entries, and a disk whose power can fail.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -6,17 +6,16 @@ pub(crate) mod power;
 
 use store::{Batch, Key, Position, Store};
 
-/// A key that the test knows to be one.
 pub(crate) fn key(text: &str) -> Key {
     text.parse().expect("a key")
 }
 
-/// An entry that can be told apart, of about 60 bytes.
+/// A distinguishable entry of about 60 bytes.
 pub(crate) fn entry(number: u64) -> Vec<u8> {
     format!("{{\"n\":{number},\"body\":\"{number:040}\"}}").into_bytes()
 }
 
-/// The number of such an entry; its whole text must be what was written.
+/// The number of such an entry; panics if its text differs from the one written.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     let value: serde_json::Value = serde_json::from_slice(bytes).expect("an entry");
     let number = value["n"].as_u64().expect("a number");

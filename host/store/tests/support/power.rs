@@ -1,5 +1,5 @@
-//! A disk that keeps what is synced apart from what is only written, by the strict reading of the
-//! rules: syncing a file says nothing of its name, and a name lasts once its folder is synced.
+//! A disk that keeps synced data apart from data that was only written, by the strictest rules: syncing a file does not
+//! sync its name, and a name is durable once its folder is synced.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use store::files::{Disk, RealDisk};
 
-/// Works on the real disk, and remembers what of it would outlast a loss of power.
+/// Works on the real disk, and tracks what would survive a power loss.
 pub(crate) struct PowerDisk {
     root: PathBuf,
     state: Mutex<State>,
@@ -20,7 +20,7 @@ struct State {
     files: Vec<Contents>,
     live: BTreeMap<PathBuf, Node>,
     durable: BTreeMap<PathBuf, Node>,
-    /// What a caller was told is on disk so far.
+    /// Everything that callers were told is on disk.
     acknowledged: Vec<String>,
     frozen: Vec<Frozen>,
 }
@@ -37,7 +37,7 @@ struct Contents {
     durable: Vec<u8>,
 }
 
-/// What is left of bytes that were written and not synced.
+/// What a power loss leaves of unsynced bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unsynced {
     Lost,
@@ -45,19 +45,19 @@ pub(crate) enum Unsynced {
     Kept,
 }
 
-/// What is left of names that were made, changed or removed in folders that were not synced.
+/// What a power loss leaves of names that were created, changed or removed in unsynced folders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Names {
     AsSynced,
     AsSeen,
 }
 
-/// The disk at one moment.
+/// The disk at one point in time.
 pub(crate) struct Frozen {
     files: Vec<Contents>,
     live: BTreeMap<PathBuf, Node>,
     durable: BTreeMap<PathBuf, Node>,
-    /// What must be there after a loss of power in this moment.
+    /// What must exist after a power loss at this point.
     pub(crate) acknowledged: Vec<String>,
 }
 
@@ -67,12 +67,12 @@ impl PowerDisk {
         PowerDisk { root: root.to_path_buf(), state: Mutex::new(state) }
     }
 
-    /// Says that a caller was just told something is on disk.
+    /// Records that a caller was told that something is on disk.
     pub(crate) fn acknowledge(&self, what: String) {
         self.state().acknowledged.push(what);
     }
 
-    /// The disk as it was just before each sync, and as it is now.
+    /// The disk just before each sync, and now.
     pub(crate) fn frozen(&self) -> Vec<Frozen> {
         let mut state = self.state();
         state.freeze();
@@ -113,14 +113,14 @@ impl State {
 }
 
 impl Frozen {
-    /// Lays the disk out in an empty folder as it is found after the power has come back.
+    /// Writes the disk's state after a power loss into an empty folder.
     pub(crate) fn lay_out(&self, folder: &Path, unsynced: Unsynced, names: Names) {
         let found = match names {
             Names::AsSynced => &self.durable,
             Names::AsSeen => &self.live,
         };
         for (path, node) in found {
-            // A name below a folder that is not there is not there either.
+            // A name below a missing folder is missing too.
             let reachable =
                 path.ancestors().skip(1).all(|above| above.as_os_str().is_empty() || found.contains_key(above));
             if !reachable {
@@ -132,7 +132,7 @@ impl Frozen {
                     fs::create_dir_all(folder.join(path).parent().expect("a parent")).expect("a folder");
                     let mut bytes = self.files[*id].left(unsynced);
                     if path.extension().is_some_and(|extension| extension == "synced") {
-                        // The machine was started anew: the mark names a boot that is over.
+                        // The machine has rebooted: the mark names an earlier boot.
                         bytes = String::from_utf8_lossy(&bytes).replace("boot ", "boot X").into_bytes();
                     }
                     fs::write(folder.join(path), bytes).expect("a file");
@@ -150,7 +150,7 @@ impl Contents {
             Unsynced::Torn => {
                 let common = self.live.iter().zip(&self.durable).take_while(|(live, durable)| live == durable).count();
                 if common < self.durable.len() {
-                    // Written in place or cut: one sector, so the old or the new.
+                    // Written in place or cut: one sector, so either the old or the new content.
                     return self.durable.clone();
                 }
                 let half = common + (self.live.len() - common).div_ceil(2);
@@ -204,7 +204,7 @@ impl Disk for PowerDisk {
         RealDisk.sync_folder(path)?;
         let mut state = self.state();
         state.freeze();
-        // Above the root is the test's own folder.
+        // A path outside the root is the test's own folder.
         let Ok(folder) = path.strip_prefix(&self.root) else { return Ok(()) };
         let inside = |path: &PathBuf| path.parent() == Some(folder);
         state.durable.retain(|path, _| !inside(path));

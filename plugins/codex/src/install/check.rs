@@ -6,6 +6,7 @@ use relay_mesh_sdk::checklist::Checklist;
 use relay_mesh_sdk::edit::toml::Document;
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::{Finding, Install, Scope, Setup, is_hook_line};
+use relay_mesh_sdk::words::explain;
 use relay_mesh_sdk::{Error, hook_groups};
 use serde_json::Value;
 
@@ -254,7 +255,7 @@ fn app_server(list: &mut Checklist, personal: &Root) -> Result<(), Error> {
             }
         }
         Err(error) => list.warn(
-            format!("Codex's app server does not answer: {error}"),
+            format!("Codex's app server does not answer: {}", explain(&error)),
             "run `codex app-server daemon restart`; until then the queue wakes idle threads",
         ),
     }

@@ -1,5 +1,4 @@
-//! The chat-completions dialect, as much of it as a client needs: an answer as a stream of chunks, or
-//! whole.
+//! The part of the chat-completions dialect that the client needs: answers as a stream of chunks or whole.
 
 use serde_json::{Value, json};
 
@@ -27,7 +26,6 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
     format!("{spoken}{ended}data: [DONE]\n\n")
 }
 
-/// An answer in one piece.
 pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     let message = match answer {
         Answer::Say(words) | Answer::Talk(words) => json!({"role": "assistant", "content": words}),

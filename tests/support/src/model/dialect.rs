@@ -1,11 +1,11 @@
-//! The languages in which clients speak to models. Which one a request is in shows in its path.
+//! The dialects (APIs) of model requests. A request's path tells its dialect.
 
 use serde_json::Value;
 
 use super::script::Answer;
 use super::{chat, generate, messages, responses};
 
-/// A language between a client and a model.
+/// An API between a client and a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `/v1/messages`: Claude Code.
@@ -29,7 +29,8 @@ impl Dialect {
         }
     }
 
-    /// Whether a request is the agent at work. Titles, summaries and the like must not use up the script.
+    /// Whether a request is from the agent's turn. Side calls, such as titles and summaries, must not use up the
+    /// script.
     pub(super) fn is_main(self, body: &Value) -> bool {
         match self {
             Dialect::Messages | Dialect::Chat => messages::is_main(body),
@@ -38,7 +39,7 @@ impl Dialect {
         }
     }
 
-    /// The text after the model's own last words.
+    /// The text after the model's own last output.
     pub(super) fn news(self, body: &Value) -> String {
         match self {
             Dialect::Messages | Dialect::Chat => messages::news(body),
@@ -47,7 +48,7 @@ impl Dialect {
         }
     }
 
-    /// All the text that the model was given.
+    /// All text in the request.
     pub(super) fn everything(self, body: &Value) -> String {
         match self {
             Dialect::Messages | Dialect::Chat => messages::everything(body),
@@ -65,7 +66,7 @@ impl Dialect {
             Dialect::Chat if streams => (EVENTS, chat::events(answer, number)),
             Dialect::Chat => (JSON, chat::whole(answer, number).to_string()),
             Dialect::Responses => (EVENTS, responses::events(answer, number)),
-            // Which of the two is wanted stands in the path; side calls take their answer whole.
+            // The path says which form is wanted; side calls take the whole answer.
             Dialect::Generate if generate::is_main(body) => (EVENTS, generate::events(answer, number)),
             Dialect::Generate => (JSON, generate::whole(answer, number).to_string()),
         }
@@ -75,7 +76,7 @@ impl Dialect {
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
-/// The text in a piece of content, however deep: a string, blocks, or a tool's result with blocks.
+/// The text in content at any depth: a string, blocks, or a tool's result with blocks.
 pub(super) fn plain_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,23 +1,22 @@
-//! The dialect of generateContent, as much of it as Gemini CLI needs: what a request says, and an answer as
-//! a stream of events.
+//! The part of the generateContent dialect that Gemini CLI needs: reading requests, and answers as a stream of events.
 
 use serde_json::{Value, json};
 
 use super::script::Answer;
 
-/// The agent at work has tools. Titles, summaries and compressions have none.
+/// The agent's turn has tools. Titles, summaries and compressions have none.
 pub(super) fn is_main(body: &Value) -> bool {
     body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
 }
 
-/// The text after the model's own last words.
+/// The text after the model's own last output.
 pub(super) fn news(body: &Value) -> String {
     let contents = contents(body);
     let after = contents.iter().rposition(|content| content["role"] == "model").map_or(0, |last| last + 1);
     contents[after..].iter().map(text_of).collect::<Vec<_>>().join("\n")
 }
 
-/// All the text, the system's instruction included.
+/// All text, including the system instruction.
 pub(super) fn everything(body: &Value) -> String {
     let mut text = text_of(&body["systemInstruction"]);
     for content in contents(body) {
@@ -27,12 +26,11 @@ pub(super) fn everything(body: &Value) -> String {
     text
 }
 
-/// An answer as server-sent events: one that holds it all.
+/// An answer as a single server-sent event.
 pub(super) fn events(answer: &Answer, number: usize) -> String {
     format!("data: {}\r\n\r\n", whole(answer, number))
 }
 
-/// An answer in one piece.
 pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     let part = match answer {
         Answer::Say(words) | Answer::Talk(words) => json!({"text": words}),
@@ -46,7 +44,7 @@ pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     })
 }
 
-/// The text in the parts of a content: words, and what tools gave.
+/// The text in the parts of a content, including tool results.
 fn text_of(content: &Value) -> String {
     let parts = content["parts"].as_array().into_iter().flatten();
     let text = |part: &Value| match (part["text"].as_str(), &part["functionResponse"]["response"]) {

@@ -1,4 +1,4 @@
-//! A request as the model heard it.
+//! A request to the model.
 
 use std::time::SystemTime;
 
@@ -10,36 +10,36 @@ use super::script::Answer;
 /// One request to the model, and what it answered.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    /// When it had come, by the clock that the mesh's receipts bear.
+    /// When it arrived, by the clock of the mesh's receipts.
     pub at: SystemTime,
-    /// The language that it came in.
+    /// The dialect of the request.
     pub dialect: Dialect,
-    /// The request's body, as it came.
+    /// The request's body.
     pub body: Value,
-    /// What was answered.
+    /// The answer.
     pub answer: Answer,
-    /// Whether a script line asked for that answer. An answer without one is polite and empty.
+    /// Whether a script line gave the answer. Otherwise it is a polite filler.
     pub scripted: bool,
 }
 
 impl Heard {
-    /// The text that is new to the model: all that stands after its own last words.
+    /// The text that is new to the model: everything after its own last output.
     pub fn news(&self) -> String {
         self.dialect.news(&self.body)
     }
 
-    /// All the text that the model was given, the system prompt included.
+    /// All text in the request, including the system prompt.
     pub fn everything(&self) -> String {
         self.dialect.everything(&self.body)
     }
 
-    /// Whether this is the agent at work, and no side call of its client.
+    /// Whether this is from the agent's turn, and no side call of its client.
     pub(super) fn is_main(&self) -> bool {
         self.dialect.is_main(&self.body)
     }
 
-    /// Where a text stood before the model: `system` or `instructions`, the role or kind of a message, or
-    /// `tools`. The first place counts.
+    /// Where in the request a text is: `system` or `instructions`, the role or kind of a message, or `tools`. The first
+    /// place counts.
     pub fn place_of(&self, text: &str) -> Option<String> {
         let holds = |value: &Value| value.to_string().contains(text);
         let above = ["system", "instructions"].into_iter().find(|name| holds(&self.body[*name]));

@@ -1,5 +1,5 @@
-//! The Messages dialect, as much of it as a client needs: what a request says, and an answer as a stream
-//! of events, or whole.
+//! The part of the Messages dialect that the client needs: reading requests, and answers as a stream of events or
+//! whole.
 
 use serde_json::{Value, json};
 
@@ -11,14 +11,14 @@ pub(super) fn is_main(body: &Value) -> bool {
     body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
 }
 
-/// The text after the model's own last words.
+/// The text after the model's own last output.
 pub(super) fn news(body: &Value) -> String {
     let messages = messages(body);
     let after = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |last| last + 1);
     messages[after..].iter().map(|message| plain_text(&message["content"])).collect::<Vec<_>>().join("\n")
 }
 
-/// All the text, the system prompt included.
+/// All text, including the system prompt.
 pub(super) fn everything(body: &Value) -> String {
     let mut text = plain_text(&body["system"]);
     for message in messages(body) {
@@ -63,7 +63,6 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
     .collect()
 }
 
-/// An answer in one piece.
 pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     let block = match answer {
         Answer::Say(words) | Answer::Talk(words) => json!({"type": "text", "text": words}),

@@ -1,5 +1,5 @@
-//! A model that answers by script, on loopback, in the dialects of the clients. It decides by what it is
-//! told, never by time, and keeps every request: what stands there is what reached the model.
+//! A scripted model on loopback that speaks the clients' dialects. It decides by the request's text, never by time, and
+//! records every request: the record is what reached the model.
 
 mod chat;
 mod dialect;

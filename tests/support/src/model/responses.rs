@@ -1,23 +1,22 @@
-//! The Responses dialect, as much of it as Codex needs: what a request says, and an answer as a stream of
-//! events.
+//! The part of the Responses dialect that Codex needs: reading requests, and answers as a stream of events.
 //!
-//! A tool of a namespace is spelled `namespace.tool` in a script, such as `collaboration.spawn_agent`. A
-//! tool that takes free text instead of JSON is called by an input that is a string.
+//! A script names a tool of a namespace `namespace.tool`, such as `collaboration.spawn_agent`. A tool that takes free
+//! text instead of JSON is called with a string as input.
 
 use serde_json::{Value, json};
 
 use super::dialect::plain_text;
 use super::script::Answer;
 
-/// What Codex asks beside a conversation begins so, and must not use up the script.
+/// Begins Codex's side calls, which must not use up the script.
 const TITLE: &str = "Generate a concise, single-line task title";
 
-/// Titles are asked for in a conversation of their own.
+/// Codex requests titles in a separate conversation.
 pub(super) fn is_main(body: &Value) -> bool {
     items(body).iter().all(|item| item["role"] != "user" || !plain_text(&item["content"]).starts_with(TITLE))
 }
 
-/// The text after the model's own last words; at first, what comes after its client's long instructions.
+/// The text after the model's own last output; in the first request, after the client's long instructions.
 pub(super) fn news(body: &Value) -> String {
     let items = items(body);
     let began = || items.iter().position(|item| item["role"] != "developer").unwrap_or(0);
@@ -25,7 +24,7 @@ pub(super) fn news(body: &Value) -> String {
     items[after..].iter().map(plain_text).collect::<Vec<_>>().join("\n")
 }
 
-/// All the text, the instructions included.
+/// All text, including the instructions.
 pub(super) fn everything(body: &Value) -> String {
     let mut text = plain_text(&body["instructions"]);
     for item in items(body) {
@@ -95,7 +94,7 @@ fn item(answer: &Answer, number: usize) -> Value {
     }
 }
 
-/// Whether the model itself said or did this.
+/// Whether the model produced this item.
 fn is_own(item: &Value) -> bool {
     item["role"] == "assistant" || item["type"].as_str().is_some_and(|kind| kind.ends_with("_call"))
 }

@@ -1,4 +1,4 @@
-//! The model's server.
+//! The HTTP server of the scripted model.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,17 +19,17 @@ use super::heard::Heard;
 use super::script::{Answer, Script};
 use crate::waiting::{now, wait_or_show};
 
-/// A model that answers by script. Its server ends with it.
+/// A scripted model. Its server stops when it is dropped.
 pub struct Model {
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
     play: Arc<Mutex<Play>>,
     _runtime: Runtime,
 }
 
-/// What the server's requests share. A std mutex: nothing is awaited while it is held.
+/// State shared by the server's requests. A std mutex: nothing is awaited while it is held.
 struct Play {
-    /// What is still to be said. Lines are marked by each request that takes one.
+    /// The script. A request marks the line it uses.
     script: Script,
     /// Every request so far, side calls included.
     heard: Vec<Heard>,
@@ -51,35 +51,35 @@ impl Model {
         Model { port, play, _runtime: runtime }
     }
 
-    /// What the agent asked so far, side calls left out, in order.
+    /// The agent's requests so far in order, without side calls.
     pub fn heard(&self) -> Vec<Heard> {
         lock(&self.play).heard.iter().filter(|heard| heard.is_main()).cloned().collect()
     }
 
-    /// Waits until the agent asks with this text among the news, and gives that request.
+    /// Waits for a request with this text in its new part and returns it.
     pub fn wait_for_news(&self, text: &str) -> Heard {
         let look = || self.heard().into_iter().find(|heard| heard.news().contains(text));
         wait_or_show(&format!("the model is told {text:?}; it was told:"), look, || self.told())
     }
 
-    /// Waits until every line of the script was spoken.
+    /// Waits until every line of the script was used.
     pub fn wait_until_spoken(&self) {
         let unspoken = || lock(&self.play).script.unspoken();
         let look = || unspoken().is_empty().then_some(());
         wait_or_show("every cue has come", look, || format!("missing: {:?}; told:\n{}", unspoken(), self.told()))
     }
 
-    /// How often a text was new to the model.
+    /// The number of requests in which a text was new.
     pub fn times_told(&self, text: &str) -> usize {
         self.heard().iter().filter(|heard| heard.news().contains(text)).count()
     }
 
-    /// Whether its last answer was words, which end a turn.
+    /// Whether its last answer was text, which ends a turn.
     pub fn has_last_word(&self) -> bool {
         self.heard().last().is_some_and(|heard| matches!(heard.answer, Answer::Say(_)))
     }
 
-    /// All news so far, for people.
+    /// All new texts so far, for a panic message.
     fn told(&self) -> String {
         self.heard().iter().map(Heard::news).collect::<Vec<_>>().join("\n────\n")
     }
@@ -105,7 +105,7 @@ async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> 
     }
 }
 
-/// The events of a stream up to the words, without those that say that it is over.
+/// A stream's events up to `words`, without the closing ones.
 fn opening(events: &str, words: &str) -> String {
     let end = events.split_inclusive("\n\n").scan(0, |end, event| {
         *end += event.len();
@@ -134,12 +134,12 @@ fn respond(kind: &'static str, body: String) -> Response<Body> {
     with_body(kind, Body::from(body))
 }
 
-/// A response that begins so and does not end before its client hangs up.
+/// A response that begins with `begins` and does not end before its client disconnects.
 fn respond_for_ever(kind: &'static str, begins: String) -> Response<Body> {
     with_body(kind, Body::new(Endless(Some(Bytes::from(begins)))))
 }
 
-/// A body that begins and does not end. It is dropped when its client hangs up.
+/// A body that begins and does not end. It is dropped when its client disconnects.
 struct Endless(Option<Bytes>);
 
 impl hyper::body::Body for Endless {
@@ -149,7 +149,7 @@ impl hyper::body::Body for Endless {
     fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut().0.take() {
             Some(begins) => Poll::Ready(Some(Ok(Frame::data(begins)))),
-            // Nobody wakes it, for there is nothing more to come.
+            // No waker is registered: nothing more will come.
             None => Poll::Pending,
         }
     }
@@ -161,7 +161,7 @@ fn with_body(kind: &'static str, body: Body) -> Response<Body> {
     response
 }
 
-/// A test that panicked elsewhere must still be able to show what was heard.
+/// Ignores poisoning: a test that panicked elsewhere must still show the requests.
 fn lock(play: &Mutex<Play>) -> MutexGuard<'_, Play> {
     play.lock().unwrap_or_else(PoisonError::into_inner)
 }

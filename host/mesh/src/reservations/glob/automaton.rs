@@ -1,5 +1,5 @@
-//! One alternative of a pattern as a small automaton: a row of steps, each of which takes characters or is
-//! passed by.
+//! One alternative of a pattern as a small automaton: a sequence of steps, each of which consumes characters or is
+//! skipped.
 
 use super::class::{ANY, Class, IN_COMPONENT, SLASH};
 
@@ -10,7 +10,7 @@ pub(super) enum Step {
     One(Class),
     /// `*`: any characters of one component.
     Run,
-    /// `**/`: whole components, each with the slash behind it.
+    /// `**/`: whole components, each with the slash after it.
     Folders,
     /// `**` at the end: anything.
     Rest,
@@ -18,22 +18,20 @@ pub(super) enum Step {
 
 /// A pattern without braces.
 ///
-/// State `2i` stands before step `i`; state `2i + 1` stands within the components that step `i`, a
-/// [`Step::Folders`], has begun to take.
+/// State `2i` is before step `i`; state `2i + 1` is within the components that step `i`, a
+/// [`Step::Folders`], has begun to consume.
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
     steps: Vec<Step>,
-    /// The characters that every match begins with.
+    /// The literal text that every match begins with.
     prefix: String,
-    /// And those that every match ends with.
+    /// The literal text that every match ends with.
     suffix: String,
 }
 
-/// A state of a branch.
 pub(super) type State = usize;
 
 impl Branch {
-    /// A branch of these steps.
     pub(super) fn new(steps: Vec<Step>) -> Branch {
         let letter = |step: &Step| match step {
             Step::One(Class::One(letter)) => Some(*letter),
@@ -45,34 +43,32 @@ impl Branch {
         Branch { prefix, suffix: suffix.into_iter().collect(), steps }
     }
 
-    /// The branch that matches this path alone.
     pub(super) fn of_path(path: &str) -> Branch {
         Branch::new(path.chars().map(|letter| Step::One(Class::One(letter))).collect())
     }
 
-    /// How many steps it has.
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether one path could begin and end as both must. A quick no; a yes says nothing yet.
+    /// Whether one path could begin and end as both require. A quick test: only a no is certain.
     pub(super) fn may_meet(&self, other: &Branch) -> bool {
         let begins = self.prefix.bytes().zip(other.prefix.bytes()).all(|(one, other)| one == other);
         let ends = self.suffix.bytes().rev().zip(other.suffix.bytes().rev()).all(|(one, other)| one == other);
         begins && ends
     }
 
-    /// The one text that it matches, where there is only one.
+    /// The one text that it matches, if there is only one.
     pub(super) fn only(&self) -> Option<&str> {
         (self.prefix.chars().count() == self.steps.len()).then_some(self.prefix.as_str())
     }
 
-    /// Whether everything may end in this state.
+    /// Whether the text may end in this state.
     pub(super) fn accepts(&self, state: State) -> bool {
         state == 2 * self.steps.len()
     }
 
-    /// Every way on from a state: by which characters (by none, where there are none), and to where.
+    /// The transitions from a state: the characters (none for a step that is skipped) and the next state.
     pub(super) fn ways(&self, state: State) -> impl Iterator<Item = (Option<&Class>, State)> {
         let index = state / 2;
         let next = 2 * (index + 1);
@@ -88,7 +84,7 @@ impl Branch {
         ways.into_iter().flatten()
     }
 
-    /// Whether it matches a text, path or not.
+    /// Whether it matches a text, valid path or not.
     pub(super) fn matches(&self, text: &str) -> bool {
         if !text.starts_with(self.prefix.as_str()) {
             return false;

@@ -1,8 +1,8 @@
-//! Sets of characters, and what two of them have in common.
+//! Sets of characters, and their intersection.
 
 use std::borrow::Cow;
 
-/// First and last character, by number.
+/// First and last character, as code points.
 type Range = (u32, u32);
 
 /// Every character that may be in a path.
@@ -15,16 +15,16 @@ const NO_SLASH: &[Range] = &[(1, 0x2E), (0x30, 0xD7FF), (0xE000, 0x10_FFFF)];
 pub(super) enum Class {
     /// This one alone.
     One(char),
-    /// All in these ranges.
+    /// All characters in these ranges.
     Ranges(Cow<'static, [Range]>),
 }
 
-/// What a character is to the rules of paths.
+/// The kind of a character in the rules for paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Ends a component.
     Slash,
-    /// May make a component one that is no name.
+    /// May make a component `.` or `..`, which is not a name.
     Dot,
     /// Anything else.
     Other,
@@ -34,7 +34,6 @@ impl Kind {
     /// All of them.
     pub(super) const ALL: [Kind; 3] = [Kind::Slash, Kind::Dot, Kind::Other];
 
-    /// What a character is.
     pub(super) fn of(character: char) -> Kind {
         match character {
             '/' => Kind::Slash,
@@ -63,7 +62,6 @@ impl Class {
         Class::Ranges(Cow::Owned(left))
     }
 
-    /// Whether a character is in it.
     pub(super) fn contains(&self, character: char) -> bool {
         match self {
             Class::One(one) => *one == character,
@@ -74,7 +72,7 @@ impl Class {
         }
     }
 
-    /// A character of this kind that is in both, rather one that people can read.
+    /// A character of this kind that is in both sets, preferably a readable one.
     pub(super) fn common(&self, other: &Class, kind: Kind) -> Option<char> {
         let both = |character: char| self.contains(character) && other.contains(character);
         match (kind, self, other) {
@@ -91,23 +89,23 @@ impl Class {
     }
 }
 
-/// Whether a list names what is meant or what is not.
+/// Whether a class lists its characters or the excluded ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// What is listed.
+    /// The listed characters.
     These,
-    /// All that is not.
+    /// All characters but the listed ones.
     AllOthers,
 }
 
 /// The first character that is neither slash nor dot.
 fn first_other(ranges: &[Range]) -> Option<char> {
     let characters = ranges.iter().flat_map(|(first, last)| *first..=*last).filter_map(char::from_u32);
-    // At most two are passed over in the whole walk.
+    // The walk skips at most two characters.
     characters.into_iter().find(|character| Kind::of(*character) == Kind::Other)
 }
 
-/// What is in both of two lists of ranges.
+/// The intersection of two lists of ranges.
 fn meet(ours: &[Range], theirs: &[Range]) -> Vec<Range> {
     let mut both = Vec::new();
     for (first, last) in ours {
@@ -121,7 +119,7 @@ fn meet(ours: &[Range], theirs: &[Range]) -> Vec<Range> {
     both
 }
 
-/// What is in none of these ranges, which are in order.
+/// The characters in none of these ranges, which are sorted.
 fn complement(ranges: &[Range]) -> Vec<Range> {
     let mut left = Vec::new();
     let mut from = 0;

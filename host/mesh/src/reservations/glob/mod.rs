@@ -1,4 +1,4 @@
-//! Patterns of paths in a repository, and the exact answer to whether two of them have a path in common.
+//! Patterns of paths in a repository, and the exact answer to whether two of them share a path.
 
 mod automaton;
 mod class;
@@ -16,32 +16,32 @@ use serde::{Deserialize, Serialize};
 use automaton::Branch;
 pub use parse::{Flaw, InvalidGlob, LONGEST_GLOB};
 
-/// A pattern of paths, relative to the top of a repository and with `/` between components.
+/// A pattern of paths, relative to the top of a repository, with `/` between components.
 ///
 /// - `?` is one character and `*` any number of them, within one component;
-/// - `**`, alone between slashes, is any number of whole components, none too; at the end it is everything
+/// - `**`, alone between slashes, is any number of whole components, including none; at the end it is everything
 ///   in a folder, and so is a `/` at the end;
 /// - `[a-z_]` is one of these characters and `[!x]` one that is none of them;
-/// - `{one,other}` is either, and may hold everything else, braces too;
-/// - `\` makes the next character an ordinary one.
+/// - `{one,other}` is either alternative; an alternative may contain everything else, including braces;
+/// - `\` makes the next character a literal one.
 ///
-/// A name that begins with a dot is a name like any other. Components that are empty, `.` or `..` are in no
-/// path and so are never matched.
+/// A name that begins with a dot is a name like any other. No path has components that are empty, `.` or `..`, so
+/// they never match.
 ///
 /// ```
-/// use mesh::glob::Glob;
+/// use mesh::reservations::glob::Glob;
 /// let ours: Glob = "src/**/*.{rs,toml}".parse()?;
 /// let theirs: Glob = "src/parser/**".parse()?;
 /// assert!(ours.matches("src/parser/lexer.rs"));
 /// assert_eq!(ours.overlap(&theirs).as_deref(), Some("src/parser/.rs"));
 /// assert_eq!(ours.overlap(&"docs/**".parse()?), None);
-/// # Ok::<(), mesh::glob::InvalidGlob>(())
+/// # Ok::<(), mesh::reservations::glob::InvalidGlob>(())
 /// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Glob {
     text: String,
-    /// One for each way to choose from the braces. Made when it is first compared: a repository has a thousand
+    /// One per combination of the braces' alternatives. Made at the first comparison: a repository may have a thousand
     /// reservations, and the ends of the text tell most of them apart.
     branches: OnceLock<Vec<Branch>>,
 }
@@ -52,7 +52,7 @@ impl Glob {
         &self.text
     }
 
-    /// The pattern of one path alone, or of everything in a folder.
+    /// The pattern of one literal path, or of everything in a folder.
     pub fn of_path(path: &str, what: Literally) -> Result<Glob, InvalidGlob> {
         let mut text = escaped(path);
         match what {
@@ -63,7 +63,7 @@ impl Glob {
         text.parse()
     }
 
-    /// The pattern of one file that is about to be written, also where its path is longer than what can be reserved.
+    /// The pattern of one file that is about to be written, even if its path is too long to be reserved.
     pub fn of_file(path: &str) -> Result<Glob, InvalidGlob> {
         let text = escaped(path);
         if !overlap::is_path(path) {
@@ -72,13 +72,13 @@ impl Glob {
         Ok(Glob { branches: vec![Branch::of_path(path)].into(), text })
     }
 
-    /// Whether it can be reserved: what is written may have a longer path.
+    /// Whether it is too long to be reserved: a file about to be written may have a longer path.
     pub fn is_too_long(&self) -> bool {
         self.text.len() > LONGEST_GLOB
     }
 
-    /// Whether both were written for one place: alike, or one for a path and the other for everything in it. What
-    /// was no folder when it was reserved may be one when it is released.
+    /// Whether both name one place: they are equal, or one is a path and the other everything in it. A path that was
+    /// no folder when it was reserved may be one when it is released.
     pub fn is_of_same_place(&self, other: &Glob) -> bool {
         fn place(glob: &Glob) -> &str {
             glob.text.strip_suffix("/**").unwrap_or(&glob.text)
@@ -86,17 +86,17 @@ impl Glob {
         place(self) == place(other)
     }
 
-    /// Whether it matches a path. What is no path of a repository is never matched.
+    /// Whether it matches a path. A text that is not a valid path never matches.
     pub fn matches(&self, path: &str) -> bool {
         overlap::is_path(path) && self.branches().iter().any(|branch| branch.matches(path))
     }
 
-    /// Whether a path could match this and another pattern, told from their texts. A yes says nothing yet.
+    /// Whether this and another pattern could share a path, judged by their texts. Only a no is certain.
     pub(crate) fn could_meet(&self, other: &str) -> bool {
         parse::ends(&self.text).may_meet(parse::ends(other))
     }
 
-    /// A path that both match, where there is one: exact, and a short one.
+    /// A short path that both match, if there is one. Exact.
     pub fn overlap(&self, other: &Glob) -> Option<String> {
         if !self.could_meet(&other.text) {
             return None;
@@ -105,18 +105,13 @@ impl Glob {
         pairs.filter(|(ours, theirs)| ours.may_meet(theirs)).find_map(|(ours, theirs)| overlap::witness(ours, theirs))
     }
 
-    /// Whether text that was kept is a pattern, without making one of it.
-    pub(crate) fn check_kept(text: &str) -> Result<(), InvalidGlob> {
-        kept_branches(text).map(drop)
-    }
-
     fn branches(&self) -> &[Branch] {
-        // Whoever makes a pattern without its branches has seen that its text is right.
+        // A pattern is only made without its branches after its text was checked.
         self.branches.get_or_init(|| parse::branches(&self.text).unwrap_or_default())
     }
 }
 
-/// A path as a pattern that matches it alone.
+/// The pattern that matches exactly this path.
 fn escaped(path: &str) -> String {
     let mut text = String::with_capacity(path.len() + 3);
     for character in path.chars() {
@@ -128,17 +123,17 @@ fn escaped(path: &str) -> String {
     text
 }
 
-/// What a literal path stands for.
+/// The meaning of a literal path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Literally {
     /// The path itself.
     ThePath,
-    /// Everything in it.
+    /// Everything in the folder.
     WhatIsIn,
 }
 
-/// The branches of a pattern that was kept, made now only where that is how to see that it is one. It was looked at
-/// when it was first written, so that it need not be walked again.
+/// The branches of a stored pattern, made now only if its validity cannot be seen otherwise. It was checked for a
+/// matching path when it was first written, so that check is skipped.
 fn kept_branches(text: &str) -> Result<OnceLock<Vec<Branch>>, InvalidGlob> {
     if parse::is_plainly_right(text) { Ok(OnceLock::new()) } else { Ok(parse::branches(text)?.into()) }
 }
@@ -148,7 +143,7 @@ impl FromStr for Glob {
 
     fn from_str(text: &str) -> Result<Glob, InvalidGlob> {
         let glob = Glob { branches: parse::branches(text)?.into(), text: text.to_owned() };
-        // A pattern that meets not even itself has no path: it would be granted to everybody, and keep nobody out.
+        // A pattern that does not overlap itself matches no path: it would be granted to every agent and exclude none.
         if glob.branches().iter().any(|branch| overlap::witness(branch, branch).is_some()) {
             Ok(glob)
         } else {

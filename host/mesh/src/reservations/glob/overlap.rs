@@ -1,26 +1,26 @@
-//! Whether two branches have a path in common: a walk through the product of their automata and of the
-//! automaton of valid paths.
+//! Whether two branches share a path: a walk through the product of their automata and of the automaton of valid
+//! paths.
 
 use std::collections::HashSet;
 
 use super::automaton::{Branch, State};
 use super::class::Kind;
 
-/// Where the automaton of valid paths is.
+/// The state of the automaton of valid paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Within {
-    /// At the beginning of a component, which may not be empty.
+    /// At the beginning of a component, which must not be empty.
     Beginning,
-    /// Behind a component's first dot.
+    /// After a component's first dot.
     Dot,
-    /// Behind `..`.
+    /// After `..`.
     DotDot,
-    /// In a component that is a name.
+    /// In a component that is a valid name.
     Name,
 }
 
 impl Within {
-    /// Where a character leads to; nowhere, where no path goes on so.
+    /// The next state; none if no path continues so.
     fn after(self, kind: Kind) -> Option<Within> {
         match (self, kind) {
             (Within::Beginning | Within::Dot | Within::DotDot, Kind::Slash) => None,
@@ -33,7 +33,7 @@ impl Within {
     }
 }
 
-/// Whether a text is a path in a repository: names between single slashes.
+/// Whether a text is a valid path in a repository: names between single slashes.
 pub(super) fn is_path(text: &str) -> bool {
     let mut within = Within::Beginning;
     for character in text.chars() {
@@ -45,17 +45,17 @@ pub(super) fn is_path(text: &str) -> bool {
     within == Within::Name
 }
 
-/// A state of all three automata, and how the walk came there.
+/// A state of all three automata, and how the walk reached it.
 struct Visit {
     ours: State,
     theirs: State,
     within: Within,
-    /// The visit before and the character between; none for the first one, no character where a step was
-    /// passed by.
+    /// The previous visit and the character between them; none for the first visit. The character is none if a step
+    /// was skipped.
     from: Option<(usize, Option<char>)>,
 }
 
-/// A path that both branches match. The walk goes breadth first, so that it is a short one.
+/// A path that both branches match, a short one because the search is breadth first.
 pub(super) fn witness(ours: &Branch, theirs: &Branch) -> Option<String> {
     // Most reservations are of one file, and then there is only one path to try.
     for (one, other) in [(ours, theirs), (theirs, ours)] {
@@ -102,7 +102,6 @@ pub(super) fn witness(ours: &Branch, theirs: &Branch) -> Option<String> {
     None
 }
 
-/// The characters on the way to a visit.
 fn path_to(visits: &[Visit], last: usize) -> String {
     let mut characters = Vec::new();
     let mut at = last;

@@ -1,29 +1,28 @@
-//! From the text of a pattern to its branches. Whatever is wrong is said with its place.
+//! Parses a pattern into its branches. Every error names its position.
 
 use super::automaton::{Branch, Step};
 use super::class::{Class, IN_COMPONENT, Taken};
 
 /// The longest text of a pattern, in bytes.
 pub const LONGEST_GLOB: usize = 512;
-/// How many steps all alternatives together may have. Bounds what a comparison can cost.
+/// Maximum number of steps of all alternatives together. Bounds the cost of a comparison.
 const MOST_STEPS: usize = 2048;
-/// The characters that mean something else than themselves.
+/// The characters with a special meaning.
 pub(super) const SPECIAL: [char; 6] = ['*', '?', '[', '{', '}', '\\'];
 
-/// Why text is not a pattern, and where.
+/// Why a text is not a pattern, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{glob}` is not a pattern: {flaw}{}", place(*at))]
 pub struct InvalidGlob {
-    /// The text.
+    /// The text of the pattern.
     pub glob: String,
-    /// Which of its characters, counted from one; zero where it is the whole.
+    /// The character with the flaw, counted from one; zero if the flaw is in the whole text.
     pub at: usize,
     /// What is wrong there.
     pub flaw: Flaw,
 }
 
 impl InvalidGlob {
-    /// A flaw of a text at its nth character.
     pub(super) fn new(glob: &str, at: usize, flaw: Flaw) -> InvalidGlob {
         InvalidGlob { glob: glob.chars().take(80).collect(), at, flaw }
     }
@@ -36,13 +35,13 @@ fn place(at: usize) -> String {
 /// What can be wrong with a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// There is none.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
     /// Longer than [`LONGEST_GLOB`].
     #[error("it is longer than {LONGEST_GLOB} bytes")]
     TooLong,
-    /// Braces that multiply to too much.
+    /// The braces stand for too many alternatives.
     #[error("its braces stand for too many alternatives")]
     TooMany,
     /// A `[` without its `]`.
@@ -63,7 +62,7 @@ pub enum Flaw {
     /// A `}` without its `{`.
     #[error("this `}}` closes nothing")]
     StrayBrace,
-    /// A `\` with nothing behind it.
+    /// A `\` at the end.
     #[error("nothing follows this `\\`")]
     TrailingBackslash,
     /// `a**` or `***`.
@@ -80,18 +79,17 @@ pub enum Flaw {
     Nowhere,
 }
 
-/// Part of a pattern, with the place where it stands.
+/// Part of a pattern, with its position.
 #[derive(Clone, Debug)]
 enum Part {
     /// One character.
     One(Class),
-    /// A `*`, and where.
+    /// A `*`, and its position.
     Star(usize),
     /// `{…}`.
     Choice(Vec<Vec<Part>>),
 }
 
-/// The branches of a pattern.
 pub(super) fn branches(text: &str) -> Result<Vec<Branch>, InvalidGlob> {
     let whole = |flaw| InvalidGlob::new(text, 0, flaw);
     if text.is_empty() {
@@ -117,7 +115,7 @@ pub(super) fn branches(text: &str) -> Result<Vec<Branch>, InvalidGlob> {
     if steps > MOST_STEPS { Err(whole(Flaw::TooMany)) } else { Ok(branches) }
 }
 
-/// Whether text is a pattern, told without reading it part by part. A no says nothing yet.
+/// Whether a text is obviously a valid pattern, without parsing it. Only a yes is certain.
 pub(super) fn is_plainly_right(text: &str) -> bool {
     let stars_are_roomy = |component: &str| component == "**" || !component.contains("**");
     !text.is_empty()
@@ -127,21 +125,20 @@ pub(super) fn is_plainly_right(text: &str) -> bool {
         && text.split('/').all(stars_are_roomy)
 }
 
-/// What every path that a pattern matches begins and ends with, as far as its text shows it at once.
+/// The text that every path of a pattern begins and ends with, as far as it is visible without parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ends<'t> {
     prefix: &'t str,
     suffix: &'t str,
 }
 
-/// The ends of a pattern.
 pub(super) fn ends(text: &str) -> Ends<'_> {
     let prefix = text.split(SPECIAL).next().unwrap_or(text);
     let suffix = match text.rsplit_once(['*', '?']) {
-        // Braces, classes and what stands behind a backslash would have to be read.
+        // Braces, classes and escapes would need parsing.
         _ if text.contains(['[', '{', '}', '\\']) || text.ends_with('/') => "",
         None => text,
-        // `**/` may be no folder at all, and then there is no slash.
+        // `**/` may match no folder at all, and then there is no slash.
         Some((before, behind)) if before.ends_with('*') => behind.strip_prefix('/').unwrap_or(behind),
         Some((_, behind)) => behind,
     };
@@ -149,7 +146,7 @@ pub(super) fn ends(text: &str) -> Ends<'_> {
 }
 
 impl Ends<'_> {
-    /// Whether one path could begin and end as both must. A quick no; a yes says nothing yet.
+    /// Whether one path could begin and end as both require. A quick test: only a no is certain.
     pub(super) fn may_meet(self, other: Ends<'_>) -> bool {
         let begins = self.prefix.bytes().zip(other.prefix.bytes()).all(|(one, other)| one == other);
         let ends = self.suffix.bytes().rev().zip(other.suffix.bytes().rev()).all(|(one, other)| one == other);
@@ -157,7 +154,7 @@ impl Ends<'_> {
     }
 }
 
-/// Whether a list of parts ends with the text or with a comma or brace.
+/// What ends a list of parts: the end of the text, or a comma or brace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     Top,
@@ -169,7 +166,7 @@ struct Reader {
     at: usize,
 }
 
-/// A flaw and the character, counted from one, where it is.
+/// A flaw and its position, counted from one.
 type Found = (usize, Flaw);
 
 impl Reader {
@@ -179,7 +176,7 @@ impl Reader {
         character
     }
 
-    /// Reads on to the end, or within braces to the comma or brace that ends an alternative.
+    /// Parses to the end of the text; within braces, to the comma or brace that ends an alternative.
     fn parts(&mut self, depth: Depth) -> Result<Vec<Part>, Found> {
         let mut parts = Vec::new();
         while let Some(character) = self.next() {
@@ -210,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// The alternatives behind a `{` that stands at `opened`.
+    /// Parses the alternatives after the `{` at `opened`.
     fn choice(&mut self, opened: usize) -> Result<Part, Found> {
         let mut alternatives = Vec::new();
         loop {
@@ -223,7 +220,7 @@ impl Reader {
         }
     }
 
-    /// The characters behind a `[` that stands at `opened`.
+    /// Parses the characters after the `[` at `opened`.
     fn class(&mut self, opened: usize) -> Result<Class, Found> {
         let mut taken = Taken::These;
         if matches!(self.characters.get(self.at), Some('!' | '^')) {
@@ -261,7 +258,7 @@ impl Reader {
     }
 }
 
-/// Appends parts to each row, which become more at every choice.
+/// Appends parts to each row. Every choice multiplies the rows.
 fn expand(parts: &[Part], rows: &mut Vec<Vec<Part>>) -> Result<(), Flaw> {
     for part in parts {
         match part {
@@ -283,7 +280,7 @@ fn expand(parts: &[Part], rows: &mut Vec<Vec<Part>>) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// The steps of a row without braces. Fails with the place of stars that stand cramped.
+/// The branch of a row without braces. The error is the position of a `**` that is not alone between slashes.
 fn branch(row: Vec<Part>) -> Result<Branch, usize> {
     let is_slash = |part: Option<&Part>| matches!(part, Some(Part::One(Class::One('/'))));
     let mut steps = Vec::with_capacity(row.len() + 1);

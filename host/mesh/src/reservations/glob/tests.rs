@@ -1,4 +1,4 @@
-//! What patterns match and where they meet: by sentences, and against brute force.
+//! What patterns match and where they overlap: by example, and against brute force.
 
 use std::sync::LazyLock;
 
@@ -62,7 +62,7 @@ fn patterns_meet_exactly_where_a_path_matches_both() {
     check("[!a]", "?", Some("b"));
     check("{a,b}/x", "{b,c}/x", Some("b/x"));
     check("**", "**", Some("a"));
-    // Only `..` matches both, and that is no name.
+    // Only `..` matches both, and that is no valid name.
     check("[.]?", "?[.]", None);
     check("[.]*", "?[!a-z]", Some(".0"));
 }
@@ -116,12 +116,11 @@ fn a_file_that_is_written_is_found_however_long_its_path_is() {
     assert!(Glob::of_file("a/../b").is_err() && Glob::of_file("").is_err());
 }
 
-/// The characters of which generated patterns and the paths to try them on are made.
+/// The alphabet of generated patterns and of the paths to try them on.
 const LETTERS: [char; 4] = ['a', 'b', '.', '/'];
-/// How long the paths are that a negative is tried on.
+/// The longest paths on which a negative answer is checked.
 const LONGEST: usize = 6;
 
-/// Every path of these letters.
 static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut rows = vec![String::new()];
     let mut paths = Vec::new();
@@ -132,7 +131,7 @@ static PATHS: LazyLock<Vec<String>> = LazyLock::new(|| {
     paths
 });
 
-/// Another matcher, as plain as can be: it expands the braces in the text and tries everything.
+/// A second matcher, as simple as possible: it expands the braces in the text and tries everything.
 mod reference {
     pub(super) fn is_path(path: &str) -> bool {
         path.split('/').all(|component| !matches!(component, "" | "." | ".."))
@@ -142,7 +141,7 @@ mod reference {
         is_path(path) && expanded(pattern).iter().any(|plain| whole(plain, path))
     }
 
-    /// All patterns without braces. Generated patterns have no braces in classes and escape none.
+    /// Every pattern without braces. Generated patterns have no braces in classes and no escaped ones.
     fn expanded(pattern: &str) -> Vec<String> {
         let Some(close) = pattern.find('}') else { return vec![pattern.to_owned()] };
         let open = pattern[..close].rfind('{').expect("braces are in pairs");
@@ -150,7 +149,7 @@ mod reference {
         choices.flat_map(|one| expanded(&format!("{}{one}{}", &pattern[..open], &pattern[close + 1..]))).collect()
     }
 
-    /// By components, of which `**` takes any number.
+    /// Matches component by component; `**` takes any number of them.
     fn whole(pattern: &str, path: &str) -> bool {
         let pattern = if pattern.ends_with('/') { format!("{pattern}**") } else { pattern.to_owned() };
         let patterns: Vec<&str> = pattern.split('/').collect();
@@ -161,7 +160,7 @@ mod reference {
     fn folders(patterns: &[&str], components: &[&str]) -> bool {
         match patterns {
             [] => components.is_empty(),
-            // At the end it takes at least one: `a/**` is what lies in `a`, and not `a`.
+            // At the end it takes at least one: `a/**` matches what is in `a`, but not `a`.
             ["**"] => !components.is_empty(),
             ["**", rest @ ..] => (0..=components.len()).any(|taken| folders(rest, &components[taken..])),
             [first, rest @ ..] => match components {
@@ -179,7 +178,7 @@ mod reference {
             Some('*') => {
                 text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| name(rest.as_str(), &text[at..]))
             }
-            // What is escaped is itself.
+            // An escaped character is literal.
             Some('\\') => {
                 rest.next().is_some_and(|letter| left.next() == Some(letter)) && name(rest.as_str(), left.as_str())
             }
@@ -197,7 +196,7 @@ mod reference {
     }
 }
 
-/// Some of [`PATHS`], a bit for each.
+/// A subset of [`PATHS`], one bit per path.
 struct Paths(Vec<u64>);
 
 impl Paths {
@@ -217,7 +216,7 @@ impl Paths {
     }
 }
 
-/// Pieces that patterns are put together of.
+/// Pieces of generated patterns.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => prop::sample::select(LETTERS.to_vec()).prop_map(String::from),
@@ -275,7 +274,7 @@ proptest! {
     }
 }
 
-/// Pieces of texts that need not be patterns.
+/// Pieces of texts that need not be valid patterns.
 fn any_piece() -> impl Strategy<Value = String> {
     prop_oneof![
         piece(),

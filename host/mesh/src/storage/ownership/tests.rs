@@ -1,7 +1,7 @@
-//! What counts of what several machines say.
+//! Tests of merging what several machines wrote.
 
 use serde_json::{Value, json};
-use store::nats::Homes as _;
+use store::Ownership as _;
 
 use super::*;
 
@@ -23,10 +23,10 @@ fn part(host: &str, value: &Value) -> Part {
 const FIRST: &str = "01JD8Z3K5V0000000000000001";
 const SECOND: &str = "01JD8Z3K5V0000000000000002";
 
-/// A reservation: its id, its owner, and by whom it was taken and whether that was told.
+/// A reservation: its id, its owner, and the agent that took it over, with whether the owner was told.
 type Reserved<'a> = (&'a str, &'a str, Option<(&'a str, bool)>);
 
-/// What the reservations of a repository come to: `OWNER PATTERN` each, and who took it.
+/// Checks the merged reservations of a repository: each is the owner and the agent that took it over.
 fn reserved(case: &str, parts: &[(&str, &[Reserved<'_>])], expected: &[&str]) {
     let parts: Vec<Part> = parts
         .iter()
@@ -48,10 +48,10 @@ fn reserved(case: &str, parts: &[(&str, &[Reserved<'_>])], expected: &[&str]) {
         })
         .collect();
     let at = key("reservations/r");
-    let voices = Homes.voices(&at, &parts);
-    let known: Hosts = hosts().into_iter().filter(|(home, _)| voices.contains(home)).collect();
-    let together = Homes.together(&at, &parts, &known).map(|bytes| serde_json::from_slice::<Ledger>(&bytes));
-    let told: Vec<String> = together
+    let owners = AgentOwnership.owners_needed(&at, &parts);
+    let known: Hosts = hosts().into_iter().filter(|(home, _)| owners.contains(home)).collect();
+    let merged = AgentOwnership.merge(&at, &parts, &known).map(|bytes| serde_json::from_slice::<Ledger>(&bytes));
+    let told: Vec<String> = merged
         .map(|ledger| ledger.expect("a ledger").reservations)
         .into_iter()
         .flatten()
@@ -112,14 +112,14 @@ fn what_one_machine_says_in_no_words_of_ours_costs_nothing_of_what_others_say() 
     for (at, readable, words) in [("reservations/r", ledger, "\"owner\":\"alice\""), ("commands/c", command, "/build")]
     {
         let parts = [part("here", &readable), part("evil", &json!("nonsense"))];
-        let together = Homes.together(&key(at), &parts, &hosts()).expect("something counts");
-        assert!(String::from_utf8_lossy(&together).contains(words), "{at}");
-        let nonsense = Homes.together(&key(at), &parts[1..], &hosts()).expect("it is told");
+        let merged = AgentOwnership.merge(&key(at), &parts, &hosts()).expect("something counts");
+        assert!(String::from_utf8_lossy(&merged).contains(words), "{at}");
+        let nonsense = AgentOwnership.merge(&key(at), &parts[1..], &hosts()).expect("it is told");
         assert_eq!(nonsense, b"\"nonsense\"", "{at}: where nothing can be read, whoever reads is told");
     }
 }
 
-/// What a command comes to: who asked whom, for what, and how far it is.
+/// Checks the merged command: sender, recipient, name and status.
 fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Option<&str>) {
     let parts: Vec<Part> = parts
         .iter()
@@ -137,8 +137,8 @@ fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Opt
             )
         })
         .collect();
-    let together = Homes.together(&key("commands/c"), &parts, &hosts());
-    let told = together.map(|bytes| {
+    let merged = AgentOwnership.merge(&key("commands/c"), &parts, &hosts());
+    let told = merged.map(|bytes| {
         let Command { from, to, command, stage, .. } = serde_json::from_slice(&bytes).expect("a command");
         let stage = match stage {
             CommandStage::Pending { .. } => "pending",
@@ -183,8 +183,8 @@ fn what_lies_in_an_agents_home() {
         ("reservations/r", None, false),
         ("global", None, false),
     ] {
-        assert_eq!(Homes.home_of(&key(at)), home.map(key), "{at}");
-        assert_eq!(Homes.is_open(&key(at)), open, "{at}");
+        assert_eq!(AgentOwnership.home_of(&key(at)), home.map(key), "{at}");
+        assert_eq!(AgentOwnership.is_open(&key(at)), open, "{at}");
     }
     let inbox = key("agents/bob/inbox");
     for (entry, speaker) in [
@@ -193,6 +193,6 @@ fn what_lies_in_an_agents_home() {
         (r#"{"from":"Not A Name"}"#, None),
         ("{}", None),
     ] {
-        assert_eq!(Homes.speaker(&inbox, entry.as_bytes()), speaker.map(key), "{entry}");
+        assert_eq!(AgentOwnership.speaker(&inbox, entry.as_bytes()), speaker.map(key), "{entry}");
     }
 }

@@ -1,7 +1,7 @@
-//! A person's consent to commands in the sessions of their agents: given, taken back, looked at.
+//! The user's consent to commands in the sessions of their agents: allow, disallow, list.
 
-use mesh::consent::Consent;
 use mesh::names::AgentName;
+use mesh::ports::consent::Consent;
 
 use super::ConsentArgs;
 use crate::config::AllowedCommands;
@@ -14,14 +14,11 @@ use crate::shapes::commands::{AllowedShape, ConsentShape};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConsentError {
     /// The anonymous command line.
-    #[error("`shell` is nobody, so nobody can be allowed anything by that name")]
+    #[error("`shell` is no agent, so nothing can be allowed to it")]
     Nobody,
     /// The command line belongs to an agent's session.
-    #[error("this shell belongs to a session of {harness}, and an agent gives no consent in its person's place")]
-    AnAgents {
-        /// The session's harness.
-        harness: String,
-    },
+    #[error("this shell belongs to a session of {harness}, and an agent cannot consent for its user")]
+    AnAgents { harness: String },
     /// There is nothing to take back.
     #[error("nothing like that is allowed")]
     NotAllowed,
@@ -48,11 +45,10 @@ impl Explain for ConsentError {
     }
 }
 
-/// Gives it.
 pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Exit, CommandError> {
     let consent = consent(args)?;
     let open = context.open()?;
-    // Whoever an agent's shell speaks for, it is not the person.
+    // A shell inside an agent's session is not the user, whichever agent it speaks for.
     if let Some(session) = open.mesh.identify(&context.call(None)).await?.session() {
         return Err(ConsentError::AnAgents { harness: session.harness.clone() }.into());
     }
@@ -76,7 +72,6 @@ pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Exit, 
     Ok(Exit::Success)
 }
 
-/// Takes it back.
 pub(super) async fn disallow(args: ConsentArgs, context: &Context) -> Result<Exit, CommandError> {
     let kept = AllowedCommands::of(&context.settings, &context.environment)?;
     let gone = kept.disallow(&consent(args)?)?;
@@ -84,17 +79,16 @@ pub(super) async fn disallow(args: ConsentArgs, context: &Context) -> Result<Exi
         return Err(ConsentError::NotAllowed.into());
     }
     context.printer.show(&AllowedShape::of(&gone, kept.path()))?;
-    context.printer.say("no longer allowed; what is being run already goes on");
+    context.printer.say("no longer allowed; a command that is running already goes on");
     Ok(Exit::Success)
 }
 
-/// Shows what there is.
 pub(super) fn allowed(context: &Context) -> Result<Exit, CommandError> {
     let kept = AllowedCommands::of(&context.settings, &context.environment)?;
     let listed = kept.listed()?;
     context.printer.show(&AllowedShape::of(&listed, kept.path()))?;
     if listed.is_empty() {
-        context.printer.say("nobody's commands run by themselves here; `relay-mesh cmd allow SENDER` lets them");
+        context.printer.say("no sender's commands run by themselves here; `relay-mesh cmd allow SENDER` lets them");
     }
     context.printer.say(&format!("kept in {}", kept.path().display()));
     Ok(Exit::Success)

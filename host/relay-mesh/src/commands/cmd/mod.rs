@@ -1,4 +1,4 @@
-//! `relay-mesh cmd`: ask an agent to run a command, take what was asked, and say how it ended.
+//! `relay-mesh cmd`: ask an agent to run a command, take such a command, and report how it ended.
 
 mod allow;
 mod order;
@@ -6,7 +6,7 @@ mod serve;
 
 use std::time::Duration;
 
-use mesh::command::CommandName;
+use mesh::commands::CommandName;
 use mesh::names::{AgentName, MessageId};
 
 use crate::command::CommandSpec;
@@ -33,35 +33,35 @@ use crate::exit::Exit;
     relay-mesh cmd take bob --json | jq -r .command\n  \
     relay-mesh cmd done 01JD8Z3K5V0000000000000000 'all green' --from bob\n  \
     relay-mesh cmd allow alice /review --to bob\n\n\
-    A command is pending until somebody takes it in TARGET's name, then running, then done with its result. \
-    One that nobody takes in time expires. With `--wait` it ends with 0 where the command succeeded, with 1 \
-    where it failed, and with 7 where it expired or did not end in time.\n\n\
-    Where the harness of TARGET can run commands of its own (OpenCode, Codex), it runs those of a SENDER whom the \
-    person of TARGET has allowed, in an idle session, once. Everybody else's wait to be taken."
+    A command is pending until TARGET takes it, then running, then done or failed with its result. It expires if \
+    it is not taken in time. `--wait` exits with 0 if the command succeeded, with 1 if it failed, and with 7 if it \
+    expired or did not end in time.\n\n\
+    If the harness of TARGET can run commands of its own (OpenCode, Codex), it runs those of a SENDER whom TARGET's \
+    user has allowed: once, in an idle session. Commands of other senders wait to be taken."
 )]
 pub(crate) struct Args {
     /// Take, end or list commands instead.
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// Who is to run it
+    /// The agent that is to run the command
     #[arg(value_name = "TARGET", required = true)]
     target: Option<String>,
-    /// What: a name with its slash
+    /// The command's name, with its slash
     #[arg(value_name = "/COMMAND", required = true)]
     command: Option<CommandName>,
-    /// With what; write `--` before one that begins with a dash
+    /// Its arguments; write `--` before one that begins with a dash
     #[arg(value_name = "ARG")]
     arguments: Vec<String>,
-    /// Wait until it ended, and print its result
+    /// Wait until the command ends, and print its result
     #[arg(long)]
     wait: bool,
     /// With --wait: for how long [default: for as long as it takes]
     #[arg(long, value_name = "TIME", requires = "wait", value_parser = timeout)]
     timeout: Option<Duration>,
-    /// Also send TARGET a message about it, and try every way to bring that one now
+    /// Also send TARGET a message about it, and try every route to deliver that message now
     #[arg(long)]
     wake: bool,
-    /// For how long it may wait to be taken
+    /// How long the command may wait to be taken
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = timeout)]
     ttl: Duration,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
@@ -69,32 +69,31 @@ pub(crate) struct Args {
     from: Option<AgentName>,
 }
 
-/// What else there is to do with commands.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Take the oldest command that waits for TARGET: nobody else gets it then
+    /// Take the oldest command that waits for TARGET, so that no one else gets it
     Take(TakeArgs),
-    /// Say how a command that was taken ended
+    /// Report how a command that was taken ended
     Done(DoneArgs),
     /// Show commands
     List(ListArgs),
     /// Let SENDER's commands run in the sessions of your agents
     Allow(ConsentArgs),
-    /// Take that back
+    /// Take such a permission back
     Disallow(ConsentArgs),
-    /// Show whose commands run, and where that is kept
+    /// Show whose commands may run, and the file that says so
     #[command(after_help = "Examples:\n  relay-mesh cmd allowed\n  relay-mesh cmd allowed --json")]
     Allowed,
 }
 
-/// Whose commands run where
+/// Which sender's commands may run, and in whose sessions
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh cmd allow alice /review --to bob\n  \
     relay-mesh cmd disallow alice\n\n\
-    It counts for this machine and this mesh, and is kept in your own settings: neither a project nor a message \
-    can change it. Without /COMMAND it is every command, without --to every agent here. What SENDER asked for and \
-    what waits for it is run as soon as it is allowed.")]
+    It applies to this machine and this mesh, and is stored in your own settings: neither a project nor a message \
+    can change it. Without /COMMAND it covers every command, without --to every agent here. Commands of SENDER that \
+    wait already run as soon as you allow them.")]
 struct ConsentArgs {
     /// Whose commands: an agent's name
     #[arg(value_name = "SENDER")]
@@ -102,17 +101,17 @@ struct ConsentArgs {
     /// Which one [default: every command]
     #[arg(value_name = "/COMMAND")]
     command: Option<CommandName>,
-    /// In whose session [default: of every agent here]
+    /// Only in this agent's sessions [default: every agent here]
     #[arg(long, value_name = "AGENT")]
     to: Option<AgentName>,
 }
 
-/// Take the oldest command that waits for TARGET: nobody else gets it then
+/// Take the oldest command that waits for TARGET, so that no one else gets it
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh cmd take ci --wait --json\n\n\
-    It ends with 3 where no command waits, and with 7 where none came in time.")]
+    Exits with 3 if no command waits, and with 7 if none came in time.")]
 struct TakeArgs {
-    /// For whom: an agent that this command line speaks for
+    /// An agent that this command line speaks for
     #[arg(value_name = "TARGET")]
     target: AgentName,
     /// Wait until there is one
@@ -123,22 +122,22 @@ struct TakeArgs {
     timeout: Option<Duration>,
 }
 
-/// Say how a command that was taken ended
+/// Report how a command that was taken ended
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh cmd done 01JD8Z3K5V0000000000000000 'all green' --from ci\n  \
     make test 2>&1 | tail -50 | relay-mesh cmd done 01JD8Z3K5V0000000000000000 --stdin --failed --from ci")]
 struct DoneArgs {
-    /// Which
+    /// The command's id
     #[arg(value_name = "ID")]
     id: MessageId,
-    /// What came of it
+    /// Its result
     #[arg(value_name = "RESULT")]
     result: Option<String>,
     /// Take the result from standard input
     #[arg(long, conflicts_with = "result")]
     stdin: bool,
-    /// It did not do what it was asked
+    /// The command failed
     #[arg(long)]
     failed: bool,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session]

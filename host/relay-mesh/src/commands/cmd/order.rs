@@ -1,10 +1,10 @@
-//! Asking for a command, and waiting for its end.
+//! Asks for a command, and waits for its end.
 
 use mesh::Order;
-use mesh::command::{Command, CommandStatus};
-use mesh::machine::Machine;
-use mesh::message::{Draft, Priority};
-use mesh::session::Principal;
+use mesh::commands::{Command, CommandStatus};
+use mesh::messages::{Draft, Priority};
+use mesh::ports::machine::Machine;
+use mesh::sessions::Principal;
 
 use super::Args;
 use crate::commands::send;
@@ -16,12 +16,11 @@ use crate::exit::Exit;
 use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let (Some(to), Some(command)) = (args.target, args.command) else {
-        unreachable!("the command line requires both where it names no verb");
+        unreachable!("the command line requires both if it names no verb");
     };
-    // From before it is stored: whoever gives up after that is told its id.
+    // Listen before the command is stored, so that a user who interrupts the wait still sees its id.
     let mut stop = if args.wait { Some(Stop::listen().map_err(StreamError::Input)?) } else { None };
     let open = context.open()?;
     let caller = context.principal(&open, args.from).await?;
@@ -41,11 +40,11 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     match Patience::from_now(args.timeout).wait_unless(stop, ended(context, &open, &command, told)).await {
         Waited::For(ended) => ended_so(context, &open, ended?),
         Waited::InVain => left(context, &open, command, "it has not ended in time", Exit::TimedOut).await,
-        Waited::UntilStopped => left(context, &open, command, "nobody waits for it any more", Exit::Failure).await,
+        Waited::UntilStopped => left(context, &open, command, "the wait was stopped", Exit::Failure).await,
     }
 }
 
-/// Shows how far a command has come that is no longer waited for, and that goes on all the same.
+/// Shows the state of a command when the wait ends before it. The command goes on.
 async fn left(context: &Context, open: &Open, command: Command, why: &str, exit: Exit) -> Result<Exit, CommandError> {
     let by_now = open.mesh.command(command.id).await?.unwrap_or(command);
     context.printer.show(&CommandShape::of(&by_now, open.machine.now()))?;
@@ -53,8 +52,8 @@ async fn left(context: &Context, open: &Open, command: Command, why: &str, exit:
     Ok(exit)
 }
 
-/// Waits for a command's end. Whoever waits is told once where its target is not here, or goes, and whenever
-/// there is another reason why its session does not run it.
+/// Waits for a command's end. Tells the user once if the target is not here or leaves, and whenever the reason
+/// changes why its session does not run the command.
 async fn ended(
     context: &Context,
     open: &Open,
@@ -67,7 +66,7 @@ async fn ended(
     let mut stale = std::pin::pin!(async {
         for seen in open.mesh.stale(&target).await? {
             context.printer.say(&format!(
-                "{} is {} ({}); the command waits for it, and expires if nobody takes it",
+                "{} is {} ({}); the command waits for it, and expires if it is not taken",
                 seen.agent.name,
                 seen.presence.as_str(),
                 seen.evidence
@@ -90,7 +89,6 @@ async fn ended(
     }
 }
 
-/// Says how a command ended.
 fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Exit, CommandError> {
     let Some(command) = ended else {
         context.printer.say("the command was removed before it ended");
@@ -102,14 +100,14 @@ fn ended_so(context: &Context, open: &Open, ended: Option<Command>) -> Result<Ex
         CommandStatus::Done => Exit::Success,
         CommandStatus::Failed => Exit::Failure,
         CommandStatus::Unknown => {
-            context.printer.say("its session ran it, and nobody knows how it ended; it is not run again");
+            context.printer.say("its session ran it, and how it ended is unknown; it is not run again");
             Exit::TimedOut
         }
         CommandStatus::Expired | CommandStatus::Pending | CommandStatus::Running => Exit::TimedOut,
     })
 }
 
-/// Sends the news that a command waits, and tries to bring it.
+/// Sends the target a message that a command waits, and tries every route to deliver it.
 async fn wake(context: &Context, open: &Open, caller: &Principal, command: &Command) -> Result<(), CommandError> {
     let draft = Draft {
         body: format!(

@@ -1,7 +1,7 @@
-//! Taking commands, ending them, and looking at them.
+//! Takes, ends and lists commands.
 
-use mesh::command::{Ended, LONGEST_RESULT};
-use mesh::machine::Machine;
+use mesh::commands::{Ended, LONGEST_RESULT};
+use mesh::ports::machine::Machine;
 
 use super::{DoneArgs, ListArgs, TakeArgs};
 use crate::commands::input;
@@ -11,13 +11,12 @@ use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::shapes::commands::{CommandShape, CommandsShape};
 
-/// Takes one.
 pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let caller = context.principal(&open, Some(args.target.clone())).await?;
     let timeout = Patience::from_now(args.timeout);
     let mut taken = open.mesh.take_command(&caller).await?;
-    // Only the waiting is given up when time is up, never the taking. Somebody else may be faster every time.
+    // The timeout ends only a wait, never a take. The loop is needed because another process may take each one first.
     while args.wait && taken.is_none() {
         match timeout.wait(open.mesh.command_waits(&caller)).await? {
             Waited::For(waits) => waits?,
@@ -35,13 +34,12 @@ pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Exit, Comm
     };
     context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
     context.printer.say(&format!(
-        "when it ended: `relay-mesh cmd done {} RESULT --from {}`, with `--failed` where it failed",
+        "when it has ended: `relay-mesh cmd done {} RESULT --from {}`, with `--failed` if it failed",
         command.id, args.target
     ));
     Ok(Exit::Success)
 }
 
-/// Ends one.
 pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Exit, CommandError> {
     let result = match args.result {
         None if args.stdin => input::text(LONGEST_RESULT)?,
@@ -55,7 +53,6 @@ pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Exit, Comm
     Ok(Exit::Success)
 }
 
-/// Lists them.
 pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let mut commands = open.mesh.commands(args.to.as_ref()).await?;

@@ -1,11 +1,11 @@
-//! Commands for the agent that is listened for: taken one at a time, and ended by a line of the connector.
+//! Commands for the agent that `listen` follows: taken one at a time, and ended by a line from the connector.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::command::{Command, Ended};
+use mesh::commands::{Command, Ended};
 use mesh::names::MessageId;
-use mesh::session::Principal;
+use mesh::sessions::Principal;
 use mesh::{Mesh, reasons};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -13,28 +13,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::Receipts;
 
-/// After a fault the store is tried again, and not at once.
+/// Pause before the next try after a store fault.
 const AFTER_A_FAULT: Duration = Duration::from_secs(2);
-/// What becomes of a command that was taken and not printed any more.
-const NOT_BEGUN: &str = "whoever listened for it ended before it was begun";
+/// The result of a command that was taken and never printed.
+const NOT_BEGUN: &str = "its listener ended before the command was begun";
 
 /// The commands of one agent.
 pub(super) struct Orders {
     mesh: Arc<Mesh>,
     caller: Principal,
-    /// Who says that one has ended.
+    /// Who reports that a command ended.
     receipts: Receipts,
     taken: mpsc::Receiver<Result<Command, String>>,
-    /// Room for one more. Given back when one has ended.
+    /// One permit, so that one command is out at a time. Returned when the command has ended.
     room: Arc<Semaphore>,
-    /// The one that was printed and has not ended.
+    /// The command that was printed and has not ended.
     begun: Option<MessageId>,
     task: JoinHandle<()>,
     stop: CancellationToken,
 }
 
 impl Orders {
-    /// Begins to take them.
     pub(super) fn of(mesh: Arc<Mesh>, caller: Principal, receipts: Receipts) -> Orders {
         let (news, taken) = mpsc::channel(1);
         let room = Arc::new(Semaphore::new(1));
@@ -43,7 +42,7 @@ impl Orders {
         Orders { mesh, caller, receipts, taken, room, begun: None, task: tokio::spawn(taking), stop }
     }
 
-    /// The next one, or a fault after which it is tried again. Cancelling it loses nothing.
+    /// The next command, or a fault after which it retries. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Command, String> {
         match self.taken.recv().await {
             Some(taken) => taken,
@@ -51,7 +50,7 @@ impl Orders {
         }
     }
 
-    /// Notes that one was printed. Where nobody says how it ended, the next may follow.
+    /// Notes that a command was printed. If no line will report its end, the next one may follow.
     pub(super) fn printed(&mut self, id: MessageId) {
         match self.receipts {
             Receipts::Lines => self.begun = Some(id),
@@ -59,7 +58,6 @@ impl Orders {
         }
     }
 
-    /// Ends one.
     pub(super) async fn ended(&mut self, id: MessageId, ended: Ended, result: &str) -> Result<(), String> {
         self.mesh.finish_command(&self.caller, id, ended, result).await.map_err(|error| reasons(&error))?;
         if self.begun == Some(id) {
@@ -69,7 +67,7 @@ impl Orders {
         Ok(())
     }
 
-    /// Takes no more. What was taken and not printed has failed; what was printed may still be ended by
+    /// Takes no more commands. One that was taken and not printed fails; one that was printed can still be ended by
     /// `relay-mesh cmd done`.
     pub(super) async fn close(mut self) {
         self.stop.cancel();
@@ -85,8 +83,7 @@ impl Orders {
     }
 }
 
-/// Takes one command whenever there is room for it. Between taking one and telling of it there is always
-/// somebody who has it.
+/// Takes one command per permit. A command that was taken is always either sent on or given up.
 async fn take(
     mesh: Arc<Mesh>,
     caller: Principal,
@@ -109,7 +106,7 @@ async fn take(
             Err(error) => Err(error),
         };
         let told = match taken {
-            // Somebody else was faster.
+            // Another process was faster.
             Ok(None) => continue,
             Ok(Some(command)) => {
                 permit.forget();

@@ -1,17 +1,16 @@
-//! Events of the harness that come by line: answered as `relay-mesh hook` answers them, without a
-//! process for each.
+//! Hook events that the connector sends as lines: answered as `relay-mesh hook` does, without a process for each.
 
-use mesh::harness::HookCall;
 use mesh::names::MessageId;
+use mesh::ports::harness::HookCall;
 use mesh::{HookOutcome, reasons};
 
-use super::desk::{Desk, Printed};
+use super::listener::{Listener, Printed};
 use super::target::Target;
 use super::words::Said;
 use crate::errors::CommandError;
 
-impl Desk {
-    /// Answers one event. Mail in the answer is leased until the connector says what became of it.
+impl Listener {
+    /// Answers one event. Mail in the answer is leased until the connector sends its receipts.
     pub(super) async fn hook(
         &mut self,
         name: String,

@@ -1,19 +1,19 @@
-//! Invitations of sessions that have not joined: printed for the connector, and what it says became of them.
+//! Invitations to sessions that have not joined: printed for the connector, and its receipts for them.
 
+use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::MessageId;
-use mesh::receipt::DeliveryStatus;
-use mesh::session::SessionRef;
+use mesh::sessions::SessionRef;
 use mesh::{TakenInvitation, reasons};
 
 use super::Receipts;
-use super::desk::{Desk, Printed};
+use super::listener::{Listener, Printed};
 use super::target::Target;
 use super::words::{News, Said};
 use crate::errors::CommandError;
 use crate::shapes::rfc3339;
 
-impl Desk {
-    /// Prints one that was taken for a watched session.
+impl Listener {
+    /// Prints an invitation that was taken for a watched session.
     pub(super) async fn invite(&mut self, target: Target, taken: &TakenInvitation) -> Result<(), CommandError> {
         let Target::Session(session) = &target else { return Ok(()) };
         let said = Said::Invitation {
@@ -37,8 +37,8 @@ impl Desk {
         }
     }
 
-    /// What the connector says became of one. A session that has joined meanwhile has none any more, and
-    /// nothing is wrong with a receipt that comes later than that.
+    /// Takes the connector's receipt for an invitation. A session that has joined meanwhile has no invitation any
+    /// more; a receipt that comes later is no error.
     pub(super) async fn invitation_receipt(
         &mut self,
         key: (MessageId, Target),
@@ -53,7 +53,7 @@ impl Desk {
             News::Refused => {
                 let outcome = match printed {
                     Printed::Invitation => self.mesh.refuse_invitation(session, *id).await,
-                    // The tool or the prompt had no place for it; it may still be brought by itself.
+                    // The tool or the prompt had no place for it; it may still be delivered on its own.
                     Printed::AnsweredInvitation | Printed::Mail(_) => {
                         self.mesh.give_back_invitation(session, *id).await
                     }
@@ -69,7 +69,7 @@ impl Desk {
         Ok(())
     }
 
-    /// A receipt for one that an earlier process printed. Whether there is such an invitation.
+    /// Takes a receipt for an invitation that an earlier process printed. Returns whether it exists.
     pub(super) async fn late_invitation(
         &self,
         session: &SessionRef,

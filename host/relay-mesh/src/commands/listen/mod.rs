@@ -1,21 +1,21 @@
 //! `relay-mesh listen`: prints each message as one JSON line when it comes, and takes receipts as
-//! JSON lines on standard input. What a connector inside a harness runs.
+//! JSON lines on standard input. Connectors inside a harness run it.
 //!
-//! Each message is leased before it is printed, so that nobody else presents it meanwhile. A lease
+//! Each message is leased before it is printed, so that no other process presents it meanwhile. A lease
 //! that is not confirmed lapses, and the message is printed again.
 
 mod commands;
-mod desk;
 mod hooks;
 mod invitations;
+mod listener;
 mod running;
 mod target;
 mod words;
 
-use mesh::command::{Command, Ended};
-use mesh::machine::{Instant, Machine};
+use mesh::commands::{Command, Ended};
 use mesh::names::AgentName;
-use mesh::session::SessionRef;
+use mesh::ports::machine::{Instant, Machine};
+use mesh::sessions::SessionRef;
 use store::StoreError;
 use tokio::sync::mpsc;
 
@@ -27,12 +27,12 @@ use crate::line_reader::{Line, Lines};
 use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
 use commands::Orders;
-use desk::Desk;
+use listener::Listener;
 use running::Runs;
 use target::Target;
 use words::{Ending, Heard, Said};
 
-/// The longest line in. Evidence is the only part that may be long.
+/// The longest input line, in bytes. Only its evidence can be long.
 const LONGEST_LINE: usize = 256 * 1024;
 
 /// Print messages as they come, one JSON line each: what a connector runs
@@ -43,27 +43,27 @@ const LONGEST_LINE: usize = 256 * 1024;
     relay-mesh listen --harness opencode\n  \
     relay-mesh listen --agent ci --commands\n\n\
     Lines out, by `event`:\n  \
-    {\"event\":\"watching\",\"session\":\"ses_1\",\"agent\":\"bob\",\"ticket\":{…}}   first for each; `agent` once one is bound\n  \
-    {\"event\":\"bound\",\"session\":\"ses_1\",\"agent\":\"bob\"}                 an agent was bound to it since\n  \
+    {\"event\":\"watching\",\"session\":\"ses_1\",\"agent\":\"bob\",\"ticket\":{…}}   first, for each; `agent` if one is bound\n  \
+    {\"event\":\"bound\",\"session\":\"ses_1\",\"agent\":\"bob\"}                 an agent was bound to it later\n  \
     {\"event\":\"message\",\"id\":…,\"agent\":…,\"session\":…,\"from\":…,\"body\":…,\"text\":…}\n  \
-    {\"event\":\"invitation\",\"id\":…,\"session\":…,\"from\":…,\"text\":…}   to one that has no agent\n  \
+    {\"event\":\"invitation\",\"id\":…,\"session\":…,\"from\":…,\"text\":…}   to a session without an agent\n  \
     {\"event\":\"command\",\"id\":…,\"from\":…,\"command\":\"/test\",\"arguments\":[…]}   with --commands\n  \
-    {\"event\":\"answer\",\"call\":7,\"output\":…,\"mail\":[…]}              to a hook; each of `mail` wants its receipt\n  \
-    {\"event\":\"error\",\"error\":…}                                  a line in was not understood, or a look failed\n\
+    {\"event\":\"answer\",\"call\":7,\"output\":…,\"mail\":[…]}              to a hook; each of `mail` needs a receipt\n  \
+    {\"event\":\"error\",\"error\":…}                                  an input line was wrong, or the store failed\n\
     `text` is what a model may be shown: the body inside an envelope. `body` is what the sender wrote. \
-    A session gets what may interrupt what it does now: nothing low, only urgent mail while it works. \
-    An invitation comes while it is idle, once, and wants its receipts like a message.\n\n\
+    A session gets only mail that may interrupt it now: none of low priority, only urgent mail while it is busy. \
+    An invitation comes once, while the session is idle, and needs receipts like a message.\n\n\
     Lines in:\n  \
     {\"id\":…,\"status\":\"notified\"|\"accepted\"|\"shown\"|\"acknowledged\",\"session\":…,\"evidence\":…}\n  \
     {\"id\":…,\"status\":\"refused\",\"session\":…}     it goes back, and comes again after a pause\n  \
-    {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   with --harness alone\n  \
+    {\"watch\":\"ses_2\"} and {\"unwatch\":\"ses_2\"}   only with --harness\n  \
     {\"command\":…,\"ended\":\"done\"|\"failed\",\"result\":…}     with --commands; then the next one comes\n  \
     {\"watch\":\"ses_2\",\"commands\":[\"review\"]}   commands of the harness's own that its session runs, see below\n  \
     {\"hook\":\"session.idle\",\"payload\":{…},\"call\":7}   an event of the harness, as `relay-mesh hook` takes it\n\
-    What a connector names by `commands` comes to it as a `command` line with `session`, one at a time, while that \
-    session is idle, and only of senders whom the person has allowed (`relay-mesh cmd allow`). Its end may bear \
-    `evidence`; `refused` says that nothing was begun. \
-    It ends when standard input does, and gives back what was not confirmed.")]
+    A connector gets the commands that it names in `commands` as `command` lines with `session`: one at a time, while \
+    that session is idle, and only from senders whom the user has allowed (`relay-mesh cmd allow`). The line that ends \
+    one may carry `evidence`; `refused` means that it was not begun. \
+    `listen` ends when standard input does, and releases what was not confirmed.")]
 pub(crate) struct Args {
     /// The mail of an agent that this command line speaks for [$RELAY_AGENT]
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["harness", "session"])]
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     no_stdin: bool,
 }
 
-/// Why nobody can be listened for.
+/// Why `listen` failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListenError {
     /// No such harness.
@@ -114,11 +114,13 @@ impl Explain for ListenError {
 pub(crate) enum Receipts {
     /// Lines on standard input.
     Lines,
-    /// Printing it is showing it.
+    /// None: a message counts as shown once it is printed.
     Printing,
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let receipts = if self.no_stdin { Receipts::Printing } else { Receipts::Lines };
         let mut stop = Stop::listen().map_err(StreamError::Input)?;
@@ -129,7 +131,8 @@ impl CommandSpec for Args {
         };
         let (arrivals, mut arrived) = mpsc::channel(1);
         let environment = context.environment.pairs();
-        let mut desk = Desk::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
+        let mut desk =
+            Listener::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
         let mut orders: Option<Orders> = None;
         let mut runs = Runs::of(open.mesh.clone(), harness.clone());
         match (harness, self.session) {
@@ -188,8 +191,13 @@ impl CommandSpec for Args {
     }
 }
 
-/// Does what a line says: what is about commands here, everything else at the desk.
-async fn hear(heard: Heard, desk: &mut Desk, orders: &mut Option<Orders>, runs: &mut Runs) -> Result<(), CommandError> {
+/// Handles an input line: those about commands here, every other one in `Listener::hear`.
+async fn hear(
+    heard: Heard,
+    desk: &mut Listener,
+    orders: &mut Option<Orders>,
+    runs: &mut Runs,
+) -> Result<(), CommandError> {
     match (heard, orders) {
         (Heard::Ended { id, ended, result, evidence }, _) if runs.ended(id, ended, &result, evidence.clone()) => Ok(()),
         (Heard::Ended { id, ended, result, .. }, Some(orders)) => {
@@ -212,7 +220,7 @@ async fn hear(heard: Heard, desk: &mut Desk, orders: &mut Option<Orders>, runs: 
     }
 }
 
-/// The next command, where any are taken.
+/// The next command; pending for ever if none are taken.
 async fn next(orders: &mut Option<Orders>) -> Result<Command, String> {
     match orders {
         Some(orders) => orders.next().await,
@@ -224,7 +232,7 @@ async fn next(orders: &mut Option<Orders>) -> Result<Command, String> {
 fn print(
     orders: &mut Option<Orders>,
     taken: Result<Command, String>,
-    desk: &Desk,
+    desk: &Listener,
     now: Instant,
 ) -> Result<(), CommandError> {
     match (taken, orders) {
@@ -238,7 +246,7 @@ fn print(
     }
 }
 
-/// A harness's own name for a name or an alias of it.
+/// A harness's own name, given that name or an alias.
 async fn known(name: &str, open: &crate::compose::Open) -> Result<String, CommandError> {
     let harnesses = open.mesh.harnesses();
     if harnesses.names().iter().any(|known| known == name) {

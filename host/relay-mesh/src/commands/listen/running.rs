@@ -1,14 +1,14 @@
-//! Commands of a harness's own that its connector runs: those that the connector named for a session, of senders
-//! whom the person has allowed, one at a time. How each ended comes by a line.
+//! Harness commands that the connector runs: those that it named for a session, from senders whom the user has
+//! allowed, one at a time. A line from the connector reports how each ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::command::{Command, Ended};
-use mesh::harness::{HarnessError, Means};
+use mesh::commands::{Command, Ended};
 use mesh::names::MessageId;
-use mesh::session::{Activity, Session, SessionRef};
+use mesh::ports::harness::{HarnessError, Means};
+use mesh::sessions::{Activity, Session, SessionRef};
 use mesh::{Mesh, Ran, Runner};
 use store::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,36 +17,34 @@ use tokio_util::sync::CancellationToken;
 
 use super::words::Ending;
 
-/// How long to wait for the right to run commands in a session, and after a fault.
+/// Retry interval while another process runs commands in the session, and after a fault.
 const WHILE_HELD: Duration = Duration::from_secs(2);
-/// For how many milliseconds a command rests that the connector did not begin.
+/// Milliseconds before a command that the connector did not begin is tried again.
 const REST: u32 = 5_000;
-/// What the means are called.
+/// The name of the means of running a command.
 const MEANS: &str = "connector";
 
 /// The sessions whose connector runs commands.
 pub(super) struct Runs {
     mesh: Arc<Mesh>,
     harness: Option<String>,
-    asked: mpsc::Receiver<Asked>,
-    /// Cloned for each session.
-    asking: mpsc::Sender<Asked>,
-    /// The tasks. Written when a connector names its commands, and when a session is watched no longer.
+    asked: mpsc::Receiver<CommandRequest>,
+    /// Sends to `asked`. Cloned for each session.
+    asking: mpsc::Sender<CommandRequest>,
+    /// The tasks, by session. Written when a connector names its commands, and when a session is no longer watched.
     sessions: BTreeMap<String, Running>,
-    /// What was printed and has not ended.
-    begun: BTreeMap<MessageId, (String, oneshot::Sender<Answer>)>,
+    /// The commands that were printed and have not ended, each with its session.
+    begun: BTreeMap<MessageId, (String, oneshot::Sender<CommandAnswer>)>,
 }
 
-/// A command for the connector, and where its end goes.
-pub(super) struct Asked {
-    /// In which session.
+/// A command for the connector, and the channel for its end.
+pub(super) struct CommandRequest {
     pub(super) session: String,
-    /// What.
     pub(super) command: Command,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<CommandAnswer>,
 }
 
-type Answer = Result<Ran, HarnessError>;
+type CommandAnswer = Result<Ran, HarnessError>;
 
 struct Running {
     names: watch::Sender<BTreeSet<String>>,
@@ -55,15 +53,14 @@ struct Running {
 }
 
 impl Runs {
-    /// Runs nothing yet.
     pub(super) fn of(mesh: Arc<Mesh>, harness: Option<String>) -> Runs {
         let (asking, asked) = mpsc::channel(1);
         Runs { mesh, harness, asked, asking, sessions: BTreeMap::new(), begun: BTreeMap::new() }
     }
 
-    /// The connector of a session can run these from now on, and no others.
+    /// From now on the connector of a session can run these commands, and no others.
     pub(super) fn notified(&mut self, session: String, names: BTreeSet<String>) -> Result<(), &'static str> {
-        let Some(harness) = &self.harness else { return Err("sessions can be watched with `--harness` alone") };
+        let Some(harness) = &self.harness else { return Err("sessions can be watched only with `--harness`") };
         if let Some(running) = self.sessions.get(&session) {
             running.names.send_replace(names);
             return Ok(());
@@ -77,7 +74,7 @@ impl Runs {
         Ok(())
     }
 
-    /// A session is watched no longer. What runs there may have ended in any way.
+    /// Stops running a session's commands: it is no longer watched. How those begun there end stays unknown.
     pub(super) fn forget(&mut self, session: &str) {
         if let Some(running) = self.sessions.remove(session) {
             running.stop.cancel();
@@ -85,20 +82,19 @@ impl Runs {
         self.begun.retain(|_, (of, _)| of != session);
     }
 
-    /// The next command to be printed. Cancelling it loses nothing.
-    pub(super) async fn next(&mut self) -> Asked {
+    /// The next command to be printed. Cancel-safe.
+    pub(super) async fn next(&mut self) -> CommandRequest {
         match self.asked.recv().await {
             Some(asked) => asked,
             None => std::future::pending().await,
         }
     }
 
-    /// Notes that one was printed.
-    pub(super) fn printed(&mut self, asked: Asked) {
+    pub(super) fn printed(&mut self, asked: CommandRequest) {
         self.begun.insert(asked.command.id, (asked.session, asked.answer));
     }
 
-    /// The connector says how one ended; false where it is not one of these.
+    /// Notes how a command ended, as the connector reports. False if the command is not one of these.
     pub(super) fn ended(
         &mut self,
         id: MessageId,
@@ -113,12 +109,12 @@ impl Runs {
             Ending::Failed => ran(Ended::Failed),
             Ending::Refused => Err(HarnessError::Busy(REST)),
         };
-        // Nobody waits for it any more where its session is watched no longer.
+        // The receiver is gone if the session is no longer watched.
         drop(answer.send(told));
         true
     }
 
-    /// Ends. What was printed has an unknown end; what was not goes back.
+    /// Stops every task. Printed commands end as unknown; the others go back.
     pub(super) async fn close(mut self) {
         for running in self.sessions.values() {
             running.stop.cancel();
@@ -134,7 +130,7 @@ impl Runs {
     }
 }
 
-/// Runs what may be run in a session, until it is told to stop.
+/// Runs what may be run in a session, until `stop`.
 async fn keep_running(mesh: Arc<Mesh>, session: SessionRef, mut runner: ByConnector, stop: CancellationToken) {
     while !stop.is_cancelled() {
         if let Err(error) = run_on(&mesh, &session, &mut runner, &stop).await {
@@ -147,7 +143,7 @@ async fn keep_running(mesh: Arc<Mesh>, session: SessionRef, mut runner: ByConnec
     }
 }
 
-/// Returns when it was told to stop, or with a fault.
+/// Returns on `stop`, or with a fault.
 async fn run_on(
     mesh: &Mesh,
     session: &SessionRef,
@@ -163,12 +159,12 @@ async fn run_on(
             () = tokio::time::sleep(WHILE_HELD) => {}
         }
     };
-    // Watching begins before looking, so that nothing can come in between.
+    // Watch before reading, so that no change is missed in between.
     let mut watch = mesh.watch_for_commands().await?;
     loop {
         runner.notified.borrow_and_update();
         let agent = mesh.session(session).await?.and_then(|view| view.record.agent);
-        // A run is never dropped half-way: whoever ends it is told that nobody knows any more.
+        // A run is never dropped half-way: dropping its answer channel ends it as unknown.
         let wait = match agent {
             Some(agent) => mesh.run_commands(&agent, session, runner).await?,
             None => None,
@@ -188,10 +184,10 @@ async fn run_on(
     }
 }
 
-/// Runs commands by lines.
+/// Runs commands by printing them for the connector.
 struct ByConnector {
     notified: watch::Receiver<BTreeSet<String>>,
-    asking: mpsc::Sender<Asked>,
+    asking: mpsc::Sender<CommandRequest>,
 }
 
 impl Runner for ByConnector {
@@ -205,14 +201,14 @@ impl Runner for ByConnector {
 
     async fn run(&self, to: &Session, command: &Command) -> Result<Ran, HarnessError> {
         let (answer, ended) = oneshot::channel();
-        let asked = Asked { session: to.id.clone(), command: command.clone(), answer };
+        let asked = CommandRequest { session: to.id.clone(), command: command.clone(), answer };
         if self.asking.send(asked).await.is_err() {
             return Err(HarnessError::Busy(REST));
         }
         match ended.await {
             Ok(answer) => answer,
             Err(_) => {
-                let said = "whoever listened for it ended before it was said how".to_owned();
+                let said = "its listener ended before the connector said how the command ended".to_owned();
                 Ok(Ran { ended: None, said, evidence: None })
             }
         }

@@ -1,35 +1,34 @@
-//! What is listened for, and the task that follows it.
+//! An agent or session whose mail `listen` prints, and the task that follows it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::message::LONGEST_BODY;
+use mesh::messages::LONGEST_BODY;
 use mesh::names::{AgentName, MessageId};
-use mesh::session::{Activity, SessionRef};
+use mesh::sessions::{Activity, SessionRef};
 use mesh::{Fetch, FetchError, FetchedMessage, Lease, MailWatch, Mesh, TakenInvitation};
 use store::{Hold, StoreError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// After a first fault the store is tried again after so many milliseconds.
+/// Milliseconds before the store is tried again after a first fault.
 const AFTER_A_FAULT: u64 = 2_000;
-/// What went well for longer has failed for another reason than the last time.
+/// After this long without a fault, the next fault counts as a first one.
 const WELL: Duration = Duration::from_secs(60);
-/// How often it is seen whether another process still brings mail to the session.
+/// Retry interval while another process delivers mail to the session.
 const WHILE_HELD: Duration = Duration::from_millis(200);
 
-/// Whose mail is followed.
+/// The agent or session whose mail is followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
-    /// An agent's.
     Agent(AgentName),
-    /// That of whatever agent is bound to a session, once one is.
+    /// The agent bound to this session, once there is one.
     Session(SessionRef),
 }
 
 impl Target {
-    /// The session's id, where it is one.
+    /// The session's id, if the target is a session.
     pub(super) fn session(&self) -> Option<&str> {
         match self {
             Target::Agent(_) => None,
@@ -38,31 +37,28 @@ impl Target {
     }
 }
 
-/// What a task has to say.
+/// What a task found for its target.
 pub(super) struct Arrival {
-    /// For which target.
     pub(super) target: Target,
-    /// What.
-    pub(super) news: Found,
+    pub(super) news: Finding,
 }
 
-/// What came up.
-pub(super) enum Found {
+pub(super) enum Finding {
     /// An agent is bound to the session, for the first time or instead of another.
     Agent(AgentName),
     /// A message, leased.
     Message(Box<FetchedMessage>, Lease),
     /// An invitation of a session that has no agent, leased.
     Invitation(Box<TakenInvitation>),
-    /// A fault. It is tried again.
+    /// A fault. The task tries again.
     Fault(String),
 }
 
-/// Until when a target rests; none where it does not. Written when a connector refuses a message.
+/// Until when a target rests, if it does. Written when a connector refuses a message.
 pub(super) type Rest = Option<Instant>;
 
-/// Follows a target until it is told to stop or nobody takes its news any more. It is never
-/// dropped half-way: between a lease and its news there is always somebody who has the lease.
+/// Follows a target until `stop`, or until the receiver of `news` is gone. The task is never dropped half-way:
+/// every lease it takes is either sent on or released.
 pub(super) async fn follow(
     mesh: Arc<Mesh>,
     target: Target,
@@ -80,7 +76,7 @@ pub(super) async fn follow(
             Ok(()) => break,
             Err(error) => error.to_string(),
         };
-        if news.send(Arrival { target: target.clone(), news: Found::Fault(words) }).await.is_err() {
+        if news.send(Arrival { target: target.clone(), news: Finding::Fault(words) }).await.is_err() {
             break;
         }
         failed = if began.elapsed() > WELL { 0 } else { failed };
@@ -98,7 +94,7 @@ pub(super) async fn follow(
     }
 }
 
-/// Returns when it was told to stop or nobody takes its news any more, or with a fault.
+/// Returns on `stop`, when the receiver of `news` is gone, or with a fault.
 async fn follow_once(
     mesh: &Mesh,
     target: &Target,
@@ -118,12 +114,12 @@ async fn follow_once(
             Occupied::Joined(held) => held,
             Occupied::Invited(session) => {
                 let Some(taken) = mesh.take_invitation_to_bring(&session, *invited).await? else { continue };
-                // Each is printed once by one process: a connector that does not know the line must not keep
-                // the session's hooks from showing it.
+                // One process prints an invitation once: a connector that does not know the line must not
+                // keep the session's hooks from showing it.
                 *invited = Some(taken.id);
                 let id = taken.id;
                 if news
-                    .send(Arrival { target: target.clone(), news: Found::Invitation(Box::new(taken)) })
+                    .send(Arrival { target: target.clone(), news: Finding::Invitation(Box::new(taken)) })
                     .await
                     .is_err()
                 {
@@ -135,11 +131,11 @@ async fn follow_once(
         };
         if known.as_ref() != Some(&agent) {
             *known = Some(agent.clone());
-            if news.send(Arrival { target: target.clone(), news: Found::Agent(agent.clone()) }).await.is_err() {
+            if news.send(Arrival { target: target.clone(), news: Finding::Agent(agent.clone()) }).await.is_err() {
                 return Ok(());
             }
         }
-        // One lease for each message: each is confirmed by itself.
+        // One lease for each message, because each is confirmed on its own.
         let ask = Fetch { limit: 1, max_length: LONGEST_BODY, interrupting: activity, ..Fetch::default() };
         let mut mail: Option<MailWatch<'_>> = None;
         let found = loop {
@@ -157,16 +153,17 @@ async fn follow_once(
             }
         };
         let Some((message, lease)) = found else { continue };
-        let arrival = Arrival { target: target.clone(), news: Found::Message(Box::new(message), lease) };
-        if let Err(mpsc::error::SendError(Arrival { news: Found::Message(_, lease), .. })) = news.send(arrival).await {
+        let arrival = Arrival { target: target.clone(), news: Finding::Message(Box::new(message), lease) };
+        if let Err(mpsc::error::SendError(Arrival { news: Finding::Message(_, lease), .. })) = news.send(arrival).await
+        {
             mesh.release(lease).await?;
             return Ok(());
         }
     }
 }
 
-/// Waits until the target has rested, and then for mail that may be brought to it now, or until its
-/// session has changed. A refusal that comes meanwhile makes it rest again.
+/// Waits until the target has rested and mail may be delivered to it, or until its session has changed. A refusal
+/// that comes meanwhile makes it rest again.
 async fn wait<'a>(
     mesh: &'a Mesh,
     target: &Target,
@@ -186,7 +183,7 @@ async fn wait<'a>(
         loop {
             let until = *rest.borrow_and_update();
             if let Some(until) = until.filter(|until| *until > Instant::now()) {
-                // Whatever else can bring mail to the session may do so meanwhile.
+                // Other routes may deliver to the session meanwhile.
                 *lease = None;
                 tokio::time::sleep_until(until).await;
             }
@@ -203,8 +200,8 @@ async fn wait<'a>(
     }
 }
 
-/// Waits until a fetch may give something, with the right to bring it to the session where there is one: at once
-/// where nobody has looked yet.
+/// Waits until a fetch may return mail; the first call returns at once. For a session it first waits for the right
+/// to deliver to it.
 async fn mail_for<'a>(
     mesh: &'a Mesh,
     target: &Target,
@@ -223,45 +220,43 @@ async fn mail_for<'a>(
     match watch {
         Some(watch) => watch.may_have_come(ask).await,
         None => {
-            // Watching begins before looking, so that nothing can come in between.
+            // Watch before reading, so that no change is missed in between.
             *watch = Some(mesh.watch_mail(agent).await?);
             Ok(())
         }
     }
 }
 
-/// What the wait was ended by.
+/// What ended the wait.
 enum Waited {
     Mail,
     Session,
 }
 
-/// A target's agent, as it stands now.
 struct Held {
     agent: AgentName,
-    /// What the session does, where the target is one.
+    /// What the session does; none if the target is an agent.
     activity: Option<Activity>,
-    /// Says that any of this may have changed.
+    /// Changes when any of this may have changed.
     moved: Option<Box<dyn store::Watch>>,
 }
 
-/// What a target waited for.
+/// What a target has by now: an agent or an invitation.
 enum Occupied {
-    /// It has an agent.
     Joined(Held),
-    /// It has none, and is invited.
+    /// It has no agent, and is invited.
     Invited(SessionRef),
 }
 
-/// The target's agent, waited for where there is none yet; or an invitation, which comes before there is one.
+/// Waits for the target's agent, or for an invitation while it has none.
 async fn agent_of(mesh: &Mesh, target: &Target, invited: Option<MessageId>) -> Result<Occupied, StoreError> {
     match target {
         Target::Agent(agent) => Ok(Occupied::Joined(Held { agent: agent.clone(), activity: None, moved: None })),
         Target::Session(session) => {
-            // Watching begins before looking, so that nothing can come in between.
+            // Watch before reading, so that no change is missed in between.
             let mut watch = mesh.watch_sessions(&session.harness).await?;
             loop {
-                // Said again each time: another process that listened may have gone.
+                // Noted again each time: another process that listened for the session may have ended.
                 mesh.listens_for(session).await?;
                 if let Some(view) = mesh.session(session).await?
                     && let Some(agent) = view.record.agent

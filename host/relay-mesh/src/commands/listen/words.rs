@@ -1,10 +1,10 @@
-//! The lines between `listen` and a connector: what is said, and what is understood.
+//! The lines between `listen` and a connector, in both directions.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use mesh::names::{AgentName, MessageId};
-use mesh::session::Ticket;
+use mesh::sessions::Ticket;
 use serde::{Deserialize, Serialize};
 
 use crate::shapes::commands::CommandShape;
@@ -14,12 +14,12 @@ use crate::shapes::mail::MessageShape;
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(super) enum Said<'a> {
-    /// Mail for this target is being watched from now on.
+    /// Mail for this target is watched from now on.
     Watching {
-        /// The session, where one is watched.
+        /// The session, if the target is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<&'a str>,
-        /// The agent, where one is known.
+        /// The agent, if one is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<&'a AgentName>,
         /// Proof for tools/call that the connector knows the session, to be put into `_relay`.
@@ -27,69 +27,57 @@ pub(super) enum Said<'a> {
         ticket: Option<&'a Ticket>,
     },
     /// An agent was bound to a watched session.
-    Bound {
-        /// The session.
-        session: &'a str,
-        /// Its agent.
-        agent: &'a AgentName,
-    },
-    /// A message, leased for whoever reads this line.
+    Bound { session: &'a str, agent: &'a AgentName },
+    /// A message, leased for the reader of this line.
     Message {
-        /// The session, where one is watched.
+        /// The session, if the target is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<&'a str>,
-        /// Whose mail it is.
+        /// The agent whose mail it is.
         agent: &'a AgentName,
-        /// The message.
         #[serde(flatten)]
         message: Box<MessageShape>,
         /// What a model may be shown: the body inside an envelope.
         text: String,
     },
-    /// An invitation to join, for a watched session that has no agent: leased for whoever reads this line.
+    /// An invitation to join, for a watched session that has no agent: leased for the reader of this line.
     Invitation {
-        /// The session.
         session: &'a str,
-        /// Its id, by which receipts name it.
+        /// The invitation's id, for receipts.
         id: MessageId,
-        /// Who invites.
+        /// The inviting agent.
         from: &'a AgentName,
-        /// Since when.
+        /// When it was sent.
         at: String,
-        /// When it lapses.
         lapses: String,
-        /// What a model may be shown: who invites, what they wrote inside an envelope, and the protocol.
+        /// What a model may be shown: who invites, their text inside an envelope, and the protocol.
         text: &'a str,
     },
-    /// A command, taken for whoever reads this line. The next comes when it has ended.
+    /// A command, taken for the reader of this line. The next comes when it has ended.
     Command {
-        /// The session that is to run it by itself, where one is.
+        /// The session that is to run it by itself, if there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<&'a str>,
-        /// The command.
         #[serde(flatten)]
         taken: Box<CommandShape>,
     },
-    /// What a hook came to.
+    /// The answer to a hook.
     Answer {
-        /// The number that the call bore.
+        /// The number that the call had.
         #[serde(skip_serializing_if = "Option::is_none")]
         call: Option<u64>,
-        /// What the adapter answers: JSON where it is JSON, else text.
+        /// The adapter's output: JSON if it is JSON, else text.
         #[serde(skip_serializing_if = "Option::is_none")]
         output: Option<serde_json::Value>,
-        /// The messages in it, leased for whoever reads this line.
+        /// The messages in it, leased for the reader of this line.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         mail: Vec<MessageId>,
         /// Why there is no answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// Something went wrong that ends nothing.
-    Error {
-        /// A sentence.
-        error: &'a str,
-    },
+    /// An error that does not end `listen`.
+    Error { error: &'a str },
 }
 
 /// A line in.
@@ -97,44 +85,37 @@ pub(super) enum Said<'a> {
 pub(super) enum Heard {
     /// Watch one more session.
     Watch(String),
-    /// Watch it no longer.
+    /// Watch a session no longer.
     Unwatch(String),
     /// Watch a session whose connector runs these commands of the harness's own.
     Runs {
-        /// The session.
         session: String,
         /// The names, without their slash.
         commands: BTreeSet<String>,
     },
     /// What became of a message.
     Receipt {
-        /// The message.
         id: MessageId,
-        /// In which session, where several were given the same message.
+        /// The session, if several were given the same message.
         session: Option<String>,
-        /// What.
         news: News,
-        /// What proves it, in the connector's own terms.
+        /// Evidence in the connector's own terms.
         evidence: Option<serde_json::Value>,
     },
     /// How a command ended.
     Ended {
-        /// Which.
         id: MessageId,
-        /// How.
         ended: Ending,
-        /// What came of it.
         result: String,
-        /// What proves it, in the connector's own terms.
+        /// Evidence in the connector's own terms.
         evidence: Option<serde_json::Value>,
     },
     /// One of the harness's own events, for its adapter.
     Hook {
         /// The event, in the harness's own spelling.
         name: String,
-        /// Its payload.
         payload: serde_json::Value,
-        /// A number that the answer bears too.
+        /// A number that the answer repeats.
         call: Option<u64>,
     },
 }
@@ -146,7 +127,7 @@ pub(super) enum Ending {
     /// It did what it was asked.
     #[serde(alias = "succeeded")]
     Done,
-    /// It did not.
+    /// It did not do what it was asked.
     Failed,
     /// It was not begun, and may come again.
     Refused,
@@ -161,7 +142,7 @@ pub(super) enum News {
     Notified,
     /// The harness said that it took it.
     Accepted,
-    /// Its text is where the model reads.
+    /// Its text is in the model's context.
     Shown,
     /// The agent said that it had it.
     Acknowledged,
@@ -175,7 +156,7 @@ pub(super) enum Misheard {
     /// It is not JSON, or has a field of another kind.
     #[error("a line was not understood: {0}")]
     Json(#[from] serde_json::Error),
-    /// It says none of the things that can be said.
+    /// It has none of the expected combinations of fields.
     #[error(
         "a line was not understood: it must hold `id` and `status`, or `watch`, or `unwatch`, or `hook`, or `command` and `ended`"
     )]
@@ -223,7 +204,7 @@ impl FromStr for Heard {
     }
 }
 
-/// Every field that a line may have. Others are passed over, so that a connector may be newer.
+/// Every field that a line may have. Others are ignored, so that a connector may be newer.
 #[derive(Deserialize)]
 struct Fields {
     watch: Option<String>,
@@ -270,7 +251,7 @@ mod tests {
             &format!(r#"{{"id":"{id}","status":"refused","session":"s","more":1}}"#),
             r#"session: Some("s"), news: Refused"#,
         );
-        // A connector of before 0.1 says it in the words of then.
+        // A connector from before 0.1 uses the field and the word of that time.
         check(&format!(r#"{{"id":"{id}","rung":"offered"}}"#), "news: Notified");
         check(
             r#"{"hook":"session.idle","payload":{"session":"s"},"call":7}"#,

@@ -1,5 +1,5 @@
-//! Consent: what an adapter would be able to do, in plain words, and whether a person agrees to it.
-//! On a terminal they are asked; elsewhere the command line has to name each thing that is given.
+//! Consent: says in plain words what an adapter would be able to do, and asks the user on a terminal. Elsewhere the
+//! command line has to name each grant.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal};
@@ -14,31 +14,30 @@ use crate::render::Format;
 use crate::render::printable_line;
 use crate::setup::agreement::is_yes;
 
-// What the person said on the command line. No doc comment: clap would make it the help of a command
+// The consent that the user gave on the command line. No doc comment: clap would make it the help of a command
 // that has none of its own.
 #[derive(clap::Args, Debug)]
 pub(super) struct Said {
-    /// Give it this, by the name that is shown beside it; may be given several times
+    /// Grant this, by the name that is shown beside it; may be given several times
     #[arg(long = "grant", value_name = "GRANT", value_delimiter = ',')]
     grants: Vec<String>,
-    /// Do not ask, and give what `--grant` names and nothing else
+    /// Do not ask; grant only what `--grant` names
     #[arg(long, short)]
     yes: bool,
 }
 
-/// What is asked of the person.
+/// What the user is asked to agree to.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// The adapter.
+    /// The adapter's name.
     pub(super) adapter: String,
-    /// What it asks for and was not asked about before: names, and what each allows.
+    /// The requests that the user has not decided on before: name, and what it allows.
     pub(super) asks: Vec<(String, String)>,
-    /// Names that it claims and that belong to built-in adapters, each with whose it is, as far as
-    /// nobody agreed to that before.
+    /// Names of built-in adapters that it wants to use, each with its owner, unless the user has agreed before.
     pub(super) claims: Vec<(String, &'static str)>,
 }
 
-/// Whether somebody is there to be asked.
+/// Whether there is a user to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
     /// Standard input and standard error are a terminal.
@@ -48,7 +47,7 @@ pub(super) enum Audience {
 }
 
 impl Audience {
-    /// With JSON nothing is shown before the question, and nobody shall agree to what they have not seen.
+    /// No one with JSON: nothing is shown before the question then, and users shall see what they agree to.
     pub(super) fn of(context: &Context) -> Audience {
         let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
         match context.printer.format() {
@@ -58,31 +57,31 @@ impl Audience {
     }
 }
 
-/// What follows from a question and what was said.
+/// The decision on a question.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Course {
-    /// This is given.
+    /// Grant this.
     Give(Consent),
-    /// The person is asked whether this is given.
+    /// Ask the user whether to grant this.
     Ask(Consent),
-    /// Nobody can be asked, or too little was said.
+    /// There is no user to ask, or the flags are not enough.
     Refuse(Refusal),
 }
 
-/// Why nothing is given.
+/// Why nothing is granted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The command line names a grant that the adapter does not ask for.
     NotAsked(String),
-    /// `--yes` was said, and nothing was named.
+    /// `--yes` without a `--grant`.
     Unnamed,
-    /// There is nobody to ask, and `--yes` was not said.
+    /// No user to ask, and no `--yes`.
     Unasked,
-    /// A built-in adapter's name would be taken over.
+    /// It would take over this name of this built-in adapter.
     Replaces(String, &'static str),
 }
 
-/// Decides what is given, asked or refused.
+/// Decides what to grant, to ask or to refuse.
 pub(super) fn course(question: &Question, said: &Said, audience: Audience) -> Course {
     let known = |grant: &&String| question.asks.iter().any(|(asked, _)| asked == *grant);
     let is_claim = |grant: &&String| grant.as_str() == REPLACES_BUILT_IN && !question.claims.is_empty();
@@ -94,7 +93,7 @@ pub(super) fn course(question: &Question, said: &Said, audience: Audience) -> Co
     let claimed = question.claims.first().filter(|_| !replaces_built_in);
     let named: BTreeSet<String> = said.grants.iter().filter(known).cloned().collect();
     match (said.yes, audience, claimed) {
-        // Without a word to say so, nobody takes the name of what came with the program.
+        // Taking the name of a built-in adapter needs a `--grant` of its own.
         (true, Audience::Terminal | Audience::Nobody, Some((name, owner)))
         | (false, Audience::Nobody, Some((name, owner))) => Course::Refuse(Refusal::Replaces(name.clone(), owner)),
         (true, Audience::Terminal | Audience::Nobody, None) => {
@@ -113,7 +112,7 @@ pub(super) fn course(question: &Question, said: &Said, audience: Audience) -> Co
     }
 }
 
-/// Carries it out: gives the consent, or none where the person said no.
+/// Carries the decision out. Returns the consent, or none if the user said no.
 pub(super) fn agree(context: &Context, question: &Question, said: &Said) -> Result<Option<Consent>, CommandError> {
     match course(question, said, Audience::of(context)) {
         Course::Give(consent) => Ok(Some(consent)),
@@ -167,9 +166,7 @@ fn refused(question: &Question, refusal: &Refusal) -> CommandError {
         }),
         Refusal::Replaces(claimed, owner) => CommandError::from(Failure {
             what: format!("the name `{claimed}` belongs to the built-in adapter `{owner}`"),
-            hint: Some(format!(
-                "only where this one shall stand in for it: {flags}; else ask its author for another name"
-            )),
+            hint: Some(format!("if this adapter is to replace it: {flags}; else ask its author for another name")),
             exit: Exit::Refused,
             source: None,
         }),
@@ -184,7 +181,7 @@ fn listed(asks: &[(String, String)]) -> String {
 mod tests {
     use super::*;
 
-    /// Flags, who is there, which of these it claims to replace; and what follows.
+    /// `claims` are names of built-in adapters with their owners; `expected` is the decision.
     fn check(flags: &str, audience: Audience, claims: &[(&str, &'static str)], asks: &[&str], expected: &str) {
         let mut said = Said { grants: Vec::new(), yes: false };
         for word in flags.split_whitespace() {
@@ -205,7 +202,7 @@ mod tests {
             Course::Refuse(refusal) => format!("{refusal:?}"),
         };
         assert_eq!(told, expected, "{flags} with {audience:?}");
-        // Whatever is refused is refused with a way on.
+        // Every refusal has a hint.
         if let Course::Refuse(refusal) = course(&question, &said, audience) {
             assert!(refused(&question, &refusal).hint().is_some_and(|hint| hint.contains('`') || hint.contains("--")));
         }

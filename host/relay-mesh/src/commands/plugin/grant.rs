@@ -1,9 +1,9 @@
-//! `relay-mesh plugin grant` and `revoke`: what a person gives to an adapter, and takes from it.
+//! `relay-mesh plugin grant` and `revoke`: give an adapter a grant, and take one back.
 
 use adapters::grants::{REPLACES_BUILT_IN, STATE};
 use adapters::{Consent, Grantee};
-use mesh::harness::Harnesses as _;
-use mesh::machine::Machine as _;
+use mesh::ports::harness::Harnesses as _;
+use mesh::ports::machine::Machine as _;
 
 use super::install::{grant_lines, of_shelf, shelf};
 use super::shapes::Granted;
@@ -17,8 +17,8 @@ use crate::exit::Exit;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin grant gemini-cli roots.config environment.GEMINI_CLI\n\n\
-    `relay-mesh plugin inspect NAME` shows everything that an adapter asks for. What is given counts for this \
-    very version, from its next call on.")]
+    `relay-mesh plugin inspect NAME` shows everything that an adapter asks for. A grant applies to exactly this \
+    version, from its next call on.")]
 pub(super) struct Args {
     /// Which adapter, as `relay-mesh plugin list` names it
     name: String,
@@ -27,10 +27,10 @@ pub(super) struct Args {
     grants: Vec<String>,
 }
 
-/// Take something from an adapter that was given to it
+/// Take back something that an adapter was given
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh plugin revoke gemini-cli roots.config\n\n\
-    It counts from the adapter's next call on, in processes that run already too.")]
+    It takes effect at the adapter's next call, also in running processes.")]
 pub(super) struct RevokeArgs {
     /// Which adapter, as `relay-mesh plugin list` names it
     name: String,
@@ -39,7 +39,6 @@ pub(super) struct RevokeArgs {
     grants: Vec<String>,
 }
 
-/// Gives.
 pub(super) fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let grantee = grantee(&open, &args.name)?;
@@ -62,7 +61,6 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     show(context, &grantee, &consent)
 }
 
-/// Takes.
 pub(super) fn revoke(args: RevokeArgs, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let grantee = grantee(&open, &args.name)?;

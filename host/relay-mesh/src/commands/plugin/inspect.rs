@@ -27,7 +27,6 @@ pub(super) struct Args {
     adapter: String,
 }
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let text = args.adapter.as_str();
@@ -61,7 +60,7 @@ async fn portrait(
     let name = manifest.name.as_str();
     let (states, _) = open.adapters.states().await;
     let state = states.into_iter().find(|state| state.name == name && state.digest == examined.digest);
-    // A file that is not installed has no history, whatever else has its name.
+    // A file that is not installed has no history, even if an installed adapter has its name.
     let state = state.filter(|_| !is_path);
     let record = shelf(open)?.record(name).map_err(of_shelf)?.filter(|_| !is_path);
     let installed = record.as_ref().and_then(|record| record.installed.as_ref());
@@ -110,47 +109,45 @@ async fn portrait(
 /// An adapter, as `inspect` prints it.
 #[derive(Debug, Serialize)]
 struct Portrait {
-    /// What people type.
+    /// The name to type.
     name: String,
-    /// What people read.
+    /// The name to display.
     title: String,
     /// The adapter's own version.
     version: String,
-    /// Other names that people type.
+    /// Other names to type.
     aliases: Vec<String>,
-    /// `built-in`, `installed`, or the file that it comes from.
+    /// `built-in`, `installed`, or the path of its file.
     source: String,
     /// When and from where it was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     installed: Option<InstalledLine>,
     /// Digest of component and manifest.
     digest: String,
-    /// The component's size in bytes.
+    /// Size of the component in bytes.
     size: u64,
-    /// The versions of the interface that it names.
+    /// The versions of the WIT interface that it names.
     interfaces: Vec<String>,
-    /// What the component imports.
     imports: Vec<String>,
-    /// What the component exports.
     exports: Vec<String>,
-    /// MCP clients that it is asked about.
+    /// The MCP clients that it matches.
     clients: Vec<String>,
-    /// Variables of processes that it is asked about.
+    /// The environment variables of processes that it matches.
     environment: Vec<String>,
     /// Processor time that one call may take, in milliseconds.
     guest_ms: u64,
     /// Memory that one call may take, in megabytes.
     memory_mb: u64,
-    /// Everything that it asks for.
+    /// Its requests, and whether each is granted.
     grants: Vec<GrantLine>,
     /// Whether it may stand in for a built-in adapter.
     replaces_built_in: bool,
     /// Whether its machine code is kept.
     machine_code: &'static str,
-    /// What became of it, in words, where it is known by its name.
+    /// Its condition in words, if an adapter of this name and digest is in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
-    /// How often it failed, in any process of this machine.
+    /// Number of failures, in all processes of this machine.
     faults: u64,
     /// The last failure, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +162,6 @@ struct Portrait {
 struct InstalledLine {
     /// `enabled` or `disabled`.
     state: &'static str,
-    /// When.
     at: String,
     /// The file that it was installed from.
     from: String,

@@ -1,11 +1,11 @@
-//! `relay-mesh plugin install`: puts an adapter on the shelf, once a person agreed to what it may do.
+//! `relay-mesh plugin install`: installs an adapter once the user has agreed to what it may do.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use adapters::installed::{Enablement, FoundVersion, Install};
 use adapters::{Consent, Grants, InstalledAdapters, InstalledError, Package, grants};
-use mesh::machine::Machine as _;
+use mesh::ports::machine::Machine as _;
 
 use super::asking::{Question, Said, agree};
 use super::shapes::Placed;
@@ -22,23 +22,22 @@ use crate::setup::shapes::GrantLine;
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin install ./gemini-cli.wasm\n  \
     relay-mesh plugin install ./target/adapter --yes --grant roots.config --grant environment.GEMINI_CLI\n\n\
-    A component is tried out first, without any grant; what cannot be loaded is not installed. On a terminal you \
-    are asked; elsewhere nothing is given that the command line does not name, and the command ends with 4.")]
+    The component is loaded first, without any grant; if that fails, it is not installed. On a terminal you are asked \
+    what to grant; elsewhere name it on the command line, or the command exits with 4.")]
 pub(super) struct Args {
-    /// The component, or the folder that it lies in
+    /// The component, or the folder that holds it
     path: PathBuf,
     #[command(flatten)]
     said: Said,
 }
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let shelf = shelf(&open)?;
     let package = package::read(context, &args.path)?;
     let name = package.manifest.name.as_str();
     order::version(name, &package.manifest.version)?;
-    // A damaged record is no reason to refuse: installing again is how it is mended.
+    // A damaged record is no reason to refuse: installing again repairs it.
     let before = match shelf.record(name) {
         Err(InstalledError::Damaged { .. }) => None,
         before => before.map_err(of_shelf)?,
@@ -90,18 +89,17 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     Ok(Exit::Success)
 }
 
-/// Everything that a package asks for and that a person is asked about.
+/// The requests of a package that the user decides on: all but `state`.
 pub(super) fn asked(package: &Package) -> Vec<(String, String)> {
     package.manifest.asks.words().into_iter().filter(|(name, _)| name != grants::STATE).collect()
 }
 
-/// Small notes of its own are part of being installed.
+/// Adds `state`: every installed adapter may keep small notes of its own.
 pub(super) fn with_state(consent: Consent) -> Consent {
     let grants: BTreeSet<String> = consent.grants.into_iter().chain([grants::STATE.to_owned()]).collect();
     Consent { grants, ..consent }
 }
 
-/// Puts a version on the shelf.
 pub(super) fn put(
     open: &Open,
     package: &Package,
@@ -113,7 +111,7 @@ pub(super) fn put(
     shelf(open)?.install(install, found).map(drop).map_err(of_shelf)
 }
 
-/// Says what was asked for and is not given.
+/// Says which requests are not granted.
 pub(super) fn tell_what_is_missing(context: &Context, package: &Package, consent: &Consent) {
     let name = &package.manifest.name;
     let missing: Vec<String> =
@@ -125,7 +123,7 @@ pub(super) fn tell_what_is_missing(context: &Context, package: &Package, consent
     }
 }
 
-/// The shape of what became of a package.
+/// The JSON that `install` and `update` print.
 pub(super) fn placed(package: &Package, outcome: &'static str, before: Option<String>, consent: &Consent) -> Placed {
     let manifest = &package.manifest;
     Placed {
@@ -138,20 +136,20 @@ pub(super) fn placed(package: &Package, outcome: &'static str, before: Option<St
     }
 }
 
-/// Everything that an adapter asks for, and whether that is given.
+/// An adapter's requests, and whether each is granted.
 pub(super) fn grant_lines(name: &str, asks: &adapters::manifest::Asks, consent: &Consent) -> Vec<GrantLine> {
     let given = grants::Given::ByPerson(consent.grants.clone());
     Grants::new(name, asks.clone(), given).list().iter().map(GrantLine::of).collect()
 }
 
-/// The shelf, which this program always has.
+/// The installed adapters, which this program always has.
 pub(super) fn shelf(open: &Open) -> Result<&InstalledAdapters, CommandError> {
     open.adapters
         .installed()
         .ok_or_else(|| CommandError::usage("this program keeps no adapters", "use another build of it"))
 }
 
-/// What the shelf says.
+/// The error of a change to the installed adapters.
 pub(super) fn of_shelf(error: InstalledError) -> CommandError {
     let exit = match &error {
         InstalledError::Absent(_) => Exit::NotFound,

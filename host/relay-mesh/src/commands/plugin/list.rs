@@ -1,4 +1,4 @@
-//! `relay-mesh plugin list`: the adapters, what they may do, and whether they work.
+//! `relay-mesh plugin list`: list the adapters, what they may do, and whether they work.
 
 use adapters::{AdapterState, Compilation, Condition, Source, Unused};
 use serde::Serialize;
@@ -14,32 +14,31 @@ use crate::shapes::rfc3339;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  relay-mesh plugin list\n  relay-mesh plugin list --load --json")]
 pub(super) struct Args {
-    /// Carries each one first, so that what is wrong with it shows
+    /// Load each adapter first, so that its faults show
     #[arg(long)]
     load: bool,
 }
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     list(context, if args.load { First::Carries } else { First::Nothing }).await
 }
 
-/// What is done before the list is made.
+/// What to do before the list is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
-    /// Each adapter is loaded.
+    /// Load each adapter.
     Carries,
-    /// Nothing runs.
+    /// Run nothing.
     Nothing,
 }
 
 async fn list(context: &Context, first: First) -> Result<Exit, CommandError> {
-    use mesh::harness::Harnesses as _;
+    use mesh::ports::harness::Harnesses as _;
 
     let open = context.open()?;
     if first == First::Carries {
         for name in open.adapters.names() {
-            // What went wrong is in the state that is shown below.
+            // An error is part of the state that is shown below.
             let _shown_below = open.adapters.get(&name).await;
         }
     }
@@ -72,7 +71,6 @@ fn line(state: AdapterState) -> PluginLine {
     }
 }
 
-/// What became of an adapter's component, in words.
 pub(super) fn condition(condition: &Condition) -> String {
     match condition {
         Condition::Disabled => "disabled".to_owned(),
@@ -89,7 +87,6 @@ fn unused_line(unused: Unused) -> UnusedLine {
     UnusedLine { path: unused.path.display().to_string(), why: unused.why }
 }
 
-/// The table.
 #[derive(Debug, Serialize)]
 struct Listing {
     /// One line for each adapter, by name.

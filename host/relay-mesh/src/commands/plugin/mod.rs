@@ -1,4 +1,4 @@
-//! `relay-mesh plugin`: the adapters, one file for each thing that can be done with them.
+//! `relay-mesh plugin`: manage the adapters, one file for each subcommand.
 
 mod asking;
 mod grant;
@@ -33,20 +33,19 @@ pub(crate) struct Args {
     verb: Verb,
 }
 
-/// What is done with the adapters.
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
     /// Show every adapter: where it comes from, what it may do, whether it works
     List(list::Args),
     /// Install an adapter from a file or a folder, after showing what it will be able to do
     Install(install::Args),
-    /// Put another version in the place of an installed adapter
+    /// Replace an installed adapter with another version
     Update(update::Args),
     /// Show everything that is known of an adapter, installed or not
     Inspect(inspect::Args),
     /// Give an adapter something that it asks for
     Grant(grant::Args),
-    /// Take something from an adapter that was given to it
+    /// Take back something that an adapter was given
     Revoke(grant::RevokeArgs),
     /// Use an installed adapter again
     Enable(stand::Args),
@@ -56,7 +55,7 @@ enum Verb {
     Remove(remove::Args),
     /// Prove that installed adapters are what was installed, and can be loaded
     Verify(verify::Args),
-    /// Test an adapter in the sandbox: what it can do, by what that is known, and what is wrong
+    /// Test an adapter in the sandbox: what it can do, how that is known, and what is wrong
     Test(test::Args),
     /// Write a repository for a new adapter, which builds, tests and installs at once
     New(new::Args),

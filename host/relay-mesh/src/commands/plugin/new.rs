@@ -1,4 +1,4 @@
-//! `relay-mesh plugin new`: a repository for an adapter, which builds, passes `plugin test` and installs
+//! `relay-mesh plugin new`: write a repository for an adapter, which builds, passes `plugin test` and installs
 //! before its author has written a line.
 
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::render::{Show, printable, printable_line};
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin new my-harness\n  \
     relay-mesh plugin new my-harness --lang python --dir ~/src/my-harness\n\n\
-    docs/adapters.md goes on from there.")]
+    docs/adapters.md explains the next steps.")]
 pub(super) struct Args {
     /// What people will type after `relay-mesh install`
     name: String,
@@ -35,19 +35,19 @@ pub(super) struct Args {
     sdk: Option<PathBuf>,
 }
 
-/// A language that there is a template for.
+/// A language with a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Language {
-    /// By relay-mesh-sdk.
+    /// With relay-mesh-sdk.
     Rust,
-    /// By componentize-py, from the WIT.
+    /// With componentize-py, from the WIT.
     Python,
-    /// By componentize-qjs, from the WIT.
+    /// With componentize-qjs, from the WIT.
     Js,
 }
 
-/// Why no repository was written. Nothing is there then that was not before.
+/// Why no repository was written. Nothing was created in that case.
 #[derive(Debug, thiserror::Error)]
 enum NewError {
     /// The name cannot name an adapter.
@@ -56,29 +56,28 @@ enum NewError {
     /// The name belongs to an adapter that is part of the program.
     #[error("`{0}` is the name of an adapter that is part of relay-mesh")]
     BuiltIn(String),
-    /// Something is in the place.
+    /// The folder is not empty.
     #[error("`{0}` is there already, and not an empty folder")]
     Occupied(PathBuf),
-    /// What was named as the sdk is not it.
+    /// The folder that was named as the sdk is not the sdk.
     #[error("`{0}` does not hold relay-mesh-sdk")]
     NoSdk(PathBuf),
-    /// The system refused.
+    /// The system refused to write.
     #[error("`{0}` could not be written")]
     Write(PathBuf, #[source] io::Error),
 }
 
-/// Does it.
 pub(super) fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let Args { name, lang, dir, sdk } = args;
     let folder = context.workdir.join(dir.unwrap_or_else(|| PathBuf::from(&name)));
     let sdk = sdk.map(|sdk| context.workdir.join(sdk));
     let blanks = Blanks::fill(&name, sdk.as_deref())?;
     let files = write(lang, &blanks, &folder)?;
-    context.printer.show(&Written { name, lang, folder: folder.display().to_string(), files })?;
+    context.printer.show(&NewAdapterShape { name, lang, folder: folder.display().to_string(), files })?;
     Ok(Exit::Success)
 }
 
-/// What stands in the place of the blanks in a template.
+/// The values for the blanks in a template.
 struct Blanks(Vec<(&'static str, String)>);
 
 impl Blanks {
@@ -124,8 +123,8 @@ fn title_of(name: &str) -> String {
     name.split('-').filter_map(capital).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes all files beside the place and then puts the folder there, so that it is there whole or not at
-/// all. Gives their paths.
+/// Writes all files into a folder beside the target and renames it, so that the repository is there whole or not
+/// at all. Returns the files' paths.
 fn write(language: Language, blanks: &Blanks, folder: &Path) -> Result<Vec<String>, NewError> {
     if !is_free(folder) {
         return Err(NewError::Occupied(folder.to_owned()));
@@ -143,13 +142,13 @@ fn write(language: Language, blanks: &Blanks, folder: &Path) -> Result<Vec<Strin
         files.push(path);
     }
     share(draft.path()).map_err(refused)?;
-    // Onto an empty folder too; one that was filled meanwhile is refused by the system.
+    // This also replaces an empty folder; the system refuses one that was filled meanwhile.
     fs::rename(draft.path(), folder).map_err(refused)?;
     files.sort();
     Ok(files)
 }
 
-/// A temporary folder is its owner's alone; a repository is as open as any that is made here.
+/// Gives the folder the permissions of any folder made here: a temporary one is only for its owner.
 fn share(folder: &Path) -> io::Result<()> {
     let sample = folder.join(".sample");
     fs::create_dir(&sample)?;
@@ -158,7 +157,7 @@ fn share(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, usual)
 }
 
-/// Whether a new folder may be put there.
+/// Whether the folder does not exist or is empty.
 fn is_free(folder: &Path) -> bool {
     match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
@@ -185,20 +184,17 @@ impl Explain for NewError {
     }
 }
 
-/// What was written.
 #[derive(Debug, Serialize)]
-struct Written {
-    /// The adapter's name.
+struct NewAdapterShape {
     name: String,
-    /// Its language.
     lang: Language,
-    /// The repository, absolute.
+    /// The repository's absolute path.
     folder: String,
-    /// Its files, from there.
+    /// Its files, relative to `folder`.
     files: Vec<String>,
 }
 
-impl Show for Written {
+impl Show for NewAdapterShape {
     fn text(&self) -> String {
         let mut text = format!("{}\n", printable(&self.folder));
         for file in &self.files {

@@ -1,4 +1,4 @@
-//! Which of two versions of an adapter is the later one.
+//! Compares two versions of an adapter.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use semver::Version;
 
 use crate::errors::CommandError;
 
-/// Reads an adapter's own version. One that cannot be ordered could not be told from a downgrade.
+/// Parses an adapter's own version. One that cannot be compared is an error: it might be a downgrade.
 pub(super) fn version(adapter: &str, text: &str) -> Result<Version, CommandError> {
     Version::parse(text).map_err(|error| {
         CommandError::usage(
@@ -16,23 +16,21 @@ pub(super) fn version(adapter: &str, text: &str) -> Result<Version, CommandError
     })
 }
 
-/// How a version stands to the one that is installed.
+/// How a version compares with the installed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// It is later.
+pub(super) enum VersionChange {
     Up,
-    /// It is called the same.
+    /// It has the same precedence.
     Same,
-    /// It is earlier.
     Down,
 }
 
-/// How a version stands to the one that is installed. What was added to a version by a `+` is of no account.
-pub(super) fn step(installed: &Version, next: &Version) -> Step {
+/// Compares a version with the installed one. Build metadata (after a `+`) does not count.
+pub(super) fn step(installed: &Version, next: &Version) -> VersionChange {
     match next.cmp_precedence(installed) {
-        Ordering::Greater => Step::Up,
-        Ordering::Equal => Step::Same,
-        Ordering::Less => Step::Down,
+        Ordering::Greater => VersionChange::Up,
+        Ordering::Equal => VersionChange::Same,
+        Ordering::Less => VersionChange::Down,
     }
 }
 
@@ -43,13 +41,13 @@ mod tests {
     #[test]
     fn versions_are_ordered_as_their_authors_mean_them() {
         for (installed, next, expected) in [
-            ("1.0.0", "1.0.1", Step::Up),
-            ("1.9.0", "1.10.0", Step::Up),
-            ("1.0.0-rc.1", "1.0.0", Step::Up),
-            ("1.0.0", "1.0.0", Step::Same),
-            ("1.0.0+a", "1.0.0+b", Step::Same),
-            ("1.0.0", "1.0.0-rc.1", Step::Down),
-            ("2.0.0", "1.99.99", Step::Down),
+            ("1.0.0", "1.0.1", VersionChange::Up),
+            ("1.9.0", "1.10.0", VersionChange::Up),
+            ("1.0.0-rc.1", "1.0.0", VersionChange::Up),
+            ("1.0.0", "1.0.0", VersionChange::Same),
+            ("1.0.0+a", "1.0.0+b", VersionChange::Same),
+            ("1.0.0", "1.0.0-rc.1", VersionChange::Down),
+            ("2.0.0", "1.99.99", VersionChange::Down),
         ] {
             let read = |text| version("toy", text).expect("a version");
             assert_eq!(step(&read(installed), &read(next)), expected, "{installed} to {next}");

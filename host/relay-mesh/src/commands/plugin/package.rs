@@ -1,10 +1,10 @@
-//! What `install` and `update` do with a file before anything is asked: it is read, tried out without
-//! any grant, and shown in plain words.
+//! What `install` and `update` do with a file before they ask: read it, load it without any grant, and describe it
+//! in plain words.
 
 use std::path::Path;
 
 use adapters::{Examination, Package, PackageError};
-use mesh::harness::HarnessError;
+use mesh::ports::harness::HarnessError;
 
 use super::asking::Question;
 use crate::compose::Open;
@@ -13,7 +13,7 @@ use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::printable;
 
-/// Reads a file or a folder.
+/// Reads a package from a file or a folder.
 pub(super) fn read(context: &Context, path: &Path) -> Result<Package, CommandError> {
     Package::open(&context.workdir.join(path)).map_err(|error| {
         let exit = match &error {
@@ -39,7 +39,7 @@ pub(super) fn read(context: &Context, path: &Path) -> Result<Package, CommandErr
     })
 }
 
-/// Loads it without any grant, and lets it say who it is. What cannot be loaded is not installed.
+/// Loads the component without any grant and asks it who it is. One that cannot be loaded is not installed.
 pub(super) async fn try_out(open: &Open, package: &Package) -> Result<Examination, CommandError> {
     let name = &package.manifest.name;
     if let Some(objection) = open.adapters.objection(&package.manifest) {
@@ -54,13 +54,13 @@ pub(super) async fn try_out(open: &Open, package: &Package) -> Result<Examinatio
     open.adapters.try_out(package).await.map_err(|error| unusable(&package.file, error))
 }
 
-/// A component that cannot be loaded.
+/// The error for a component that cannot be loaded.
 pub(super) fn unusable(file: &Path, error: HarnessError) -> CommandError {
     let hint = "tell its author; `relay-mesh plugin inspect FILE` says the same, and RELAY_LOG=debug more";
     CommandError::caused_by(&format!("`{}` is no adapter", file.display()), Some(hint.to_owned()), Exit::Failure, error)
 }
 
-/// What it is and what it would be able to do.
+/// Says what the adapter is and what it would be able to do.
 pub(super) fn words(examined: &Examination, question: &Question, heading: &str) -> String {
     let manifest = &examined.manifest;
     let mut lines = vec![format!(
@@ -104,7 +104,6 @@ pub(super) fn words(examined: &Examination, question: &Question, heading: &str) 
     printable(&lines.join("\n"))
 }
 
-/// A size, as people say it.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

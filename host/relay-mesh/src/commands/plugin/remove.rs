@@ -1,4 +1,4 @@
-//! `relay-mesh plugin remove`: takes an adapter off the shelf, with its consents and its notes.
+//! `relay-mesh plugin remove`: removes an installed adapter, with its consents and its notes.
 
 use super::install::{of_shelf, shelf};
 use super::shapes::Removed;
@@ -11,8 +11,8 @@ use crate::setup::installed::scope_name;
 /// Remove an adapter, with its consents and its notes
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  relay-mesh plugin remove gemini-cli\n\n\
-    Where it set a harness up, only it can take that out again: run `relay-mesh uninstall NAME` first. With \
-    `--anyway` it goes all the same, and you are told which files to look at.")]
+    If it has set up a harness, only it can undo that: run `relay-mesh uninstall NAME` first. `--anyway` removes it \
+    all the same, and names the files to look at.")]
 pub(super) struct Args {
     /// Which adapter, as `relay-mesh plugin list` names it
     name: String,
@@ -21,7 +21,6 @@ pub(super) struct Args {
     anyway: bool,
 }
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let shelf = shelf(&open)?;
@@ -31,14 +30,14 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         return Err(of_shelf(adapters::InstalledError::Absent(name.to_owned())));
     }
     let leftovers = open.adapters.leftovers(name).map_err(|error| {
-        CommandError::caused_by("it cannot be told what it set up", error.hint(), Exit::Store, error)
+        CommandError::caused_by("what the adapter set up could not be read", error.hint(), Exit::Store, error)
     })?;
     let home = context.environment.home();
     let files: Vec<String> = leftovers.iter().map(|leftover| shown_path(&leftover.file, home.as_deref())).collect();
     if let Some(first) = leftovers.first().filter(|_| !args.anyway) {
         let flag = match first.scope {
-            mesh::harness::Scope::User => "--user".to_owned(),
-            mesh::harness::Scope::Project => "--project DIR".to_owned(),
+            mesh::ports::harness::Scope::User => "--user".to_owned(),
+            mesh::ports::harness::Scope::Project => "--project DIR".to_owned(),
         };
         return Err(Failure {
             what: format!(

@@ -1,4 +1,4 @@
-//! The JSON that the plugin commands print. Names stay as they are once released.
+//! The JSON that the plugin commands print. Field names are frozen once released.
 
 use serde::Serialize;
 
@@ -8,53 +8,48 @@ use crate::setup::shapes::GrantLine;
 /// What `install` and `update` print.
 #[derive(Debug, Serialize)]
 pub(super) struct Placed {
-    /// The adapter.
     pub(super) adapter: String,
     /// `installed`, `updated`, `unchanged` or `declined`.
     pub(super) outcome: &'static str,
-    /// Its version now.
     pub(super) version: String,
-    /// The version before, where there was one.
+    /// The version that was installed before, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<String>,
     /// Digest of component and manifest.
     pub(super) digest: String,
-    /// Everything that it asks for.
+    /// Its requests, and whether each is granted.
     pub(super) grants: Vec<GrantLine>,
 }
 
 /// What `grant` and `revoke` print.
 #[derive(Debug, Serialize)]
 pub(super) struct Granted {
-    /// The adapter.
     pub(super) adapter: String,
-    /// Digest of component and manifest, to which this belongs.
+    /// Digest of component and manifest, to which the grants belong.
     pub(super) digest: String,
-    /// Everything that it asks for.
+    /// Its requests, and whether each is granted.
     pub(super) grants: Vec<GrantLine>,
 }
 
 /// What `enable` and `disable` print.
 #[derive(Debug, Serialize)]
 pub(super) struct Stood {
-    /// The adapter.
     pub(super) adapter: String,
     /// `enabled` or `disabled`.
     pub(super) state: &'static str,
-    /// Whether that is news.
+    /// Whether the state was different before.
     pub(super) changed: bool,
 }
 
 /// What `remove` prints.
 #[derive(Debug, Serialize)]
 pub(super) struct Removed {
-    /// The adapter.
     pub(super) adapter: String,
-    /// Settings files of harnesses in which something of it may still be.
+    /// Settings files of harnesses that may still hold something of it.
     pub(super) leftovers: Vec<String>,
 }
 
-/// The talk has been printed by then.
+/// As text these print nothing: the command has said everything by then.
 macro_rules! says_nothing_more {
     ($($shape:ty),+) => {
         $(impl Show for $shape {

@@ -1,8 +1,8 @@
-//! `relay-mesh plugin enable` and `disable`: whether an installed adapter is used.
+//! `relay-mesh plugin enable` and `disable`: use an installed adapter or not.
 
 use adapters::InstalledError;
 use adapters::installed::Enablement;
-use mesh::harness::Harnesses as _;
+use mesh::ports::harness::Harnesses as _;
 
 use super::install::{of_shelf, shelf};
 use super::shapes::Stood;
@@ -21,18 +21,16 @@ pub(super) struct Args {
 /// Leave an adapter installed and use it no longer
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh plugin disable gemini-cli\n\n\
-    Its grants stay. Where it stood in for a built-in adapter, that one answers again.")]
+    Its grants stay. If it replaced a built-in adapter, that one answers again.")]
 pub(super) struct DisableArgs {
     /// Which adapter, as `relay-mesh plugin list` names it
     name: String,
 }
 
-/// Enables.
 pub(super) fn enable(args: Args, context: &Context) -> Result<Exit, CommandError> {
     stand(context, &args.name, Enablement::Enabled)
 }
 
-/// Disables.
 pub(super) fn disable(args: DisableArgs, context: &Context) -> Result<Exit, CommandError> {
     stand(context, &args.name, Enablement::Disabled)
 }
@@ -44,7 +42,7 @@ fn stand(context: &Context, name: &str, standing: Enablement) -> Result<Exit, Co
             CommandError::from(Failure {
                 what: format!("the adapter `{name}` was not installed by `relay-mesh plugin install`"),
                 hint: Some(
-                    "it is part of this program, or lies in a plugin folder: `relay-mesh plugin list` says which"
+                    "it is part of this program, or is in a plugin folder: `relay-mesh plugin list` says which"
                         .to_owned(),
                 ),
                 exit: Exit::Refused,
@@ -60,7 +58,6 @@ fn stand(context: &Context, name: &str, standing: Enablement) -> Result<Exit, Co
     Ok(Exit::Success)
 }
 
-/// How an adapter stands, in a word.
 pub(super) fn word(standing: Enablement) -> &'static str {
     match standing {
         Enablement::Enabled => "enabled",

@@ -1,4 +1,4 @@
-//! The files that `plugin new` writes, as they lie in `templates/`, with blanks in double braces.
+//! The files that `plugin new` writes, from `templates/`, with blanks in double braces.
 
 use super::new::Language;
 
@@ -10,14 +10,14 @@ pub(super) struct Template {
     pub(super) text: &'static str,
 }
 
-/// Names files below one folder of `templates/`: a language, or what all have alike.
+/// Embeds files of one folder of `templates/`: a language's, or shared ones.
 macro_rules! templates {
     ($folder:literal: $($path:literal),+ $(,)?) => {
         &[$(Template { path: $path, text: include_str!(concat!("../../../templates/", $folder, "/", $path)) }),+]
     };
 }
 
-/// What the repositories of all languages hold alike.
+/// Files of all languages.
 const SHARED: &[Template] = templates!("shared":
     "LICENSE",
     "fixtures/hooks/1.0-after-tool-register.json",
@@ -69,15 +69,15 @@ const JS: &[Template] = templates!("js":
     "package.json",
 );
 
-/// Settings, where the adapter has a file of its own among them: without an sdk, nothing keeps the comments
-/// of other people's.
+/// Fixtures for an adapter with a settings file of its own: without an sdk, it cannot edit other people's files and
+/// keep their comments.
 const OWN_FILE: &[Template] = templates!("own-file":
     "fixtures/settings/with-others/config/settings.d/theme.json",
     "fixtures/settings/with-others/project/.{{name}}/settings.d/tickets.json",
     "fixtures/settings/with-others/project/.{{name}}/settings.json",
 );
 
-/// The contract itself, for languages that have no sdk.
+/// The WIT files, for languages that have no sdk.
 const WIT: &[Template] = &[
     Template { path: "wit/adapter.wit", text: include_str!("../../../../../wit/v0.1/adapter.wit") },
     Template { path: "wit/host.wit", text: include_str!("../../../../../wit/v0.1/host.wit") },

@@ -1,5 +1,5 @@
-//! `relay-mesh plugin test`: the conformance kit, for authors and their CI. Nothing of the person's is
-//! read or written: the component runs in a scratch folder.
+//! `relay-mesh plugin test`: the conformance kit, for authors and their CI. It reads and writes none of the user's
+//! files: the component runs in a scratch folder.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::{Show, printable, printable_line, table};
 
-/// Test an adapter in the sandbox: what it can do, by what that is known, and what is wrong
+/// Test an adapter in the sandbox: what it can do, how that is known, and what is wrong
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin test target/wasm32-wasip2/release/my_adapter.wasm --fixtures fixtures\n  \
     relay-mesh plugin test my-adapter.wasm --json | jq '.abilities[] | {name, verdict}'\n\n\
     Fixtures are recordings of the harness: docs/fixtures.md says how they are written. The exit code is 0 \
-    where every check held, and 1 where one failed; what the adapter does not offer is no failure.")]
+    if every check held, and 1 if one failed; what the adapter does not offer is no failure.")]
 pub(crate) struct Args {
     /// The component, with its manifest inside or beside it
     #[arg(value_name = "FILE.wasm")]
@@ -30,7 +30,6 @@ pub(crate) struct Args {
     all: bool,
 }
 
-/// Does it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let component = context.workdir.join(&args.component);
     let fixtures = match args.fixtures {
@@ -44,7 +43,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         context.printer.say("no fixtures were given, so only what needs none was tested; see docs/fixtures.md");
     }
     let exit = if report.passed { Exit::Success } else { Exit::Failure };
-    context.printer.show(&Told { report, detail: if args.all { Detail::All } else { Detail::Open } })?;
+    context.printer.show(&ReportShape { report, detail: if args.all { Detail::All } else { Detail::Open } })?;
     Ok(exit)
 }
 
@@ -63,7 +62,7 @@ fn told(error: ExamineError) -> CommandError {
     })
 }
 
-/// What caused it, where its own text does not say so.
+/// The cause, unless the error's own text names it.
 fn source_of(error: ExamineError) -> Option<Box<dyn std::error::Error + Send + Sync>> {
     match error {
         ExamineError::Scratch { source, .. } => Some(Box::new(source)),
@@ -73,25 +72,25 @@ fn source_of(error: ExamineError) -> Option<Box<dyn std::error::Error + Send + S
     }
 }
 
-/// How much is told.
+/// How much of the report to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
-    /// What did not hold and what was not tried.
+    /// The checks that failed or were not tried.
     Open,
     /// Every check.
     All,
 }
 
-/// The report, with how much of it people want to read. As JSON it is always whole.
+/// The report, and how much of it to print as text. The JSON is always complete.
 #[derive(Debug, Serialize)]
-struct Told {
+struct ReportShape {
     #[serde(flatten)]
     report: Report,
     #[serde(skip)]
     detail: Detail,
 }
 
-impl Show for Told {
+impl Show for ReportShape {
     fn text(&self) -> String {
         let report = &self.report;
         let digest: String = report.digest.chars().take(12).collect();
@@ -132,7 +131,7 @@ fn row(ability: &Ability) -> Vec<String> {
     vec![ability.name.to_owned(), ability.verdict.as_str().to_owned(), shorten(&printable_line(&evidence))]
 }
 
-/// How an adapter says that it does not offer something.
+/// The evidence that the adapter does not offer an ability.
 fn absence(ability: &Ability) -> String {
     let said = ability.checks.iter().find_map(|check| match &check.outcome {
         Found::Absent { evidence } => Some(evidence.clone()),
@@ -141,7 +140,7 @@ fn absence(ability: &Ability) -> String {
     said.unwrap_or_default()
 }
 
-/// A table's cell is read at a glance; `--all` and `--json` have the rest.
+/// Shortens a table cell, which is read at a glance; `--all` and `--json` have the rest.
 fn shorten(text: &str) -> String {
     const LONGEST: usize = 90;
     match text.char_indices().nth(LONGEST) {

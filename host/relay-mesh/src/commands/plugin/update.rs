@@ -1,5 +1,5 @@
-//! `relay-mesh plugin update`: another version in the place of an installed one. What it still asks
-//! for it keeps; what is new or wider is asked for anew.
+//! `relay-mesh plugin update`: replaces an installed adapter with another version. Unchanged requests keep their
+//! grants; the user is asked about new or wider ones.
 
 use std::path::PathBuf;
 
@@ -8,33 +8,32 @@ use adapters::{Consent, Package};
 
 use super::asking::{Question, Said, agree};
 use super::install::{asked, of_shelf, placed, put, shelf, tell_what_is_missing, with_state};
-use super::order::{self, Step};
+use super::order::{self, VersionChange};
 use super::package;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::Format;
 
-/// Put another version in the place of an installed adapter
+/// Replace an installed adapter with another version
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin update gemini-cli ./gemini-cli.wasm\n  \
     relay-mesh plugin update gemini-cli ./gemini-cli.wasm --yes --grant programs.version\n\n\
-    What the new version asks for in the same words it keeps, and what you denied stays denied. You are asked \
-    about what is new or wider: another path, more access, another address, other words of a command.")]
+    Requests that did not change keep their grants, and what you denied stays denied. You are asked about new or \
+    wider requests: another path, more access, another address, other words of a command.")]
 pub(super) struct Args {
     /// Which adapter, as `relay-mesh plugin list` names it
     name: String,
-    /// The component, or the folder that it lies in
+    /// The component, or the folder that holds it
     path: PathBuf,
     #[command(flatten)]
     said: Said,
-    /// Let it be an earlier version than the installed one
+    /// Allow a version that is earlier than the installed one
     #[arg(long)]
     allow_downgrade: bool,
 }
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let name = args.name.as_str();
@@ -52,7 +51,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     }
     let next = order::version(name, &package.manifest.version)?;
     let step = order::step(&order::version(name, &installed.version)?, &next);
-    if step == Step::Down && !args.allow_downgrade {
+    if step == VersionChange::Down && !args.allow_downgrade {
         return Err(Failure {
             what: format!("`{name}` is installed in version {}, and this is {next}", installed.version),
             hint: Some("say `--allow-downgrade` to go back to an earlier version".to_owned()),
@@ -74,7 +73,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         context.printer.data(&package::words(&examined, &carried.question, heading))?;
     }
     let consent = if carried.question.asks.is_empty() && carried.question.claims.is_empty() {
-        // Nothing is asked that was not asked before, so nobody has to answer.
+        // There is no new request, so the user is not asked.
         carried.kept
     } else {
         let Some(more) = agree(context, &carried.question, &args.said)? else {
@@ -104,14 +103,14 @@ fn absent(name: &str, path: &std::path::Path) -> CommandError {
     })
 }
 
-/// What goes over to a new version by itself, and what is asked.
-struct Carried {
+/// The consent that the new version keeps, and what to ask the user.
+struct CarriedConsent {
     kept: Consent,
     question: Question,
 }
 
-fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, package: &Package) -> Carried {
-    // Where the installed one can no longer be read, nothing is known of what it asked for.
+fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, package: &Package) -> CarriedConsent {
+    // If the installed version can no longer be read, its requests are unknown.
     let old = adapters.installed_manifest(name);
     let all = old.as_ref().map(|old| old.asks.words().into_iter().map(|(grant, _)| grant).collect());
     let settled = match (&old, &all) {
@@ -121,7 +120,7 @@ fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, package: &P
     let claims = adapters.built_in_claims(&package.manifest);
     let before = old.as_ref().map(|old| adapters.built_in_claims(old)).unwrap_or_default();
     let replaces_built_in = given.replaces_built_in && claims.iter().all(|claim| before.contains(claim));
-    Carried {
+    CarriedConsent {
         kept: Consent { grants: given.grants.intersection(&settled).cloned().collect(), replaces_built_in },
         question: Question {
             adapter: name.to_owned(),

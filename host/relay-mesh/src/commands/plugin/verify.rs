@@ -1,7 +1,7 @@
-//! `relay-mesh plugin verify`: proves that adapters are what was consented to, and can be loaded.
+//! `relay-mesh plugin verify`: proves that adapters are what the user consented to, and can be loaded.
 
 use adapters::{Audit, CacheCondition};
-use mesh::harness::{Finding, HarnessError, Severity};
+use mesh::ports::harness::{Finding, HarnessError, Severity};
 
 use super::install::{of_shelf, shelf};
 use crate::compose::Open;
@@ -15,14 +15,13 @@ use crate::setup::shapes::Proof;
 /// Prove that installed adapters are what was installed, and can be loaded
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  relay-mesh plugin verify\n  relay-mesh plugin verify gemini-cli\n\n\
-    Files are read through and compared with the digest that you consented to; the compile cache is read through \
-    too, and what is damaged there is compiled again. Ends with 1 where something is broken.")]
+    It compares the files with the digest that you consented to, and checks the compile cache; what is damaged there \
+    is compiled again. Exits with 1 if something is broken.")]
 pub(super) struct Args {
     /// Only this adapter, installed or not
     name: Option<String>,
 }
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let names = match args.name {
@@ -48,7 +47,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
 async fn look(open: &Open, name: &str) -> Result<Vec<Finding>, CommandError> {
     Ok(match open.adapters.audit(name).await {
         Ok(Audit::Unknown) if shelf(open)?.record(name).map_err(of_shelf)?.is_some() => {
-            vec![fine("nothing is installed; what you gave to builds of it in a plugin folder is kept".to_owned())]
+            vec![fine("nothing is installed; your grants to builds of it in a plugin folder are kept".to_owned())]
         }
         Ok(Audit::Unknown) => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),
         Ok(Audit::Looked { kept, examination }) => {

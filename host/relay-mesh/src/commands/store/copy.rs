@@ -1,6 +1,6 @@
-//! `relay-mesh store copy`: everything from one store to another.
+//! `relay-mesh store copy`: copy everything from one store to another.
 
-use mesh::carrying;
+use mesh::storage::migrate;
 
 use super::{Target, is_there, opened, told};
 use crate::config::{self, StoreAt};
@@ -14,22 +14,21 @@ use crate::exit::Exit;
     relay-mesh store copy files:/srv/mesh nats://10.0.0.7:4222\n  \
     relay-mesh store copy nats://10.0.0.7:4222 files:/srv/mesh")]
 pub(super) struct Args {
-    /// What is read: `files:DIR` or `nats://HOST`
+    /// The store to read: `files:DIR` or `nats://HOST`
     from: StoreAt,
-    /// What is written
+    /// The store to write
     to: StoreAt,
     #[command(flatten)]
     target: Target,
 }
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let [from, to] = [args.from, args.to].map(|at| placed(at, context));
-    // To open a folder is to make it, and out of a new one nothing comes.
+    // Opening a folder creates it, and a new one has nothing to copy.
     if let StoreAt::Files(dir) = &from {
         is_there(dir)?;
     }
-    // The agents of a folder live on the machine that the folder names.
+    // The agents of a folder belong to the machine that the folder names, so servers are opened as that machine.
     let data = [&from, &to].into_iter().find_map(|at| match at {
         StoreAt::Files(dir) => Some(dir.clone()),
         StoreAt::Nats(_) => None,
@@ -37,11 +36,11 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let data = data.unwrap_or_else(|| context.settings.dir.value.clone());
     let from = opened(context, &from, &data)?;
     let to = opened(context, &to, &data)?;
-    let carried = carrying::carry(from.as_ref(), to.as_ref(), args.target.occupied()).await?;
+    let carried = migrate::carry(from.as_ref(), to.as_ref(), args.target.occupied()).await?;
     told(context, &carried)
 }
 
-/// A store with the path of its folder made whole.
+/// The same store, with its folder as an absolute path.
 fn placed(at: StoreAt, context: &Context) -> StoreAt {
     match at {
         StoreAt::Files(dir) => {

@@ -1,9 +1,9 @@
-//! `relay-mesh store export` and `import`: a mesh as JSON lines, one for each value and each entry.
+//! `relay-mesh store export` and `import`: a mesh as JSON lines, one for each value and each log entry.
 
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use mesh::carrying;
+use mesh::storage::migrate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::memory::MemoryStore;
@@ -21,32 +21,30 @@ use crate::exit::Exit;
     relay-mesh store export --out mesh.jsonl\n  \
     relay-mesh store export | jq -r 'select(.log == \"agents/bob/inbox\") | .entry.subject'")]
 pub(super) struct ExportArgs {
-    /// Into this file, which must not be there yet, instead of standard output
+    /// Write to this new file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Take in what was exported
+/// Read an export into the store
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh store import mesh.jsonl --store nats://10.0.0.7:4222")]
 pub(super) struct ImportArgs {
-    /// The file
+    /// The exported file
     file: PathBuf,
     #[command(flatten)]
     target: Target,
 }
 
-/// One line.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged)]
-enum Line {
-    /// A value and what it is.
+enum ExportLine {
+    /// A key and its value.
     Value { value: String, is: Value },
-    /// An entry of a log, in order.
+    /// A log and its next entry.
     Entry { log: String, entry: Value },
 }
 
-/// Does it.
 pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Exit, CommandError> {
     if matches!(context.settings.shared.value, Shared::InTheFolder) {
         is_there(&context.settings.dir.value)?;
@@ -86,22 +84,22 @@ pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Exit, 
 }
 
 async fn lines(store: &dyn Store) -> Result<Vec<Vec<u8>>, CommandError> {
-    let contents = carrying::contents(store).await?;
+    let contents = migrate::contents(store).await?;
     let mut lines = Vec::new();
     for key in contents.values {
         if let Some(found) = store.get(&key).await? {
-            lines.push(line(&key, &found.bytes, |value, is| Line::Value { value, is })?);
+            lines.push(line(&key, &found.bytes, |value, is| ExportLine::Value { value, is })?);
         }
     }
     for log in contents.logs {
-        for entry in carrying::entries(store, &log).await?.0 {
-            lines.push(line(&log, &entry, |log, entry| Line::Entry { log, entry })?);
+        for entry in migrate::entries(store, &log).await?.0 {
+            lines.push(line(&log, &entry, |log, entry| ExportLine::Entry { log, entry })?);
         }
     }
     Ok(lines)
 }
 
-fn line(key: &Key, bytes: &[u8], make: impl Fn(String, Value) -> Line) -> Result<Vec<u8>, CommandError> {
+fn line(key: &Key, bytes: &[u8], make: impl Fn(String, Value) -> ExportLine) -> Result<Vec<u8>, CommandError> {
     let damaged = |why: String| store::StoreError::Damaged { what: key.to_string(), why };
     let parsed = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
     let mut line = serde_json::to_vec(&make(key.to_string(), parsed)).map_err(|error| damaged(error.to_string()))?;
@@ -109,7 +107,6 @@ fn line(key: &Key, bytes: &[u8], make: impl Fn(String, Value) -> Line) -> Result
     Ok(line)
 }
 
-/// Does it.
 pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Exit, CommandError> {
     let file = context.workdir.join(&args.file);
     let text = std::fs::read_to_string(&file).map_err(|error| {
@@ -126,21 +123,21 @@ pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Exit, 
         })?;
     }
     let to = shared(context)?;
-    let carried = carrying::carry(&exported, to.as_ref(), args.target.occupied()).await?;
+    let carried = migrate::carry(&exported, to.as_ref(), args.target.occupied()).await?;
     told(context, &carried)
 }
 
 async fn take_in(exported: &MemoryStore, line: &str) -> Result<(), String> {
-    let line: Line =
+    let line: ExportLine =
         serde_json::from_str(line).map_err(|_| "it is neither a value nor an entry of a log".to_owned())?;
     let key = |text: &str| text.parse::<Key>().map_err(|error| error.to_string());
     match line {
-        Line::Value { value, is } => {
+        ExportLine::Value { value, is } => {
             let bytes = is.to_string().into_bytes();
             let outcome = exported.swap(&key(&value)?, None, Some(&bytes), Durability::Process).await;
             outcome.map(drop).map_err(|_| format!("the value `{value}` is there twice"))
         }
-        Line::Entry { log, entry } => {
+        ExportLine::Entry { log, entry } => {
             let bytes = entry.to_string().into_bytes();
             let outcome = exported.append(&key(&log)?, &[bytes], Expect::Any, Durability::Process).await;
             outcome.map(drop).map_err(|error| error.to_string())

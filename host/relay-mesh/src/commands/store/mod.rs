@@ -1,47 +1,49 @@
-//! `relay-mesh store`: moving a mesh from one store to another, and to a file and back.
+//! `relay-mesh store`: move a mesh from one store to another, or to a file and back, and show its size.
 
 mod copy;
 mod export;
+mod size;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use mesh::carrying::{MigrationReport, Occupied};
+use mesh::storage::migrate::{MigrationReport, Occupied};
 use store::Store;
-use store::files::FilesOptions;
 
 use crate::command::CommandSpec;
 use crate::compose::{self, OpenError};
-use crate::config::StoreAt;
+use crate::config::{Durable, StoreAt};
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::machine::ThisMachine;
 use crate::shapes::carried::CarriedShape;
 
-/// Move a mesh to another store, or write it to a file
+/// Move a mesh to another store or to a file, or show its size
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh store copy files:~/.relay-mesh nats://10.0.0.7:4222\n  \
     relay-mesh store export --out mesh.jsonl\n  \
-    relay-mesh store import mesh.jsonl --store nats://10.0.0.7:4222\n\n\
-    What machines share is moved: agents, their mail with its receipts, reservations, commands, the log. Sessions, \
-    wake_files and keys belong to this machine and stay in its data folder. Nothing goes from where it is read. A move \
-    that broke off goes on when it is run again. End what serves the mesh first (`relay-mesh down`).")]
+    relay-mesh store import mesh.jsonl --store nats://10.0.0.7:4222\n  \
+    relay-mesh store size\n\n\
+    `copy`, `export` and `import` copy what machines share: agents, their mail with its receipts, reservations, commands, the event log. \
+    Sessions, wake files and keys belong to this machine and stay in its data folder. The source stays as it is. If a \
+    copy was interrupted, run it again and it continues. Stop the server first (`relay-mesh down`).")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
 
-/// What is done.
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
     /// Copy everything from one store to another
     Copy(copy::Args),
     /// Write everything as JSON lines
     Export(export::ExportArgs),
-    /// Take in what was exported
+    /// Read an export into the store
     Import(export::ImportArgs),
+    /// Show what takes up space
+    Size(size::Args),
 }
 
 impl CommandSpec for Args {
@@ -50,14 +52,15 @@ impl CommandSpec for Args {
             Verb::Copy(copy) => copy::run(copy, context).await,
             Verb::Export(export) => export::export(export, context).await,
             Verb::Import(import) => export::import(import, context).await,
+            Verb::Size(size) => size::run(size, context).await,
         }
     }
 }
 
-/// What happens to a target that holds something else.
+/// What to do if the target is not empty.
 #[derive(clap::Args, Debug)]
 struct Target {
-    /// Add to a target that holds another mesh; what both have under one name stays as it is there
+    /// Add to a target that holds another mesh; if both have the same name, the target's value stays
     #[arg(long)]
     add: bool,
 }
@@ -68,7 +71,7 @@ impl Target {
     }
 }
 
-/// The store that machines share, as the settings name it.
+/// The shared store of the settings.
 fn shared(context: &Context) -> Result<Arc<dyn Store>, CommandError> {
     let open = context.open()?;
     Ok(match open.servers {
@@ -77,15 +80,15 @@ fn shared(context: &Context) -> Result<Arc<dyn Store>, CommandError> {
     })
 }
 
-/// Opens a store that the command line names. On servers this speaks as the machine of a data folder.
+/// Opens a store that the command line names. On servers it acts as the machine that the data folder `data` names.
 fn opened(context: &Context, at: &StoreAt, data: &Path) -> Result<Arc<dyn Store>, CommandError> {
-    let folder = |dir: &Path| compose::open_folder(dir, FilesOptions::default());
+    let folder = |dir: &Path| compose::open_folder(dir, compose::options(Durable::Disk));
     match at {
         StoreAt::Files(dir) => Ok(Arc::new(folder(&context.workdir.join(dir))?)),
         StoreAt::Nats(servers) => {
             folder(data)?;
             let machine = ThisMachine::named_in(data).map_err(OpenError::from)?;
-            // The server of one's own belongs to the folder of the settings, whatever is copied.
+            // The token of this machine's own nats-server is in the data folder of the settings, whatever is copied.
             let own = &context.settings.dir.value;
             folder(own)?;
             let here = ThisMachine::named_in(own).map_err(OpenError::from)?;
@@ -95,7 +98,7 @@ fn opened(context: &Context, at: &StoreAt, data: &Path) -> Result<Arc<dyn Store>
     }
 }
 
-/// Refuses to read from a folder that is not there: a name that is mistyped is no empty mesh.
+/// Refuses a folder that does not exist: a mistyped name must not pass for an empty mesh.
 fn is_there(dir: &Path) -> Result<(), CommandError> {
     if dir.is_dir() {
         return Ok(());
@@ -109,7 +112,6 @@ fn is_there(dir: &Path) -> Result<(), CommandError> {
     .into())
 }
 
-/// Says what was moved.
 fn told(context: &Context, carried: &MigrationReport) -> Result<Exit, CommandError> {
     context.printer.show(&CarriedShape::of(carried))?;
     Ok(Exit::Success)

@@ -1,4 +1,4 @@
-//! `relay-mesh wake`: wake an agent, or whoever listens.
+//! `relay-mesh wake`: wake an agent, or a listener of the user's own.
 
 mod reaching;
 mod units;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 
-/// Wake an agent, or whoever listens
+/// Wake an agent, or a listener of your own
 #[derive(clap::Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -19,22 +19,22 @@ use crate::exit::Exit;
     relay-mesh wake 'the build is red' --to alice\n  \
     relay-mesh wake 'nightly run has ended'\n  \
     relay-mesh wake --method gateway --method file\n\n\
-    With --to the text goes as a message, by the ways of that agent's harness. Where nobody takes it there, and \
-    without --to, the ways of your settings follow, each for a while, until one works: a program (`wake.gateway`), a \
-    Unix socket (`wake.socket`), the file `wake/trigger`, which `relay-mesh wake install` has systemd watch. \
-    It ends with 1 where none worked."
+    With --to the text is sent as a message, over the routes of that agent's harness. If none takes it, and always \
+    without --to, the methods of your settings follow, each for a while, until one works: a program (`wake.gateway`), \
+    a Unix socket (`wake.socket`), the file `wake/trigger`, which `relay-mesh wake install` has systemd watch. \
+    Exits with 1 if none worked."
 )]
 pub(crate) struct Args {
-    /// Have systemd run a program of yours instead, or no longer.
+    /// Install or remove units with which systemd runs a program of yours.
     #[command(subcommand)]
     verb: Option<Verb>,
     /// What to say; `-` takes the text from standard input
     #[arg(value_name = "TEXT", default_value = "", hide_default_value = true)]
     text: String,
-    /// Whom: an agent's address [default: whoever listens]
+    /// The agent's address [default: no agent, only the methods of your settings]
     #[arg(long, value_name = "AGENT")]
     to: Option<String>,
-    /// Try this way, and none that is not named; may be given several times, in the order to be tried
+    /// Try only this method; may be given several times, in the order in which to try them
     #[arg(long = "method", value_name = "METHOD", value_enum)]
     methods: Vec<Method>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
@@ -42,12 +42,11 @@ pub(crate) struct Args {
     from: Option<AgentName>,
 }
 
-/// What else there is to do about waking.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Have systemd run a program whenever the trigger file is written
     Install(units::InstallArgs),
-    /// Take that out again
+    /// Remove what `wake install` wrote
     Uninstall(units::UninstallArgs),
 }
 

@@ -1,11 +1,12 @@
-//! Reaching somebody: a message by the routes of an agent's harness, then the ways of the settings, in order.
+//! Wakes an agent or listener: a message over the routes of the agent's harness, then the methods of the settings,
+//! in order.
 
 use std::time::Duration;
 
-use mesh::message::Draft;
+use mesh::messages::Draft;
+use mesh::messages::receipt::{DeliveryHistory, DeliveryStatus};
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::{DeliveryHistory, DeliveryStatus};
-use mesh::session::Principal;
+use mesh::sessions::Principal;
 use mesh::{LONGEST_WAKE, WakeError};
 
 use super::Args;
@@ -16,14 +17,13 @@ use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::wake::{TriedShape, WokenShape};
-use crate::wake::{Tried, Ways};
+use crate::wake::{Tried, WakeSettings};
 
-/// What an agent is told where nothing else is said.
+/// The message's text if the user gives none.
 const NUDGE: &str = "Please look at your mail and go on.";
-/// How long an agent without a session is waited for: somebody may listen for it.
+/// How long to wait for an agent without a session: a `relay-mesh listen` may take its mail.
 const WITHOUT_SESSION: Duration = Duration::from_secs(1);
 
-/// Does it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let text = match args.text.as_str() {
         "-" => input::text(LONGEST_WAKE + 1)?,
@@ -32,7 +32,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     if text.len() > LONGEST_WAKE {
         return Err(WakeError::TooLong(text.len()).into());
     }
-    let ways = Ways::of(&context.settings);
+    let ways = WakeSettings::of(&context.settings);
     let order = order(args.methods, args.to.as_deref(), &ways)?;
     let open = context.open()?;
     let caller = context.principal(&open, args.from).await?;
@@ -56,7 +56,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
                 shape.message = Some(id.to_string());
                 outcome
             }
-            // Only an agent has routes; without one the order names none.
+            // Only an agent has routes; without one `order` has none.
             (Method::Routes, None) => continue,
             (Method::Gateway | Method::Socket | Method::File, _) => {
                 let wake = open.mesh.wake(&caller, to.as_ref(), about, &text)?;
@@ -84,8 +84,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     Ok(if shape.woken { Exit::Success } else { Exit::Failure })
 }
 
-/// The ways to try, in order.
-fn order(named: Vec<Method>, to: Option<&str>, ways: &Ways) -> Result<Vec<Method>, CommandError> {
+/// The methods to try, in order.
+fn order(named: Vec<Method>, to: Option<&str>, ways: &WakeSettings) -> Result<Vec<Method>, CommandError> {
     if named.is_empty() {
         return Ok(ways.order.iter().copied().filter(|method| *method != Method::Routes || to.is_some()).collect());
     }
@@ -101,10 +101,10 @@ fn order(named: Vec<Method>, to: Option<&str>, ways: &Ways) -> Result<Vec<Method
     Ok(named)
 }
 
-/// What came of the routes.
+/// The outcome of a method.
 enum Routed {
     Tried(Tried),
-    /// The loop guard says that nobody is to be woken now, so no other way is tried either.
+    /// The loop guard forbids waking now, so no other method is tried either.
     Held(String),
 }
 
@@ -134,7 +134,7 @@ async fn by_routes(
     Ok((sent.id, routed))
 }
 
-/// What a message's history says of the routes.
+/// Whether a route took the message, by its delivery history.
 fn judged(history: &DeliveryHistory, why_not: &str, timeout: Duration) -> Tried {
     let status = history.status();
     let route = history.reached.get(&status).map(|step| step.route.as_str()).unwrap_or_default();

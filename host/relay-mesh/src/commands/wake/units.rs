@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use mesh::harness::Scope;
+use mesh::ports::harness::Scope;
 
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::setup::agreement::Confirmation;
 use crate::setup::carry::{Performed, PlanContext, carry_out, shown_path};
-use crate::wake::Ways;
+use crate::wake::WakeSettings;
 use crate::wake::unit::{PATH_UNIT, UnitError, Units};
 
 /// Have systemd run a program whenever the trigger file is written
@@ -31,11 +31,11 @@ pub(super) struct InstallArgs {
     program: Vec<String>,
 }
 
-/// Take that out again
+/// Remove what `wake install` wrote
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh wake uninstall --yes")]
 pub(super) struct UninstallArgs {
-    /// Show what would go and leave it
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
     /// Remove them without asking
@@ -43,12 +43,11 @@ pub(super) struct UninstallArgs {
     yes: bool,
 }
 
-/// Writes the units.
 pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit, CommandError> {
     let words = if args.program.is_empty() { context.settings.wake.run.clone() } else { Some(args.program) };
     let Some((name, arguments)) = words.as_deref().and_then(<[String]>::split_first) else {
         return Err(Failure {
-            what: "it is not said what to run".to_owned(),
+            what: "no program to run was named".to_owned(),
             hint: Some("write it after `--`, or set `[wake] run = ['notify-send', 'an agent calls']`".to_owned()),
             exit: Exit::Usage,
             source: None,
@@ -57,23 +56,22 @@ pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit
     };
     let program: Vec<String> = std::iter::once(found(name, context)?).chain(arguments.iter().cloned()).collect();
     if found("systemctl", context).is_err() {
-        let note =
-            "there is no `systemctl` on the PATH: where systemd does not run, nothing watches the file by these units";
+        let note = "there is no `systemctl` on the PATH: without systemd, these units do not watch the file";
         context.printer.warn(note);
     }
     let units = units(context)?;
-    let trigger = Ways::of(&context.settings).file;
+    let trigger = WakeSettings::of(&context.settings).file;
     let make = async || units.install(&trigger, &program).map_err(told);
     let about = about(
         Confirmation::from_flags(args.dry_run, args.yes),
         "The units are there already.",
         "The units are written",
     );
-    let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
+    let locate =
+        |edit: &mesh::ports::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
     carry_out(context, &about, make, locate, |plan| performed(units.write(plan))).await
 }
 
-/// Removes them.
 pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<Exit, CommandError> {
     let units = units(context)?;
     let make = async || units.removal().map_err(told);
@@ -82,7 +80,8 @@ pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<
         context.printer.say(&format!("systemd drops them with `systemctl --user disable --now {PATH_UNIT}`."));
     }
     let about = about(confirmation, "No units are installed.", "The units are removed");
-    let locate = |edit: &mesh::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
+    let locate =
+        |edit: &mesh::ports::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
     carry_out(context, &about, make, locate, |plan| performed(units.remove(plan))).await
 }
 
@@ -117,7 +116,7 @@ fn units(context: &Context) -> Result<Units, CommandError> {
     }
 }
 
-/// The absolute path of a program: systemd does not look where this shell does.
+/// The absolute path of a program: systemd does not search this shell's PATH.
 fn found(name: &str, context: &Context) -> Result<String, CommandError> {
     let is_program = |path: &PathBuf| {
         use std::os::unix::fs::PermissionsExt;

@@ -21,7 +21,7 @@ impl Explain for OrderError {
             OrderError::NotRegistered => Some(WHO_ARE_YOU.to_owned()),
             OrderError::Address(error) => error.hint(),
             OrderError::TooLong(_) => {
-                Some("put what is longer into a file that both can read, and name its path".to_owned())
+                Some("put long text into a file that both can read, and name its path".to_owned())
             }
             OrderError::Ttl => Some("write it as `--ttl 90s`, `20m`, `2h` or `1d`".to_owned()),
             OrderError::Store(error) => error.hint(),
@@ -66,7 +66,7 @@ impl Explain for FinishError {
             }
             FinishError::Runs { .. } => Some("`relay-mesh cmd list --all` shows what becomes of it".to_owned()),
             FinishError::NotTaken(_) => Some("take it first: `relay-mesh cmd take AGENT`".to_owned()),
-            FinishError::Ended(_) => Some("its result stays; send a message where there is more to say".to_owned()),
+            FinishError::Ended(_) => Some("its result is final; to add something, send a message".to_owned()),
             FinishError::TooLong(_) => Some("put it into a file that both can read, and give its path".to_owned()),
             FinishError::Store(error) => error.hint(),
         }

@@ -1,6 +1,6 @@
 //! Errors about messages: sending, reading, acknowledging.
 
-use mesh::message::InvalidDraft;
+use mesh::messages::InvalidDraft;
 use mesh::names::InvalidMessageId;
 use mesh::{AckError, FetchError, SendError, StatusError};
 
@@ -43,7 +43,7 @@ impl Explain for SendError {
                 Some("leave `--idempotency-key` out, or give each message a key of its own".to_owned())
             }
             SendError::Draft(InvalidDraft::LabelTooLong { .. } | InvalidDraft::TooManyTags(_)) => {
-                Some("put what is longer into the text".to_owned())
+                Some("put long text into the message itself".to_owned())
             }
             SendError::Address(error) => error.hint(),
             SendError::NotRegistered => Some("register first: `relay-mesh register NAME`".to_owned()),
@@ -58,7 +58,7 @@ impl Explain for SendError {
                     some => format!("it was stored for {}; ", listed(some)),
                 };
                 Some(format!(
-                    "{for_some}give what is new a key of its own; `relay-mesh message {older}` shows what has this one"
+                    "{for_some}use a new key for a new message; `relay-mesh message {older}` shows the one with this key"
                 ))
             }
             SendError::Store { stored, source, .. } => match stored.as_slice() {

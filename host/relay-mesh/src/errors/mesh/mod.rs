@@ -1,4 +1,4 @@
-//! The errors of the mesh, by what they are about.
+//! The errors of the mesh, by subject.
 
 mod agents;
 mod commands;
@@ -9,10 +9,10 @@ mod sessions;
 
 use mesh::names::AgentName;
 
-/// What to do if an agent is not known.
+/// Hint for an unknown agent.
 pub(crate) const WHO_IS_HERE: &str = "run `relay-mesh agents` to see who is here";
 const WHO_ARE_YOU: &str = "say who you are: `--from NAME`, after `relay-mesh register NAME`";
-/// What to do if a harness is not known.
+/// Hint for an unknown harness.
 pub(crate) const HARNESSES: &str = "run `relay-mesh harnesses` to see which are known";
 
 fn listed(names: &[AgentName]) -> String {

@@ -1,6 +1,6 @@
 //! Errors about moving a mesh to another store.
 
-use mesh::carrying::MigrateError;
+use mesh::storage::migrate::MigrateError;
 use store::StoreError;
 
 use crate::errors::Explain;
@@ -20,7 +20,7 @@ impl Explain for MigrateError {
             MigrateError::Differs(_) => {
                 Some("name an empty target, or say `--add` to keep what is there and add what is missing".to_owned())
             }
-            MigrateError::Busy(_) => Some("end what serves the mesh there, and run it again".to_owned()),
+            MigrateError::Busy(_) => Some("stop the relay-mesh processes there, and run it again".to_owned()),
             MigrateError::From(error) => error.hint(),
             MigrateError::To(StoreError::Elsewhere { .. }) => Some(
                 "another machine has an agent of that name there: move to an empty server, or another `prefix`"

@@ -1,6 +1,6 @@
 //! Errors about reservations.
 
-use mesh::repository::PlaceError;
+use mesh::reservations::repository::PlaceError;
 use mesh::{ReleaseError, ReserveError};
 
 use super::WHO_ARE_YOU;

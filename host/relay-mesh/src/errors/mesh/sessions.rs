@@ -1,4 +1,4 @@
-//! Errors about sessions: who calls, what lives here, invitations, hooks, wakes.
+//! Errors about sessions: callers, running sessions, invitations, hooks, wakes.
 
 use mesh::{HookError, IdentifyError, InviteError, RosterError, WakeError};
 

@@ -1,4 +1,4 @@
-//! Proves that the data folder takes what is written to it, gives it back, and is nobody else's.
+//! Checks that the data folder can be written and read back, is private, and has room.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -6,19 +6,19 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mesh::harness::{Finding, Severity};
+use mesh::ports::harness::{Finding, Severity};
 
 use super::{broken, fine, shown};
 
-/// A synced write that takes longer than this is felt in every message that is sent.
+/// A slower synced write is noticeable in every message sent.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// With less than this nothing can be promised.
+/// Free bytes below which writes may fail.
 const FULL: u64 = 8 * 1024 * 1024;
-/// With less than this it is time to make room.
+/// Free bytes below which the user is warned.
 const SCARCE: u64 = 256 * 1024 * 1024;
 
-/// Looks at the folder's owner and mode, then writes a file, syncs it, reads it back and removes it.
+/// Checks the folder's owner and mode, then writes a file, syncs it, reads it back and removes it.
 pub(crate) fn prove(folder: &Path, nonce: &str) -> Vec<Finding> {
     let about = match fs::metadata(folder) {
         Ok(about) => about,
@@ -27,12 +27,12 @@ pub(crate) fn prove(folder: &Path, nonce: &str) -> Vec<Finding> {
     vec![privacy(folder, about.uid(), about.mode(), rustix::process::getuid().as_raw()), round_trip(folder, nonce)]
 }
 
-/// How much room the disk has that the folder lies on.
+/// Free space on the folder's disk.
 pub(crate) fn room(folder: &Path) -> Finding {
     let path = folder.display();
     match rustix::fs::statvfs(folder) {
         Err(error) => {
-            broken(format!("how much room {path} has cannot be told: {error}"), "check the disk that it lies on")
+            broken(format!("the free space of {path} cannot be read: {error}"), "check the disk that it lies on")
         }
         Ok(about) => scarce(about.f_bavail.saturating_mul(about.f_frsize), &path.to_string()),
     }
@@ -40,7 +40,7 @@ pub(crate) fn room(folder: &Path) -> Finding {
 
 fn scarce(left: u64, path: &str) -> Finding {
     let megabytes = left / (1024 * 1024);
-    let what = format!("{megabytes} MB are left where {path} lies");
+    let what = format!("{megabytes} MB are free on the disk of {path}");
     let fix = "make room, or choose a folder on another disk by `--dir` or RELAY_DIR";
     match left {
         0..FULL => broken(what, fix),
@@ -49,7 +49,7 @@ fn scarce(left: u64, path: &str) -> Finding {
     }
 }
 
-/// Lines in the folder's logs and values that are not what was written. Each costs itself alone.
+/// Damaged lines in the folder's logs and values. Each costs only itself.
 pub(crate) fn damage(folder: &Path) -> Vec<Finding> {
     let mut damaged = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -84,7 +84,7 @@ pub(crate) fn damage(folder: &Path) -> Vec<Finding> {
     }
 }
 
-/// How many lines are JSON, and how many are not. What follows the last line's end is being written.
+/// Counts of lines that are JSON and that are not. An unfinished last line is still being written.
 fn sorted(bytes: &[u8]) -> (usize, usize) {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -110,7 +110,7 @@ fn unreadable(folder: &Path, error: &io::Error) -> Finding {
     broken(format!("{} cannot be read: {error}", folder.display()), fix)
 }
 
-/// Whether only its owner reaches the folder. What lies in it is the agents' mail.
+/// Checks that only its owner may read the folder: it holds the agents' mail.
 fn privacy(folder: &Path, owner: u32, mode: u32, us: u32) -> Finding {
     let path = folder.display();
     let others = mode & 0o077;
@@ -130,7 +130,7 @@ fn round_trip(folder: &Path, nonce: &str) -> Finding {
     let written = write_synced(&file, nonce);
     let took = began.elapsed();
     let read = written.and_then(|()| fs::read_to_string(&file));
-    // The file may never have come to be; whether it goes says nothing about the folder.
+    // The file may not exist; a failed removal says nothing about the folder.
     let _gone = fs::remove_file(&file);
     let path = folder.display();
     match read {
@@ -139,7 +139,7 @@ fn round_trip(folder: &Path, nonce: &str) -> Finding {
             "free some space, mend its permissions, or choose another folder by `--dir` or RELAY_DIR",
         ),
         Ok(text) if text != nonce => {
-            broken(format!("{path} gave back something else than was written"), "check the disk that it lies on")
+            broken(format!("{path} returned other bytes than were written"), "check the disk that it lies on")
         }
         Ok(_) if took > SLOW => Finding {
             severity: Severity::Warning,

@@ -1,10 +1,10 @@
-//! Everything that is proven of one harness: its adapter, the harness itself, its settings, its hook.
+//! The checks of one harness: its adapter, the harness itself, its settings, its hook.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use adapters::{InstalledAdapters, Unused};
-use mesh::harness::{Finding, Harness, HarnessError, Harnesses as _, Scope, Severity};
+use mesh::ports::harness::{Finding, Harness, HarnessError, Harnesses as _, Scope, Severity};
 
 use super::hook::{self, Came};
 use super::{broken, fine, shown};
@@ -14,11 +14,11 @@ use crate::errors;
 use crate::errors::CommandError;
 use crate::render::printable_line;
 use crate::setup::installed::{Installed, scope_name};
-use crate::setup::request::{HostUrl, Installation};
+use crate::setup::request::{Installation, ServerUrl};
 use crate::setup::shapes::Proof;
-use crate::setup::survey::{self, Found};
+use crate::setup::survey::{self, ScopeSurvey};
 
-/// Proves what can be proven of a harness. What an adapter fails at is a finding; what fails here is an error.
+/// Checks a harness. An adapter's failure is a finding; a failure of relay-mesh itself is an error.
 pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Result<Vec<Proof>, CommandError> {
     let began = Instant::now();
     let harness = match open.adapters.get(name).await {
@@ -32,7 +32,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     tell("adapter", fine(format!("version {version} was loaded and answered in {}", shown(began.elapsed()))));
 
     let installation = Installation::of(context)?;
-    let host = HostUrl::of_listener(context.settings.listen.value);
+    let host = ServerUrl::of_listener(context.settings.listen.value);
     let mut installed = false;
     let mut by_hand = true;
     for scope in [Scope::Project, Scope::User] {
@@ -52,7 +52,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     }
     match harness.present().await {
         Err(error) => tell("harness", adapter_failed(&error)),
-        // An adapter for any client looks for none in particular.
+        // The adapter for any client looks for no particular program.
         Ok(None) if by_hand => {}
         Ok(version) => tell("harness", presence(&harness.about().title, version.as_deref(), installed)),
     }
@@ -64,7 +64,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     Ok(proofs)
 }
 
-/// What is said of an adapter that is not used. Of one that was installed, somebody expects that it is.
+/// The finding about an unused adapter. One that the user installed is expected to work.
 pub(crate) fn passed_over(unused: &Unused, shelf: Option<&InstalledAdapters>) -> Finding {
     let is_installed = shelf.is_some_and(|shelf| unused.path.starts_with(shelf.folder()));
     let what = format!("{} is not used: {}", unused.path.display(), unused.why);
@@ -72,8 +72,7 @@ pub(crate) fn passed_over(unused: &Unused, shelf: Option<&InstalledAdapters>) ->
     Finding { severity: if is_installed { Severity::Broken } else { Severity::Warning }, what, fix }
 }
 
-/// What is said of the settings in one scope.
-async fn settings(harness: &Arc<dyn Harness>, name: &str, found: &Found) -> Vec<Finding> {
+async fn settings(harness: &Arc<dyn Harness>, name: &str, found: &ScopeSurvey) -> Vec<Finding> {
     let scope = scope_name(found.scope);
     let again =
         format!("relay-mesh install {name} --{}", if found.scope == Scope::User { "user" } else { "project ." });
@@ -95,19 +94,19 @@ async fn settings(harness: &Arc<dyn Harness>, name: &str, found: &Found) -> Vec<
     }
 }
 
-/// What is said of a session whose connector was killed and did not begin again.
+/// The finding about a session whose connector was killed and did not restart.
 fn deserted(title: &str, session: &str) -> Finding {
     Finding {
         severity: Severity::Warning,
         what: format!(
-            "nobody listens any more for the {title} session {}: its connector's `relay-mesh listen` was ended",
+            "no connector listens any more for the {title} session {}: its `relay-mesh listen` has ended",
             printable_line(session)
         ),
-        fix: Some(format!("start {title} again; its mail waits until then, or goes by another of its routes")),
+        fix: Some(format!("start {title} again; until then its mail waits or takes another route")),
     }
 }
 
-/// What is said of the harness itself. One that is set up and not here will not do much.
+/// The finding about the harness's program. If it is set up, its absence is a warning.
 fn presence(title: &str, version: Option<&str>, installed: bool) -> Finding {
     match (version, installed) {
         (Some(version), _) => fine(format!("{title} {version} is on this machine")),
@@ -115,7 +114,7 @@ fn presence(title: &str, version: Option<&str>, installed: bool) -> Finding {
         (None, true) => Finding {
             severity: Severity::Warning,
             what: format!("{title} is set up, and no version of it was found on this machine"),
-            fix: Some("put its program into PATH, where it is installed elsewhere".to_owned()),
+            fix: Some("if it is installed elsewhere, add its folder to PATH".to_owned()),
         },
     }
 }

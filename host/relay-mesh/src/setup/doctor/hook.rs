@@ -1,4 +1,4 @@
-//! Runs the hook's program as a harness would, and judges what came of it.
+//! Runs the hook's program as a harness would, and judges the result.
 
 use std::fs::Permissions;
 use std::io;
@@ -8,49 +8,40 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use adapters::manifest;
-use mesh::harness::{Finding, Severity};
+use mesh::ports::harness::{Finding, Severity};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use super::{broken, fine, shown};
 
-/// Longer than this is felt: the harness waits for the hook before its tool runs.
+/// A slower hook is noticeable: the harness waits for it before running the tool.
 const SLOW: Duration = Duration::from_millis(500);
-/// Longer than this and the harness is thought to be stuck.
+/// Timeout: the harness would seem stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A hook's call as a harness makes it.
+/// A hook's call as a harness would make it.
 pub(crate) struct Rehearsal<'a> {
-    /// The program that the harness's settings name.
     pub(crate) program: &'a Path,
-    /// The harness.
     pub(crate) harness: &'a str,
-    /// The event.
     pub(crate) event: &'a str,
-    /// What the harness would write to its standard input.
+    /// The standard input from the harness.
     pub(crate) payload: &'a str,
-    /// Variables, over those of this process. They must lead it to a data folder of its own, so
-    /// that a rehearsal leaves no session behind.
+    /// Variables added to those of this process. They must name a separate data folder, so that a rehearsal leaves no
+    /// session behind.
     pub(crate) environment: &'a [(String, String)],
 }
 
-/// What came of it.
 pub(crate) enum Came {
-    /// It ended.
     Ended {
-        /// What it printed and how it ended.
         output: Output,
-        /// After how long.
         took: Duration,
     },
-    /// It could not be started.
     NotStarted(io::Error),
-    /// It had to be killed.
+    /// Killed after the timeout.
     Stuck,
 }
 
-/// Runs a hook once in a data folder of its own, which is gone afterwards: a rehearsal leaves no
-/// session behind.
+/// Runs a hook once in a temporary data folder, so that the rehearsal leaves no session behind.
 pub(crate) async fn rehearse_aside(program: &Path, harness: &str, call: &manifest::Rehearsal) -> io::Result<Came> {
     let own = Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().prefix("relay-mesh-doctor-").permissions(own).tempdir()?;
@@ -59,7 +50,6 @@ pub(crate) async fn rehearse_aside(program: &Path, harness: &str, call: &manifes
     Ok(rehearse(&Rehearsal { program, harness, event, payload, environment: &environment }).await)
 }
 
-/// Runs the hook once.
 pub(crate) async fn rehearse(rehearsal: &Rehearsal<'_>) -> Came {
     let mut command = tokio::process::Command::new(rehearsal.program);
     command.args(["hook", rehearsal.harness, rehearsal.event]);
@@ -71,7 +61,7 @@ pub(crate) async fn rehearse(rehearsal: &Rehearsal<'_>) -> Came {
         Err(error) => return Came::NotStarted(error),
     };
     if let Some(mut input) = child.stdin.take() {
-        // A hook that ends without reading its input is judged by how it ends.
+        // A hook may end without reading its input; its exit decides.
         let _unread = input.write_all(rehearsal.payload.as_bytes()).await;
     }
     match timeout(PATIENCE, child.wait_with_output()).await {
@@ -81,7 +71,6 @@ pub(crate) async fn rehearse(rehearsal: &Rehearsal<'_>) -> Came {
     }
 }
 
-/// What a person is told of it.
 pub(crate) fn judge(event: &str, came: &Came) -> Finding {
     match came {
         Came::NotStarted(error) => broken(
@@ -105,7 +94,7 @@ fn judge_end(event: &str, output: &Output, took: Duration) -> Finding {
             "report this: a hook must always end with 0",
         )
     } else if let Some(line) = complaint.lines().find(|line| !line.trim().is_empty()) {
-        // A failing hook ends with 0, so that the harness goes on, and complains here.
+        // A failing hook exits with 0, so that the harness continues, and reports on standard error.
         broken(
             format!("the {event} hook answered nothing and complained: {line}"),
             "see `relay-mesh plugin list` for the adapter's state",

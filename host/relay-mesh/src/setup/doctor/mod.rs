@@ -1,27 +1,25 @@
-//! Proofs that the mesh works here: each tries the thing itself and says what came of it.
+//! Checks that the mesh works here: each tries the thing itself and reports the result.
 
 pub(crate) mod data_folder;
 pub(crate) mod examine;
 pub(crate) mod hook;
-pub(crate) mod host;
+pub(crate) mod server;
 pub(crate) mod servers;
 pub(crate) mod wake;
 
 use std::time::Duration;
 
-use mesh::harness::{Finding, Severity};
+use mesh::ports::harness::{Finding, Severity};
 
-/// A finding that all is well.
 pub(crate) fn fine(what: String) -> Finding {
     Finding { severity: Severity::Ok, what, fix: None }
 }
 
-/// A finding of something that does not work, and what to do about it.
 pub(crate) fn broken(what: String, fix: impl Into<String>) -> Finding {
     Finding { severity: Severity::Broken, what, fix: Some(fix.into()) }
 }
 
-/// A time in the unit in which people think of it.
+/// A time in a readable unit.
 pub(crate) fn shown(time: Duration) -> String {
     let milliseconds = time.as_secs_f64() * 1000.0;
     if milliseconds < 100.0 {

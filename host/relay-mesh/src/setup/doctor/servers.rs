@@ -1,30 +1,30 @@
-//! What was seen of the servers, and what to do about it.
+//! The findings about the servers, with hints.
 
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use mesh::harness::{Finding, Severity};
-use mesh::message::LONGEST_BODY;
+use mesh::messages::LONGEST_BODY;
+use mesh::ports::harness::{Finding, Severity};
 use store::{ServerTrouble, StoreError, reasons};
 use store_nats::{ServerCheck, StreamReport, StreamWarning};
 
 use super::{broken, fine, shown};
 use crate::errors::store::{REPLICAS, SOMEBODY_ELSES};
 
-/// What a message needs beside its text: names, subject, thread, headers.
+/// Bytes that a message needs beside its text: names, subject, thread, headers.
 const AROUND_A_BODY: usize = 64 * 1024;
-/// Clocks that differ by more show in the order of what happened, and in what lapses when.
+/// A larger difference of clocks, in milliseconds, affects the order of events and when things lapse.
 const SKEW: u64 = 30_000;
-/// Of so many hundredths on, a stream counts as nearly full.
+/// Percentage from which a stream counts as nearly full.
 const NEARLY_FULL: u64 = 90;
-/// What to do about a login that the server does not take, or a file of it that cannot be read.
+/// Hint for a login that the server refused, or whose file cannot be read.
 const NOT_LET_IN: &str = "the server does not take this login: look at user, password, token, nkey or credentials in \
                           `relay-mesh config`, and whether they have expired";
-/// What to do about a server that cannot be reached for any other reason.
+/// Hint for a server that cannot be reached for any other reason.
 const NO_WAY_THERE: &str =
     "check the address in `relay-mesh config`: its name, its port, and whether this machine reaches it";
 
-/// The findings about what was seen, with this machine's clock in milliseconds since 1970.
+/// The findings. `clock` is this machine's clock in milliseconds since 1970.
 pub(crate) fn findings(seen: &[ServerCheck], clock: u64) -> Vec<Finding> {
     let mut jetstream = true;
     let mut findings = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn findings(seen: &[ServerCheck], clock: u64) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with the server; none if the trouble is another one.
+/// The server's trouble; none if the error has another cause.
 fn trouble(error: &StoreError) -> Option<ServerTrouble> {
     match error {
         StoreError::Server { trouble, .. } => Some(*trouble),
@@ -78,9 +78,8 @@ fn why_unreached(error: &StoreError) -> &'static str {
         StoreError::Server { trouble, .. } => match trouble {
             ServerTrouble::Denied => NOT_LET_IN,
             ServerTrouble::TlsFailed => {
-                "TLS does not come about: name the authority's certificate by `ca` in [nats], ask for the server by the \
-                 name in its certificate, give `certificate` and `key` where it asks for them, and have an expired one \
-                 renewed"
+                "the TLS handshake failed: set `ca` in [nats] to the authority's certificate, address the server by the name \
+                 in its certificate, set `certificate` and `key` if it requires them, and renew expired ones"
             }
             ServerTrouble::NothingListens => {
                 "nothing listens there: start nats-server, or `relay-mesh up --nats` for one on this machine"
@@ -108,7 +107,7 @@ fn why_no_stream(name: &str, error: &StoreError) -> String {
     match trouble(error) {
         Some(ServerTrouble::NotOurs) => SOMEBODY_ELSES.to_owned(),
         Some(ServerTrouble::Unusable) => format!(
-            "nothing sent there would stay: change it (`nats stream edit {name}`) or let it go (`nats stream rm {name}`) \
+            "the stream would not keep messages: change it (`nats stream edit {name}`) or delete it (`nats stream rm {name}`) \
              and run this again, or set `prefix` in [nats] to a word of your own"
         ),
         Some(ServerTrouble::Full) => "the account has no room for it: raise its limits on the server".to_owned(),
@@ -188,7 +187,7 @@ fn of_stream(stream: &StreamReport) -> Vec<Finding> {
     findings
 }
 
-/// What is worth a line about a stream that keeps less well than ours would.
+/// The finding about a stream that is less durable than ours would be.
 fn of_warning(name: &str, warning: &StreamWarning) -> Option<Finding> {
     let needed = LONGEST_BODY + AROUND_A_BODY;
     let long = |time: &Duration| humantime::format_duration(*time).to_string();

@@ -1,23 +1,22 @@
-//! Follows one message up the history and tells each status as it comes.
+//! Follows one message and reports each delivery status.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mesh::MessageStatus;
-use mesh::harness::{Finding, Severity};
-use mesh::message::Draft;
+use mesh::messages::Draft;
+use mesh::messages::receipt::{DeliveryStatus, RecipientStatus};
 use mesh::names::AgentName;
-use mesh::receipt::{DeliveryStatus, RecipientStatus};
+use mesh::ports::harness::{Finding, Severity};
 
 use super::{broken, fine, shown};
 use crate::compose::Open;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 
-/// How often the receipts are looked at. A status is told with its own time, not with this one's.
+/// Poll interval. Each status is reported with its own time, not the poll's.
 pub(crate) const EVERY: Duration = Duration::from_millis(50);
 
-/// The agent of a session, or the one of that name.
 pub(crate) async fn agent_of(open: &Open, session: &str) -> Result<AgentName, CommandError> {
     let sessions = open.mesh.sessions().await?;
     if let Some(view) = sessions.into_iter().find(|view| view.record.session.id == session) {
@@ -34,7 +33,7 @@ fn absent(what: String) -> CommandError {
     CommandError::from(Failure { what, hint, exit: Exit::NotFound, source: None })
 }
 
-/// The test message. It says what it is, so that no model thinks it has to act on it.
+/// The test message. It says that it is a test, so that no model acts on it.
 pub(crate) fn message(nonce: &str) -> Draft {
     Draft {
         subject: Some(format!("relay-mesh doctor {nonce}")),
@@ -47,12 +46,12 @@ pub(crate) fn message(nonce: &str) -> Draft {
     }
 }
 
-/// Where the test message stands. It was sent to one agent.
+/// The status of the test message, which has one recipient.
 pub(crate) fn only_recipient(status: MessageStatus) -> Result<RecipientStatus, CommandError> {
     status.recipients.into_iter().next().ok_or_else(|| absent("the test message is in nobody's mail".to_owned()))
 }
 
-/// What has been told of a message so far.
+/// What has been reported of a message so far.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     told: BTreeSet<DeliveryStatus>,
@@ -60,17 +59,15 @@ pub(crate) struct Follower {
     held: bool,
 }
 
-/// Whether there is more to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// A higher status may come.
+    /// A higher status may follow.
     Longer,
-    /// Nothing further can be learned.
     Over,
 }
 
 impl Follower {
-    /// The lines that have not been told yet.
+    /// The lines that have not been reported yet.
     pub(crate) fn news(&mut self, status: &RecipientStatus) -> Vec<String> {
         let mut lines = Vec::new();
         if self.told.insert(DeliveryStatus::Stored) {
@@ -95,14 +92,13 @@ impl Follower {
     }
 }
 
-/// Whether to look again. A message that was shown proves the wake; whether its agent says more is
-/// the agent's affair.
+/// Whether to poll again. A shown message proves the wake; an acknowledgement is up to the agent.
 pub(crate) fn wait(status: &RecipientStatus) -> Wait {
     let ended = status.history.is_settled() || status.history.undeliverable.is_some();
     if ended { Wait::Over } else { Wait::Longer }
 }
 
-/// What it came to, once nobody waits any more.
+/// The final finding.
 pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
     let history = &status.history;
     let status = history.status();
@@ -131,8 +127,8 @@ pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use mesh::machine::Instant;
-    use mesh::receipt::{DeliveryHistory, Event};
+    use mesh::messages::receipt::{DeliveryHistory, Event};
+    use mesh::ports::machine::Instant;
 
     use super::*;
 

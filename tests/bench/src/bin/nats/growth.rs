@@ -122,7 +122,7 @@ struct Asker {
 impl Asker {
     async fn start(server: &NatsServer, program: &Path, scratch: &Path) -> Result<Asker, Failure> {
         let host = Host::start(server, "asker").await?;
-        let draft = mesh::message::Draft { body: "To myself.".to_owned(), ..mesh::message::Draft::default() };
+        let draft = mesh::messages::Draft { body: "To myself.".to_owned(), ..mesh::messages::Draft::default() };
         let sent = host.mesh.send(&host.caller, &["asker".to_owned()], draft).await?.id;
         host.mesh.write_minutes().await?;
         let program: PathBuf = program.to_owned();

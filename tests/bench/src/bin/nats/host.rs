@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bench::Failure;
-use mesh::harness::{Harness, HarnessError, Harnesses};
-use mesh::machine::{Instant, Machine, Process};
 use mesh::names::AgentName;
-use mesh::session::{Call, Caller, Principal};
+use mesh::ports::harness::{Harness, HarnessError, Harnesses};
+use mesh::ports::machine::{Instant, Machine, Process};
+use mesh::sessions::{Call, Caller, Principal};
 use mesh::{Limits, LoopLimits, Mesh, Parts, Registration, Served};
 use store::Store;
 use store::files::{FilesOptions, FilesStore};
@@ -34,7 +34,7 @@ impl Host {
         let local: Arc<dyn Store> = Arc::new(FilesStore::open(folder.path(), FilesOptions::default())?);
         let options =
             NatsOptions { servers: vec![server.url()], host: format!("of-{agent}"), ..NatsOptions::default() };
-        let shared: Arc<dyn Store> = Arc::new(NatsStore::with_homes(options, Arc::new(mesh::Homes)));
+        let shared: Arc<dyn Store> = Arc::new(NatsStore::with_homes(options, Arc::new(mesh::AgentOwnership)));
         let parts = [shared, local];
         let mesh = Arc::new(mesh_of(&parts, agent));
         let caller = mesh.identify(&shell(None)).await?;

@@ -11,7 +11,7 @@ use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::{self, stream};
 use bench::Failure;
 use bench::report::Report;
-use mesh::message::Draft;
+use mesh::messages::Draft;
 use test_support::NatsServer;
 use tokio::task::JoinSet;
 

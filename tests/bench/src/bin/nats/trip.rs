@@ -11,9 +11,9 @@ use bench::report::Report;
 use bench::sampling::{Compared, median};
 use futures::StreamExt;
 use mesh::Fetch;
-use mesh::message::Draft;
+use mesh::messages::Draft;
+use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::AgentName;
-use mesh::receipt::DeliveryStatus;
 use test_support::NatsServer;
 use tokio::sync::mpsc;
 

@@ -8,7 +8,7 @@ use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::{self, Context};
 use bench::Failure;
 use mesh::Registration;
-use mesh::message::{Draft, Message, Priority, Trace};
+use mesh::messages::{Draft, Message, Priority, Trace};
 use mesh::names::{AgentName, MessageId};
 use serde_json::json;
 use test_support::NatsServer;

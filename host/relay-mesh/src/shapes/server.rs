@@ -1,7 +1,7 @@
 //! The server and the mesh as a whole: `up`, `down`, `status` and `version`.
 
-use mesh::agent::AgentSummary;
-use mesh::machine::Instant;
+use mesh::agents::AgentSummary;
+use mesh::ports::machine::Instant;
 use serde::Serialize;
 
 use super::agents::{agents_table, each_agent, waits};
@@ -13,19 +13,16 @@ use crate::render::{Show, printable_line, table};
 
 /// The long-lived server of a data folder.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct HostShape {
-    /// Whether one runs.
+pub(crate) struct ServerShape {
     pub(crate) running: bool,
-    /// Its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
-    /// Where MCP clients reach it.
+    /// The URL for MCP clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
-    /// The Unix socket at which it tells of events.
+    /// The Unix socket for events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<String>,
-    /// Its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
 }
@@ -35,24 +32,21 @@ pub(crate) struct HostShape {
 pub(crate) struct UpShape {
     /// `started` or `running` (it was before).
     pub(crate) outcome: &'static str,
-    /// The server.
     #[serde(flatten)]
-    pub(crate) host: HostShape,
-    /// The nats-server of this machine's own, where one was asked for.
+    pub(crate) host: ServerShape,
+    /// This machine's own nats-server, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) server: Option<ServerShape>,
-    /// Its log.
+    pub(crate) server: Option<NatsShape>,
     pub(crate) log: String,
-    /// What a person can do next.
+    /// What the user can do next.
     pub(crate) next_steps: Vec<String>,
 }
 
 /// A nats-server that was started for a data folder.
 #[derive(Debug, Serialize)]
-pub(crate) struct ServerShape {
-    /// Where clients reach it.
+pub(crate) struct NatsShape {
+    /// The URL for clients.
     pub(crate) url: String,
-    /// Its process.
     pub(crate) pid: u32,
 }
 
@@ -76,10 +70,10 @@ impl Show for UpShape {
 pub(crate) struct DownShape {
     /// `stopped`, or `not running`.
     pub(crate) outcome: &'static str,
-    /// The process that was ended.
+    /// The process that was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
-    /// The nats-server of this machine's own that was ended too.
+    /// This machine's own nats-server, if it was stopped too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_pid: Option<u32>,
 }
@@ -97,53 +91,48 @@ impl Show for DownShape {
     }
 }
 
-/// A sender and a recipient between whom waking stopped.
+/// A sender and a recipient between whom the loop guard stopped waking.
 #[derive(Debug, Serialize)]
 pub(crate) struct HeldShape {
-    /// Who sent.
+    /// The sender.
     pub(crate) from: String,
-    /// Who is not woken.
+    /// The recipient, which is not woken.
     pub(crate) to: String,
-    /// Messages held.
     pub(crate) messages: usize,
-    /// Why.
     pub(crate) reason: String,
 }
 
 /// `relay-mesh status`.
 #[derive(Debug, Serialize)]
 pub(crate) struct StatusShape<'a> {
-    /// The data folder.
     pub(crate) dir: String,
-    /// The server.
     #[serde(rename = "server")]
-    pub(crate) host: HostShape,
+    pub(crate) host: ServerShape,
     /// Every agent.
     #[serde(serialize_with = "each_agent")]
     pub(crate) agents: &'a [AgentSummary],
-    /// Messages that wait, over all inboxes.
+    /// Waiting messages in all inboxes.
     pub(crate) waiting: usize,
-    /// How many of these the servers have counted and nobody has read.
+    /// How many of these only the servers counted: the messages themselves were not read.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) counted: usize,
-    /// What is reserved.
     pub(crate) reservations: ListedShapes<'a>,
-    /// Commands that wait or are being worked on, oldest first.
+    /// Pending and running commands, oldest first.
     pub(crate) commands: Vec<CommandShape>,
-    /// Where waking stopped.
+    /// Pairs of agents between whom waking stopped.
     pub(crate) held: Vec<HeldShape>,
-    /// What is damaged in the data folder, a sentence each.
+    /// Damage in the data folder, one sentence each.
     pub(crate) damaged: Vec<String>,
-    /// What waits on this machine until the servers can be reached, and what came back from there.
+    /// Messages that wait on this machine for the servers, and messages that they returned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) queued: Vec<QueuedShape>,
-    /// Why the servers cannot be reached; the rest is then as it was last seen here.
+    /// Why the servers cannot be reached; the other fields are then the last known state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) out_of_reach: Option<String>,
-    /// The time of asking, for "how long ago".
+    /// The current time, for "2 h ago".
     #[serde(skip)]
     pub(crate) now: Instant,
-    /// What people asked to see alone; everything, where they named nothing. JSON holds all of it.
+    /// The parts that the user asked for; all if none. JSON always has all.
     #[serde(skip)]
     pub(crate) named: Vec<Part>,
 }
@@ -152,19 +141,16 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// A part of the status that can be asked for alone.
+/// A part of the status that can be shown alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Who is here.
     Agents,
-    /// What is reserved.
     Reservations,
-    /// What is to be run.
     Commands,
 }
 
 impl StatusShape<'_> {
-    /// One part as a table; where it was asked for alone, also that it is empty.
+    /// One part as a table. An empty part is mentioned only if it was asked for.
     fn part(&self, part: Part) -> Option<String> {
         let asked = self.named.contains(&part);
         let (empty, table) = match part {
@@ -240,11 +226,10 @@ impl Show for StatusShape<'_> {
 pub(crate) struct VersionShape {
     /// The version.
     pub(crate) version: &'static str,
-    /// The version of the interface that adapters are written against.
+    /// The WIT version for adapters.
     pub(crate) wit: &'static str,
-    /// The operating system.
     pub(crate) system: &'static str,
-    /// The processor.
+    /// The processor architecture.
     pub(crate) architecture: &'static str,
 }
 

@@ -1,12 +1,12 @@
-//! The desk between the followed targets and the connector: prints what arrives, takes receipts.
+//! Connects the followed targets with the connector: prints what arrives, takes receipts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::{AgentName, MessageId};
-use mesh::receipt::DeliveryStatus;
-use mesh::session::SessionRef;
+use mesh::sessions::SessionRef;
 use mesh::{Lease, Mesh, reasons};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -14,58 +14,55 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Receipts;
-use super::target::{Arrival, Found, Rest, Target, follow};
+use super::target::{Arrival, Finding, Rest, Target, follow};
 use super::words::{Heard, News, Said};
 use crate::errors::CommandError;
 use crate::render::Printer;
 use crate::shapes::mail::MessageShape;
 
-/// The route that receipts name.
+/// The route's name in receipts.
 const ROUTE: &str = "listen";
-/// For how many milliseconds a target rests after its connector first refused a message, so that others may
-/// carry it.
+/// Milliseconds that a target rests after its connector first refused a message, so that other routes may take it.
 const REST: u64 = 10_000;
 
-/// What is followed, and what was printed and is not confirmed.
-pub(super) struct Desk {
+/// The followed targets, and what was printed and is not confirmed.
+pub(super) struct Listener {
     pub(super) mesh: Arc<Mesh>,
     pub(super) printer: Printer,
-    /// Who confirms.
+    /// Who confirms that a message was shown.
     pub(super) receipts: Receipts,
-    /// The harness whose sessions may be watched and whose events are understood.
+    /// The harness whose sessions may be watched and whose hook events are answered.
     harness: Option<String>,
-    /// Variables of this process, which the harness's connector started.
+    /// This process's environment. The harness's connector started it.
     pub(super) environment: Vec<(String, String)>,
-    /// Where the tasks send what they find. Cloned for each.
+    /// Where the tasks send what they find. Cloned for each task.
     arrivals: mpsc::Sender<Arrival>,
     /// The tasks. Written when a target is watched or no longer watched.
     followed: BTreeMap<Target, Followed>,
-    /// What was printed, with its lease. Written by printing, by receipts and at the end.
+    /// What was printed and is not confirmed. Written by printing, by receipts and by `close`.
     pub(super) pending: BTreeMap<(MessageId, Target), Printed>,
 }
 
-/// What was printed and wants its receipts.
+/// A printed item that awaits its receipts.
 #[derive(Clone)]
 pub(super) enum Printed {
-    /// A message.
     Mail(Lease),
-    /// An invitation, by a line of its own.
+    /// An invitation on a line of its own.
     Invitation,
     /// An invitation in the answer to a hook.
     AnsweredInvitation,
 }
 
-/// One task.
+/// The task that follows one target.
 struct Followed {
     task: JoinHandle<()>,
     stop: CancellationToken,
     rest: watch::Sender<Rest>,
-    /// How often in a row its connector refused a message.
+    /// How many times in a row its connector refused a message.
     refused: u32,
 }
 
-impl Desk {
-    /// A desk that follows nothing yet.
+impl Listener {
     pub(super) fn new(
         mesh: Arc<Mesh>,
         printer: Printer,
@@ -73,12 +70,12 @@ impl Desk {
         harness: Option<String>,
         environment: Vec<(String, String)>,
         arrivals: mpsc::Sender<Arrival>,
-    ) -> Desk {
+    ) -> Listener {
         let (followed, pending) = (BTreeMap::new(), BTreeMap::new());
-        Desk { mesh, printer, receipts, harness, environment, arrivals, followed, pending }
+        Listener { mesh, printer, receipts, harness, environment, arrivals, followed, pending }
     }
 
-    /// Follows one more target, and says so.
+    /// Follows one more target, and prints that it does.
     pub(super) async fn watch(&mut self, target: Target) -> Result<(), CommandError> {
         if self.followed.contains_key(&target) {
             return Ok(());
@@ -86,7 +83,7 @@ impl Desk {
         let (agent, ticket) = match &target {
             Target::Agent(agent) => (Some(agent.clone()), None),
             Target::Session(session) => {
-                // Whoever reads the line below may rely on it.
+                // Before the line below is printed: its reader relies on it.
                 self.mesh.listens_for(session).await?;
                 let agent = self.mesh.session(session).await?.and_then(|view| view.record.agent);
                 match self.mesh.ticket(session).await {
@@ -112,22 +109,22 @@ impl Desk {
     pub(super) async fn take(&mut self, arrival: Arrival) -> Result<(), CommandError> {
         let Arrival { target, news } = arrival;
         match news {
-            Found::Fault(words) => self.complain(&words),
-            Found::Agent(agent) => match &target {
+            Finding::Fault(words) => self.complain(&words),
+            Finding::Agent(agent) => match &target {
                 Target::Agent(_) => Ok(()),
                 Target::Session(session) => self.printer.line(&Said::Bound { session: &session.id, agent: &agent }),
             },
-            // It came up while the connector asked not to be told any more.
-            Found::Message(fetched, lease) if !self.followed.contains_key(&target) => {
+            // The connector stopped watching the target while this message was on its way.
+            Finding::Message(fetched, lease) if !self.followed.contains_key(&target) => {
                 self.give_back(&(fetched.message.id, target), Printed::Mail(lease)).await;
                 Ok(())
             }
-            Found::Invitation(taken) if !self.followed.contains_key(&target) => {
+            Finding::Invitation(taken) if !self.followed.contains_key(&target) => {
                 self.give_back(&(taken.id, target), Printed::Invitation).await;
                 Ok(())
             }
-            Found::Invitation(taken) => self.invite(target, &taken).await,
-            Found::Message(fetched, lease) => {
+            Finding::Invitation(taken) => self.invite(target, &taken).await,
+            Finding::Message(fetched, lease) => {
                 let id = fetched.message.id;
                 let (text, _) = mesh::envelope(std::slice::from_ref(&fetched.message), usize::MAX);
                 let said = Said::Message {
@@ -154,12 +151,12 @@ impl Desk {
         }
     }
 
-    /// Does what a line on standard input says. Whatever is wrong with it ends nothing.
+    /// Handles a line from standard input. A line that is wrong is reported and does not end `listen`.
     pub(super) async fn hear(&mut self, heard: Heard) -> Result<(), CommandError> {
         match heard {
             Heard::Watch(id) => match self.session(id) {
                 Some(target) => self.watch(target).await,
-                None => self.complain("sessions can be watched with `--harness` alone"),
+                None => self.complain("sessions can be watched only with `--harness`"),
             },
             Heard::Unwatch(id) => {
                 if let Some(target) = self.session(id) {
@@ -178,18 +175,18 @@ impl Desk {
                 };
                 outcome.or_else(|error| self.complain(&error))
             }
-            Heard::Ended { .. } => self.complain("no command of that id is being run here"),
+            Heard::Ended { .. } => self.complain("no command with that id is running here"),
             Heard::Runs { session, .. } => Box::pin(self.hear(Heard::Watch(session))).await,
             Heard::Hook { name, payload, call } => self.hook(name, payload, call).await,
         }
     }
 
-    /// Says that something went wrong that ends nothing.
+    /// Prints an error that does not end `listen`.
     pub(super) fn complain(&self, words: &str) -> Result<(), CommandError> {
         self.printer.line(&Said::Error { error: words })
     }
 
-    /// Stops every task and gives back what was not confirmed.
+    /// Stops every task and releases what was not confirmed.
     pub(super) async fn close(mut self, mut arrived: mpsc::Receiver<Arrival>) {
         let followed = std::mem::take(&mut self.followed);
         for one in followed.values() {
@@ -198,13 +195,13 @@ impl Desk {
         arrived.close();
         while let Some(Arrival { target, news }) = arrived.recv().await {
             match news {
-                Found::Message(fetched, lease) => {
+                Finding::Message(fetched, lease) => {
                     self.pending.insert((fetched.message.id, target), Printed::Mail(lease));
                 }
-                Found::Invitation(taken) => {
+                Finding::Invitation(taken) => {
                     self.pending.insert((taken.id, target), Printed::Invitation);
                 }
-                Found::Agent(_) | Found::Fault(_) => {}
+                Finding::Agent(_) | Finding::Fault(_) => {}
             }
         }
         for (_, one) in followed {
@@ -217,7 +214,6 @@ impl Desk {
         }
     }
 
-    /// The harness whose events are understood here.
     pub(super) fn harness(&self) -> Option<&str> {
         self.harness.as_deref()
     }
@@ -238,7 +234,7 @@ impl Desk {
         }
     }
 
-    /// Which lease a receipt means. One message may have been printed for several sessions.
+    /// The printed item that a receipt is for. One message may have been printed for several sessions.
     fn leased(&self, id: MessageId, session: Option<&str>) -> Result<(MessageId, Target), String> {
         let fits = |target: &Target| session.is_none_or(|session| target.session() == Some(session));
         let mut found = self.pending.keys().filter(|(of, target)| *of == id && fits(target));
@@ -290,8 +286,8 @@ impl Desk {
         }
     }
 
-    /// A receipt for what an earlier process printed, or whose lease has lapsed: a connector outlives
-    /// the process that it listens by. Whether there was anything left to be said of that message.
+    /// Takes a receipt for what an earlier process printed, or whose lease has lapsed: a connector outlives the
+    /// `listen` process that it reads. Returns whether the message was still unsettled.
     async fn late(
         &self,
         id: MessageId,

@@ -1,29 +1,28 @@
-//! Asks the long-lived server whether it is well, over the same socket that MCP clients use.
+//! Asks the long-lived server for its health, at the address that MCP clients use.
 
 use std::time::{Duration, Instant};
 
-use mesh::harness::Finding;
+use mesh::ports::harness::Finding;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{broken, fine, shown};
 
-/// How long a server on the same machine may take to answer.
+/// Timeout for a server on the same machine.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// More than this is no answer of ours.
+/// Our server's answer is shorter, in bytes.
 const LONGEST_ANSWER: u64 = 64 * 1024;
 
-/// What was heard of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// It said that it is well.
+    /// It reported that it is healthy, after this time.
     Well(Duration),
-    /// Nobody listens there.
+    /// No process listens there.
     Silence,
-    /// Nobody can be asked: this machine does not reach the address.
+    /// This machine cannot reach the address.
     NoWay(String),
-    /// Somebody listens and does not answer as our server does.
+    /// A process listens, but does not answer as our server does.
     Strange(String),
 }
 
@@ -33,9 +32,9 @@ pub(crate) async fn ask(address: &str) -> Heard {
     let stream = match timeout(PATIENCE, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => return Heard::Silence,
-        // Nobody was met who could be strange.
+        // The connection failed, so no other process answered.
         Ok(Err(error)) => return Heard::NoWay(error.to_string()),
-        Err(_) => return Heard::Strange("it does not take the connection".to_owned()),
+        Err(_) => return Heard::Strange("it does not accept the connection".to_owned()),
     };
     match timeout(PATIENCE, exchange(stream, address)).await {
         Ok(Ok(answer)) => understand(&answer, began.elapsed()),
@@ -44,7 +43,7 @@ pub(crate) async fn ask(address: &str) -> Heard {
     }
 }
 
-/// What a person is told of it. No server is fine: nothing but HTTP needs one.
+/// The finding. No server is fine: only HTTP needs one.
 pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
     match heard {
         Heard::Well(took) => fine(format!("the server at {address} is well and answered in {}", shown(*took))),
@@ -79,7 +78,7 @@ fn understand(answer: &str, took: Duration) -> Heard {
 
 #[cfg(test)]
 mod tests {
-    use mesh::harness::Severity;
+    use mesh::ports::harness::Severity;
     use tokio::net::TcpListener;
 
     use super::*;
@@ -102,7 +101,7 @@ mod tests {
     #[tokio::test]
     async fn a_host_is_believed_when_it_says_that_it_is_well() {
         check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Severity::Ok, "is well").await;
-        check("HTTP/1.1 404 Not Found\r\n\r\n", Severity::Broken, "404").await;
+        check("HTTP/1.1 404 Not ScopeSurvey\r\n\r\n", Severity::Broken, "404").await;
         check("220 mail.example ESMTP\r\n", Severity::Broken, "220 mail").await;
         check("", Severity::Broken, "does not answer").await;
     }

@@ -1,0 +1,157 @@
+//! `relay-mesh store size`: where the bytes of the data folder are, and of the servers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use mesh::ports::data_files::Amount;
+
+use crate::compose;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit::Exit;
+use crate::shapes::size::{SizeShape, SizesShape};
+
+/// Show what takes up space
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh store size\n  \
+    relay-mesh store size --json\n\n\
+    Sizes are those of the files, or what the servers say of their streams. `relay-mesh gc --dry-run` shows what of it \
+    could be deleted now.")]
+pub(super) struct Args {}
+
+pub(super) async fn run(_: Args, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let dir = &context.settings.dir.value;
+    let mut kinds: BTreeMap<Kind, Amount> = BTreeMap::new();
+    for entry in entries(dir) {
+        of_file(dir, &entry.path(), &mut kinds);
+    }
+    let cache = compose::cache(context);
+    if !cache.starts_with(dir) {
+        all_in(&cache, Kind::Compiled, &mut kinds);
+    }
+    let mut sizes: Vec<SizeShape> =
+        kinds.into_iter().map(|(kind, amount)| SizeShape::of(kind.as_str(), amount)).collect();
+    if let Some(servers) = &open.servers {
+        for stream in servers.sizes().await? {
+            let count = usize::try_from(stream.messages).unwrap_or(usize::MAX);
+            let of = format!("stream {}", stream.name);
+            sizes.push(SizeShape::of(&of, Amount { count, bytes: stream.bytes }));
+        }
+    }
+    context.printer.show(&SizesShape::of(sizes))?;
+    Ok(Exit::Success)
+}
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Messages,
+    Receipts,
+    Sent,
+    Events,
+    Sessions,
+    WakeFiles,
+    Indexes,
+    Adapters,
+    Compiled,
+    ServerLogs,
+    Other,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Messages => "messages",
+            Kind::Receipts => "receipts",
+            Kind::Sent => "sent",
+            Kind::Events => "event log",
+            Kind::Sessions => "sessions",
+            Kind::WakeFiles => "wake files",
+            Kind::Indexes => "indexes",
+            Kind::Adapters => "adapters",
+            Kind::Compiled => "compiled adapters",
+            Kind::ServerLogs => "server logs",
+            Kind::Other => "other",
+        }
+    }
+
+    /// The kind of a file, by its path in the data folder.
+    fn of(path: &Path) -> Kind {
+        let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let name = parts.last().map(String::as_str).unwrap_or_default();
+        if name.starts_with('.') && name.contains(".index.") {
+            return Kind::Indexes;
+        }
+        let is_log = |leaf: &str| name.strip_prefix(leaf).is_some_and(|rest| rest.starts_with(".jsonl"));
+        match parts.first().map(String::as_str).unwrap_or_default() {
+            "agents" if is_log("inbox") => Kind::Messages,
+            "agents" if is_log("receipts") => Kind::Receipts,
+            "agents" if is_log("sent") => Kind::Sent,
+            "sessions" | "ended" => Kind::Sessions,
+            "wakes" => Kind::WakeFiles,
+            "plugins" | "adapters" | "installs" => Kind::Adapters,
+            "cache" => Kind::Compiled,
+            _ if is_log("global") => Kind::Events,
+            _ if path.extension().is_some_and(|ending| ending == "log") => Kind::ServerLogs,
+            _ => Kind::Other,
+        }
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
+}
+
+fn of_file(dir: &Path, path: &Path, kinds: &mut BTreeMap<Kind, Amount>) {
+    // What a link leads to is not in this folder.
+    let Ok(found) = fs::symlink_metadata(path) else { return };
+    if found.is_dir() {
+        for entry in entries(path) {
+            of_file(dir, &entry.path(), kinds);
+        }
+    } else {
+        let kind = Kind::of(path.strip_prefix(dir).unwrap_or(path));
+        kinds.entry(kind).or_default().add(found.len());
+    }
+}
+
+fn all_in(folder: &Path, kind: Kind, kinds: &mut BTreeMap<Kind, Amount>) {
+    for entry in entries(folder) {
+        if let Ok(found) = entry.metadata().map(|found| (found.is_file(), found.len()))
+            && found.0
+        {
+            kinds.entry(kind).or_default().add(found.1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_a_data_folder_has_a_kind() {
+        for (path, kind) in [
+            ("agents/bob/inbox.jsonl", Kind::Messages),
+            ("agents/bob/inbox.jsonl.3", Kind::Messages),
+            ("agents/bob/.inbox.index.3", Kind::Indexes),
+            ("agents/bob/.inbox.lock", Kind::Other),
+            ("agents/bob/receipts.jsonl", Kind::Receipts),
+            ("agents/bob/sent.jsonl.0", Kind::Sent),
+            ("agents/bob/meta.json", Kind::Other),
+            ("global.jsonl.7", Kind::Events),
+            (".global.index.7", Kind::Indexes),
+            ("sessions/claude/1.json", Kind::Sessions),
+            ("wakes/claude/1.jsonl", Kind::WakeFiles),
+            ("plugins/it/it.wasm", Kind::Adapters),
+            ("cache/1.cwasm", Kind::Compiled),
+            ("server.log", Kind::ServerLogs),
+            ("machine", Kind::Other),
+        ] {
+            assert_eq!(Kind::of(Path::new(path)), kind, "{path}");
+        }
+    }
+}

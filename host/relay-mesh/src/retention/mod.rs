@@ -1,0 +1,64 @@
+//! The cleanup of a data folder and its mesh: what `gc` does, the server once a day, and a process that an ordinary
+//! command leaves behind once a day where no server runs.
+//!
+//! A run that is killed loses nothing: each thing is deleted by itself, after everything that refers to it, and the next
+//! run finds the rest.
+
+pub(crate) mod daily;
+mod data_files;
+mod sweep;
+
+use std::time::{Duration, Instant, SystemTime};
+
+use adapters::LeftByAdapters;
+use mesh::ports::machine::Machine as _;
+use mesh::{Cleanup, DryRun, Scope};
+use store::{Hold, Key, StoreError};
+
+use crate::compose::Open;
+use crate::config::Settings;
+use data_files::DataFolder;
+pub(crate) use sweep::Swept;
+
+/// How often to look whether another cleanup is done.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What one cleanup deleted, or would.
+#[derive(Debug, Default)]
+pub(crate) struct CleanedUp {
+    pub(crate) mesh: Cleanup,
+    pub(crate) files: Swept,
+    pub(crate) adapters: LeftByAdapters,
+}
+
+/// Held by the one cleanup of a data folder; none if another one still runs after `patience`.
+pub(crate) async fn turn(open: &Open, patience: Duration) -> Result<Option<Box<dyn Hold>>, StoreError> {
+    let key: Key = "cleanup".parse().expect("a constant of this file is a key");
+    let until = Instant::now() + patience;
+    loop {
+        match open.store.hold(&key).await? {
+            None if Instant::now() < until => tokio::time::sleep(LOOK).await,
+            outcome => return Ok(outcome),
+        }
+    }
+}
+
+/// Deletes what is over, or only counts it.
+pub(crate) async fn clean_up(
+    open: &Open,
+    settings: &Settings,
+    (scope, dry_run, stale): (Scope, DryRun, Option<u64>),
+) -> Result<CleanedUp, StoreError> {
+    let folder = DataFolder::new(&settings.dir.value, &settings.shared.value);
+    let mesh = open.mesh.clean_up_in(scope, dry_run, stale, &folder).await?;
+    if scope == Scope::Expired {
+        return Ok(CleanedUp { mesh, ..CleanedUp::default() });
+    }
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(open.machine.now().0);
+    let keep = Duration::from_millis(settings.keep.value);
+    let files = sweep::sweep(&folder, keep, now, dry_run);
+    // An adapter that is away for a while, as one in a folder that another shell names, keeps what it noted for longer.
+    let longer = keep.max(Duration::from_millis(settings.expire_after.value));
+    let adapters = open.adapters.clean_up(&folder.root, (longer, now), dry_run).await?;
+    Ok(CleanedUp { mesh, files, adapters })
+}
