@@ -4,3 +4,4 @@ pub mod consent;
 pub mod data_files;
 pub mod harness;
 pub mod machine;
+pub mod runner;
