@@ -59,7 +59,7 @@ fn two_agents_talk_and_the_idle_one_is_woken() {
             let status = bob.call("message_status", json!({"id": id}));
             status.text.contains("acknowledged").then_some(status)
         });
-        assert_eq!(statuses(&stage, &id), ["stored", "notified", "shown", "acknowledged"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "notified", "accepted", "acknowledged"]);
         transcript.step("plain MCP client", "message_status", &status.text);
         let shown_by = self::status(&stage, &id)["recipients"][0]["history"][2]["route"].clone();
         assert_eq!(shown_by, "hook:FileChanged", "it was the wake that showed it");
@@ -267,7 +267,7 @@ fn an_agent_keeps_its_name_and_its_mail_when_its_session_is_resumed() {
         assert_eq!(statuses(&stage, &id), ["stored"], "nobody was there to be notified");
         let again = client.ask("Go on.", &["--resume", &first.session]);
         assert_eq!((again.result.as_str(), &again.session), ("I read it.", &first.session), "{:?}", again.outcome);
-        assert_eq!(statuses(&stage, &id), ["stored", "shown"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "accepted", "shown"]);
         assert_eq!(agents(&stage), ["alice"]);
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&first.session));
     });
@@ -296,7 +296,7 @@ fn a_fork_takes_over_neither_name_nor_mail() {
         assert_eq!(session_of(&stage, "alice-2").as_ref(), Some(&fork.session));
         let again = client.ask("Go on.", &["--resume", &first.session]);
         assert_eq!(again.result, "That is me.", "{:?}", again.outcome);
-        assert_eq!(statuses(&stage, &id), ["stored", "shown"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "accepted", "shown"]);
     });
 }
 
@@ -324,7 +324,7 @@ fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
             "{:?}",
             again.outcome
         );
-        assert_eq!(statuses(&stage, &id), ["stored", "shown"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "accepted", "shown"]);
         assert_eq!(agents(&stage), ["alice"]);
     });
 }

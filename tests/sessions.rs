@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use test_support::{
-    Ability, Answer, Client, Codex, DeliveryHistory, Host, Model, OpenCode, Script, Stage, isolated, observed, send,
-    session_of, unread,
+    Ability, Answer, Client, Codex, DeliveryHistory, Host, Model, OpenCode, Script, Stage, isolated, observed,
+    presence_of, send, session_of, unread, wait_for,
 };
 
 #[test]
@@ -291,4 +291,65 @@ fn installed(client: Client) -> Arc<Stage> {
     let stage = stage();
     client.install(&stage);
     Arc::new(stage)
+}
+
+/// The session is given mail as it opens, and is left before its model was asked anything.
+#[test]
+fn mail_that_a_session_was_given_and_never_read_waits_for_its_next_one() {
+    isolated(|| {
+        let stage = installed(Client::ClaudeCode);
+        let model = Model::start(joining(Client::ClaudeCode).say("For your eyes", "I have read it."));
+        let mut seat = Client::ClaudeCode.open(&stage, &model);
+        seat.terminal.type_line("Join the mesh as alice.");
+        seat.says("I am alice.");
+        let session = session_of(&stage, "alice").expect("alice is bound to her session");
+        seat.terminal.close();
+        is_missed(&stage);
+        let id = send(&stage, "alice", "For your eyes");
+        seat.reopen(&session);
+        DeliveryHistory::up_to(&stage, &id, "accepted");
+        seat.terminal.close();
+        is_missed(&stage);
+        assert!(!DeliveryHistory::of(&stage, &id).statuses().contains(&"shown".to_owned()), "nobody has read it");
+        seat.reopen(&session);
+        seat.terminal.type_line("Good morning");
+        let told = model.wait_for_news("For your eyes");
+        assert!(told.everything().contains("repeated=\"perhaps\""), "{}", told.everything());
+        seat.settles(&model);
+        DeliveryHistory::up_to(&stage, &id, "shown");
+    });
+}
+
+/// The session gets mail while a tool runs, and is killed before the tool has ended.
+#[test]
+fn mail_that_a_session_was_given_while_a_tool_ran_outlives_its_kill() {
+    isolated(|| {
+        let stage = installed(Client::ClaudeCode);
+        let model = Model::start(
+            joining(Client::ClaudeCode)
+                .call("Take your time", "Bash", json!({"command": "touch begun && tail -f begun"}))
+                .say("Mind the gap", "I mind it."),
+        );
+        let mut seat = Client::ClaudeCode.open(&stage, &model);
+        seat.terminal.type_line("Join the mesh as alice.");
+        seat.says("I am alice.");
+        let session = session_of(&stage, "alice").expect("alice is bound to her session");
+        seat.terminal.type_line("Take your time");
+        wait_for("the tool runs", || stage.project.join("begun").exists().then_some(()));
+        let id = send(&stage, "alice", "Mind the gap");
+        DeliveryHistory::up_to(&stage, &id, "accepted");
+        assert_eq!(DeliveryHistory::of(&stage, &id).route("accepted").as_deref(), Some("hook:FileChanged"));
+        seat.terminal.close();
+        assert!(!DeliveryHistory::of(&stage, &id).statuses().contains(&"shown".to_owned()), "nobody has read it");
+        seat.reopen(&session);
+        seat.terminal.type_line("Good morning");
+        let told = model.wait_for_news("Mind the gap");
+        assert!(told.everything().contains("repeated=\"perhaps\""), "{}", told.everything());
+        seat.settles(&model);
+        DeliveryHistory::up_to(&stage, &id, "shown");
+    });
+}
+
+fn is_missed(stage: &Stage) {
+    wait_for("the session is missed", || (presence_of(stage, "alice")? == "offline").then_some(()));
 }

@@ -34,7 +34,7 @@ pub struct Adapter {
     pre: AdapterPre<Guest>,
     pub(crate) exported: Exported,
     machinery: Arc<Machinery>,
-    lender: Arc<Lender>,
+    pub(crate) lender: Arc<Lender>,
     faults: Arc<Faults>,
     turns: Semaphore,
     compilation: Compilation,
@@ -139,6 +139,30 @@ impl Adapter {
         ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
     ) -> Result<T, HarnessError> {
         let _turn = self.turn().await?;
+        self.ask_now(proof, verb, call).await
+    }
+
+    /// A further question within a call that has its turn already: waiting for a second one could wait for itself.
+    pub(crate) async fn ask_within_a_turn<T>(
+        &self,
+        verb: &'static str,
+        call: impl for<'i> FnOnce(
+            &'i mut Store<Guest>,
+            &'i Component,
+        ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
+    ) -> Result<T, HarnessError> {
+        self.ask_now(Proof::OfNothing, verb, call).await
+    }
+
+    async fn ask_now<T>(
+        &self,
+        proof: Proof,
+        verb: &'static str,
+        call: impl for<'i> FnOnce(
+            &'i mut Store<Guest>,
+            &'i Component,
+        ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
+    ) -> Result<T, HarnessError> {
         let _running = self.run()?;
         let mut instance = self.instance(verb).await?;
         let outcome = instance.call(call).await;

@@ -97,6 +97,9 @@ impl Text for RecipientView {
             let (route, at, reason) = (&one.route, timestamp(one.at.0), quoted(&one.reason));
             text.push_str(&format!("\n  {route} did not take it at {at}: {reason}"));
         }
+        if let Some(reason) = &self.open {
+            text.push_str(&format!("\n  not shown yet: {reason}"));
+        }
         if let Some(reason) = &self.held {
             text.push_str(&format!("\n  held, not woken: {reason}"));
         }

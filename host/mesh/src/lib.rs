@@ -44,7 +44,7 @@ pub use delivery::loop_guard::LoopLimits;
 pub use delivery::serve::Served;
 pub use mesh::Mesh;
 pub use messages::address::AddressError;
-pub use messages::envelope::{TAG, envelope, timestamp};
+pub use messages::envelope::{Presented, TAG, envelope, timestamp};
 pub use messages::fetch::{AckError, Acknowledged, Fetch, FetchError, Fetched, FetchedMessage, Lease};
 pub use messages::outbox::Queued;
 pub use messages::send::{Audience, SendError, Sent, SentTo};

@@ -10,9 +10,10 @@ use async_trait::async_trait;
 
 use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
+use crate::names::MessageId;
 use crate::ports::harness::{
-    About, Carries, Delivered, Finding, Findings, Harness, HarnessError, Harnesses, HookCall, HookHost, Mail, Occasion,
-    Plan, Reading, Reply, Route, Setup,
+    About, Carries, Delivered, Finding, Findings, HandedOver, Harness, HarnessError, HarnessEvidence, Harnesses,
+    HookCall, HookHost, Mail, Occasion, OptionalInterfaces, Plan, Reading, Reply, Route, Setup, Verdict,
 };
 use crate::ports::machine::{Instant, Machine, Process};
 use crate::reservations::repository::{Checkout, PathKind, Repository, Resolved};
@@ -167,6 +168,8 @@ pub struct FakeHarness {
     pub delivered: Mutex<Vec<(String, String, String)>>,
     /// What `deliver` answers; by default the best status that the route proves.
     pub answer: Mutex<Option<Result<Delivered, HarnessError>>>,
+    /// What its evidence says; by default it has none.
+    pub evidence: Mutex<Option<Vec<(MessageId, Verdict)>>>,
 }
 
 impl Default for FakeHarness {
@@ -184,6 +187,7 @@ impl Default for FakeHarness {
             discovered: Mutex::default(),
             delivered: Mutex::default(),
             answer: Mutex::default(),
+            evidence: Mutex::default(),
         }
     }
 }
@@ -262,6 +266,11 @@ impl Harness for FakeHarness {
         Ok(Vec::new())
     }
 
+    fn optional(&self) -> OptionalInterfaces<'_> {
+        let has_evidence = self.evidence.lock().expect("no test panics while it holds this").is_some();
+        OptionalInterfaces { evidence: has_evidence.then_some(self as &dyn HarnessEvidence), ..Default::default() }
+    }
+
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {
         let payload: serde_json::Value =
             serde_json::from_str(&call.payload).map_err(|error| HarnessError::Failed(error.to_string()))?;
@@ -276,6 +285,13 @@ impl Harness for FakeHarness {
             stderr: findings.protocol,
             exit_code: 0,
         })
+    }
+}
+
+#[async_trait]
+impl HarnessEvidence for FakeHarness {
+    async fn look(&self, _: &HookCall, _: &[HandedOver]) -> Result<Vec<(MessageId, Verdict)>, HarnessError> {
+        Ok(self.evidence.lock().expect("no test panics while it holds this").clone().unwrap_or_default())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The delivery of a message, recipient by recipient.
 
-use mesh::messages::receipt::{DeliveryStatus, RecipientStatus};
+use mesh::messages::receipt::{DeliveryHistory, DeliveryStatus, RecipientStatus};
 use mesh::{Sent, SentTo};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -114,6 +114,9 @@ pub struct RecipientView {
     pub status: StatusView,
     /// Every status it had, in order.
     pub history: Vec<StepView>,
+    /// What has yet to happen before it counts as shown, if its text has gone out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<String>,
     /// Why waking stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -168,12 +171,19 @@ impl From<&RecipientStatus> for RecipientView {
             to: status.to.to_string(),
             status: history.status().into(),
             history: stored_step(status).into_iter().chain(steps).collect(),
+            open: open(history),
             held: history.held.clone(),
             expired: history.expired,
             undeliverable: history.undeliverable.clone(),
             refused: refused.collect(),
         }
     }
+}
+
+fn open(history: &DeliveryHistory) -> Option<String> {
+    let handed = history.handed.as_ref().map(|_| "its session has it; no model request is known to have held it yet");
+    let taken_back = history.taken_back.as_ref().map(|reason| format!("it will be shown again: {reason}"));
+    handed.map(str::to_owned).or(taken_back)
 }
 
 // The mesh writes no receipt for `stored`, unless the message waited in the outbox. This adds the missing step.

@@ -4,6 +4,7 @@
 //! The README beside this crate and `docs/adr/0003-how-claude-code-sessions-are-bound.md` say what it relies on and
 //! how each point was observed.
 
+mod evidence;
 mod hooks;
 mod install;
 mod memory;
@@ -33,4 +34,4 @@ impl Identity for ClaudeCode {
 /// Passes the host's text on; the SessionStart hook and the hook after registration show it.
 impl Context for ClaudeCode {}
 
-relay_mesh_sdk::export!(ClaudeCode, manifest = "../adapter.toml");
+relay_mesh_sdk::export!(ClaudeCode, [evidence], manifest = "../adapter.toml");

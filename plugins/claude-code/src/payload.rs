@@ -14,6 +14,8 @@ pub(crate) struct Payload {
     pub(crate) cwd: String,
     /// The harness's process, from the hook's environment.
     pub(crate) process: Option<u32>,
+    /// The record of the session, or of the subagent if the hook names that one. None while it is not known.
+    pub(crate) transcript: Option<String>,
     /// Whether a user types in the session. A script drives a `-p` run.
     pub(crate) attended: bool,
     pub(crate) event: Event,
@@ -76,9 +78,16 @@ impl Payload {
             return Ok(None);
         }
         let event = event(&call.name, &fields)?;
+        // A subagent's texts are in a record of its own, which only some hooks name.
+        let agent_id = fields.optional("agent_id");
+        let transcript = match agent_id {
+            Some(_) => fields.optional("agent_transcript_path"),
+            None => fields.optional("transcript_path"),
+        };
         Ok(Some(Payload {
+            transcript,
             session_id: fields.required("session_id")?,
-            agent_id: fields.optional("agent_id"),
+            agent_id,
             cwd: fields
                 .optional("cwd")
                 .or_else(|| call.variable("CLAUDE_PROJECT_DIR").map(str::to_owned))

@@ -55,6 +55,19 @@ impl Root {
         absent_as_none(read)
     }
 
+    /// The last bytes of a file, at most so many; none if it does not exist.
+    pub fn read_end(&self, path: &str, bytes: u32) -> Result<Option<Vec<u8>>, Error> {
+        #[cfg(target_arch = "wasm32")]
+        let read = match &self.folder {
+            Some(folder) => folder.read_end(path, bytes),
+            None => return Ok(None),
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        let read = crate::testing::fakes::with(|fakes| fakes.read_file(&self.name, path))
+            .map(|whole| whole[whole.len().saturating_sub(bytes as usize)..].to_vec());
+        absent_as_none(read)
+    }
+
     /// A file's text; none if it does not exist. Fails if it is not UTF-8.
     pub fn read_text(&self, path: &str) -> Result<Option<String>, Error> {
         let Some(bytes) = self.read(path)? else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! Reading files under the roots that the manifest names. Nothing is written here: changes are returned as a plan.
 
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, UNIX_EPOCH};
 
 use cap_std::fs::{OpenOptions, OpenOptionsExt};
@@ -61,6 +61,21 @@ impl HostRoot for Guest {
         Ok(blocking(settings.timeout, "reading a file", move || read(&root, &path, settings.largest)).await)
     }
 
+    async fn read_end(
+        &mut self,
+        root: Resource<OpenRoot>,
+        path: String,
+        bytes: u32,
+    ) -> wasmtime::Result<HostResult<Vec<u8>>> {
+        if let Err(error) = self.spend(Use::Read) {
+            return Ok(Err(error));
+        }
+        let root = self.table.get(&root)?.clone();
+        let settings = self.lender.settings.files;
+        let most = u64::from(bytes).min(settings.largest);
+        Ok(blocking(settings.timeout, "reading the end of a file", move || read_end(&root, &path, most)).await)
+    }
+
     async fn entries(&mut self, root: Resource<OpenRoot>, path: String) -> wasmtime::Result<HostResult<Vec<Entry>>> {
         if let Err(error) = self.spend(Use::Read) {
             return Ok(Err(error));
@@ -76,7 +91,8 @@ impl HostRoot for Guest {
     }
 }
 
-fn read(root: &OpenRoot, path: &str, largest: u64) -> HostResult<Vec<u8>> {
+/// Opens a file below a root, with its length.
+fn open(root: &OpenRoot, path: &str) -> HostResult<(cap_std::fs::File, u64)> {
     let located = root.locate(path).map_err(|error| told(&root.name, error))?;
     let place = root.path.join(path);
     let io = |source| about(&grant_of(&root.name), told_io(source, &place));
@@ -88,14 +104,30 @@ fn read(root: &OpenRoot, path: &str, largest: u64) -> HostResult<Vec<u8>> {
     if !metadata.is_file() {
         return Err(failed(format!("`{}` is not a file", place.display())));
     }
+    Ok((file, metadata.len()))
+}
+
+fn read(root: &OpenRoot, path: &str, largest: u64) -> HostResult<Vec<u8>> {
+    let (file, length) = open(root, path)?;
+    let place = root.path.join(path);
     let too_large =
         |length: u64| failed(format!("`{}` has {length} bytes, and at most {largest} are read", place.display()));
-    if metadata.len() > largest {
-        return Err(too_large(metadata.len()));
+    if length > largest {
+        return Err(too_large(length));
     }
     let mut bytes = Vec::new();
+    let io = |source| about(&grant_of(&root.name), told_io(source, &place));
     file.take(largest + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > largest { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+}
+
+fn read_end(root: &OpenRoot, path: &str, most: u64) -> HostResult<Vec<u8>> {
+    let (mut file, length) = open(root, path)?;
+    let io = |source| about(&grant_of(&root.name), told_io(source, &root.path.join(path)));
+    file.seek(SeekFrom::Start(length.saturating_sub(most))).map_err(io)?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).map_err(io)?;
+    Ok(bytes)
 }
 
 fn entries(root: &OpenRoot, path: &str, most: usize) -> HostResult<Vec<Entry>> {

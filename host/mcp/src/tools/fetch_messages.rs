@@ -198,8 +198,7 @@ fn text(fetched: &Fetched, ask: &Fetch, acknowledged: &[String]) -> String {
         parts.push(format!("acknowledged {}", acknowledged.join(", ")));
     }
     if !fetched.messages.is_empty() {
-        let messages: Vec<_> = fetched.messages.iter().map(|fetched| fetched.message.clone()).collect();
-        parts.push(envelope(&messages, usize::MAX).0);
+        parts.push(envelope(&fetched.messages, usize::MAX).0);
     } else if ask.limit > 0 {
         parts.push("no unread messages".to_owned());
     }

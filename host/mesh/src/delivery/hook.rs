@@ -1,24 +1,30 @@
 //! Answering a harness's hook: the adapter parses the payload, the mesh looks up mail and context, the adapter formats
 //! the reply.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use store::StoreError;
 
 use crate::agents::remote_presence;
 use crate::core::Core;
 use crate::delivery::chain;
+use crate::delivery::evidence::{OpenHandOvers, ROUTE_OF_HOOKS};
 use crate::delivery::invitation;
 use crate::delivery::wake_file;
 use crate::messages::Priority;
 use crate::messages::fetch;
 use crate::messages::fetch::Lease;
+use crate::messages::hand_over;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
-use crate::messages::inboxes::Inboxes;
 use crate::messages::protocol::protocol_for;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::{AgentName, MessageId};
-use crate::ports::harness::{Findings, HarnessError, HookCall, HookEvent, HookHost, Mail, Occasion, Reading, Reply};
+use crate::ports::harness::{
+    Findings, Harness, HarnessError, HarnessEvidence, HookCall, HookEvent, HookHost, Mail, Occasion, Reading, Reply,
+    Verdict,
+};
 use crate::ports::machine::Instant;
 use crate::reservations::edits;
 use crate::reservations::edits::EditAdvice;
@@ -60,6 +66,8 @@ impl Mesh {
         };
         let mut desk = MeshHookHost {
             mesh: self,
+            adapter: adapter.as_ref(),
+            call: call.clone(),
             harness: adapter.about().harness.clone(),
             speaker: None,
             lease: None,
@@ -105,29 +113,27 @@ impl Mesh {
     }
 }
 
-pub(crate) async fn confirm_hook(
-    core: &Core,
-    inboxes: &Inboxes,
-    outcome: HookOutcome,
-    event: &str,
-) -> Result<(), crate::FetchError> {
+pub(crate) async fn confirm_hook(core: &Core, outcome: HookOutcome, event: &str) -> Result<(), crate::FetchError> {
     if let Some((session, id)) = outcome.invitation {
         invitation::advance_invitation(core, &session, id, DeliveryStatus::Shown).await?;
     }
     if let Some(session) = &outcome.speaker {
         remote_presence::tell_of_session(core, session).await;
     }
-    match outcome.lease {
-        Some(lease) => {
-            fetch::confirm(core, inboxes, &lease, DeliveryStatus::Shown, &format!("hook:{event}"), None).await
+    match (&outcome.lease, &outcome.speaker) {
+        (Some(lease), Some(session)) => {
+            hand_over::hand_over(core, lease, session, &format!("{ROUTE_OF_HOOKS}{event}")).await?;
+            Ok(())
         }
-        None => Ok(()),
+        (Some(_) | None, _) => Ok(()),
     }
 }
 
 /// Looks things up for one hook. An error here costs the hook its mail, but never breaks the harness.
 struct MeshHookHost<'a> {
     mesh: &'a Mesh,
+    adapter: &'a dyn Harness,
+    call: HookCall,
     harness: String,
     /// The session that the hook belongs to. Written by `look_up`.
     speaker: Option<SessionRef>,
@@ -142,6 +148,9 @@ struct MeshHookHost<'a> {
 #[async_trait]
 impl HookHost for MeshHookHost<'_> {
     async fn look_up(&mut self, reading: Reading) -> Findings {
+        if let Err(error) = self.look_for_evidence(&reading).await {
+            tracing::warn!(%error, "it stays open whether earlier mail was shown");
+        }
         // An edit must be refused even if the mail cannot be read.
         let found = self.find(&reading).await;
         let refusal = self.look_at_edits(&reading).await;
@@ -164,6 +173,45 @@ impl HookHost for MeshHookHost<'_> {
 }
 
 impl MeshHookHost<'_> {
+    /// Finds out what became of mail that earlier answers carried.
+    async fn look_for_evidence(&self, reading: &Reading) -> Result<(), StoreError> {
+        let Some(open) = OpenHandOvers::of(self.mesh, &self.harness, reading).await? else { return Ok(()) };
+        let verdicts = match self.adapter.optional().evidence {
+            Some(evidence) => self.ask_for_evidence(evidence, reading, &open).await,
+            None if open.was_busy && reading.ends_turn() => open.all(Verdict::Shown),
+            None => Vec::new(),
+        };
+        open.settle(self.mesh, verdicts).await
+    }
+
+    /// At the end of a turn the harness may not have written everything down yet, and maybe no further hook comes.
+    async fn ask_for_evidence(
+        &self,
+        evidence: &dyn HarnessEvidence,
+        reading: &Reading,
+        open: &OpenHandOvers,
+    ) -> Vec<(MessageId, Verdict)> {
+        let handed = open.list();
+        let looks = if reading.ends_turn() { LOOKS_AT_END } else { 1 };
+        let mut verdicts = Vec::new();
+        for look in 0..looks {
+            if look > 0 {
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+            }
+            match evidence.look(&self.call, &handed).await {
+                Ok(found) => verdicts = found,
+                Err(error) => {
+                    tracing::warn!(%error, harness = self.harness, "it stays open whether earlier mail was shown");
+                    break;
+                }
+            }
+            if verdicts.len() == handed.len() {
+                break;
+            }
+        }
+        verdicts
+    }
+
     async fn find(&mut self, reading: &Reading) -> Result<Findings, crate::FetchError> {
         let mesh = self.mesh;
         if let Some(session) = &reading.speaker {
@@ -187,6 +235,10 @@ impl MeshHookHost<'_> {
             });
         };
         let agent = record::agent_of(&mesh.core, &session).await?;
+        if let (Some(agent), true) = (&agent, reading.max_bytes > 0 || reading.occasion.is_some()) {
+            let restarted = matches!(reading.occasion, Some(Occasion::Start | Occasion::Resume)).then_some(&session);
+            hand_over::reclaim(&mesh.core, &mesh.inboxes, agent, restarted).await?;
+        }
         // Only the adapter knows whether and when its harness can be told to watch a file.
         let wake_file = match reading.watches_wake_file {
             true => wake_file::wake_file_of(&mesh.core, &session).await?,
@@ -308,7 +360,7 @@ impl MeshHookHost<'_> {
         let Some(mut lease) = lease else { return Ok(None) };
         let mut messages = Vec::new();
         for slot in &slots {
-            messages.push(inbox::message_of(&mesh.core, agent, slot).await?);
+            messages.push(inbox::to_present(&mesh.core, agent, slot).await?);
         }
         let (text, taken) = envelope(&messages, max_bytes);
         if taken < messages.len() {
@@ -318,7 +370,7 @@ impl MeshHookHost<'_> {
         if taken == 0 {
             return Ok(None);
         }
-        let priority = messages.iter().take(taken).map(|message| message.priority).max().unwrap_or_default();
+        let priority = slots.iter().take(taken).map(|slot| slot.header.priority).max().unwrap_or_default();
         let mail = Mail { ids: lease.messages.clone(), text, priority };
         self.lease = Some(lease);
         Ok(Some(mail))
@@ -336,3 +388,7 @@ fn beside(advice: Option<String>, mail: Option<Mail>) -> Option<Mail> {
 
 /// How many messages a hook leases before checking how many fit.
 const MOST_AT_ONCE: usize = 20;
+
+/// How often a hook at the end of a turn looks for evidence, and how long it waits in between.
+const LOOKS_AT_END: u32 = 6;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);

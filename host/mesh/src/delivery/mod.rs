@@ -2,6 +2,7 @@
 
 pub(crate) mod backoff;
 pub(crate) mod chain;
+pub(crate) mod evidence;
 pub(crate) mod hook;
 pub(crate) mod invitation;
 pub(crate) mod invite;

@@ -232,12 +232,12 @@ async fn send_message(
     let Some(mut lease) = lease else { return Ok(None) };
     let mut messages = Vec::new();
     for slot in &slots {
-        messages.push(inbox::message_of(core, agent, slot).await?);
+        messages.push(inbox::to_present(core, agent, slot).await?);
     }
     let (text, taken) = envelope(&messages, route.max_bytes as usize);
     let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
     fetch::release(core, rest).await.map_err(store_fault)?;
-    let priority = messages.iter().take(taken).map(|message| message.priority).max().unwrap_or_default();
+    let priority = slots.iter().take(taken).map(|slot| slot.header.priority).max().unwrap_or_default();
     let mail = Mail { ids: lease.messages.clone(), text, priority };
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,

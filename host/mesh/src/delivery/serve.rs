@@ -18,6 +18,7 @@ use crate::core::Core;
 use crate::delivery::backoff::spaced;
 use crate::delivery::scheduler::{Passes, Turn};
 use crate::messages::Priority;
+use crate::messages::hand_over;
 use crate::messages::inbox::Slot;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::outbox::Outbox;
@@ -241,9 +242,9 @@ pub(crate) async fn clients(
 
 /// Whether an agent has mail that a route could carry.
 async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<bool, StoreError> {
+    hand_over::reclaim(core, inboxes, agent, None).await?;
     let inbox = inboxes.of(agent);
-    let mut inbox = inbox.lock().await;
-    inbox.refresh(core.shared.as_ref(), agent).await?;
+    let inbox = inbox.lock().await;
     let now = core.machine.now();
     Ok(inbox.presentable(now).into_iter().any(deliverable))
 }

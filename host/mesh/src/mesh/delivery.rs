@@ -13,7 +13,7 @@ use store::StoreError;
 impl Mesh {
     /// Notes that the reply was flushed to the harness: its mail counts as shown.
     pub async fn confirm_hook(&self, outcome: HookOutcome, event: &str) -> Result<(), crate::FetchError> {
-        hook::confirm_hook(&self.core, &self.inboxes, outcome, event).await
+        hook::confirm_hook(&self.core, outcome, event).await
     }
 
     /// Whether the session's listener can deliver an invitation now: the session is idle, and the invitation is not

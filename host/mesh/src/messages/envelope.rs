@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::delivery::loop_guard::next_trace;
+use crate::messages::fetch::FetchedMessage;
 use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -14,19 +15,47 @@ use crate::ports::machine::Instant;
 /// The element name of every envelope.
 pub const TAG: &str = "relay-mesh-message";
 
+/// A message as it is presented.
+pub trait Presented {
+    /// The message.
+    fn message(&self) -> &Message;
+    /// Its text went out before and may have been read.
+    fn may_repeat(&self) -> bool;
+}
+
+impl Presented for Message {
+    fn message(&self) -> &Message {
+        self
+    }
+
+    fn may_repeat(&self) -> bool {
+        false
+    }
+}
+
+impl Presented for FetchedMessage {
+    fn message(&self) -> &Message {
+        &self.message
+    }
+
+    fn may_repeat(&self) -> bool {
+        self.history.may_repeat()
+    }
+}
+
 /// Renders messages for a model, each inside an envelope that names sender, id and time and that its
 /// text cannot close. Takes as many messages as fit into `room` bytes, and cuts the first one if it alone
 /// does not fit. Returns the text and the number of messages in it; with too little room, nothing.
-pub fn envelope(messages: &[Message], room: usize) -> (String, usize) {
+pub fn envelope(messages: &[impl Presented], room: usize) -> (String, usize) {
     let mut text = String::new();
-    for (taken, message) in messages.iter().enumerate() {
+    for (taken, presented) in messages.iter().enumerate() {
         let separator = if taken == 0 { "" } else { "\n" };
-        let whole = one(message, &message.body, None);
+        let whole = one(presented, &presented.message().body, None);
         if text.len() + separator.len() + whole.len() <= room {
             text.push_str(separator);
             text.push_str(&whole);
         } else if taken == 0 {
-            return match cut_to(message, room) {
+            return match cut_to(presented, room) {
                 Some(cut) => (cut, 1),
                 None => (String::new(), 0),
             };
@@ -74,7 +103,8 @@ pub fn timestamp(at: Instant) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(at.0.min(253_402_300_799_000))).to_string()
 }
 
-fn one(message: &Message, body: &str, cut: Option<usize>) -> String {
+fn one(presented: &impl Presented, body: &str, cut: Option<usize>) -> String {
+    let message = presented.message();
     let mut text = format!("<{TAG} id=\"{}\" from=\"{}\" at=\"{}\"", message.id, message.from, timestamp(message.at));
     let mut attribute = |name: &str, value: &str| {
         // Writing to a string does not fail.
@@ -99,6 +129,9 @@ fn one(message: &Message, body: &str, cut: Option<usize>) -> String {
     if message.broadcast {
         attribute("broadcast", "true");
     }
+    if presented.may_repeat() {
+        attribute("repeated", "perhaps");
+    }
     if let Some(whole) = cut {
         attribute("cut", &format!("{} of {whole} bytes", body.len()));
     }
@@ -112,13 +145,14 @@ fn one(message: &Message, body: &str, cut: Option<usize>) -> String {
 }
 
 /// A message whose body is shortened until its envelope fits; none if not even an empty body fits.
-fn cut_to(message: &Message, room: usize) -> Option<String> {
+fn cut_to(presented: &impl Presented, room: usize) -> Option<String> {
+    let message = presented.message();
     let mut keep = message.body.len().min(room);
     loop {
         while !message.body.is_char_boundary(keep) {
             keep -= 1;
         }
-        let text = one(message, &message.body[..keep], Some(message.body.len()));
+        let text = one(presented, &message.body[..keep], Some(message.body.len()));
         if text.len() <= room {
             return Some(text);
         }

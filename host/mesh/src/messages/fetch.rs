@@ -7,6 +7,7 @@ use store::{Durability, StoreError};
 use crate::agents::presence;
 use crate::core::Core;
 use crate::delivery::chain;
+use crate::messages::hand_over;
 use crate::messages::inbox;
 use crate::messages::inbox::{Header, Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
@@ -167,6 +168,7 @@ pub(crate) async fn fetch(
     agent: &AgentName,
     ask: &Fetch,
 ) -> Result<Fetched, FetchError> {
+    hand_over::reclaim(core, inboxes, agent, None).await?;
     if ask.include_settled {
         return fetch_history(core, inboxes, agent, ask).await;
     }
@@ -313,7 +315,7 @@ async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &
 }
 
 /// Reads the new receipts and moves the cursor past the settled messages.
-async fn tidy(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<(), StoreError> {
+pub(crate) async fn tidy(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<(), StoreError> {
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
     inbox.refresh(core.shared.as_ref(), agent).await?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use store::{AppendError, Durability, Entry, Expect, Key, Position, Seek, Store, StoreError, Term};
 
 use crate::core::Core;
-use crate::messages::fetch::Fetch;
+use crate::messages::fetch::{Fetch, FetchedMessage};
 use crate::messages::receipt::{DeliveryHistory, Event, Receipt};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
@@ -231,9 +231,10 @@ impl Inbox {
         }
     }
 
-    /// Unsettled messages without a lease, most urgent first, then oldest first.
+    /// Unsettled messages that nobody presents and no session was given, most urgent first, then oldest first.
     pub(crate) fn presentable(&self, now: Instant) -> Vec<&Slot> {
-        let mut slots: Vec<&Slot> = self.unsettled.values().filter(|slot| !slot.history.is_leased(now)).collect();
+        let free = |slot: &&Slot| !slot.history.is_leased(now) && slot.history.handed.is_none();
+        let mut slots: Vec<&Slot> = self.unsettled.values().filter(free).collect();
         slots.sort_by_key(|slot| (std::cmp::Reverse(slot.header.priority), slot.at));
         slots
     }
@@ -252,6 +253,12 @@ pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Re
             Err(StoreError::Damaged { what: log.to_string(), why: "a message that was there is gone".to_owned() })
         }
     }
+}
+
+/// A message as it is about to be presented.
+pub(crate) async fn to_present(core: &Core, name: &AgentName, slot: &Slot) -> Result<FetchedMessage, StoreError> {
+    let message = message_of(core, name, slot).await?;
+    Ok(FetchedMessage { message, cut_from: None, history: slot.history.clone() })
 }
 
 /// The messages with these ids and their histories, in the order of the inbox. Ids that are not in it are left out.

@@ -3,6 +3,7 @@
 pub(crate) mod address;
 pub(crate) mod envelope;
 pub(crate) mod fetch;
+pub(crate) mod hand_over;
 pub(crate) mod idempotency;
 pub(crate) mod inbox;
 pub(crate) mod inboxes;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
+use crate::sessions::SessionRef;
 
 /// A delivery status. Each claims no more than its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -91,6 +92,21 @@ pub enum Event {
         /// When the lease lapses by itself.
         until: Instant,
     },
+    /// A hook's answer with its text was written out to this session. It counts as accepted until the harness's own
+    /// evidence shows that a model request held it, and no other presenter takes it meanwhile.
+    #[serde(rename = "handed-over")]
+    HandedOver {
+        /// The session.
+        session: SessionRef,
+        /// The hook: `hook:PostToolUse`.
+        route: String,
+    },
+    /// The session that it was handed over to ended, or left it out, before a model request is known to have held it.
+    #[serde(rename = "taken-back")]
+    TakenBack {
+        /// The reason, for users.
+        reason: String,
+    },
     /// The presenter gave up without presenting it.
     Released {
         /// The lease that ended.
@@ -121,6 +137,17 @@ pub enum Event {
     },
 }
 
+/// A hand-over that nothing has proven yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandOver {
+    /// The session whose hook carried the message.
+    pub session: SessionRef,
+    /// The hook.
+    pub route: String,
+    /// When.
+    pub at: Instant,
+}
+
 /// A status that a message reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reached {
@@ -139,6 +166,12 @@ pub struct DeliveryHistory {
     pub reached: BTreeMap<DeliveryStatus, Reached>,
     /// The current lease: its id, and when it lapses.
     pub lease: Option<(String, Instant)>,
+    /// The session to which it was handed over, while it is not known whether a model request held it.
+    pub handed: Option<HandOver>,
+    /// Why it waits again after it was handed over.
+    pub taken_back: Option<String>,
+    /// Its text has gone out, or may have. See [`DeliveryHistory::may_repeat`].
+    pub went_out: bool,
     /// Why waking stopped, if it did.
     pub held: Option<String>,
     /// Whether it expired.
@@ -168,12 +201,31 @@ impl DeliveryHistory {
                 if status.settles() {
                     self.lease = None;
                     self.held = None;
+                    self.handed = None;
+                    self.taken_back = None;
                 }
                 self.undeliverable = None;
                 self.note_try(&route, at);
                 self.reached.entry(status).or_insert(Reached { at, route, evidence });
             }
-            Event::Leased { lease, until } => self.lease = Some((lease, until)),
+            Event::Leased { lease, until } => {
+                self.went_out |= self.lease.is_some();
+                self.lease = Some((lease, until));
+            }
+            Event::HandedOver { session, route } => {
+                self.lease = None;
+                self.held = None;
+                self.undeliverable = None;
+                self.went_out = true;
+                self.taken_back = None;
+                self.note_try(&route, at);
+                self.handed = Some(HandOver { session, route: route.clone(), at });
+                self.reached.entry(DeliveryStatus::Accepted).or_insert(Reached { at, route, evidence: None });
+            }
+            Event::TakenBack { reason } => {
+                self.handed = None;
+                self.taken_back = Some(reason);
+            }
             Event::Released { lease } => {
                 if self.lease.as_ref().is_some_and(|(held, _)| *held == lease) {
                     self.lease = None;
@@ -194,6 +246,12 @@ impl DeliveryHistory {
         let (times, last) = self.tried.entry(route.to_owned()).or_insert((0, at));
         *times += 1;
         *last = at;
+    }
+
+    /// Whether its text went out before and may have been read. A lease that was neither confirmed nor released counts:
+    /// its holder may have died after the text was out.
+    pub fn may_repeat(&self) -> bool {
+        self.went_out || self.lease.is_some()
     }
 
     /// The highest status. Every message in an inbox is at least stored.

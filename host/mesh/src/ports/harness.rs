@@ -7,6 +7,7 @@ use crate::commands::Command;
 use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
+use crate::ports::machine::Instant;
 use crate::sessions::{Activity, Caller, Detection, Session};
 
 /// What an adapter says about itself.
@@ -263,6 +264,34 @@ pub struct Reading {
     pub edits: Vec<String>,
 }
 
+impl Reading {
+    /// Whether this hook says that the session has gone idle. At a start it has not gone anywhere.
+    pub fn ends_turn(&self) -> bool {
+        let idle = |event: &HookEvent| matches!(event, HookEvent::Activity { activity: Activity::Idle, .. });
+        self.occasion.is_none() && self.events.iter().any(idle)
+    }
+}
+
+/// A message that an earlier answer to a hook of the same session carried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    /// The message.
+    pub id: MessageId,
+    /// The hook that carried it, in the harness's own spelling.
+    pub hook: String,
+    /// When.
+    pub at: Instant,
+}
+
+/// What became of a message that was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A model request held it.
+    Shown,
+    /// The harness left it out and will not bring it any more.
+    Lost,
+}
+
 /// What the mesh looked up for a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings {
@@ -368,6 +397,17 @@ pub trait Harness: Send + Sync + 'static {
 pub struct OptionalInterfaces<'h> {
     /// Running the harness's own slash commands.
     pub commands: Option<&'h dyn HarnessCommands>,
+    /// Finding out whether a model request held what a hook carried.
+    pub evidence: Option<&'h dyn HarnessEvidence>,
+}
+
+/// The harness's own evidence that a model request held what an answer to a hook carried. The natural end of a turn
+/// counts for a harness without it.
+#[async_trait]
+pub trait HarnessEvidence: Send + Sync {
+    /// What became of these messages, which earlier answers to hooks of the same session carried. Those of which it is
+    /// not known yet are left out. It is asked within a hook, so it takes no turn of its own.
+    async fn look(&self, call: &HookCall, handed: &[HandedOver]) -> Result<Vec<(MessageId, Verdict)>, HarnessError>;
 }
 
 /// Running the harness's own slash commands in a live session.

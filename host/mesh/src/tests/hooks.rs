@@ -16,15 +16,15 @@ async fn world_with_alice() -> World {
 }
 
 #[tokio::test]
-async fn pending_mail_is_shown_once_and_counts_as_shown() {
+async fn pending_mail_is_handed_over_once() {
     for did in ["stop", "tool", "prompt"] {
         let world = world_with_alice().await;
         let id = world.say("alice", "hello").await;
         assert_eq!(world.history(id).await, "stored, notified by wake-file");
         assert_eq!(world.shown("s1", did).await, "hello");
-        assert_eq!(world.history(id).await, format!("stored, notified by wake-file, shown by hook:{did}"));
+        assert_eq!(world.history(id).await, format!("stored, notified by wake-file, accepted by hook:{did}"));
         assert_eq!(world.shown("s1", did).await, "");
-        assert_eq!(world.fetch("alice").await, "", "what was shown is not fetched again");
+        assert_eq!(world.fetch("alice").await, "", "what was handed over is not fetched again");
     }
 }
 

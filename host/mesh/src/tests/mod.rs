@@ -5,6 +5,7 @@ mod cleanup;
 mod delivery;
 mod edits;
 mod faults;
+mod hand_over;
 mod heartbeats;
 mod hooks;
 mod identity;

@@ -1,0 +1,72 @@
+//! What was handed over to a session by its hooks, and what the harness's evidence says became of it.
+
+use std::collections::BTreeMap;
+
+use store::StoreError;
+
+use crate::Mesh;
+use crate::messages::hand_over;
+use crate::messages::receipt::HandOver;
+use crate::names::{AgentName, MessageId};
+use crate::ports::harness::{HandedOver, HookEvent, Reading, Verdict};
+use crate::sessions::record;
+use crate::sessions::{Activity, SessionRef};
+
+/// What the route of a hook begins with; its event follows.
+pub(super) const ROUTE_OF_HOOKS: &str = "hook:";
+
+/// What was handed over to a session and is not proven.
+pub(super) struct OpenHandOvers {
+    agent: AgentName,
+    messages: BTreeMap<MessageId, HandOver>,
+    /// The session was working before this hook.
+    pub(super) was_busy: bool,
+}
+
+impl OpenHandOvers {
+    /// Looks only in hooks that read the inbox anyway, or after which nothing more of the session may come. None if
+    /// nothing is open.
+    pub(super) async fn of(mesh: &Mesh, harness: &str, reading: &Reading) -> Result<Option<OpenHandOvers>, StoreError> {
+        let Some(id) = session_of(reading) else { return Ok(None) };
+        let session = SessionRef { harness: harness.to_owned(), id: id.to_owned() };
+        let Some(record) = record::session_record(&mesh.core, &session).await? else { return Ok(None) };
+        let Some(agent) = record::agent_of(&mesh.core, &session).await? else { return Ok(None) };
+        let mut messages = hand_over::handed_over(&mesh.core, &mesh.inboxes, &agent).await?;
+        messages.retain(|_, handed| handed.session == session);
+        let was_busy = record.activity == Activity::Busy;
+        Ok((!messages.is_empty()).then_some(OpenHandOvers { agent, messages, was_busy }))
+    }
+
+    pub(super) fn list(&self) -> Vec<HandedOver> {
+        let hook = |handed: &HandOver| handed.route.strip_prefix(ROUTE_OF_HOOKS).unwrap_or_default().to_owned();
+        self.messages.iter().map(|(id, handed)| HandedOver { id: *id, hook: hook(handed), at: handed.at }).collect()
+    }
+
+    pub(super) fn all(&self, verdict: Verdict) -> Vec<(MessageId, Verdict)> {
+        self.messages.keys().map(|id| (*id, verdict)).collect()
+    }
+
+    /// Writes down what became of them. What is said of other messages counts for nothing.
+    pub(super) async fn settle(mut self, mesh: &Mesh, verdicts: Vec<(MessageId, Verdict)>) -> Result<(), StoreError> {
+        let (mut shown, mut lost) = (BTreeMap::new(), Vec::new());
+        for (id, verdict) in verdicts {
+            let Some(handed) = self.messages.remove(&id) else { continue };
+            match verdict {
+                Verdict::Shown => drop(shown.insert(id, handed)),
+                Verdict::Lost => lost.push(id),
+            }
+        }
+        hand_over::prove(&mesh.core, &mesh.inboxes, &self.agent, &shown).await?;
+        hand_over::take_back(&mesh.core, &self.agent, &lost, "the harness left it out").await
+    }
+}
+
+/// The session whose mail this hook may say something of.
+fn session_of(reading: &Reading) -> Option<&str> {
+    let ended = reading.events.iter().find_map(|event| match event {
+        HookEvent::Ended(id) => Some(id.as_str()),
+        HookEvent::Alive(_) | HookEvent::Activity { .. } | HookEvent::Rebound { .. } | HookEvent::UserSpoke(_) => None,
+    });
+    let speaker = reading.speaker.as_ref().filter(|_| reading.max_bytes > 0 || reading.ends_turn());
+    ended.or(speaker.map(|speaker| speaker.id.as_str()))
+}

@@ -1,0 +1,109 @@
+//! Handing messages over to a session: a hook's answer with the text was written out, and the harness has yet to show
+//! that a model request held it. Until then the message is the session's; if the session ends or begins anew first,
+//! it is taken back and presented again, marked as perhaps repeated.
+
+use std::collections::BTreeMap;
+
+use store::{Durability, StoreError};
+
+use crate::agents;
+use crate::core::Core;
+use crate::delivery::chain;
+use crate::messages::fetch::{Lease, tidy};
+use crate::messages::inbox;
+use crate::messages::inboxes::Inboxes;
+use crate::messages::receipt::{DeliveryStatus, Event, HandOver};
+use crate::names::{AgentName, MessageId};
+use crate::sessions::record;
+use crate::sessions::{Activity, SessionRef};
+
+/// Records that a hook's answer with leased messages was written out.
+pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, route: &str) -> Result<(), StoreError> {
+    let event = Event::HandedOver { session: session.clone(), route: route.to_owned() };
+    inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
+    match lease.trace {
+        Some(trace) => chain::works_on(core, &lease.agent, trace).await,
+        None => Ok(()),
+    }
+}
+
+/// The agent's messages that were handed over, with where and when.
+pub(crate) async fn handed_over(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+) -> Result<BTreeMap<MessageId, HandOver>, StoreError> {
+    let inbox = inboxes.of(agent);
+    let mut inbox = inbox.lock().await;
+    inbox.refresh(core.shared.as_ref(), agent).await?;
+    let slots = inbox.unsettled.values();
+    Ok(slots.filter_map(|slot| Some((slot.header.id, slot.history.handed.clone()?))).collect())
+}
+
+/// Records that a model request held these messages, each by the hook that had carried it.
+pub(crate) async fn prove(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    proven: &BTreeMap<MessageId, HandOver>,
+) -> Result<(), StoreError> {
+    let mut by_route: BTreeMap<&str, Vec<MessageId>> = BTreeMap::new();
+    for (id, handed) in proven {
+        by_route.entry(&handed.route).or_default().push(*id);
+    }
+    if by_route.is_empty() {
+        return Ok(());
+    }
+    for (route, ids) in by_route {
+        let event = Event::Status { status: DeliveryStatus::Shown, route: route.to_owned(), evidence: None };
+        inbox::receipt(core, agent, &ids, &event, Durability::Process).await?;
+    }
+    tidy(core, inboxes, agent).await
+}
+
+/// Takes messages back that the harness left out.
+pub(crate) async fn take_back(
+    core: &Core,
+    agent: &AgentName,
+    ids: &[MessageId],
+    reason: &str,
+) -> Result<(), StoreError> {
+    let event = Event::TakenBack { reason: reason.to_owned() };
+    inbox::receipt(core, agent, ids, &event, Durability::Process).await
+}
+
+/// Takes back what was handed over to sessions that have ended or are no longer the agent's. `restarted` names a
+/// session that has just begun anew, in which nothing of before waits for a model request any more.
+pub(crate) async fn reclaim(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    restarted: Option<&SessionRef>,
+) -> Result<(), StoreError> {
+    let handed = handed_over(core, inboxes, agent).await?;
+    if handed.is_empty() || record::lives_elsewhere(core, agent).await? {
+        return Ok(());
+    }
+    let own = agents::list::load_agent(core, agent).await?.and_then(|agent| agent.session);
+    let mut lost: BTreeMap<&str, Vec<MessageId>> = BTreeMap::new();
+    for (id, handed) in &handed {
+        let reason = if restarted == Some(&handed.session) {
+            Some("its session began anew before a model request held it")
+        } else {
+            match record::session_record(core, &handed.session).await? {
+                Some(record) if record::activity(core, &record) != Activity::Ended => {
+                    let moved = own.as_ref().is_some_and(|own| *own != handed.session) && record.parent.is_none();
+                    moved.then_some("the agent moved to another session before a model request held it")
+                }
+                Some(_) | None => Some("its session ended before a model request held it"),
+            }
+        };
+        if let Some(reason) = reason {
+            lost.entry(reason).or_default().push(*id);
+        }
+    }
+    for (reason, ids) in lost {
+        take_back(core, agent, &ids, reason).await?;
+    }
+    Ok(())
+}

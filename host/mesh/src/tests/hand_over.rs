@@ -1,0 +1,207 @@
+//! What a hook carried is shown only by the harness's own evidence, and waits again if its session ends before.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{World, name};
+use crate::Fetch;
+use crate::messages::receipt::DeliveryStatus;
+use crate::names::MessageId;
+use crate::ports::harness::Verdict;
+use crate::testing::session_call;
+
+async fn world_with_alice() -> World {
+    let world = World::new();
+    world.hook("s1", "start").await;
+    assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+    world
+}
+
+/// What a hook of a process showed, with whether it was marked as repeated.
+async fn given(world: &World, did: &str, pid: u32) -> (String, bool) {
+    let text = world.hook_of("s1", did, Some(pid)).await.stdout.unwrap_or_default();
+    let bodies: Vec<&str> = text.lines().filter(|line| !line.starts_with('<')).collect();
+    (bodies.join(" "), text.contains("repeated=\"perhaps\""))
+}
+
+fn says(world: &World, verdicts: Option<Vec<(MessageId, Verdict)>>) {
+    *world.harnesses.0.evidence.lock().expect("no test panics while it holds this") = verdicts;
+}
+
+#[tokio::test]
+async fn the_natural_end_of_a_turn_shows_what_its_hooks_carried() {
+    for did in ["prompt", "tool"] {
+        let world = world_with_alice().await;
+        let id = world.say("alice", "hello").await;
+        assert_eq!(given(&world, did, 1).await, ("hello".to_owned(), false));
+        assert_eq!(world.history(id).await, format!("stored, notified by wake-file, accepted by hook:{did}"));
+        assert_eq!(world.fetch("alice").await, "", "it is the session's");
+        world.hook("s1", "stop").await;
+        let shown = format!("stored, notified by wake-file, accepted by hook:{did}, shown by hook:{did}");
+        assert_eq!(world.history(id).await, shown);
+    }
+}
+
+#[tokio::test]
+async fn a_start_ends_no_turn() {
+    let world = world_with_alice().await;
+    let id = world.say("alice", "hello").await;
+    world.hook("s1", "tool").await;
+    world.hook("s1", "compact").await;
+    assert_eq!(world.history(id).await, "stored, notified by wake-file, accepted by hook:tool");
+}
+
+#[tokio::test]
+async fn what_an_ended_session_was_given_waits_again_marked_as_repeated() {
+    let world = world_with_alice().await;
+    let id = world.say("alice", "hello").await;
+    world.hook("s1", "prompt").await;
+    world.hook("s1", "end").await;
+    let fetched = world.mesh.fetch(&name("alice"), &Fetch::default()).await.expect("fetched");
+    let again: Vec<bool> = fetched.messages.iter().map(|fetched| fetched.history.may_repeat()).collect();
+    assert_eq!(again, [true]);
+    world.mesh.confirm(&fetched.lease.expect("a lease"), DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
+    let history = "stored, notified by wake-file, accepted by hook:prompt, read by fetch";
+    assert_eq!(world.history(id).await, history);
+}
+
+#[tokio::test]
+async fn what_a_killed_session_was_given_is_given_again_when_it_resumes() {
+    let world = world_with_alice().await;
+    world.say("alice", "hello").await;
+    assert_eq!(given(&world, "tool", 1).await, ("hello".to_owned(), false));
+    world.machine.kill(1);
+    world.hook_of("s1", "resume", Some(2)).await;
+    assert_eq!(given(&world, "prompt", 2).await, ("hello".to_owned(), true));
+    assert_eq!(given(&world, "stop", 2).await, (String::new(), false), "the turn ended by itself");
+    assert_eq!(world.fetch("alice").await, "");
+}
+
+#[tokio::test]
+async fn evidence_counts_for_what_it_names_and_the_end_of_a_turn_for_nothing_beside_it() {
+    let world = world_with_alice().await;
+    let first = world.say("alice", "first").await;
+    let second = world.say("alice", "second").await;
+    let third = world.say("alice", "third").await;
+    world.hook("s1", "tool").await;
+    says(&world, Some(vec![(first, Verdict::Shown), (second, Verdict::Lost)]));
+    assert_eq!(given(&world, "stop", 1).await, ("second".to_owned(), true));
+    assert!(world.history(first).await.ends_with("shown by hook:tool"));
+    assert!(world.history(third).await.ends_with("accepted by hook:tool"), "nothing is known of it");
+    says(&world, Some(vec![(third, Verdict::Shown), (second, Verdict::Shown)]));
+    world.hook("s1", "tool").await;
+    assert!(world.history(third).await.ends_with("shown by hook:tool"));
+    assert!(world.history(second).await.ends_with("shown by hook:stop"), "by the hook that carried it last");
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Send,
+    Hook(&'static str),
+    /// A model request holds all that stands in the conversation.
+    Request,
+    Kill,
+    Resume,
+    Fetch,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        3 => Just(Act::Send),
+        4 => prop_oneof![Just("prompt"), Just("tool"), Just("stop")].prop_map(Act::Hook),
+        3 => Just(Act::Request),
+        1 => Just(Act::Hook("end")),
+        1 => Just(Act::Kill),
+        2 => Just(Act::Resume),
+        1 => Just(Act::Fetch),
+    ]
+}
+
+/// A session that is killed, ended and resumed at any time, and whose transcript is the evidence.
+async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
+    let world = world_with_alice().await;
+    let mut pid = 1;
+    let mut alive = true;
+    // How often each message came into the conversation, and whether a request held it.
+    let mut sent: BTreeMap<MessageId, (u32, bool)> = BTreeMap::new();
+    let mut in_conversation: Vec<MessageId> = Vec::new();
+    for act in acts {
+        let evidence = sent.iter().filter(|(_, (_, read))| *read).map(|(id, _)| (*id, Verdict::Shown)).collect();
+        says(&world, Some(evidence));
+        match act {
+            Act::Send => {
+                let id = world.say("alice", "x").await;
+                sent.insert(id, (0, false));
+            }
+            Act::Hook(did) if alive => {
+                let text = world.hook_of("s1", did, Some(pid)).await.stdout.unwrap_or_default();
+                for (id, (times, _)) in &mut sent {
+                    if text.contains(&id.to_string()) {
+                        let line = text.lines().find(|line| line.contains(&id.to_string())).unwrap_or_default();
+                        assert_eq!(*times > 0, line.contains("repeated"), "{line}");
+                        *times += 1;
+                        in_conversation.push(*id);
+                    }
+                }
+                if did == "end" {
+                    (alive, in_conversation) = (false, Vec::new());
+                }
+            }
+            Act::Request if alive => {
+                for id in in_conversation.drain(..) {
+                    sent.entry(id).and_modify(|(_, read)| *read = true);
+                }
+            }
+            Act::Kill if alive => {
+                world.machine.kill(pid);
+                (alive, in_conversation) = (false, Vec::new());
+            }
+            Act::Resume if !alive => {
+                pid += 1;
+                alive = true;
+                world.hook_of("s1", "resume", Some(pid)).await;
+            }
+            Act::Fetch => {
+                let fetched = world.mesh.fetch(&name("alice"), &Fetch::default()).await.expect("fetched");
+                for message in &fetched.messages {
+                    sent.entry(message.message.id).and_modify(|(_, read)| *read = true);
+                }
+                if let Some(lease) = &fetched.lease {
+                    world.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
+                }
+            }
+            Act::Hook(_) | Act::Request | Act::Kill | Act::Resume => {}
+        }
+        for (id, (_, read)) in &sent {
+            let history = world.history(*id).await;
+            let settled = history.contains("shown by") || history.contains("read by");
+            assert!(*read || !settled, "nobody has read {id}: {history}");
+        }
+    }
+    // In the end everything that no request held comes once more.
+    let evidence = sent.iter().filter(|(_, (_, read))| *read).map(|(id, _)| (*id, Verdict::Shown)).collect();
+    says(&world, Some(evidence));
+    world.machine.kill(pid);
+    world.hook_of("s1", "resume", Some(pid + 1)).await;
+    let mut left: Vec<MessageId> = Vec::new();
+    loop {
+        let fetched = world.mesh.fetch(&name("alice"), &Fetch::default()).await.expect("fetched");
+        let Some(lease) = &fetched.lease else { break };
+        left.extend(fetched.messages.iter().map(|fetched| fetched.message.id));
+        world.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
+    }
+    for (id, (_, read)) in &sent {
+        assert!(*read || left.contains(id), "{id} is neither shown nor waiting");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_session_may_do_what_it_likes(acts in proptest::collection::vec(act(), 1..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(no_message_is_neither_shown_nor_waiting(acts));
+    }
+}
